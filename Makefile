@@ -1,0 +1,40 @@
+# Each target sets up what it needs: a virtual environment in .venv with the package and its tools.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN     = $(VENV)/bin
+READY   = $(VENV)/.ready
+
+# Two test processes with one BLAS thread each are faster here than one process with two.
+PYTEST  = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -q
+
+.PHONY: demo test test-all lint golden benchmark clean
+
+demo: $(READY)
+	$(BIN)/unflip demo
+
+test: lint
+	$(PYTEST) -m "not slow"
+
+test-all: lint
+	$(PYTEST)
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+golden: $(READY)
+	$(BIN)/python tests/golden/remake.py
+
+benchmark: $(READY)
+	$(BIN)/python benchmarks/loo_path.py
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist results unflip-demo.png .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

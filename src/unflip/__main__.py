@@ -1,0 +1,18 @@
+"""Start the command line, or say what to install for it."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the program `unflip`."""
+    try:
+        from unflip.cli import app
+    except ModuleNotFoundError as missing:
+        sys.exit(f"unflip: the command line needs {missing.name}; install it with: pip install 'unflip[cli]'")
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,14 @@
+"""The type names shared by every room."""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.intp]
+
+#: An array of any array-API namespace: NumPy, CuPy, torch, ...
+Array: TypeAlias = Any
+
+RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None

@@ -1,0 +1,259 @@
+"""LPClassifier: the labels-perturbed ridge classifier as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from unflip import targets as target_values
+from unflip._typing import FloatArray, IntArray
+from unflip.decoder import LinearReadout, gaussian_readout, symmetric_readout
+from unflip.noise import NoiseModel
+from unflip.rows import DistinctRows
+from unflip.selection import best_reg, candidate_regs
+from unflip.spectrum import LeaveOneOut, Spectrum
+
+
+class LPClassifier(ClassifierMixin, BaseEstimator):
+    """Labels-Perturbed Classifier: ridge regression on targets that account for flipped labels.
+
+    Minimises (1/n)Σ wᵢ(t(ỹᵢ) − b − βᵀxᵢ)² + γ‖β‖², where t(ỹ) is the target of the observed class, then reads the
+    true class off the score.
+
+    Parameters
+    ----------
+    noise : NoiseModel, array-like of shape (2, 2), or None
+        How labels were flipped: a noise model, or its transition matrix (row = true class, in the order of
+        ``classes_``). None: the labels are right.
+    priors : array-like of shape (2,), optional
+        Proportions of the true classes, where known. Otherwise those of the noise model, or else inferred from the
+        observed proportions.
+    targets : {"optimized", "unbiased", "naive"} or (t_neg, t_pos)
+        Value regressed for each observed class. "optimized" is the posterior mean E[y | ỹ], the most accurate.
+    readout : {"gaussian", "plain"}
+        "gaussian" corrects the threshold for the noise and the priors: the decision value is the log-odds of the
+        true label. "plain" takes the sign of the fitted score, as the paper does.
+    reg : float or "loo"
+        Ridge penalty γ ≥ 0 (scikit-learn's ``Ridge(alpha=n * reg)``). "loo" chooses it by exact leave-one-out scores:
+        by their correlation with the targets, or, where the sign of the score with an intercept decides, by their
+        squared distance to them. Both are right under label noise (see `unflip.selection`).
+    loss : {"squared"}
+        Loss that is minimised.
+    fit_intercept : bool
+        False is the paper's model: the origin must be the midpoint of the two class means. That knowledge is worth
+        a lot (see the README), and wrong where it does not hold.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        Labels; the first is the negative class.
+    coef_ : ndarray of shape (1, p)
+        Weights of the decision function.
+    intercept_ : ndarray of shape (1,)
+        Its constant.
+    noise_ : NoiseModel
+        The noise model with priors.
+    targets_ : ndarray of shape (2,)
+        (t_neg, t_pos).
+    reg_ : float
+        The penalty γ used.
+    loo_decision_ : ndarray of shape (n,)
+        Exact leave-one-out decision values of the training rows: what the fit to all other rows, at the same penalty
+        nγ and with the same read-out, says of each. A row is left out with its whole weight.
+    n_features_in_ : int
+        Number of features.
+
+    Examples
+    --------
+    >>> from unflip import LPClassifier, NoiseModel
+    >>> from unflip.datasets import make_mixture
+    >>> X, y = make_mixture(500, 200, mean_norm=2.0, random_state=0)
+    >>> noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.1)
+    >>> clf = LPClassifier(noise=noise).fit(X, noise.flip(y, random_state=0))
+    >>> X_new, y_new = make_mixture(2000, 200, mean_norm=2.0, random_state=1)
+    >>> bool(clf.score(X_new, y_new) > 0.9)
+    True
+    """
+
+    classes_: np.ndarray[Any, Any]
+    coef_: FloatArray
+    intercept_: FloatArray
+    noise_: NoiseModel
+    targets_: FloatArray
+    reg_: float
+    loo_decision_: FloatArray
+    n_features_in_: int
+
+    def __init__(
+        self,
+        noise: NoiseModel | ArrayLike | None = None,
+        *,
+        priors: ArrayLike | None = None,
+        targets: str | ArrayLike = "optimized",
+        readout: Literal["gaussian", "plain"] = "gaussian",
+        reg: float | Literal["loo"] = "loo",
+        loss: Literal["squared"] = "squared",
+        fit_intercept: bool = True,
+    ) -> None:
+        self.noise = noise
+        self.priors = priors
+        self.targets = targets
+        self.readout = readout
+        self.reg = reg
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit to rows X with observed labels y.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+        y : array-like of shape (n,)
+            Observed labels of two classes.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows; a row of weight 2 counts as two copies, one of weight 0 as absent.
+        """
+        self._check_options()
+        rows_in, labels = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        weights = _check_sample_weight(sample_weight, rows_in, dtype=np.float64, ensure_non_negative=True)
+        self.classes_, codes = _encode(labels, weights)
+        self.noise_ = self._noise_model(np.bincount(codes, weights) / weights.sum())
+        self.targets_ = target_values.resolve(self.targets, self.noise_)
+
+        rows = DistinctRows.of(rows_in, weights)
+        spectrum = Spectrum.of(rows.X, rows.spectrum_weights, fit_intercept=self.fit_intercept)
+        row_targets = self.targets_[codes]
+        means = rows.average(row_targets[rows.members])
+        self.reg_, left_out = self._leave_out(spectrum, rows, means)
+
+        path = spectrum.path(means, [self.reg_])
+        coef, intercept = path.coef[:, 0, 0], float(path.intercept[0, 0])
+        log_odds = self._fit_readout(left_out.label_free_scores[rows.owner, 0, 0], codes[rows.members], rows)
+        decision = LinearReadout(1.0, 0.0) if self.readout == "plain" else log_odds
+        self.coef_ = decision.slope * coef[None, :]
+        self.intercept_ = np.array([decision.slope * intercept + decision.offset])
+        # What predict_proba multiplies decision values with; the gaussian read-out's are log-odds already.
+        self._log_odds_per_decision = log_odds.slope if self.readout == "plain" else 1.0
+        scores = rows_in @ coef + intercept  # rows of no weight have no part in the fit
+        scores[rows.members] = _leave_members_out(left_out, rows, row_targets[rows.members])
+        self.loo_decision_ = decision(scores)
+        return self
+
+    def decision_function(self, X: ArrayLike) -> FloatArray:
+        """Decision value of each row, positive for the second class.
+
+        The log-odds of the true label with the gaussian read-out, the fitted score with the plain one.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        decision: FloatArray = X @ self.coef_[0] + self.intercept_[0]
+        return decision
+
+    def predict(self, X: ArrayLike) -> np.ndarray[Any, Any]:
+        """Predict the TRUE class of each row."""
+        positive = self.decision_function(X) > 0
+        return self.classes_[positive.astype(np.intp)]
+
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """Probability of each TRUE class.
+
+        Calibrated on leave-one-out scores under the noise model. With the plain read-out they keep to its threshold:
+        the class means are taken as ±m and the classes as equally frequent.
+        """
+        decision = self.decision_function(X)
+        log_odds = self._log_odds_per_decision * decision
+        return np.column_stack([expit(-log_odds), expit(log_odds)])
+
+    def __sklearn_tags__(self) -> Tags:
+        """Two classes only."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _check_options(self) -> None:
+        if self.readout not in ("gaussian", "plain"):
+            raise ValueError(f"readout={self.readout!r} is not known: use 'gaussian' or 'plain'.")
+        if self.loss != "squared":
+            raise ValueError(f"loss={self.loss!r} is not available: use loss='squared'.")
+        if isinstance(self.reg, str):
+            if self.reg != "loo":
+                raise ValueError(f"reg={self.reg!r} is not available: use 'loo' or a number γ ≥ 0.")
+        elif not isinstance(self.reg, Real) or not 0 <= float(self.reg) < np.inf:
+            raise ValueError(f"reg={self.reg!r} must be 'loo' or a finite number γ ≥ 0.")
+
+    def _noise_model(self, observed: FloatArray) -> NoiseModel:
+        noise = self._given_noise()
+        if noise.n_classes != len(self.classes_):
+            raise ValueError(
+                f"The noise model knows {noise.n_classes} classes but y has {len(self.classes_)}: give a transition "
+                f"matrix for the classes {self.classes_.tolist()}, in that order."
+            )
+        if self.priors is None:
+            return noise.with_observed(observed) if noise.priors is None else noise
+        given = noise.with_priors(self.priors)
+        if noise.priors is not None and not np.allclose(noise.priors, given.known_priors):
+            raise ValueError(
+                f"priors={self.priors!r} contradict those of the noise model, {noise.priors.tolist()}: give one."
+            )
+        return given
+
+    def _given_noise(self) -> NoiseModel:
+        if self.noise is None:
+            return NoiseModel.none()
+        if isinstance(self.noise, NoiseModel):
+            return self.noise
+        if isinstance(self.noise, str) or hasattr(self.noise, "fit"):
+            raise ValueError(
+                f"noise={self.noise!r} is not available: give a NoiseModel, a transition matrix, or None for no noise."
+            )
+        return NoiseModel(np.asarray(self.noise, dtype=float))
+
+    def _leave_out(self, spectrum: Spectrum, rows: DistinctRows, targets: FloatArray) -> tuple[float, LeaveOneOut]:
+        """Return the penalty, chosen if need be, and the leave-one-out fits of the distinct rows under it."""
+        if self.reg != "loo":
+            return float(self.reg), spectrum.leave_one_out(targets, [self.reg])
+        regs = candidate_regs(spectrum)
+        left_out = spectrum.leave_one_out(targets, regs)
+        best = best_reg(
+            left_out.label_free_scores[:, :, 0],
+            targets,
+            rows.weights,
+            scale_free=self.readout == "gaussian" or not self.fit_intercept,
+            centred=self.fit_intercept,
+        )
+        return float(regs[best]), left_out.at(best)
+
+    def _fit_readout(self, scores: FloatArray, codes: IntArray, rows: DistinctRows) -> LinearReadout:
+        fit = symmetric_readout if self.readout == "plain" else gaussian_readout
+        return fit(scores, codes, rows.member_weights, self.noise_)
+
+
+def _encode(y: np.ndarray[Any, Any], weights: FloatArray) -> tuple[np.ndarray[Any, Any], IntArray]:
+    """Classes and class index of each row, or an error where there are not two."""
+    kind = type_of_target(y, input_name="y", raise_unknown=True)
+    if kind != "binary":
+        raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
+    classes, codes = np.unique(y, return_inverse=True)
+    weightless = [c for c, weight in zip(classes, np.bincount(codes, weights), strict=True) if weight == 0]
+    if len(classes) < 2 or weightless:
+        only = [c for c in classes if c not in weightless]
+        raise ValueError(f"y holds one class only ({only}) among rows of positive weight: LPClassifier needs two.")
+    return classes, codes
+
+
+def _leave_members_out(left_out: LeaveOneOut, rows: DistinctRows, targets: FloatArray) -> FloatArray:
+    """Score of each member by the fit to all other rows, its own copies included."""
+    share = rows.member_weights / rows.weights[rows.owner]
+    hat = share * (1 - left_out.slack[rows.owner, 0])
+    fitted = (left_out.targets[:, 0] - left_out.residuals[:, 0, 0])[rows.owner]
+    return np.asarray(targets - (targets - fitted) / (1 - hat))

@@ -1,0 +1,1 @@
+"""Pictures of results: the only room that draws."""

@@ -1,0 +1,68 @@
+r"""Choosing the ridge penalty from noisy labels alone, by exact leave-one-out scores.
+
+Which score is best depends on how it is read, so there are two criteria. Both are right under class-conditional label
+noise because row i's label has no part in its leave-one-out score sᵢ and flips depend on the true class only.
+
+**Alignment**, where the scale of the scores does not matter (a threshold fitted to them, or the sign without an
+intercept): the correlation of sᵢ with the targets tᵢ. With class means m± and variance σ² of the scores,
+
+.. math:: \mathrm{Cov}(t, s) = \tfrac12 \mathrm{Cov}(t, y)\,(m_+ - m_-), \qquad
+          \mathrm{Var}(s) = \sigma^2 + \pi_- \pi_+ (m_+ - m_-)^2:
+
+whatever the flip rates, it grows with (m₊ − m₋)/σ and with nothing else that γ changes. The γ that maximises it
+maximises the accuracy on CLEAN labels. (The leave-one-out error rate on the observed labels is blurred by a floor of
+flips.) Without an intercept the origin is the midpoint of the class means, and the same holds for the uncentred cosine,
+E[t·y]·m/√(ν·E[t²]).
+
+**Squared error**, where the sign of the score plus an intercept decides, so that its scale counts: the mean of
+(tᵢ − sᵢ)². Flips add to it only Var(t | x), which no γ changes, so the minimum is that of the distance to E[t | x].
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unflip._typing import FloatArray
+from unflip.spectrum import Spectrum
+
+#: Penalties tried, in units of the typical eigenvalue of the covariance.
+RELATIVE_REGS = np.logspace(-4, 4, 50)
+
+
+def candidate_regs(spectrum: Spectrum) -> FloatArray:
+    """Penalties worth trying for these rows."""
+    return spectrum.scale * RELATIVE_REGS
+
+
+def best_reg(scores: FloatArray, targets: FloatArray, weights: FloatArray, *, scale_free: bool, centred: bool) -> int:
+    """Return the index of the penalty with the best leave-one-out scores.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (m, n_regs)
+        Label-free leave-one-out scores of the distinct rows, a column for each penalty.
+    targets, weights : ndarray of shape (m,)
+        Target and weight of each distinct row.
+    scale_free : bool
+        Whether the scores are read in a way that their scale does not change: judge alignment, else squared error.
+    centred : bool
+        Whether alignment is about the means (with an intercept) or about the origin.
+    """
+    if scale_free:
+        return int(np.argmax(loo_alignment(scores, targets, weights, centred=centred)))
+    return int(np.argmin(loo_squared_error(scores, targets, weights)))
+
+
+def loo_alignment(scores: FloatArray, targets: FloatArray, weights: FloatArray, *, centred: bool) -> FloatArray:
+    """Correlation (or, not centred, cosine) of each column of scores with the targets."""
+    share = weights / weights.sum()
+    if centred:
+        scores, targets = scores - share @ scores, targets - share @ targets
+    power = share @ scores**2
+    cosine = (share * targets) @ scores / np.sqrt(np.where(power > 0, power, 1.0) * (share @ targets**2))
+    return np.asarray(cosine)
+
+
+def loo_squared_error(scores: FloatArray, targets: FloatArray, weights: FloatArray) -> FloatArray:
+    """Mean squared distance of each column of scores to the targets."""
+    return np.asarray(weights / weights.sum() @ (targets[:, None] - scores) ** 2)

@@ -1,0 +1,343 @@
+r"""One eigendecomposition that serves every ridge penalty, every target and every exact leave-one-out score.
+
+The fit minimises (1/n)Σ wᵢ(tᵢ − b − βᵀxᵢ)² + γ‖β‖² with n = Σ wᵢ. Let A hold the rows √wᵢ(xᵢ − x̄) (x̄ = 0 without
+an intercept). Either Gram matrix gives the whole path over γ:
+
+* primal (p×p): AᵀA = V diag(s) Vᵀ, β = V diag(1/(s + nγ)) Vᵀ Aᵀ√w t,
+* dual (m×m, for m rows ≤ p): AAᵀ = U diag(s) Uᵀ, β = AᵀU diag(1/(s + nγ)) Uᵀ √w t.
+
+The fit is linear in t with hat values Hᵢ, so leaving row i out, at the same penalty nγ, needs no refit:
+
+.. math:: \hat t_i^{(-i)} = t_i - \frac{t_i - \hat t_i}{1 - H_i}.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from array_api_compat import array_namespace, device
+from numpy.typing import ArrayLike
+
+from unflip._typing import Array
+from unflip.moments import Moments
+
+
+@dataclass(frozen=True, eq=False)
+class RidgePath:
+    """Coefficients for every (γ, target)."""
+
+    coef: Array  # (p, n_regs, n_targets)
+    intercept: Array  # (n_regs, n_targets)
+
+
+@dataclass(frozen=True, eq=False)
+class LeaveOneOut:
+    """What every row's fit to the others is made of, for every (γ, target); see `Spectrum.leave_one_out`."""
+
+    targets: Array  # (m, n_targets)
+    residuals: Array  # t − t̂, (m, n_regs, n_targets)
+    slack: Array  # 1 − Hᵢ, (m, n_regs): the share of its own target that a row's fit does not reproduce
+    mean_shift: Array  # fall of the others' mean target when the row leaves, (m, n_targets); 0 without an intercept
+
+    @property
+    def scores(self) -> Array:
+        """Score of each row by the fit to all other rows, (m, n_regs, n_targets)."""
+        return self.targets[:, None, :] - self.residuals / self.slack[:, :, None]
+
+    @property
+    def label_free_scores(self) -> Array:
+        """Leave-one-out scores without the trace that a row's own target leaves on the others' mean.
+
+        With an intercept the mean target of the remaining rows falls by wᵢ(tᵢ − t̄)/(n − wᵢ) when row i is left out,
+        which ties plain leave-one-out scores to the row's own label. That is small, but under a strong penalty it is
+        all that is left. Adding it back leaves t̄ + (xᵢ − x̄⁽⁻ⁱ⁾)ᵀβ⁽⁻ⁱ⁾ with one t̄ for all rows, in which row i's own
+        label has no part.
+        """
+        return self.scores + self.mean_shift[:, None, :]
+
+    def at(self, index: int) -> LeaveOneOut:
+        """Keep one penalty of the path."""
+        kept = slice(index, index + 1)
+        return LeaveOneOut(self.targets, self.residuals[:, kept, :], self.slack[:, kept], self.mean_shift)
+
+
+@dataclass(frozen=True, eq=False)
+class GramSpectrum:
+    """Eigendecomposition of the p×p Gram matrix: fits from sums alone, without rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X, codes = rng.normal(size=(50, 3)), rng.integers(2, size=50)
+    >>> moments = Moments.from_rows(X, codes, n_classes=2)
+    >>> path = GramSpectrum.from_moments(moments, fit_intercept=True).solve(moments, np.array([-1.0, 1.0]), [0.1, 1.0])
+    >>> path.coef.shape, path.intercept.shape
+    ((3, 2, 1), (2, 1))
+    """
+
+    eigenvalues: Array
+    vectors: Array
+    mean: Array
+    n: float
+    fit_intercept: bool
+    n_varying: int
+
+    @classmethod
+    def from_moments(cls, moments: Moments, *, fit_intercept: bool) -> GramSpectrum:
+        """Diagonalise the Gram matrix of the rows behind `moments`."""
+        gram = moments.gram(centred=fit_intercept)
+        return cls.from_gram(gram, moments.mean, moments.n, fit_intercept=fit_intercept)
+
+    @classmethod
+    def from_gram(cls, gram: Array, mean: Array, n: float, *, fit_intercept: bool) -> GramSpectrum:
+        """Diagonalise a Gram matrix, about the mean where there is an intercept."""
+        xp = array_namespace(gram)
+        eigenvalues, vectors = xp.linalg.eigh(gram)
+        n_varying = _count_varying(xp.linalg.diagonal(gram))
+        return cls(_nonnegative(eigenvalues), vectors, mean, n, fit_intercept, n_varying)
+
+    def solve(self, moments: Moments, targets: Array, regs: ArrayLike) -> RidgePath:
+        """Fit one target value (or a row of them) per class, for every penalty."""
+        xp = array_namespace(self.vectors)
+        table = _as_columns(targets)
+        cross = moments.cross(table, centred=self.fit_intercept)
+        return self.path(cross, xp.matmul(moments.counts, table) / moments.n, regs)
+
+    def path(self, cross: Array, mean_target: Array, regs: ArrayLike) -> RidgePath:
+        """Fit from Σ wᵢxᵢtᵢ (about the mean with an intercept) and the mean target."""
+        rotated = array_namespace(cross).matmul(self.vectors.T, cross)
+        coef = _times(self.vectors, self.inverse(regs)[:, :, None] * rotated[:, None, :])
+        return _with_intercept(coef, self.mean, mean_target, self.fit_intercept)
+
+    def inverse(self, regs: ArrayLike) -> Array:
+        """1/(s + nγ), a column for each γ."""
+        return _inverse(self.eigenvalues, self.n, _as_regs(regs, self.eigenvalues), self.n_varying)
+
+
+class Spectrum(ABC):
+    """Ridge fits and exact leave-one-out scores of given rows, for every penalty and target.
+
+    Targets have shape (m,) or (m, n_targets), a value for each row; results carry the axes
+    (rows or features, penalties, targets).
+
+    Parameters
+    ----------
+    X : array of shape (m, p), of any array-API namespace
+        Rows.
+    weights : array of shape (m,) or None
+        Positive weights, 1 by default; n is their sum.
+    fit_intercept : bool
+        Whether rows and targets are centred by their mean.
+    """
+
+    def __init__(self, X: Array, weights: Array | None, *, fit_intercept: bool) -> None:
+        xp = array_namespace(X)
+        if weights is not None and weights.shape != (X.shape[0],):
+            raise ValueError(f"X has {X.shape[0]} rows but sample_weight has shape {weights.shape}.")
+        self.fit_intercept = fit_intercept
+        self._weights = xp.ones(X.shape[0], dtype=X.dtype, device=device(X)) if weights is None else weights
+        self.n = float(xp.sum(self._weights))
+        self._mean = xp.matmul(self._weights, X) / self.n
+        self._rows = X - self._mean[None, :] if fit_intercept else X
+
+    @staticmethod
+    def of(X: Array, sample_weight: Array | None = None, *, fit_intercept: bool = True) -> Spectrum:
+        """Decompose the smaller Gram matrix of the rows: p×p, or m×m where m ≤ p."""
+        kind = PrimalSpectrum if X.shape[0] > X.shape[1] else DualSpectrum
+        return kind(X, sample_weight, fit_intercept=fit_intercept)
+
+    @abstractmethod
+    def path(self, targets: Array, regs: ArrayLike) -> RidgePath:
+        """Coefficients and intercepts for every penalty and target."""
+
+    @property
+    def scale(self) -> float:
+        """Typical eigenvalue of the covariance, Σs²/(nΣs): the unit in which penalties are sensibly measured.
+
+        It is the same for a row of weight 2 and for two copies of it.
+        """
+        xp = array_namespace(self._rows)
+        eigenvalues = self._eigenvalues
+        total = float(xp.sum(eigenvalues))
+        return float(xp.sum(eigenvalues**2)) / total / self.n if total > 0 else 1.0
+
+    def leave_one_out(self, targets: Array, regs: ArrayLike) -> LeaveOneOut:
+        """Exact leave-one-out fits of every row, for every penalty and target; a row leaves with its whole weight."""
+        xp = array_namespace(self._rows)
+        columns = _as_columns(targets)
+        slack = self._slack(regs)
+        if float(xp.min(slack)) <= float(xp.finfo(slack.dtype).eps):
+            row = int(xp.argmin(xp.min(slack, axis=1)))
+            raise ValueError(
+                f"Row {row} cannot be left out at reg={float(np.min(regs)):g}: it alone determines a direction of the "
+                "fit. Use a larger reg, or more distinct rows."
+            )
+        centred = columns - self._centre(columns)
+        shift = centred * (self._weights / (self.n - self._weights))[:, None] if self.fit_intercept else 0 * columns
+        return LeaveOneOut(columns, self._residuals(centred, regs), slack, shift)
+
+    @property
+    @abstractmethod
+    def _eigenvalues(self) -> Array: ...
+
+    @abstractmethod
+    def _residuals(self, centred: Array, regs: ArrayLike) -> Array: ...
+
+    @abstractmethod
+    def _slack(self, regs: ArrayLike) -> Array: ...
+
+    def _mean_target(self, columns: Array) -> Array:
+        return array_namespace(columns).matmul(self._weights, columns) / self.n
+
+    def _centre(self, columns: Array) -> Array:
+        mean = self._mean_target(columns)[None, :]
+        return mean if self.fit_intercept else 0 * mean
+
+
+class PrimalSpectrum(Spectrum):
+    """More rows than features: eigenvectors of the p×p Gram matrix and the rows' coordinates in them."""
+
+    def __init__(self, X: Array, weights: Array | None = None, *, fit_intercept: bool) -> None:
+        super().__init__(X, weights, fit_intercept=fit_intercept)
+        xp = array_namespace(X)
+        scaled = self._rows if weights is None else self._rows * xp.sqrt(weights)[:, None]
+        gram = xp.matmul(scaled.T, scaled)
+        self._gram = GramSpectrum.from_gram(gram, self._mean, self.n, fit_intercept=fit_intercept)
+        self._coordinates = xp.matmul(self._rows, self._gram.vectors)
+
+    @property
+    def _eigenvalues(self) -> Array:
+        return self._gram.eigenvalues
+
+    def path(self, targets: Array, regs: ArrayLike) -> RidgePath:
+        """Coefficients and intercepts for every penalty and target."""
+        columns = _as_columns(targets)
+        weighted = self._weights[:, None] * (columns - self._centre(columns))
+        cross = array_namespace(self._rows).matmul(self._rows.T, weighted)
+        return self._gram.path(cross, self._mean_target(columns), regs)
+
+    def _residuals(self, centred: Array, regs: ArrayLike) -> Array:
+        rotated = array_namespace(centred).matmul(self._coordinates.T, self._weights[:, None] * centred)
+        filtered = self._gram.inverse(regs)[:, :, None] * rotated[:, None, :]
+        return centred[:, None, :] - _times(self._coordinates, filtered)
+
+    def _slack(self, regs: ArrayLike) -> Array:
+        per_weight = array_namespace(self._rows).matmul(self._coordinates**2, self._gram.inverse(regs))
+        intercept_share = 1 / self.n if self.fit_intercept else 0.0
+        return 1 - self._weights[:, None] * (per_weight + intercept_share)
+
+
+class DualSpectrum(Spectrum):
+    """At least as many features as rows: eigenvectors of the m×m Gram matrix.
+
+    With an intercept the direction √w, which the centred rows do not reach, gets an eigenvalue above all others: it
+    comes out as the last eigenvector, the one that the intercept fits without penalty. Residuals and slack are then
+    sums of nγ/(s + nγ) over the other directions, exact however small γ is.
+    """
+
+    def __init__(self, X: Array, weights: Array | None = None, *, fit_intercept: bool) -> None:
+        super().__init__(X, weights, fit_intercept=fit_intercept)
+        xp = array_namespace(X)
+        self._root_weights = xp.sqrt(self._weights)
+        self._scaled = self._rows if weights is None else self._rows * self._root_weights[:, None]
+        gram = xp.matmul(self._scaled, self._scaled.T)
+        if fit_intercept:
+            top = 2 * float(xp.sum(xp.linalg.diagonal(gram))) or 1.0
+            gram = gram + (top / self.n) * self._root_weights[:, None] * self._root_weights[None, :]
+        eigenvalues, vectors = xp.linalg.eigh(gram)
+        penalised = slice(0, eigenvalues.shape[0] - int(fit_intercept))
+        self._values, self._vectors = _nonnegative(eigenvalues[penalised]), vectors[:, penalised]
+        self._n_varying = _count_varying(xp.sum(self._scaled**2, axis=0))
+
+    @property
+    def _eigenvalues(self) -> Array:
+        return self._values
+
+    def path(self, targets: Array, regs: ArrayLike) -> RidgePath:
+        """Coefficients and intercepts for every penalty and target."""
+        columns = _as_columns(targets)
+        filtered = self._inverse(regs)[:, :, None] * self._rotated(columns - self._centre(columns))[:, None, :]
+        coef = _times(self._scaled.T, _times(self._vectors, filtered))
+        return _with_intercept(coef, self._mean, self._mean_target(columns), self.fit_intercept)
+
+    def _residuals(self, centred: Array, regs: ArrayLike) -> Array:
+        filtered = self._remainder(regs)[:, :, None] * self._rotated(centred)[:, None, :]
+        return _times(self._vectors, filtered) / self._root_weights[:, None, None]
+
+    def _slack(self, regs: ArrayLike) -> Array:
+        return array_namespace(self._rows).matmul(self._vectors**2, self._remainder(regs))
+
+    def _rotated(self, centred: Array) -> Array:
+        return array_namespace(centred).matmul(self._vectors.T, self._root_weights[:, None] * centred)
+
+    def _inverse(self, regs: ArrayLike) -> Array:
+        return _inverse(self._values, self.n, _as_regs(regs, self._values), self._n_varying)
+
+    def _remainder(self, regs: ArrayLike) -> Array:
+        """nγ/(s + nγ), the share of a direction that the penalty leaves unfitted; 1 for s = 0 even at γ = 0."""
+        xp = array_namespace(self._values)
+        penalties = self.n * _as_regs(regs, self._values)[None, :]
+        unfitted = xp.astype(~_reached(self._values), self._values.dtype)[:, None]
+        return xp.where(penalties > 0, penalties * self._inverse(regs), unfitted + 0 * penalties)
+
+
+def _with_intercept(coef: Array, mean: Array, mean_target: Array, fit_intercept: bool) -> RidgePath:
+    offset = mean_target[None, :] - _times(mean[None, :], coef)[0, :, :]
+    return RidgePath(coef, offset if fit_intercept else 0 * offset)
+
+
+def _inverse(eigenvalues: Array, n: float, regs: Array, n_varying: int) -> Array:
+    """1/(s + nγ); at γ = 0 the directions that no row reaches get 0, and a rank below n_varying is an error."""
+    xp = array_namespace(eigenvalues)
+    shifted = eigenvalues[:, None] + n * regs[None, :]
+    if float(xp.min(regs)) > 0:
+        return 1 / shifted
+    reached = _reached(eigenvalues)
+    rank = int(xp.sum(xp.astype(reached, xp.int64)))
+    if rank < n_varying:
+        raise ValueError(
+            f"reg=0 needs a Gram matrix of full rank, but the rows span {rank} of {n_varying} varying features: use a "
+            "positive reg, drop collinear features, or add rows."
+        )
+    usable = reached[:, None] | (regs[None, :] > 0)
+    return xp.where(usable, 1 / xp.where(usable, shifted, xp.ones_like(shifted)), xp.zeros_like(shifted))
+
+
+def _reached(eigenvalues: Array) -> Array:
+    """Whether a direction carries more than rounding error."""
+    xp = array_namespace(eigenvalues)
+    size = eigenvalues.shape[0]
+    return eigenvalues > xp.max(eigenvalues) * (size * float(xp.finfo(eigenvalues.dtype).eps))
+
+
+def _count_varying(column_power: Array) -> int:
+    """Count the columns that are not constant (with an intercept) or not zero (without)."""
+    xp = array_namespace(column_power)
+    return int(xp.sum(xp.astype(_reached(column_power), xp.int64)))
+
+
+def _nonnegative(eigenvalues: Array) -> Array:
+    """Gram matrices have no negative eigenvalue; rounding makes some."""
+    xp = array_namespace(eigenvalues)
+    return xp.where(eigenvalues > 0, eigenvalues, xp.zeros_like(eigenvalues))
+
+
+def _as_columns(targets: Array) -> Array:
+    return targets[:, None] if targets.ndim == 1 else targets
+
+
+def _as_regs(regs: ArrayLike, like: Array) -> Array:
+    values = np.atleast_1d(np.asarray(regs, dtype=float))
+    if not (np.isfinite(values).all() and (values >= 0).all()):
+        raise ValueError(f"reg={values[~(np.isfinite(values) & (values >= 0))][0]:g} must be finite and not negative.")
+    return array_namespace(like).asarray(values, dtype=like.dtype, device=device(like))
+
+
+def _times(matrix: Array, stacked: Array) -> Array:
+    """Multiply a matrix with a (q, n_regs, n_targets) stack along its first axis, in one product."""
+    xp = array_namespace(matrix)
+    flat = xp.reshape(stacked, (stacked.shape[0], -1))
+    return xp.reshape(xp.matmul(matrix, flat), (matrix.shape[0], *stacked.shape[1:]))

@@ -1,0 +1,115 @@
+"""What to regress on: a value, or a row of values, for each observed class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from unflip._typing import FloatArray
+from unflip.noise import NoiseModel
+
+_SIGNS = np.array([-1.0, 1.0])
+
+
+def naive(k: int = 2) -> FloatArray:
+    """Take the observed label at its word: (−1, +1) for two classes, one-hot rows for more."""
+    if k < 2:
+        raise ValueError(f"k = {k}: a classifier needs at least two classes.")
+    return _SIGNS.copy() if k == 2 else np.eye(k)
+
+
+def unbiased(noise: NoiseModel) -> FloatArray:
+    """Targets whose mean given the TRUE class is the clean label: E[t | y] = y.
+
+    Solves ``transition @ t = naive``, the choice ρ± = ε± of Natarajan et al.
+    """
+    table: FloatArray = noise.inverse_transition @ naive(noise.n_classes)
+    return table
+
+
+def optimized(noise: NoiseModel) -> FloatArray:
+    """Targets that maximise the accuracy: t(ỹ) = E[y | ỹ], the posterior mean of the true label.
+
+    For two classes its ρ₊ − ρ₋ is the paper's boxed optimum (Eq. optimal_rho); see docs/theory.
+    """
+    table: FloatArray = noise.posterior @ naive(noise.n_classes)
+    return table
+
+
+def from_rho(rho_pos: float, rho_neg: float) -> FloatArray:
+    """Targets of the Labels-Perturbed Classifier with parameters (ρ₊, ρ₋).
+
+    t₊ = λ₊ = (1 − ρ₋ + ρ₊)β and t₋ = −λ₋ = −(1 − ρ₊ + ρ₋)β with β = 1/(1 − ρ₊ − ρ₋), turned round where
+    β < 0 so that t₊ > t₋ always: the formula as printed flips the classifier there.
+
+    Parameters
+    ----------
+    rho_pos, rho_neg : float
+        ρ₊ and ρ₋; their sum must not be 1.
+    """
+    remainder = 1 - rho_pos - rho_neg
+    if not np.isfinite(remainder) or remainder == 0:
+        raise ValueError(
+            f"rho_pos + rho_neg = {rho_pos:g} + {rho_neg:g} must be finite and differ from 1, where the perturbed "
+            "loss is undefined: move either one."
+        )
+    return np.array([rho_pos - rho_neg - 1, rho_pos - rho_neg + 1]) / abs(remainder)
+
+
+def to_rho(targets: ArrayLike) -> tuple[float, float]:
+    """Return the one pair (ρ₊, ρ₋) with ρ₊ + ρ₋ < 1 whose targets these are; the inverse of `from_rho`."""
+    t_neg, t_pos = checked(targets)
+    total, difference = 1 - 2 / (t_pos - t_neg), (t_pos + t_neg) / (t_pos - t_neg)
+    return float((total + difference) / 2), float((total - difference) / 2)
+
+
+def multi_lpc(alpha: ArrayLike, beta: ArrayLike) -> FloatArray:
+    """Targets of the paper's Multi-LPC: score j regresses on α_j where label j is observed, on β_j elsewhere.
+
+    Parameters
+    ----------
+    alpha, beta : array-like of shape (k,)
+        (1, …, 1) and (0, …, 0) give the naive one-hot targets.
+    """
+    own, other = np.asarray(alpha, dtype=float), np.asarray(beta, dtype=float)
+    if own.ndim != 1 or own.shape != other.shape or len(own) < 2:
+        raise ValueError(
+            f"alpha and beta need one value each per class (k ≥ 2); their shapes are {own.shape} and {other.shape}."
+        )
+    return np.where(np.eye(len(own), dtype=bool), own, other)
+
+
+#: Targets that have a name, each a function of the noise model.
+NAMED: dict[str, Callable[[NoiseModel], FloatArray]] = {
+    "naive": lambda noise: naive(noise.n_classes),
+    "unbiased": unbiased,
+    "optimized": optimized,
+}
+
+
+def resolve(targets: str | ArrayLike, noise: NoiseModel) -> FloatArray:
+    """Return the binary target values that a name stands for, or the given values once checked."""
+    if isinstance(targets, str):
+        if targets not in NAMED:
+            raise ValueError(f"targets={targets!r} is not known: use {_choices()} or the values (t_neg, t_pos).")
+        return NAMED[targets](noise)
+    return checked(targets)
+
+
+def checked(targets: ArrayLike) -> FloatArray:
+    """Return explicit binary targets as an array, or say what is wrong with them."""
+    values = np.array(targets, dtype=float)
+    if values.shape != (2,):
+        raise ValueError(f"targets has shape {values.shape}: give the two values (t_neg, t_pos), or {_choices()}.")
+    if not np.isfinite(values).all() or values[0] >= values[1]:
+        raise ValueError(
+            f"targets (t_neg, t_pos) = ({values[0]:g}, {values[1]:g}) must be finite with t_neg < t_pos: the "
+            "positive class gets the larger value."
+        )
+    return values
+
+
+def _choices() -> str:
+    return ", ".join(map(repr, NAMED))

@@ -1,0 +1,145 @@
+r"""The law of the ridge score in the isotropic mixture: the paper's Theorem and Proposition, and the intercept.
+
+With targets t(ỹ), y = ±1, u = ‖μ‖² and the bulk gain q = 1/(1 + γ(1 + δ)):
+
+=================  ===================  ============  ===========
+..                 c                    S             v
+=================  ===================  ============  ===========
+without intercept  E[t·y]               E[t²]         1
+with intercept     Cov(t, y)            Var(t)        4π₁π₂
+=================  ===================  ============  ===========
+
+.. math::
+    m = \frac{c\,u\,q}{1 + v u q}, \qquad
+    V = \frac1h \Bigl[ \frac{m^2}{u} + (1 - h)\,(S - 2cm + v m^2) \Bigr], \qquad 1 - h = \eta q^2,
+
+and the score of a new row is N(±m, V) without an intercept, N(E[t] − 2π₂m, V) and N(E[t] + 2π₁m, V) for the
+negative and the positive class with one. The first is the paper's Theorem (thm_main) with ν = V + m²; the second is
+derived in docs/theory/isotropic.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from unflip import targets as target_values
+from unflip._typing import FloatArray
+from unflip.noise import NoiseModel
+from unflip.theory.model import Mixture, Prediction
+from unflip.theory.resolvent import bulk_gain
+from unflip.theory.resolvent import h as variance_share
+
+_LABELS = np.array([-1.0, 1.0])
+
+
+@dataclass(frozen=True)
+class TargetMoments:
+    """The moments (c, S, v) through which targets and flips enter the theory, and the mean target."""
+
+    alignment: float  # c
+    power: float  # S
+    label_power: float  # v
+    mean: float  # E[t] with an intercept, 0 without
+
+
+def target_moments(targets: ArrayLike, noise: NoiseModel, *, fit_intercept: bool) -> TargetMoments:
+    """Return the moments of targets and true labels, centred where an intercept absorbs their means."""
+    values, joint = np.asarray(targets, dtype=float), noise.joint
+    mean = float(joint.sum(axis=0) @ values) if fit_intercept else 0.0
+    label_mean = float(joint.sum(axis=1) @ _LABELS) if fit_intercept else 0.0
+    centred, labels = values - mean, _LABELS - label_mean
+    return TargetMoments(
+        alignment=float(labels @ joint @ centred),
+        power=float(joint.sum(axis=0) @ centred**2),
+        label_power=float(joint.sum(axis=1) @ labels**2),
+        mean=mean,
+    )
+
+
+def predict(
+    mixture: Mixture,
+    *,
+    targets: str | ArrayLike = "optimized",
+    reg: ArrayLike,
+    loss: str = "squared",
+    fit_intercept: bool = False,
+) -> Prediction:
+    """Predict the scores, accuracy and risk of the classifier on clean labels.
+
+    Parameters
+    ----------
+    mixture : Mixture
+        ‖μ‖, η and the noise; ‖μ‖ and η may be arrays.
+    targets : {"naive", "unbiased", "optimized"} or (t_neg, t_pos)
+        What the observed classes are regressed on.
+    reg : array-like
+        γ; broadcasts against the mixture. ``np.inf`` gives the limit γ → ∞, where the scores vanish but their
+        separation does not.
+    loss : {"squared"}
+        The loss that the classifier minimises.
+    fit_intercept : bool
+        False is the paper's model: the origin is the midpoint of the class means.
+
+    Returns
+    -------
+    Prediction
+
+    Examples
+    --------
+    >>> from unflip import NoiseModel
+    >>> noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
+    >>> mixture = Mixture(mean_norm=2.0, aspect=1.0, noise=noise)
+    >>> for name in ("naive", "unbiased", "optimized"):
+    ...     print(name, predict(mixture, targets=name, reg=10.0).accuracy.round(3))
+    naive 0.768
+    unbiased 0.795
+    optimized 0.883
+    """
+    if loss != "squared":
+        raise ValueError(f"loss={loss!r} is not available: the theory covers loss='squared'.")
+    values = target_values.resolve(targets, mixture.noise)
+    moments = target_moments(values, mixture.noise, fit_intercept=fit_intercept)
+    power = np.asarray(mixture.mean_norm, dtype=float) ** 2
+    gain, share = bulk_gain(mixture.aspect, reg), variance_share(mixture.aspect, reg)
+    if (share == 0).any():
+        raise ValueError("reg = 0 at aspect = 1 has no finite variance: use a positive reg or another aspect.")
+    aspect = np.asarray(mixture.aspect, dtype=float)
+    mean_per_gain, spread = _scores_per_gain(moments, power, aspect, gain)
+    std_per_gain = np.sqrt(spread / share)
+    return _prediction(moments, mixture.noise.known_priors, gain, mean_per_gain, std_per_gain, fit_intercept)
+
+
+def _scores_per_gain(
+    moments: TargetMoments, power: FloatArray, aspect: FloatArray, gain: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """m/q and hV/q², both finite in the limit q → 0 of a strong penalty."""
+    c, s, v = moments.alignment, moments.power, moments.label_power
+    whitening = 1 + v * power * gain  # how much more the means' direction is shrunk than the bulk
+    mean = c * power / whitening
+    m = mean * gain
+    spread = power * (c / whitening) ** 2 + aspect * (s - 2 * c * m + v * m**2)
+    return mean, spread
+
+
+def _prediction(
+    moments: TargetMoments,
+    priors: FloatArray,
+    gain: FloatArray,
+    mean_per_gain: FloatArray,
+    std_per_gain: FloatArray,
+    fit_intercept: bool,
+) -> Prediction:
+    # Half the distance between the class means is m with either choice; only their centre differs.
+    below, above = (2 * priors[1], 2 * priors[0]) if fit_intercept else (1.0, 1.0)
+    m = mean_per_gain * gain
+    with np.errstate(invalid="ignore"):
+        separation = np.where(std_per_gain > 0, 2 * mean_per_gain / std_per_gain, 0.0)
+    return Prediction(
+        means=(moments.mean - below * m, moments.mean + above * m),
+        variance=np.asarray((std_per_gain * gain) ** 2),
+        separation=separation,
+        priors=priors,
+    )

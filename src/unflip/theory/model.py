@@ -1,0 +1,103 @@
+"""What the theory takes and gives: the mixture that the rows come from, and the scores it predicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr
+
+from unflip._typing import FloatArray
+from unflip.noise import NoiseModel
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mixture:
+    """The paper's data model: x = ±μ + N(0, I), with flipped labels.
+
+    Parameters
+    ----------
+    mean_norm : array-like
+        ‖μ‖, half the distance between the class means.
+    aspect : array-like
+        η = p/n, features per row.
+    noise : NoiseModel
+        Flip rates ε± and proportions π of the two true classes.
+    """
+
+    mean_norm: ArrayLike
+    aspect: ArrayLike
+    noise: NoiseModel
+
+    def __post_init__(self) -> None:
+        norm = np.asarray(self.mean_norm, dtype=float)
+        if not (np.isfinite(norm).all() and (norm >= 0).all()):
+            raise ValueError(f"mean_norm = {self.mean_norm!r} must be zero or positive: it is ‖μ‖.")
+        if self.noise.n_classes != 2:
+            raise ValueError(f"Mixture has two classes; this noise model has {self.noise.n_classes}.")
+        if self.noise.priors is None:
+            raise ValueError("Mixture needs the class proportions: give the noise model pi_neg= or priors=.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """Gaussian law of the score wᵀx (+ b) of a new row, given its true class.
+
+    Attributes
+    ----------
+    means : (ndarray, ndarray)
+        Mean score of the negative and of the positive class.
+    variance : ndarray
+        Variance of the score within a class.
+    separation : ndarray
+        (mean of positives − mean of negatives)/standard deviation; it has a limit where the scores vanish (γ = ∞).
+    priors : ndarray of shape (2,)
+        Proportions of the true classes.
+    """
+
+    means: tuple[FloatArray, FloatArray]
+    variance: FloatArray
+    separation: FloatArray
+    priors: FloatArray
+
+    @property
+    def mean(self) -> FloatArray:
+        """m_ρ: mean score of the positive class; without an intercept the negative class has −m_ρ."""
+        return self.means[1]
+
+    @property
+    def second_moment(self) -> FloatArray:
+        """ν_ρ = E[score²]; without an intercept it is the same in both classes."""
+        return self._average(self.means[0] ** 2, self.means[1] ** 2) + self.variance
+
+    @property
+    def risk(self) -> FloatArray:
+        """E[(score − y)²] for the clean label y = ±1; 1 − 2m_ρ + ν_ρ without an intercept."""
+        return self._average((self.means[0] + 1) ** 2, (self.means[1] - 1) ** 2) + self.variance
+
+    @property
+    def accuracy(self) -> FloatArray:
+        """Accuracy on clean labels with the threshold half-way between the class means.
+
+        Without an intercept that threshold is 0 and this is the paper's 1 − φ(m/√(ν − m²)).
+        """
+        return np.asarray(ndtr(self.separation / 2))
+
+    @property
+    def best_accuracy(self) -> FloatArray:
+        """Accuracy on clean labels with the best threshold for the priors."""
+        log_odds = np.log(self.priors[0] / self.priors[1])
+        oriented = np.maximum(self.separation, 0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shift = np.nan_to_num(log_odds / oriented, nan=0.0, posinf=np.inf, neginf=-np.inf)
+        return self._average(ndtr(oriented / 2 + shift), ndtr(oriented / 2 - shift))
+
+    def accuracy_at(self, threshold: ArrayLike) -> FloatArray:
+        """Accuracy on clean labels of the rule "positive where the score exceeds `threshold`"."""
+        std = np.sqrt(self.variance)
+        cut = np.asarray(threshold, dtype=float)
+        return self._average(ndtr((cut - self.means[0]) / std), ndtr((self.means[1] - cut) / std))
+
+    def _average(self, negative: FloatArray, positive: FloatArray) -> FloatArray:
+        return np.asarray(self.priors[0] * negative + self.priors[1] * positive)

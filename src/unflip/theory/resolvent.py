@@ -1,0 +1,78 @@
+r"""The scalars that describe a large ridge problem with isotropic noise: δ, h and the bulk gain.
+
+They come from the deterministic equivalent of the resolvent Q = (XᵀX/n + γI)⁻¹ (the paper's Lemma DEQ). Write
+g = γ(1 + δ), A = 1 + η + γ and r = √(A² − 4η) = √((η + γ − 1)² + 4γ). Then g is the positive root of
+g² − (η + γ − 1)g − γ = 0, 1 + g = (A + r)/2, and (1 + g)² − η = (1 + g)r, so that
+
+.. math:: h = 1 - \frac{\eta}{(1 + g)^2} = \frac{r}{1 + g},
+
+which has no cancellation. (The paper's main text prints 1 − η/(1 + γ(1 + δ)²), which is wrong: docs/errata.md.)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from unflip._typing import FloatArray
+
+
+def delta(aspect: ArrayLike, reg: ArrayLike) -> FloatArray:
+    """δ = tr(Q̄)/n, the bias that dimension adds to the resolvent (Lemma DEQ).
+
+    Parameters
+    ----------
+    aspect : array-like
+        η = p/n.
+    reg : array-like
+        γ. At γ = 0 the value is finite for η < 1 only, and infinite beyond.
+
+    Returns
+    -------
+    ndarray
+        δ = (η − γ − 1 + r)/(2γ), in the form 2η/(1 + γ − η + r) where that one does not cancel.
+    """
+    eta, gamma = _checked(aspect, reg)
+    root = _root(eta, gamma)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = np.where(
+            1 + gamma > eta,
+            2 * eta / (1 + gamma - eta + root),
+            (eta - gamma - 1 + root) / (2 * gamma),
+        )
+    value = np.where((gamma == 0) & (eta >= 1), np.inf, value)
+    return np.where(np.isinf(gamma), 0.0, value)
+
+
+def h(aspect: ArrayLike, reg: ArrayLike) -> FloatArray:
+    """Share of the score's variance that dimension does not amplify: h = 1 − η/(1 + γ(1 + δ))², the appendix's form.
+
+    It is 1 in low dimension or under a strong penalty and 0 at the interpolation threshold η = 1, γ = 0.
+    """
+    eta, gamma = _checked(aspect, reg)
+    with np.errstate(invalid="ignore"):
+        value = 2 * _root(eta, gamma) / (1 + eta + gamma + _root(eta, gamma))
+    return np.where(np.isinf(gamma), 1.0, value)
+
+
+def bulk_gain(aspect: ArrayLike, reg: ArrayLike) -> FloatArray:
+    """1/(1 + γ(1 + δ)) = Q̄/(1 + δ) on every direction but the means': how far noise directions are shrunk.
+
+    It falls from 1 (γ = 0, η ≤ 1) to 0 (γ = ∞), and is the one number through which γ enters the theory.
+    """
+    eta, gamma = _checked(aspect, reg)
+    return 2 / (1 + eta + gamma + _root(eta, gamma))
+
+
+def _root(eta: FloatArray, gamma: FloatArray) -> FloatArray:
+    root: FloatArray = np.hypot(eta + gamma - 1, 2 * np.sqrt(gamma))
+    return root
+
+
+def _checked(aspect: ArrayLike, reg: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    eta, gamma = np.asarray(aspect, dtype=float), np.asarray(reg, dtype=float)
+    for value in eta[~(np.isfinite(eta) & (eta > 0))].ravel():
+        raise ValueError(f"aspect = {value:g} must be positive and finite: it is p/n.")
+    for value in gamma[~(gamma >= 0)].ravel():
+        raise ValueError(f"reg = {value:g} must be zero or positive: it is the ridge penalty γ.")
+    return eta, gamma
