@@ -131,6 +131,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         self.targets_ = target_values.resolve(self.targets, self.noise_)
 
         rows = DistinctRows.of(rows_in, weights)
+        if len(rows.X) < 2:
+            raise ValueError("All rows of X are alike, so no feature tells the classes apart: give rows that vary.")
         spectrum = Spectrum.of(rows.X, rows.spectrum_weights, fit_intercept=self.fit_intercept)
         row_targets = self.targets_[codes]
         means = rows.average(row_targets[rows.members])
@@ -244,10 +246,9 @@ def _encode(y: np.ndarray[Any, Any], weights: FloatArray) -> tuple[np.ndarray[An
     if kind != "binary":
         raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
     classes, codes = np.unique(y, return_inverse=True)
-    weightless = [c for c, weight in zip(classes, np.bincount(codes, weights), strict=True) if weight == 0]
-    if len(classes) < 2 or weightless:
-        only = [c for c in classes if c not in weightless]
-        raise ValueError(f"y holds one class only ({only}) among rows of positive weight: LPClassifier needs two.")
+    present = classes[np.bincount(codes, weights) > 0].tolist()
+    if len(present) < 2:
+        raise ValueError(f"y holds one class only, {present}, in rows of positive weight: LPClassifier needs two.")
     return classes, codes
 
 

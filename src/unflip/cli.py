@@ -14,7 +14,6 @@ from unflip import demo as story
 from unflip.report import demo as picture
 
 app = typer.Typer(
-    help="Learn from noisy labels in high dimension.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -22,13 +21,19 @@ app = typer.Typer(
 _console = Console()
 
 
-@app.callback()
-def _program(
-    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)] = False,
-) -> None:
-    if version:
+def _show_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"unflip {unflip.__version__}")
         raise typer.Exit
+
+
+@app.callback()
+def _program(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Learn from noisy labels in high dimension."""
 
 
 @app.command()

@@ -58,9 +58,8 @@ def loo_alignment(scores: FloatArray, targets: FloatArray, weights: FloatArray, 
     share = weights / weights.sum()
     if centred:
         scores, targets = scores - share @ scores, targets - share @ targets
-    power = share @ scores**2
-    cosine = (share * targets) @ scores / np.sqrt(np.where(power > 0, power, 1.0) * (share @ targets**2))
-    return np.asarray(cosine)
+    norms = np.sqrt((share @ scores**2) * (share @ targets**2))
+    return np.asarray((share * targets) @ scores / np.where(norms > 0, norms, 1.0))
 
 
 def loo_squared_error(scores: FloatArray, targets: FloatArray, weights: FloatArray) -> FloatArray:

@@ -160,9 +160,10 @@ class Spectrum(ABC):
         It is the same for a row of weight 2 and for two copies of it.
         """
         xp = array_namespace(self._rows)
-        eigenvalues = self._eigenvalues
-        total = float(xp.sum(eigenvalues))
-        return float(xp.sum(eigenvalues**2)) / total / self.n if total > 0 else 1.0
+        top = float(xp.max(self._eigenvalues)) or 1.0  # divided out so that squares do not overflow
+        relative = self._eigenvalues / top
+        total = float(xp.sum(relative))
+        return top * float(xp.sum(relative**2)) / total / self.n if total > 0 else 1.0
 
     def leave_one_out(self, targets: Array, regs: ArrayLike) -> LeaveOneOut:
         """Exact leave-one-out fits of every row, for every penalty and target; a row leaves with its whole weight."""

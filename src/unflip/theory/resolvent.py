@@ -37,8 +37,8 @@ def delta(aspect: ArrayLike, reg: ArrayLike) -> FloatArray:
     with np.errstate(divide="ignore", invalid="ignore"):
         value = np.where(
             1 + gamma > eta,
-            2 * eta / (1 + gamma - eta + root),
-            (eta - gamma - 1 + root) / (2 * gamma),
+            2 * eta / ((1 - eta) + gamma + root),
+            ((eta - 1) - gamma + root) / (2 * gamma),
         )
     value = np.where((gamma == 0) & (eta >= 1), np.inf, value)
     return np.where(np.isinf(gamma), 0.0, value)
@@ -65,7 +65,8 @@ def bulk_gain(aspect: ArrayLike, reg: ArrayLike) -> FloatArray:
 
 
 def _root(eta: FloatArray, gamma: FloatArray) -> FloatArray:
-    root: FloatArray = np.hypot(eta + gamma - 1, 2 * np.sqrt(gamma))
+    # η − 1 first: it is exact near the interpolation threshold, where its digits matter.
+    root: FloatArray = np.hypot((eta - 1) + gamma, 2 * np.sqrt(gamma))
     return root
 
 

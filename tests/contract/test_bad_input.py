@@ -1,0 +1,113 @@
+"""Bad input to LPClassifier: one sentence that names the value and what to do; never a silent NaN."""
+
+import numpy as np
+import pytest
+
+from unflip import LPClassifier, NoiseModel, datasets
+from unflip.datasets import make_mixture
+
+X, Y = make_mixture(40, 10, random_state=0)
+THREE = NoiseModel(np.eye(3))
+
+
+def with_value(value):
+    changed = X.copy()
+    changed[3, 4] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("options", "data", "says"),
+    [
+        ({}, (with_value(np.nan), Y), "contains NaN"),
+        ({}, (with_value(np.inf), Y), "infinity"),
+        ({}, (X, np.where(Y == 1, np.nan, 0.0)), "contains NaN"),
+        ({}, (X, np.zeros(40, dtype=int)), r"y holds one class only, \[0\]"),
+        ({}, (X, np.arange(40) % 3), "Only binary classification is supported"),
+        ({}, (X[:1], Y[:1]), "minimum of 2 is required"),
+        ({}, (X, Y[:-1]), "inconsistent numbers of samples"),
+        ({}, (X[0], Y), "Expected 2D array"),
+        ({}, (X, Y, np.ones(39)), "sample_weight.shape"),
+        ({}, (X, Y, -np.ones(40)), "Negative values in data passed to `sample_weight`"),
+        ({}, (X, Y, (Y == 1).astype(float)), "one class only"),
+        ({"noise": THREE}, (X, Y), "The noise model knows 3 classes but y has 2"),
+        ({"noise": "estimate"}, (X, Y), "noise='estimate' is not available"),
+        ({"noise": LPClassifier()}, (X, Y), "is not available: give a NoiseModel"),
+        ({"noise": [[0.4, 0.6], [0.6, 0.4]]}, (X, Y), r"eps_pos \+ eps_neg = 0.6 \+ 0.6 must be below 1"),
+        ({"noise": NoiseModel.binary(eps_pos=0, eps_neg=0.6)}, (X, Y), "leave no true row in class 1"),
+        ({"priors": [0.5, 0.6]}, (X, Y), "priors sum to 1.1"),
+        ({"priors": [1.0, 0.0]}, (X, Y), r"priors\[1\] = 0"),
+        (
+            {"noise": NoiseModel.binary(eps_pos=0.1, eps_neg=0.1, pi_neg=0.5), "priors": [0.4, 0.6]},
+            (X, Y),
+            "contradict those of the noise model",
+        ),
+        ({"targets": "refined"}, (X, Y), "targets='refined' is not known: use 'naive', 'unbiased', 'optimized'"),
+        ({"targets": (1.0, 1.0)}, (X, Y), "t_neg < t_pos"),
+        ({"readout": "best"}, (X, Y), "readout='best' is not known"),
+        ({"loss": "logistic"}, (X, Y), "loss='logistic' is not available"),
+        ({"reg": "theory"}, (X, Y), "reg='theory' is not available"),
+        ({"reg": -0.1}, (X, Y), "reg=-0.1 must be 'loo' or a finite number"),
+        ({"reg": np.nan}, (X, Y), "reg=nan"),
+        ({"reg": np.inf}, (X, Y), "reg=inf"),
+        ({"reg": None}, (X, Y), "reg=None"),
+        ({"reg": 0.0}, (np.hstack([X, X]), Y), "reg=0 needs a Gram matrix of full rank"),
+        ({"reg": 0.0}, (X[:8], Y[:8]), "the rows span 7 of 10 varying features"),
+        ({}, (X[[0] * 40], Y), "All rows of X are alike"),
+    ],
+)
+def test_fit_says_what_is_wrong(options, data, says):
+    with pytest.raises(ValueError, match=says) as caught:
+        LPClassifier(**options).fit(*data)
+    if "sklearn" not in str(caught.traceback[-1].path):
+        assert "\n" not in str(caught.value)
+
+
+def test_predict_says_what_is_wrong():
+    clf = LPClassifier().fit(X, Y)
+    with pytest.raises(ValueError, match="X has 9 features, but LPClassifier is expecting 10"):
+        clf.predict(X[:, :9])
+    with pytest.raises(ValueError, match="contains NaN"):
+        clf.predict_proba(with_value(np.nan))
+
+
+@pytest.mark.parametrize("readout", ["plain", "gaussian"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        np.repeat([[0.0], [1.0]], 20, axis=0),  # two distinct rows
+        np.random.default_rng(0).normal(size=(40, 3)) * 1e-150,
+        np.random.default_rng(0).normal(size=(40, 3)) * 1e100,
+        np.random.default_rng(0).normal(size=(40, 300)),
+        np.outer(Y - 0.5, np.ones(3)) + 1e-9 * np.random.default_rng(0).normal(size=(40, 3)),  # separable
+    ],
+    ids=["two rows", "tiny", "huge", "wide", "separable"],
+)
+def test_odd_but_valid_rows_give_finite_answers(rows, fit_intercept, readout):
+    clf = LPClassifier(readout=readout, fit_intercept=fit_intercept).fit(rows, Y)
+    for values in (clf.coef_, clf.intercept_, clf.loo_decision_, clf.predict_proba(rows)):
+        assert np.isfinite(values).all()
+
+
+@pytest.mark.parametrize(
+    ("act", "error", "says"),
+    [
+        (lambda: make_mixture(10, 3, means=np.zeros((2, 4))), ValueError, "one row of 3 features"),
+        (lambda: make_mixture(10, 3, priors=[0.2, 0.3, 0.5]), ValueError, "there are 2 classes"),
+        (lambda: make_mixture(10, 3, covariances=np.eye(2)), ValueError, r"give \(3, 3\) or \(2, 3, 3\)"),
+        (lambda: make_mixture(10, 2, covariances=[[1.0, 2.0], [2.0, 1.0]]), ValueError, "negative eigenvalue -1"),
+        (lambda: make_mixture(10, 2, covariances=[[1.0, 2.0], [0.0, 1.0]]), ValueError, "not symmetric"),
+        (lambda: datasets.load_amazon_reviews("cars"), ValueError, "domain='cars' is not known"),
+        (lambda: datasets.load_amazon_reviews("dvd", data_home="/nowhere"), FileNotFoundError, "does not exist"),
+    ],
+)
+def test_datasets_say_what_is_wrong(act, error, says):
+    with pytest.raises(error, match=says):
+        act()
+
+
+def test_amazon_reviews_without_a_folder_say_how_to_name_one(monkeypatch):
+    monkeypatch.delenv("UNFLIP_DATA", raising=False)
+    with pytest.raises(FileNotFoundError, match="UNFLIP_DATA"):
+        datasets.load_amazon_reviews("books")

@@ -1,0 +1,126 @@
+"""Where LPClassifier must equal a known model."""
+
+import numpy as np
+import pytest
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import Ridge, RidgeClassifier
+
+from unflip import LPClassifier, NoiseModel, targets
+from unflip.datasets import make_mixture
+
+NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.2)
+SHAPES = pytest.mark.parametrize(("n", "p"), [(120, 30), (40, 90), (50, 50)])
+INTERCEPT = pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "origin"])
+
+
+def noisy(n, p, seed=0):
+    X, y = make_mixture(n, p, mean_norm=1.5, priors=[0.4, 0.6], random_state=seed)
+    return X + 0.3, NOISE.flip(y, random_state=seed), y
+
+
+@SHAPES
+@INTERCEPT
+@pytest.mark.parametrize("reg", [1e-3, 0.1, 10.0])
+@pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
+def test_naive_and_plain_is_ridge(n, p, fit_intercept, reg, weighted):
+    X, observed, _ = noisy(n, p)
+    weights = np.random.default_rng(1).uniform(0.5, 2, size=n) if weighted else None
+    total = n if weights is None else weights.sum()
+    ours = LPClassifier(NOISE, targets="naive", readout="plain", reg=reg, fit_intercept=fit_intercept)
+    ours.fit(X, observed, sample_weight=weights)
+    ridge = Ridge(alpha=total * reg, fit_intercept=fit_intercept)
+    ridge.fit(X, 2 * observed - 1, sample_weight=weights)
+    np.testing.assert_allclose(ours.coef_[0], ridge.coef_, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(ours.intercept_[0], ridge.intercept_, rtol=0, atol=1e-10)
+    classifier = RidgeClassifier(alpha=total * reg, fit_intercept=fit_intercept)
+    classifier.fit(X, observed, sample_weight=weights)
+    np.testing.assert_array_equal(ours.predict(X), classifier.predict(X))
+
+
+@INTERCEPT
+@pytest.mark.parametrize("readout", ["plain", "gaussian"])
+@pytest.mark.parametrize("name", ["naive", "unbiased", "optimized"])
+def test_without_noise_every_variant_is_the_oracle(name, readout, fit_intercept):
+    X, _, y = noisy(100, 40)
+    options = {"readout": readout, "fit_intercept": fit_intercept}
+    oracle = LPClassifier(None, targets="naive", **options).fit(X, y)
+    clean = LPClassifier(NoiseModel.binary(eps_pos=0, eps_neg=0), targets=name, **options).fit(X, y)
+    for attribute in ("coef_", "intercept_", "loo_decision_", "reg_"):
+        np.testing.assert_allclose(getattr(clean, attribute), getattr(oracle, attribute), rtol=1e-12, atol=1e-12)
+
+
+@SHAPES
+@INTERCEPT
+@pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
+def test_leave_one_out_decisions_equal_refits(n, p, fit_intercept, weighted):
+    X, observed, _ = noisy(n, p)
+    X[1] = X[0]  # copies are left out one at a time
+    weights = np.random.default_rng(1).uniform(0.5, 2, size=n) if weighted else np.ones(n)
+    weights[5] = 0.0  # in no fit
+    reg = 0.2
+    ours = LPClassifier(NOISE, targets="unbiased", readout="plain", reg=reg, fit_intercept=fit_intercept)
+    ours.fit(X, observed, sample_weight=weights)
+    t = targets.unbiased(NOISE)[observed]
+    for i in range(n):
+        rest = np.arange(n) != i
+        refit = Ridge(alpha=weights.sum() * reg, fit_intercept=fit_intercept)
+        refit.fit(X[rest], t[rest], sample_weight=weights[rest])
+        assert ours.loo_decision_[i] == pytest.approx(refit.predict(X[[i]])[0], abs=1e-8)
+
+
+def test_leave_one_out_decisions_go_through_the_readout():
+    X, observed, _ = noisy(80, 20)
+    plain = LPClassifier(NOISE, targets="optimized", readout="plain", reg=0.3).fit(X, observed)
+    gaussian = LPClassifier(NOISE, targets="optimized", readout="gaussian", reg=0.3).fit(X, observed)
+    slope = gaussian.coef_[0, 0] / plain.coef_[0, 0]
+    offset = gaussian.intercept_[0] - slope * plain.intercept_[0]
+    np.testing.assert_allclose(gaussian.loo_decision_, slope * plain.loo_decision_ + offset, atol=1e-10)
+
+
+def test_with_an_intercept_targets_change_the_threshold_only():
+    """And the gaussian read-out finds the same threshold again."""
+    X, observed, _ = noisy(150, 60)
+    fits = [LPClassifier(NOISE, targets=t, reg=1.0).fit(X, observed) for t in ("naive", "unbiased", "optimized")]
+    for fit in fits[1:]:
+        np.testing.assert_allclose(fit.decision_function(X), fits[0].decision_function(X), rtol=1e-6, atol=1e-6)
+
+
+def test_gaussian_readout_without_noise_and_few_features_is_discriminant_analysis():
+    """With many rows leave-one-out scores are the scores, and Fisher's direction is the ridge one at γ → 0."""
+    X, y = make_mixture(20_000, 3, mean_norm=1.0, priors=[0.3, 0.7], random_state=0)
+    ours = LPClassifier(reg=1e-10).fit(X, y)
+    fisher = LinearDiscriminantAnalysis(solver="lsqr").fit(X, y)
+    np.testing.assert_allclose(ours.coef_, fisher.coef_, rtol=2e-3)
+    np.testing.assert_allclose(ours.intercept_, fisher.intercept_, rtol=5e-3)
+
+
+@pytest.mark.parametrize("readout", ["plain", "gaussian"])
+@pytest.mark.parametrize(("fit_intercept", "value"), [(True, 0.0), (True, 1.0), (True, 1e6), (False, 0.0)])
+def test_constant_columns_change_nothing_with_an_intercept_nor_zeros_without(fit_intercept, value, readout):
+    X, observed, _ = noisy(90, 20)
+    padded = np.insert(X, 7, value, axis=1)
+    options = {"readout": readout, "fit_intercept": fit_intercept}
+    for reg in (0.0, 0.1, "loo"):
+        without = LPClassifier(NOISE, reg=reg, **options).fit(X, observed)
+        with_it = LPClassifier(NOISE, reg=reg, **options).fit(padded, observed)
+        assert with_it.reg_ == pytest.approx(without.reg_, rel=1e-9)
+        np.testing.assert_allclose(with_it.decision_function(padded), without.decision_function(X), atol=1e-7)
+        assert abs(with_it.coef_[0, 7]) < 1e-10
+
+
+def test_priors_shift_the_threshold_and_nothing_else():
+    X, observed, _ = noisy(150, 30)
+    few, many = (LPClassifier(priors=pi, targets="naive", reg=1.0).fit(X, observed) for pi in ([0.9, 0.1], [0.1, 0.9]))
+    np.testing.assert_allclose(few.coef_, many.coef_)
+    assert many.intercept_ - few.intercept_ == pytest.approx(2 * np.log(9))
+
+
+def test_a_transition_matrix_is_a_noise_model_and_classes_keep_their_order():
+    X, observed, _ = noisy(100, 20)
+    names = np.array(["b-neg", "a-pos"])  # sorted, the positive class comes first
+    relabelled = NoiseModel.binary(eps_pos=NOISE.eps_neg, eps_neg=NOISE.eps_pos)
+    first = LPClassifier(NOISE.transition, reg=1.0).fit(X, observed)
+    second = LPClassifier(relabelled.transition, reg=1.0).fit(X, names[observed])
+    np.testing.assert_allclose(second.decision_function(X), -first.decision_function(X), atol=1e-6)
+    np.testing.assert_allclose(second.predict_proba(X), first.predict_proba(X)[:, ::-1], atol=1e-6)
+    np.testing.assert_array_equal(second.predict(X) == "a-pos", first.predict(X) == 1)

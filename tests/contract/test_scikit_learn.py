@@ -1,0 +1,59 @@
+"""LPClassifier is a scikit-learn classifier: every check, every combination of options, no expected failures."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from unflip import LPClassifier, NoiseModel
+from unflip.datasets import make_mixture
+
+MILD = NoiseModel.binary(eps_pos=0.1, eps_neg=0.05)
+COMBINATIONS = [
+    LPClassifier(noise, targets=targets, readout=readout, reg=reg, fit_intercept=fit_intercept)
+    for noise, targets, readout, fit_intercept, reg in product(
+        (None, MILD),
+        ("naive", "unbiased", "optimized", (-1.0, 2.0)),
+        ("plain", "gaussian"),
+        (True, False),
+        ("loo", 0.1),
+    )
+]
+
+
+def describe(estimator):
+    noise = "noise" if estimator.noise else "clean"
+    origin = "intercept" if estimator.fit_intercept else "origin"
+    return f"{noise}-{estimator.targets}-{estimator.readout}-{origin}-{estimator.reg}"
+
+
+@pytest.mark.filterwarnings("ignore:Can't check dok sparse matrix:UserWarning")
+@pytest.mark.parametrize("estimator", COMBINATIONS, ids=describe)
+def test_every_check_passes(estimator):
+    results = check_estimator(estimator, on_skip=None)
+    assert len(results) > 50
+    assert {result["status"] for result in results} <= {"passed", "skipped"}
+    # scikit-learn skips its array-API check unless an environment variable is set, and no other.
+    assert all("array_api" in result["check_name"] for result in results if result["status"] == "skipped")
+
+
+def test_it_works_in_pipelines_searches_and_frames():
+    pandas = pytest.importorskip("pandas")
+    X, y = make_mixture(200, 20, random_state=0)
+    frame = pandas.DataFrame(X, columns=[f"gene {j}" for j in range(20)])
+    labels = np.where(MILD.flip(y, 0) == 1, "tumour", "normal")
+    pipeline = make_pipeline(StandardScaler(), LPClassifier(MILD))
+    assert cross_val_score(pipeline, frame, labels).mean() > 0.8
+    search = GridSearchCV(LPClassifier(), {"noise": [None, MILD], "reg": [0.1, "loo"]}).fit(frame, labels)
+    assert set(search.best_estimator_.classes_) == {"normal", "tumour"}
+    assert list(search.best_estimator_.feature_names_in_) == list(frame.columns)
+
+
+def test_clones_keep_the_noise_model():
+    assert clone(LPClassifier(MILD)).noise == MILD
+    assert "eps_pos=0.1" in repr(LPClassifier(MILD))

@@ -1,0 +1,54 @@
+"""The program as a user runs it."""
+
+import subprocess
+import sys
+
+import pytest
+
+RUN = [sys.executable, "-m", "unflip"]
+
+
+def run(*arguments, cwd=None, code=0):
+    done = subprocess.run([*RUN, *arguments], cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def test_demo_tells_the_story_and_draws_it(tmp_path):
+    done = run("demo", cwd=tmp_path)
+    for word in ("oracle", "naive", "unbiased", "optimized", "predicted", "simulated", "Picture: unflip-demo.png"):
+        assert word in done.stdout
+    picture = (tmp_path / "unflip-demo.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert len(picture) > 20_000
+
+
+@pytest.mark.parametrize(
+    ("out", "says"), [("missing/demo.png", "missing is not a folder"), ("demo.pdf", "must end in .png")]
+)
+def test_a_wrong_file_name_is_named_and_nothing_is_written(tmp_path, out, says):
+    done = run("demo", "--out", out, cwd=tmp_path, code=2)
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_and_version():
+    assert "demo" in run("--help").stdout
+    assert run("--version").stdout.startswith("unflip 0.")
+    assert run("nonsense", code=2).stderr
+
+
+def test_without_its_extra_the_program_says_what_to_install():
+    code = "import sys; sys.modules['typer'] = None; from unflip.__main__ import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "pip install 'unflip[cli]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_core_imports_with_its_hard_dependencies_alone():
+    blocked = ("matplotlib", "typer", "rich", "pandas", "mpmath", "pytest")
+    code = f"import sys; sys.modules.update(dict.fromkeys({blocked!r})); import unflip; print(unflip.__version__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

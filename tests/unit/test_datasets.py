@@ -1,0 +1,44 @@
+"""make_mixture draws what it says; the review data load as documented."""
+
+import numpy as np
+import pytest
+
+from support.amazon import needs_data
+from unflip.datasets import AMAZON_DOMAINS, load_amazon_reviews, make_mixture
+
+
+def test_binary_mixture_has_the_stated_means_and_proportions():
+    X, y = make_mixture(20_000, 5, mean_norm=3.0, priors=[0.3, 0.7], random_state=0)
+    assert y.mean() == pytest.approx(0.7, abs=4 * np.sqrt(0.21 / 20_000))
+    means = np.array([X[y == a].mean(axis=0) for a in (0, 1)])
+    np.testing.assert_allclose(means, 3 / np.sqrt(5) * np.array([[-1], [1]]) * np.ones(5), atol=4 / np.sqrt(6000))
+    np.testing.assert_allclose(np.cov((X - means[y]).T), np.eye(5), atol=0.05)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_given_means_and_covariances(shared):
+    rng = np.random.default_rng(0)
+    factors = rng.normal(size=(3, 4, 4))
+    covariances = factors @ factors.transpose(0, 2, 1)
+    means = 5 * rng.normal(size=(3, 4))
+    X, y = make_mixture(60_000, 4, means=means, covariances=covariances[0] if shared else covariances, random_state=1)
+    for a in range(3):
+        expected = covariances[0 if shared else a]
+        np.testing.assert_allclose(X[y == a].mean(axis=0), means[a], atol=0.1)
+        np.testing.assert_allclose(np.cov(X[y == a].T), expected, atol=0.06 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("source", [np.random.default_rng, np.random.RandomState, int])
+def test_draws_repeat_with_their_seed(source):
+    first, second = (make_mixture(10, 3, random_state=source(7)) for _ in range(2))
+    np.testing.assert_array_equal(first[0], second[0])
+
+
+@needs_data
+@pytest.mark.parametrize("domain", AMAZON_DOMAINS)
+def test_amazon_reviews(domain):
+    X, y = load_amazon_reviews(domain)
+    assert X.shape[1] == 400
+    assert len(X) == len(y)
+    assert abs(y.mean() - 0.5) < 0.001
+    assert 0.9 < (X == 0).mean() < 0.95

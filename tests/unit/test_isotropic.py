@@ -1,0 +1,168 @@
+"""The isotropic theory: exact identities, the paper's formulas, and the optimum."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+from scipy.special import ndtr
+
+from support.paper import theorem
+from unflip import NoiseModel, targets, theory
+
+NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
+MODELS = [
+    NOISE,
+    NoiseModel.binary(eps_pos=0.2, eps_neg=0.2, pi_neg=0.5),
+    NoiseModel.binary(eps_pos=0.0, eps_neg=0.6, pi_neg=0.8),
+    NoiseModel.binary(eps_pos=0.6, eps_neg=0.3, pi_neg=0.1),
+]
+SETTINGS = [(2.0, 0.1, 0.1), (1.0, 1.0, 10.0), (0.5, 3.0, 0.01), (4.0, 20.0, 1.0)]
+NAMES = ("naive", "unbiased", "optimized")
+
+
+@pytest.mark.parametrize(("rho_pos", "rho_neg"), [(0, 0), (0.2, 0.0), (0.4, 0.3), (0.0, -1.57), (-2.0, 0.5)])
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("noise", MODELS, ids=repr)
+def test_without_intercept_it_is_the_papers_theorem(noise, setting, rho_pos, rho_neg):
+    mean_norm, aspect, reg = setting
+    mixture = theory.Mixture(mean_norm=mean_norm, aspect=aspect, noise=noise)
+    ours = theory.predict(mixture, targets=targets.from_rho(rho_pos, rho_neg), reg=reg)
+    mean, second = theorem(rho_pos=rho_pos, rho_neg=rho_neg, noise=noise, mean_norm=mean_norm, aspect=aspect, reg=reg)
+    assert ours.mean == pytest.approx(mean, rel=1e-10, abs=1e-10)
+    assert ours.second_moment == pytest.approx(second, rel=1e-10)
+    assert ours.risk == pytest.approx(1 - 2 * mean + second, rel=1e-10)
+    assert ours.accuracy == pytest.approx(ndtr(mean / np.sqrt(second - mean**2)), rel=1e-10)
+    assert ours.accuracy_at(0.0) == pytest.approx(ours.accuracy, rel=1e-10)
+    assert ours.means[0] == -ours.means[1]
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("noise", MODELS, ids=repr)
+def test_with_an_intercept_the_targets_do_not_matter(noise, setting):
+    mean_norm, aspect, reg = setting
+    mixture = theory.Mixture(mean_norm=mean_norm, aspect=aspect, noise=noise)
+    predictions = [
+        theory.predict(mixture, targets=t, reg=reg, fit_intercept=True) for t in (*NAMES, (-3.0, 0.1), (5.0, 9.0))
+    ]
+    for prediction in predictions[1:]:
+        assert prediction.accuracy == pytest.approx(predictions[0].accuracy, abs=1e-12)
+        assert prediction.best_accuracy == pytest.approx(predictions[0].best_accuracy, abs=1e-12)
+
+
+@pytest.mark.parametrize("noise", MODELS, ids=repr)
+@pytest.mark.parametrize("rho_neg", [0.0, 0.4, -2.0])
+def test_the_best_rho_by_search_is_the_closed_form(noise, rho_neg):
+    mixture = theory.Mixture(mean_norm=1.5, aspect=1.0, noise=noise)
+
+    def separation(difference):
+        """Of targets with ρ₊ − ρ₋ = difference; their scale is free."""
+        return -float(theory.predict(mixture, targets=(difference - 1, difference + 1), reg=1.0).separation)
+
+    grid = np.sinh(np.linspace(-5, 5, 41))
+    best = int(np.argmin([separation(difference) for difference in grid]))
+    found = minimize_scalar(separation, bracket=grid[best - 1 : best + 2], tol=1e-12).x
+    assert float(theory.optimal_rho(noise, rho_neg)) == pytest.approx(found + rho_neg, rel=1e-6, abs=1e-6)
+    t_neg, t_pos = targets.optimized(noise)
+    assert (t_pos + t_neg) / (t_pos - t_neg) == pytest.approx(float(theory.optimal_rho(noise)), abs=1e-10)
+
+
+@pytest.mark.parametrize("noise", [m for m in MODELS if m.priors[0] != 0.5], ids=repr)
+def test_the_worst_rho_is_a_coin_toss(noise):
+    mixture = theory.Mixture(mean_norm=1.5, aspect=1.0, noise=noise)
+    worst = targets.from_rho(float(theory.worst_rho(noise, 0.1)), 0.1)
+    assert theory.predict(mixture, targets=worst, reg=1.0).accuracy == pytest.approx(0.5, abs=1e-10)
+
+
+def test_worst_rho_does_not_exist_for_balanced_classes():
+    with pytest.raises(ValueError, match="balanced"):
+        theory.worst_rho(MODELS[1])
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("noise", MODELS[:3], ids=repr)
+def test_separation_grows_with_the_penalty_to_its_limit(noise, name, fit_intercept):
+    """The theorem behind optimal_reg: no finite γ is best for accuracy. (Its size: m < 0 for some naive fits.)"""
+    mixture = theory.Mixture(mean_norm=1.5, aspect=0.7, noise=noise)
+    regs = np.append(np.logspace(-4, 8, 100), np.inf)
+    size = np.abs(theory.predict(mixture, targets=name, reg=regs, fit_intercept=fit_intercept).separation)
+    assert np.all(np.diff(size) > -1e-12)
+    moments = theory.isotropic.target_moments(targets.resolve(name, noise), noise, fit_intercept=fit_intercept)
+    c, u = moments.alignment, 1.5**2
+    assert size[-1] == pytest.approx(2 * abs(c) * u / np.sqrt(c**2 * u + 0.7 * moments.power), rel=1e-12)
+    assert np.isinf(theory.optimal_reg(mixture, targets=name, fit_intercept=fit_intercept))
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_the_penalty_of_least_risk(fit_intercept):
+    mixture = theory.Mixture(mean_norm=np.array([[0.5], [2.0]]), aspect=np.array([0.1, 1.0, 4.0]), noise=NOISE)
+    best = theory.optimal_reg(mixture, targets="unbiased", objective="risk", fit_intercept=fit_intercept)
+    assert best.shape == (2, 3)
+    risk = theory.predict(mixture, targets="unbiased", reg=best, fit_intercept=fit_intercept).risk
+    for factor in (0.9, 1.1):
+        nearby = theory.predict(mixture, targets="unbiased", reg=factor * best, fit_intercept=fit_intercept).risk
+        assert np.all(nearby > risk)
+
+
+def test_the_penalty_of_least_risk_may_be_at_either_end():
+    against = NoiseModel.binary(eps_pos=0.6, eps_neg=0.3, pi_neg=0.1)  # E[t·y] < 0: any score is worse than none
+    mixture = theory.Mixture(mean_norm=1.0, aspect=1.0, noise=against)
+    assert theory.optimal_reg(mixture, targets="naive", objective="risk") == np.inf
+    easy = theory.Mixture(mean_norm=3.0, aspect=1e-4, noise=NOISE)  # scores are too small already
+    assert theory.optimal_reg(easy, targets="naive", objective="risk") == 0
+
+
+def test_low_dimension_reaches_bayes():
+    for mean_norm in (0.5, 1.0, 2.0):
+        mixture = theory.Mixture(mean_norm=mean_norm, aspect=1e-9, noise=NOISE)
+        for name in NAMES:
+            assert theory.predict(mixture, targets=name, reg=0.1).accuracy == pytest.approx(ndtr(mean_norm), abs=1e-6)
+
+
+def test_predictions_broadcast():
+    mixture = theory.Mixture(
+        mean_norm=np.array([1.0, 2.0])[:, None, None], aspect=np.array([0.5, 2.0])[:, None], noise=NOISE
+    )
+    regs = np.array([0.1, 1.0, 10.0])
+    table = theory.predict(mixture, targets="naive", reg=regs)
+    assert table.accuracy.shape == (2, 2, 3)
+    one = theory.Mixture(mean_norm=2.0, aspect=0.5, noise=NOISE)
+    for name in ("accuracy", "best_accuracy", "risk", "second_moment", "variance"):
+        single = getattr(theory.predict(one, targets="naive", reg=10.0), name)
+        assert getattr(table, name)[1, 0, 2] == pytest.approx(single, rel=1e-14)
+
+
+def test_best_threshold_beats_the_midpoint_and_needs_no_signal():
+    mixture = theory.Mixture(mean_norm=np.array([0.0, 0.3, 2.0]), aspect=1.0, noise=NOISE)
+    prediction = theory.predict(mixture, reg=1.0)
+    assert prediction.best_accuracy[0] == pytest.approx(0.7)  # no signal: the larger class
+    assert prediction.accuracy[0] == 0.5
+    assert np.all(prediction.best_accuracy >= prediction.accuracy)
+    cuts = np.linspace(-1, 1, 4001)[:, None]
+    assert np.all(prediction.accuracy_at(cuts).max(axis=0) <= prediction.best_accuracy + 1e-9)
+    assert prediction.accuracy_at(cuts).max(axis=0)[2] == pytest.approx(prediction.best_accuracy[2], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("act", "says"),
+    [
+        (lambda: theory.Mixture(mean_norm=-1.0, aspect=1.0, noise=NOISE), "mean_norm = -1.0"),
+        (lambda: theory.Mixture(mean_norm=1.0, aspect=1.0, noise=NoiseModel(np.eye(3))), "two classes"),
+        (lambda: theory.Mixture(mean_norm=1.0, aspect=1.0, noise=NoiseModel.none()), "needs the class proportions"),
+        (lambda: _predict(loss="hinge"), "loss='hinge' is not available"),
+        (lambda: _predict(targets="best"), "targets='best' is not known"),
+        (lambda: _predict(reg=0.0), "reg = 0 at aspect = 1"),
+        (lambda: _predict(reg=-1.0), "reg = -1"),
+        (lambda: theory.optimal_reg(_mixture(), objective="auc"), "objective='auc' is not known"),
+    ],
+)
+def test_bad_input_is_named(act, says):
+    with pytest.raises(ValueError, match=says):
+        act()
+
+
+def _mixture():
+    return theory.Mixture(mean_norm=1.0, aspect=1.0, noise=NOISE)
+
+
+def _predict(**options):
+    return theory.predict(_mixture(), **{"reg": 1.0, **options})

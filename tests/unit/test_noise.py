@@ -1,0 +1,118 @@
+"""NoiseModel: what follows from a transition matrix and priors, and what it refuses."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from unflip import NoiseModel
+from unflip.datasets import make_mixture
+
+THREE = np.array([[0.7, 0.3, 0.0], [0.0, 0.6, 0.4], [0.5, 0.0, 0.5]])
+
+
+def test_binary_rates_land_in_the_rows_of_their_true_class():
+    noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.2)
+    np.testing.assert_allclose(noise.transition, [[0.7, 0.3], [0.4, 0.6]])
+    np.testing.assert_allclose(noise.priors, [0.2, 0.8])
+    assert (noise.eps_pos, noise.eps_neg, noise.n_classes) == (0.4, 0.3, 2)
+
+
+def test_observed_and_posterior_obey_bayes():
+    noise = NoiseModel(THREE, [0.3, 0.3, 0.4])
+    np.testing.assert_allclose(noise.observed, [0.41, 0.27, 0.32])
+    joint = noise.posterior * noise.observed[:, None]
+    np.testing.assert_allclose(joint, noise.joint.T)
+    np.testing.assert_allclose(noise.posterior.sum(axis=1), 1)
+
+
+def test_priors_are_recovered_from_observed_proportions():
+    noise = NoiseModel(THREE, [0.3, 0.3, 0.4])
+    np.testing.assert_allclose(NoiseModel(THREE).with_observed(noise.observed).priors, noise.priors)
+
+
+def test_priors_outside_the_simplex_are_projected():
+    """Two of three classes fit exactly; the third is pushed back from a small negative value to an error."""
+    slightly_impossible = np.add(NoiseModel(THREE, [0.3, 0.3, 0.4]).observed, [0.01, -0.02, 0.01])
+    priors = NoiseModel(THREE).with_observed(slightly_impossible).priors
+    assert priors.min() > 0
+    assert priors.sum() == pytest.approx(1)
+
+
+def test_flips_happen_at_the_stated_rates():
+    noise = NoiseModel(THREE)
+    y = np.repeat([0, 1, 2], 20_000)
+    observed = noise.flip(y, random_state=3)
+    counts = np.array([np.bincount(observed[y == a], minlength=3) for a in range(3)]) / 20_000
+    error = np.sqrt(THREE * (1 - THREE) / 20_000)
+    assert np.all(np.abs(counts - THREE) <= 4 * error)
+    np.testing.assert_array_equal(observed, noise.flip(y, random_state=3))
+
+
+@pytest.mark.parametrize("source", [np.random.default_rng, np.random.RandomState])
+def test_flip_takes_either_kind_of_generator_and_advances_it(source):
+    rng = source(0)
+    noise, y = NoiseModel.binary(eps_pos=0.5, eps_neg=0.2), np.ones(200, dtype=int)
+    assert (noise.flip(y, rng) != noise.flip(y, rng)).any()
+
+
+def test_flips_are_independent_of_rows_drawn_with_the_same_seed():
+    """A user who seeds everything with 0 must not get flips that follow from the classes or the rows."""
+    n = 20_000
+    _, y = make_mixture(n, 2, random_state=0)
+    flipped = NoiseModel.binary(eps_pos=0.3, eps_neg=0.3).flip(y, random_state=0) != y
+    X, _ = make_mixture(n, 2, random_state=0)
+    for column in (y, X[:, 0] - y, X[:, 1] - y, np.roll(y, 1)):
+        assert abs(np.corrcoef(flipped, column)[0, 1]) < 4 / np.sqrt(n)
+
+
+def test_models_compare_hash_print_and_pickle_by_value():
+    noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.2)
+    again = pickle.loads(pickle.dumps(noise))
+    assert again == noise
+    assert hash(again) == hash(noise)
+    assert noise != NoiseModel.binary(eps_pos=0.4, eps_neg=0.3)
+    assert eval(repr(noise)) == noise
+    assert repr(NoiseModel(THREE)).startswith("NoiseModel([[0.7, 0.3, 0.0]")
+
+
+def test_models_cannot_be_changed():
+    noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.2)
+    with pytest.raises(ValueError, match="read-only"):
+        noise.transition[0, 0] = 1
+    with pytest.raises(AttributeError):
+        noise.priors = np.array([0.5, 0.5])
+
+
+def test_rates_belong_to_two_classes():
+    assert not hasattr(NoiseModel(THREE), "eps_pos")
+
+
+@pytest.mark.parametrize(
+    ("build", "says"),
+    [
+        (lambda: NoiseModel([[0.9, 0.2], [0.1, 0.9]]), "Row 0 of transition sums to 1.1"),
+        (lambda: NoiseModel([[1.2, -0.2], [0.1, 0.9]]), r"transition\[0, 0\] = 1.2 is not a probability"),
+        (lambda: NoiseModel([[np.nan, 1], [0.1, 0.9]]), r"transition\[0, 0\] = nan"),
+        (lambda: NoiseModel([0.5, 0.5]), "must be k×k"),
+        (lambda: NoiseModel([[1.0]]), "must be k×k"),
+        (lambda: NoiseModel([[0.5, 0.5], [0.5, 0.5]]), "must be below 1"),
+        (lambda: NoiseModel.binary(eps_pos=0.7, eps_neg=0.3), "eps_pos \\+ eps_neg = 0.7 \\+ 0.3 must be below 1"),
+        (lambda: NoiseModel.binary(eps_pos=-0.1, eps_neg=0.3), "eps_pos = -0.1 is not a probability"),
+        (lambda: NoiseModel.binary(eps_pos=0.1, eps_neg=np.nan), "eps_neg = nan is not a probability"),
+        (lambda: NoiseModel.binary(eps_pos=0.1, eps_neg=0.1, pi_neg=1), "pi_neg = 1"),
+        (lambda: NoiseModel(THREE, [0.5, 0.5]), "one entry for each of the 3 classes"),
+        (lambda: NoiseModel(THREE, [0.5, 0.5, 0.5]), "sum to 1.5"),
+        (lambda: NoiseModel(THREE, [0.5, 0.5, 0.0]), r"priors\[2\] = 0"),
+        (lambda: NoiseModel(THREE).posterior, "has no priors"),
+        (lambda: NoiseModel([[1, 0, 0], [1, 0, 0], [0, 0, 1]], [0.3, 0.3, 0.4]).posterior, "Label 1 is never observed"),
+        (lambda: NoiseModel([[1, 0, 0], [1, 0, 0], [0, 0, 1]]).inverse_transition, "singular"),
+        (lambda: NoiseModel.binary(eps_pos=0.1, eps_neg=0.3).with_observed([0.9, 0.1]), "leave no true row in class 1"),
+        (lambda: NoiseModel(THREE).flip([0, 3]), "Class index 3 is outside 0..2"),
+        (lambda: NoiseModel(THREE).flip(["a", "b"]), "class indices"),
+        (lambda: NoiseModel(THREE).flip([0.0, 1.0]), "class indices"),
+    ],
+)
+def test_bad_input_is_named(build, says):
+    with pytest.raises(ValueError, match=says):
+        build()

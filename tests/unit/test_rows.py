@@ -1,0 +1,44 @@
+"""DistinctRows: copies are found exactly, whatever the order, sign of zero or scale."""
+
+import numpy as np
+import pytest
+
+from unflip.rows import DistinctRows
+
+RNG = np.random.default_rng(0)
+
+
+def test_rows_without_copies_pass_through():
+    X = RNG.normal(size=(50, 4))
+    rows = DistinctRows.of(X)
+    assert rows.X is X
+    assert rows.spectrum_weights is None
+    np.testing.assert_array_equal(rows.owner, np.arange(50))
+    values = RNG.normal(size=50)
+    np.testing.assert_array_equal(rows.average(values), values)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("scale", [1e-150, 1.0, 1e12])
+@pytest.mark.parametrize("p", [1, 7, 130])
+def test_copies_are_found_and_near_copies_are_not(p, scale, order):
+    base = scale * RNG.normal(size=(40, p))
+    X = np.asarray(np.vstack([base, base[[5, 5, 9]], np.nextafter(base[[7]], np.inf)]), order=order)
+    rows = DistinctRows.of(X)
+    assert len(rows.X) == 41
+    np.testing.assert_array_equal(rows.owner, [*range(40), 5, 5, 9, 40])
+    np.testing.assert_array_equal(rows.weights[[5, 9, 7, 40]], [3, 2, 1, 1])
+
+
+def test_negative_zero_is_zero():
+    rows = DistinctRows.of(np.array([[0.0, 1.0], [-0.0, 1.0], [0.0, 2.0]]))
+    np.testing.assert_array_equal(rows.owner, [0, 0, 1])
+
+
+def test_weights_pool_and_weightless_rows_drop_out():
+    X = np.array([[1.0], [2.0], [1.0], [3.0], [2.0]])
+    rows = DistinctRows.of(X, np.array([1.0, 0.0, 2.0, 1.0, 4.0]))
+    np.testing.assert_array_equal(rows.X, [[1.0], [3.0], [2.0]])
+    np.testing.assert_array_equal(rows.weights, [3, 1, 4])
+    np.testing.assert_array_equal(rows.members, [0, 2, 3, 4])
+    np.testing.assert_allclose(rows.average(np.array([1.0, 4.0, 5.0, 6.0])), [3.0, 5.0, 6.0])

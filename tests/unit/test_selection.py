@@ -1,0 +1,71 @@
+"""The leave-one-out criteria: right under label noise, where the error rate on noisy labels is not needed."""
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from unflip import NoiseModel, targets
+from unflip.selection import best_reg, candidate_regs, loo_alignment, loo_squared_error
+from unflip.spectrum import Spectrum
+
+NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.2, pi_neg=0.4)
+
+
+def ill_conditioned(n, p, seed):
+    """Rows whose noise is strong in some directions: the best penalty is neither 0 nor infinite."""
+    rng = np.random.default_rng(seed)
+    y = (rng.random(n) > NOISE.priors[0]).astype(int)
+    scales = np.concatenate([np.full(p // 5, 4.0), np.full(p - p // 5, 0.5)])
+    mu = np.full(p, 1.2 / np.sqrt(p))
+    X = scales * rng.normal(size=(n, p)) + np.outer(2 * y - 1, mu)
+    return X, y, mu, scales, rng
+
+
+def clean_accuracy(coef, mu, scales):
+    return ndtr(coef.T @ mu / np.linalg.norm(scales[:, None] * coef, axis=0))
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_alignment_finds_a_penalty_nearly_as_good_as_the_best_on_clean_labels(fit_intercept):
+    regret, fixed = [], []
+    for seed in range(20):
+        X, y, mu, scales, rng = ill_conditioned(400, 200, seed)
+        t = targets.optimized(NOISE)[NOISE.flip(y, rng)]
+        spectrum = Spectrum.of(X, fit_intercept=fit_intercept)
+        regs = candidate_regs(spectrum)
+        scores = spectrum.leave_one_out(t, regs).label_free_scores[:, :, 0]
+        accuracy = clean_accuracy(spectrum.path(t, regs).coef[:, :, 0], mu, scales)
+        chosen = best_reg(scores, t, np.ones(400), scale_free=True, centred=fit_intercept)
+        regret.append(accuracy.max() - accuracy[chosen])
+        fixed.append(accuracy.max() - accuracy[[0, -1]])
+    assert np.mean(regret) < 0.02
+    assert np.mean(fixed, axis=0).min() > 2 * np.mean(regret)  # either end of the grid is much worse
+
+
+def test_squared_error_under_flips_is_the_clean_one_plus_a_constant():
+    """Unbiased targets: E[(t − s)²] = E[(y − s)²] + Var(t | y), the same for every penalty."""
+    n, differences = 4000, []
+    for seed in range(10):
+        X, y, *_, rng = ill_conditioned(n, 50, seed)
+        t = targets.unbiased(NOISE)[NOISE.flip(y, rng)]
+        scores = Spectrum.of(X).leave_one_out(t, [0.01, 1.0, 100.0]).label_free_scores[:, :, 0]
+        noisy, clean = (loo_squared_error(scores, v, np.ones(n)) for v in (t, 2.0 * y - 1))
+        differences.append(noisy - clean)
+    differences = np.array(differences)
+    error = differences.std(axis=0, ddof=1) / np.sqrt(10)
+    expected = NOISE.joint.sum(axis=0) @ targets.unbiased(NOISE) ** 2 - 1
+    assert np.all(np.abs(differences.mean(axis=0) - expected) < 4 * error)
+
+
+def test_alignment_is_the_weighted_correlation_or_cosine():
+    rng = np.random.default_rng(0)
+    scores, t, weights = rng.normal(size=(30, 2)), rng.normal(size=30), rng.integers(1, 4, size=30)
+    repeated_scores, repeated_t = scores.repeat(weights, axis=0), t.repeat(weights)
+    correlation = [np.corrcoef(column, repeated_t)[0, 1] for column in repeated_scores.T]
+    np.testing.assert_allclose(loo_alignment(scores, t, weights, centred=True), correlation)
+    cosine = repeated_t @ repeated_scores / np.linalg.norm(repeated_scores, axis=0) / np.linalg.norm(repeated_t)
+    np.testing.assert_allclose(loo_alignment(scores, t, weights, centred=False), cosine)
+
+
+def test_scores_without_variation_do_not_divide_by_zero():
+    assert loo_alignment(np.zeros((4, 1)), np.array([-1.0, 1, -1, 1]), np.ones(4), centred=True) == 0

@@ -1,0 +1,199 @@
+"""Spectrum: ridge fits and exact leave-one-out scores, primal and dual, against brute force."""
+
+import array_api_strict
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression, Ridge
+
+from unflip.moments import Moments
+from unflip.spectrum import DualSpectrum, GramSpectrum, PrimalSpectrum, Spectrum
+
+SHAPES = [(40, 12), (12, 40), (20, 20)]
+REGS = [1e-3, 0.1, 10.0]
+WEIGHTED = pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
+INTERCEPT = pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "origin"])
+
+
+def problem(n, p, weighted, seed=0):
+    rng = np.random.default_rng(seed)
+    weights = rng.uniform(0.5, 2, size=n) if weighted else None
+    return rng.normal(size=(n, p)) + 0.5, rng.normal(size=(n, 2)), weights
+
+
+def total(weights, n):
+    return n if weights is None else weights.sum()
+
+
+@WEIGHTED
+@INTERCEPT
+@pytest.mark.parametrize(("n", "p"), SHAPES)
+def test_fits_are_ridges(n, p, fit_intercept, weighted):
+    X, t, weights = problem(n, p, weighted)
+    path = Spectrum.of(X, weights, fit_intercept=fit_intercept).path(t, REGS)
+    for j, reg in enumerate(REGS):
+        ridge = Ridge(alpha=total(weights, n) * reg, fit_intercept=fit_intercept).fit(X, t, sample_weight=weights)
+        np.testing.assert_allclose(path.coef[:, j, :].T, ridge.coef_, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(path.intercept[j], ridge.intercept_, rtol=0, atol=1e-10)
+
+
+@WEIGHTED
+@INTERCEPT
+@pytest.mark.parametrize(("n", "p"), SHAPES)
+def test_leave_one_out_equals_refitting(n, p, fit_intercept, weighted):
+    X, t, weights = problem(n, p, weighted)
+    scores = Spectrum.of(X, weights, fit_intercept=fit_intercept).leave_one_out(t, REGS).scores
+    for i in range(n):
+        rest = np.arange(n) != i
+        for j, reg in enumerate(REGS):
+            ridge = Ridge(alpha=total(weights, n) * reg, fit_intercept=fit_intercept)
+            ridge.fit(X[rest], t[rest], sample_weight=None if weights is None else weights[rest])
+            np.testing.assert_allclose(scores[i, j], ridge.predict(X[[i]])[0], rtol=0, atol=1e-8)
+
+
+@WEIGHTED
+@INTERCEPT
+@pytest.mark.parametrize(("n", "p"), SHAPES)
+def test_primal_and_dual_agree(n, p, fit_intercept, weighted):
+    X, t, weights = problem(n, p, weighted)
+    primal, dual = (kind(X, weights, fit_intercept=fit_intercept) for kind in (PrimalSpectrum, DualSpectrum))
+    np.testing.assert_allclose(primal.path(t, REGS).coef, dual.path(t, REGS).coef, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(primal.path(t, REGS).intercept, dual.path(t, REGS).intercept, rtol=0, atol=1e-8)
+    first, second = primal.leave_one_out(t, REGS), dual.leave_one_out(t, REGS)
+    np.testing.assert_allclose(first.scores, second.scores, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(first.slack, second.slack, rtol=0, atol=1e-8)
+    assert primal.scale == pytest.approx(dual.scale, rel=1e-10)
+
+
+@INTERCEPT
+def test_fits_from_sums_equal_fits_from_rows(fit_intercept):
+    X, _, weights = problem(50, 8, True)
+    codes, table = np.random.default_rng(1).integers(3, size=50), np.random.default_rng(2).normal(size=(3, 2))
+    parts = [Moments.from_rows(X[s], codes[s], 3, weights[s]) for s in (slice(0, 20), slice(20, 50))]
+    moments = parts[0] + parts[1]
+    from_sums = GramSpectrum.from_moments(moments, fit_intercept=fit_intercept).solve(moments, table, REGS)
+    from_rows = Spectrum.of(X, weights, fit_intercept=fit_intercept).path(table[codes], REGS)
+    np.testing.assert_allclose(from_sums.coef, from_rows.coef, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(from_sums.intercept, from_rows.intercept, rtol=0, atol=1e-12)
+
+
+@INTERCEPT
+@pytest.mark.parametrize(("n", "p"), SHAPES)
+def test_label_free_scores_do_not_move_with_their_own_label(n, p, fit_intercept):
+    """Changing one row's target moves all label-free scores by the change of the mean target, and no more."""
+    X, t, weights = problem(n, p, True)
+    spectrum = Spectrum.of(X, weights, fit_intercept=fit_intercept)
+    changed = t.copy()
+    changed[3] += 5
+    before, after = (spectrum.leave_one_out(values, REGS).label_free_scores for values in (t, changed))
+    mean_change = 5 * weights[3] / weights.sum() if fit_intercept else 0.0
+    np.testing.assert_allclose(after[3] - before[3], mean_change, rtol=0, atol=1e-10)
+
+
+def test_plain_leave_one_out_scores_are_tied_to_their_own_label_under_a_strong_penalty():
+    """What the label-free scores are for: at large γ plain scores sort rows by their own label, backwards."""
+    rng = np.random.default_rng(0)
+    X, t = rng.normal(size=(30, 5)), np.repeat([-1.0, 1.0], 15)
+    left_out = Spectrum.of(X, fit_intercept=True).leave_one_out(t, [1e6])
+    assert np.corrcoef(left_out.scores[:, 0, 0], t)[0, 1] < -0.999
+    assert abs(np.corrcoef(left_out.label_free_scores[:, 0, 0], t)[0, 1]) < 0.5
+
+
+@INTERCEPT
+def test_tiny_penalties_keep_their_digits_in_the_dual(fit_intercept):
+    """1 − H is of order γ when rows are fewer than features: it must not be found by subtraction."""
+    X, t, _ = problem(12, 40, False)
+    reg = 1e-12
+    left_out = Spectrum.of(X, fit_intercept=fit_intercept).leave_one_out(t, [reg])
+    for i in range(12):
+        rest = np.arange(12) != i
+        centre = X[rest].mean(axis=0) if fit_intercept else 0.0
+        mean = t[rest].mean(axis=0) if fit_intercept else 0.0
+        limit = mean + (X[i] - centre) @ np.linalg.lstsq(X[rest] - centre, t[rest] - mean, rcond=1e-10)[0]
+        np.testing.assert_allclose(left_out.scores[i, 0], limit, rtol=0, atol=1e-6)
+
+
+@INTERCEPT
+def test_no_penalty_is_least_squares_and_constant_columns_are_harmless(fit_intercept):
+    X, t, _ = problem(40, 6, False)
+    X[:, 2] = 3.0 if fit_intercept else 0.0
+    kept = np.arange(6) != 2
+    least_squares = LinearRegression(fit_intercept=fit_intercept).fit(X[:, kept], t)
+    spectrum = Spectrum.of(X, fit_intercept=fit_intercept)
+    path = spectrum.path(t, [0.0])
+    np.testing.assert_allclose(path.coef[kept, 0, :].T, least_squares.coef_, atol=1e-10)
+    np.testing.assert_allclose(path.coef[2, 0, :], 0, atol=1e-12)
+    scores = spectrum.leave_one_out(t, [0.0]).scores
+    for i in range(5):
+        rest = np.arange(40) != i
+        refit = LinearRegression(fit_intercept=fit_intercept).fit(X[rest][:, kept], t[rest])
+        np.testing.assert_allclose(scores[i, 0], refit.predict(X[[i]][:, kept])[0], atol=1e-8)
+
+
+def test_no_penalty_in_the_dual_with_few_varying_columns():
+    rng = np.random.default_rng(0)
+    X, t = np.ones((20, 50)), rng.normal(size=20)
+    X[:, :3] = rng.normal(size=(20, 3))
+    dual = Spectrum.of(X)
+    assert isinstance(dual, DualSpectrum)
+    few = PrimalSpectrum(X[:, :3], fit_intercept=True)
+    np.testing.assert_allclose(
+        dual.leave_one_out(t, [0.0, 0.1]).scores, few.leave_one_out(t, [0.0, 0.1]).scores, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize(("n", "p"), SHAPES)
+@INTERCEPT
+def test_any_array_api_namespace_will_do(n, p, fit_intercept):
+    xp = array_api_strict
+    X, t, weights = problem(n, p, True)
+    strict = Spectrum.of(xp.asarray(X), xp.asarray(weights), fit_intercept=fit_intercept)
+    plain = Spectrum.of(X, weights, fit_intercept=fit_intercept)
+    np.testing.assert_allclose(
+        np.asarray(strict.path(xp.asarray(t), REGS).coef), plain.path(t, REGS).coef, rtol=0, atol=1e-12
+    )
+    left_out = strict.leave_one_out(xp.asarray(t), REGS)
+    assert type(left_out.scores) is type(strict.path(xp.asarray(t), REGS).coef)
+    np.testing.assert_allclose(
+        np.asarray(left_out.label_free_scores), plain.leave_one_out(t, REGS).label_free_scores, rtol=0, atol=1e-10
+    )
+
+
+def test_a_path_is_its_points():
+    X, t, _ = problem(40, 12, False)
+    spectrum = Spectrum.of(X)
+    whole = spectrum.leave_one_out(t, REGS)
+    np.testing.assert_allclose(whole.at(1).scores, spectrum.leave_one_out(t, [REGS[1]]).scores, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("act", "says"),
+    [
+        (lambda X, t: Spectrum.of(X).path(t, [-1.0]), "reg=-1 must be finite and not negative"),
+        (lambda X, t: Spectrum.of(X).path(t, [np.nan]), "reg=nan"),
+        (lambda X, t: Spectrum.of(X[:5]).path(t[:5], [0.0]), "the rows span 4 of 8 varying features"),
+        (lambda X, t: Spectrum.of(np.hstack([X, X])).path(t, [0.0]), "full rank"),
+        (lambda X, t: Spectrum.of(X, np.ones(3)), "sample_weight has shape"),
+    ],
+)
+def test_what_cannot_be_fitted_is_said(act, says):
+    X, t, _ = problem(40, 8, False)
+    with pytest.raises(ValueError, match=says):
+        act(X, t)
+
+
+@pytest.mark.parametrize("p", [2, 20])
+def test_rows_that_are_all_alike_are_fitted_by_their_mean_target(p):
+    t = np.arange(9.0)
+    spectrum = Spectrum.of(np.full((9, p), 0.3))
+    path = spectrum.path(t, [0.1])
+    np.testing.assert_allclose(path.coef, 0, atol=1e-15)
+    np.testing.assert_allclose(path.intercept, t.mean())
+    np.testing.assert_allclose(spectrum.leave_one_out(t, [0.1]).scores[:, 0, 0], (t.sum() - t) / 8)
+
+
+def test_a_row_that_alone_determines_a_direction_cannot_be_left_out():
+    X, t, _ = problem(40, 8, False)
+    X = np.hstack([X, np.zeros((40, 1))])
+    X[7, 8] = 1.0
+    with pytest.raises(ValueError, match="Row 7 cannot be left out at reg=0"):
+        Spectrum.of(X).leave_one_out(t, [0.0])

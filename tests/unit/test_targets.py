@@ -1,0 +1,79 @@
+"""Targets: the named choices, their defining equations and the ρ parametrisation."""
+
+import numpy as np
+import pytest
+
+from unflip import NoiseModel, targets, theory
+
+BINARY = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
+THREE = NoiseModel([[0.7, 0.3, 0.0], [0.0, 0.6, 0.4], [0.5, 0.0, 0.5]], [0.3, 0.3, 0.4])
+
+
+def test_naive_is_the_label_itself():
+    np.testing.assert_array_equal(targets.naive(), [-1, 1])
+    np.testing.assert_array_equal(targets.naive(3), np.eye(3))
+
+
+@pytest.mark.parametrize("noise", [BINARY, THREE])
+def test_unbiased_means_given_the_true_class_are_clean(noise):
+    np.testing.assert_allclose(
+        noise.transition @ targets.unbiased(noise), targets.naive(noise.n_classes), rtol=1e-13, atol=1e-13
+    )
+
+
+@pytest.mark.parametrize("noise", [BINARY, THREE])
+def test_optimized_is_the_posterior_mean(noise):
+    expected = [
+        sum(noise.joint[a, b] * targets.naive(noise.n_classes)[a] for a in range(noise.n_classes)) / noise.observed[b]
+        for b in range(noise.n_classes)
+    ]
+    np.testing.assert_allclose(targets.optimized(noise), expected)
+
+
+def test_no_noise_makes_all_named_targets_naive():
+    clean = NoiseModel.none().with_priors([0.2, 0.8])
+    for name in targets.NAMED:
+        np.testing.assert_allclose(targets.resolve(name, clean), [-1, 1], atol=1e-15)
+
+
+def test_unbiased_is_rho_equal_to_the_rates():
+    np.testing.assert_allclose(targets.from_rho(0.4, 0.3), targets.unbiased(BINARY), rtol=1e-13)
+    np.testing.assert_allclose(targets.from_rho(0, 0), targets.naive())
+
+
+@pytest.mark.parametrize(("rho_pos", "rho_neg"), [(0.2, 0.0), (-3.0, 0.5), (0.0, -1.5667), (0.1, 0.8)])
+def test_rho_round_trip(rho_pos, rho_neg):
+    assert targets.to_rho(targets.from_rho(rho_pos, rho_neg)) == pytest.approx((rho_pos, rho_neg), abs=1e-12)
+
+
+def test_targets_point_upwards_where_the_printed_formula_turns_round():
+    """ρ₊*(0) = 1.57 here: β < 0, and λ₊ as printed is negative."""
+    t_neg, t_pos = targets.from_rho(1.57, 0.0)
+    assert t_pos > t_neg
+    best = targets.from_rho(float(theory.optimal_rho(BINARY)), 0.0)
+    optimized = targets.optimized(BINARY)
+    np.testing.assert_allclose(best / best[1], optimized / optimized[1], rtol=1e-12)
+
+
+def test_multi_lpc_has_alpha_on_the_diagonal_and_beta_off_it_by_column():
+    table = targets.multi_lpc([1, 2, 3], [10, 20, 30])
+    np.testing.assert_array_equal(table, [[1, 20, 30], [10, 2, 30], [10, 20, 3]])
+    np.testing.assert_array_equal(targets.multi_lpc(np.ones(3), np.zeros(3)), targets.naive(3))
+
+
+@pytest.mark.parametrize(
+    ("build", "says"),
+    [
+        (lambda: targets.from_rho(0.6, 0.4), "differ from 1"),
+        (lambda: targets.from_rho(np.nan, 0.4), "finite"),
+        (lambda: targets.naive(1), "at least two classes"),
+        (lambda: targets.multi_lpc([1, 2], [1, 2, 3]), "one value each per class"),
+        (lambda: targets.resolve("best", BINARY), "'best' is not known: use 'naive', 'unbiased', 'optimized'"),
+        (lambda: targets.resolve([1, 2, 3], BINARY), "two values"),
+        (lambda: targets.resolve([1, -1], BINARY), "t_neg < t_pos"),
+        (lambda: targets.resolve([0, np.inf], BINARY), "must be finite"),
+    ],
+)
+def test_bad_input_is_named(build, says):
+    with pytest.raises(ValueError, match=says):
+        build()
