@@ -52,7 +52,7 @@ def make_mixture(
     --------
     >>> X, y = make_mixture(1000, 50, mean_norm=3.0, priors=[0.3, 0.7], random_state=0)
     >>> X.shape, np.bincount(y)
-    ((1000, 50), array([309, 691]))
+    ((1000, 50), array([277, 723]))
     """
     centres = _checked_means(means, n_features, mean_norm)
     proportions = np.full(len(centres), 1 / len(centres)) if priors is None else np.asarray(priors, dtype=float)
