@@ -248,13 +248,13 @@ def _encode(y: np.ndarray[Any, Any], weights: FloatArray) -> tuple[np.ndarray[An
     classes, codes = np.unique(y, return_inverse=True)
     present = classes[np.bincount(codes, weights) > 0].tolist()
     if len(present) < 2:
-        raise ValueError(f"y holds one class only, {present}, in rows of positive weight: LPClassifier needs two.")
+        raise ValueError(f"LPClassifier needs two classes, but y holds only {present} in rows of positive weight.")
     return classes, codes
 
 
 def _leave_members_out(left_out: LeaveOneOut, rows: DistinctRows, targets: FloatArray) -> FloatArray:
     """Score of each member by the fit to all other rows, its own copies included."""
     share = rows.member_weights / rows.weights[rows.owner]
-    hat = share * (1 - left_out.slack[rows.owner, 0])
-    fitted = (left_out.targets[:, 0] - left_out.residuals[:, 0, 0])[rows.owner]
-    return np.asarray(targets - (targets - fitted) / (1 - hat))
+    slack = (1 - share) + share * left_out.slack[rows.owner, 0]
+    residuals = (targets - left_out.targets[rows.owner, 0]) + left_out.residuals[rows.owner, 0, 0]
+    return np.asarray(targets - residuals / slack)

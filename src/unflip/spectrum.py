@@ -96,7 +96,7 @@ class GramSpectrum:
         """Diagonalise a Gram matrix, about the mean where there is an intercept."""
         xp = array_namespace(gram)
         eigenvalues, vectors = xp.linalg.eigh(gram)
-        n_varying = _count_varying(xp.linalg.diagonal(gram))
+        n_varying = _count_varying(xp.linalg.diagonal(gram), mean, n)
         return cls(_nonnegative(eigenvalues), vectors, mean, n, fit_intercept, n_varying)
 
     def solve(self, moments: Moments, targets: Array, regs: ArrayLike) -> RidgePath:
@@ -251,7 +251,7 @@ class DualSpectrum(Spectrum):
         eigenvalues, vectors = xp.linalg.eigh(gram)
         penalised = slice(0, eigenvalues.shape[0] - int(fit_intercept))
         self._values, self._vectors = _nonnegative(eigenvalues[penalised]), vectors[:, penalised]
-        self._n_varying = _count_varying(xp.sum(self._scaled**2, axis=0))
+        self._n_varying = _count_varying(xp.sum(self._scaled**2, axis=0), self._mean, self.n)
 
     @property
     def _eigenvalues(self) -> Array:
@@ -314,10 +314,15 @@ def _reached(eigenvalues: Array) -> Array:
     return eigenvalues > xp.max(eigenvalues) * (size * float(xp.finfo(eigenvalues.dtype).eps))
 
 
-def _count_varying(column_power: Array) -> int:
-    """Count the columns that are not constant (with an intercept) or not zero (without)."""
+def _count_varying(column_power: Array, mean: Array, n: float) -> int:
+    """Count the columns that are not constant (with an intercept) or not zero (without).
+
+    A constant column keeps a rounding error of its mean. One that merely varies little beside others must count, so
+    that a rank too low to resolve it is found out.
+    """
     xp = array_namespace(column_power)
-    return int(xp.sum(xp.astype(_reached(column_power), xp.int64)))
+    rounding = 32 * float(xp.finfo(mean.dtype).eps) * mean
+    return int(xp.sum(xp.astype(column_power > n * rounding**2, xp.int64)))
 
 
 def _nonnegative(eigenvalues: Array) -> Array:

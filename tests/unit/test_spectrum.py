@@ -172,6 +172,7 @@ def test_a_path_is_its_points():
         (lambda X, t: Spectrum.of(X).path(t, [np.nan]), "reg=nan"),
         (lambda X, t: Spectrum.of(X[:5]).path(t[:5], [0.0]), "the rows span 4 of 8 varying features"),
         (lambda X, t: Spectrum.of(np.hstack([X, X])).path(t, [0.0]), "full rank"),
+        (lambda X, t: Spectrum.of(X * np.logspace(0, 9, 8)).path(t, [0.0]), "full rank"),  # beyond what a Gram resolves
         (lambda X, t: Spectrum.of(X, np.ones(3)), "sample_weight has shape"),
     ],
 )
