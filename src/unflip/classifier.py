@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from numbers import Real
 from typing import Any, Literal, Self
 
@@ -15,11 +16,14 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from unflip import targets as target_values
 from unflip._typing import FloatArray, IntArray
+from unflip._validation import as_floats
 from unflip.decoder import LinearReadout, gaussian_readout, symmetric_readout
 from unflip.noise import NoiseModel
 from unflip.rows import DistinctRows
 from unflip.selection import best_reg, candidate_regs
 from unflip.spectrum import LeaveOneOut, Spectrum
+
+_LARGEST_RELATIVE_REG = 1e12
 
 
 class LPClassifier(ClassifierMixin, BaseEstimator):
@@ -31,13 +35,15 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     noise : NoiseModel, array-like of shape (2, 2), or None
-        How labels were flipped: a noise model, or its transition matrix (row = true class, in the order of
-        ``classes_``). None: the labels are right.
+        How labels were flipped: a noise model, or its transition matrix (row = true class). Its classes are those of
+        ``classes_``, in sorted order: the positive class of `NoiseModel.binary` is the later label. None: the labels
+        are right.
     priors : array-like of shape (2,), optional
         Proportions of the true classes, where known. Otherwise those of the noise model, or else inferred from the
         observed proportions.
     targets : {"optimized", "unbiased", "naive"} or (t_neg, t_pos)
-        Value regressed for each observed class. "optimized" is the posterior mean E[y | ỹ], the most accurate.
+        Value regressed for each observed class. "optimized" is the posterior mean E[y | ỹ]: the most accurate without
+        an intercept; with one, all targets give the same direction and differ in the threshold alone.
     readout : {"gaussian", "plain"}
         "gaussian" corrects the threshold for the noise and the priors: the decision value is the log-odds of the
         true label. "plain" takes the sign of the fitted score, as the paper does.
@@ -67,7 +73,9 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         The penalty γ used.
     loo_decision_ : ndarray of shape (n,)
         Exact leave-one-out decision values of the training rows: what the fit to all other rows, at the same penalty
-        nγ and with the same read-out, says of each. A row is left out with its whole weight.
+        nγ, says of each. A row is left out with its whole weight. With the plain read-out they equal refits of the
+        ridge regression, intercept included. The gaussian read-out is that of the whole fit, applied to scores without
+        the trace that the row's own label leaves on the mean of the others (see docs/leave_one_out.md).
     n_features_in_ : int
         Number of features.
 
@@ -126,28 +134,30 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         self._check_options()
         rows_in, labels = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         weights = _check_sample_weight(sample_weight, rows_in, dtype=np.float64, ensure_non_negative=True)
-        self.classes_, codes = _encode(labels, weights)
-        self.noise_ = self._noise_model(np.bincount(codes, weights) / weights.sum())
-        self.targets_ = target_values.resolve(self.targets, self.noise_)
-
         rows = DistinctRows.of(rows_in, weights)
-        if len(rows.X) < 2:
-            raise ValueError("All rows of X are alike, so no feature tells the classes apart: give rows that vary.")
-        spectrum = Spectrum.of(rows.X, rows.spectrum_weights, fit_intercept=self.fit_intercept)
-        row_targets = self.targets_[codes]
-        means = rows.average(row_targets[rows.members])
-        self.reg_, left_out = self._leave_out(spectrum, rows, means)
+        self.classes_, codes = _encode(labels[rows.members])
+        _check_rows(rows.X)
+        self.noise_ = self._noise_model(np.bincount(codes, rows.member_weights) / rows.member_weights.sum())
+        self.targets_ = target_values.resolve(self.targets, self.noise_)
+        self._warn_of_one_sided_targets()
 
+        targets = self.targets_[codes]
+        means = rows.average(targets)
+        spectrum = Spectrum.of(rows.X, rows.spectrum_weights, fit_intercept=self.fit_intercept)
+        self.reg_, left_out = self._leave_out(spectrum, rows, means)
         path = spectrum.path(means, [self.reg_])
         coef, intercept = path.coef[:, 0, 0], float(path.intercept[0, 0])
-        log_odds = self._fit_readout(left_out.label_free_scores[rows.owner, 0, 0], codes[rows.members], rows)
+
+        log_odds = self._fit_readout(left_out, rows, codes)
         decision = LinearReadout(1.0, 0.0) if self.readout == "plain" else log_odds
         self.coef_ = decision.slope * coef[None, :]
         self.intercept_ = np.array([decision.slope * intercept + decision.offset])
         # What predict_proba multiplies decision values with; the gaussian read-out's are log-odds already.
         self._log_odds_per_decision = log_odds.slope if self.readout == "plain" else 1.0
         scores = rows_in @ coef + intercept  # rows of no weight have no part in the fit
-        scores[rows.members] = _leave_members_out(left_out, rows, row_targets[rows.members])
+        alone = left_out.of_copies(rows.owner, targets, rows.member_weights / rows.weights[rows.owner])
+        # A read-out fitted to the others would move with their mean target: it needs the scores without that move.
+        scores[rows.members] = (alone.scores if self.readout == "plain" else alone.label_free_scores)[:, 0, 0]
         self.loo_decision_ = decision(scores)
         return self
 
@@ -190,8 +200,10 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         if isinstance(self.reg, str):
             if self.reg != "loo":
                 raise ValueError(f"reg={self.reg!r} is not available: use 'loo' or a number γ ≥ 0.")
-        elif not isinstance(self.reg, Real) or not 0 <= float(self.reg) < np.inf:
+        elif isinstance(self.reg, bool) or not isinstance(self.reg, Real) or not 0 <= float(self.reg) < np.inf:
             raise ValueError(f"reg={self.reg!r} must be 'loo' or a finite number γ ≥ 0.")
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise ValueError(f"fit_intercept={self.fit_intercept!r} must be True or False.")
 
     def _noise_model(self, observed: FloatArray) -> NoiseModel:
         noise = self._given_noise()
@@ -218,16 +230,31 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"noise={self.noise!r} is not available: give a NoiseModel, a transition matrix, or None for no noise."
             )
-        return NoiseModel(np.asarray(self.noise, dtype=float))
+        return NoiseModel(as_floats(self.noise, "noise"))
+
+    def _warn_of_one_sided_targets(self) -> None:
+        t_neg, t_pos = self.targets_
+        if self.readout == "plain" and self.fit_intercept and t_neg * t_pos > 0:
+            warnings.warn(
+                f"Both targets ({t_neg:.3g}, {t_pos:.3g}) have the same sign, so with an intercept nearly all scores "
+                "do: use readout='gaussian', which finds the threshold, or fit_intercept=False at a known origin.",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def _leave_out(self, spectrum: Spectrum, rows: DistinctRows, targets: FloatArray) -> tuple[float, LeaveOneOut]:
         """Return the penalty, chosen if need be, and the leave-one-out fits of the distinct rows under it."""
         if self.reg != "loo":
+            if self.readout == "gaussian" and self.reg > _LARGEST_RELATIVE_REG * spectrum.scale:
+                raise ValueError(
+                    f"reg={self.reg!r} is beyond {_LARGEST_RELATIVE_REG:g} times the variance of the features "
+                    f"({spectrum.scale:.2g}), where scores vanish in rounding: lower reg or rescale X."
+                )
             return float(self.reg), spectrum.leave_one_out(targets, [self.reg])
         regs = candidate_regs(spectrum)
         left_out = spectrum.leave_one_out(targets, regs)
         best = best_reg(
-            left_out.label_free_scores[:, :, 0],
+            _without_copies(left_out, rows).label_free_scores[:, :, 0],
             targets,
             rows.weights,
             scale_free=self.readout == "gaussian" or not self.fit_intercept,
@@ -235,26 +262,36 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         )
         return float(regs[best]), left_out.at(best)
 
-    def _fit_readout(self, scores: FloatArray, codes: IntArray, rows: DistinctRows) -> LinearReadout:
+    def _fit_readout(self, left_out: LeaveOneOut, rows: DistinctRows, codes: IntArray) -> LinearReadout:
+        scores = _without_copies(left_out, rows).label_free_scores[rows.owner, 0, 0]
         fit = symmetric_readout if self.readout == "plain" else gaussian_readout
-        return fit(scores, codes, rows.member_weights, self.noise_)
+        return fit(scores, codes, rows.member_weights, self.noise_, n_rows=rows.n_effective)
 
 
-def _encode(y: np.ndarray[Any, Any], weights: FloatArray) -> tuple[np.ndarray[Any, Any], IntArray]:
-    """Classes and class index of each row, or an error where there are not two."""
+def _without_copies(left_out: LeaveOneOut, rows: DistinctRows) -> LeaveOneOut:
+    """Leave copies of a row out together, as far as they should."""
+    share = rows.leaving_share
+    if (share == 1).all():
+        return left_out
+    return left_out.of_copies(np.arange(len(share)), left_out.targets, share)
+
+
+def _check_rows(distinct: FloatArray) -> None:
+    if len(distinct) < 2:
+        raise ValueError("All rows of X are alike, so no feature tells the classes apart: give rows that vary.")
+    largest = max(float(distinct.max()), -float(distinct.min()))
+    limits = np.finfo(float)
+    if not np.sqrt(limits.tiny) < largest < np.sqrt(limits.max / distinct.size):
+        raise ValueError(f"The largest feature of X is {largest:.2g}, and its square no number: rescale X.")
+
+
+def _encode(y: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], IntArray]:
+    """Classes and class index of each row of positive weight, or an error where there are not two."""
     kind = type_of_target(y, input_name="y", raise_unknown=True)
     if kind != "binary":
         raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
     classes, codes = np.unique(y, return_inverse=True)
-    present = classes[np.bincount(codes, weights) > 0].tolist()
-    if len(present) < 2:
-        raise ValueError(f"LPClassifier needs two classes, but y holds only {present} in rows of positive weight.")
+    if len(classes) < 2:
+        only = classes.tolist()
+        raise ValueError(f"LPClassifier needs two classes, but y holds only {only} in rows of positive weight.")
     return classes, codes
-
-
-def _leave_members_out(left_out: LeaveOneOut, rows: DistinctRows, targets: FloatArray) -> FloatArray:
-    """Score of each member by the fit to all other rows, its own copies included."""
-    share = rows.member_weights / rows.weights[rows.owner]
-    slack = (1 - share) + share * left_out.slack[rows.owner, 0]
-    residuals = (targets - left_out.targets[rows.owner, 0]) + left_out.residuals[rows.owner, 0, 0]
-    return np.asarray(targets - residuals / slack)

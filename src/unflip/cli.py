@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -43,8 +44,12 @@ def demo(
     """Show what label noise does, what each variant gets, and what the theory predicted."""
     if out.suffix.lower() != ".png":
         _fail(f"{out} must end in .png: the picture is a PNG file.")
+    if out.is_dir():
+        _fail(f"{out} is a folder: give the name of a file.")
     if not out.parent.is_dir():
         _fail(f"{out.parent} is not a folder: create it first, or choose another --out.")
+    if not os.access(out if out.exists() else out.parent, os.W_OK):
+        _fail(f"{out} cannot be written: choose another --out.")
     with _console.status("Simulating flipped labels ..."):
         result = story.run()
         picture.save(result, out)
@@ -61,7 +66,7 @@ def demo(
         "The last row does not know that the origin is the midpoint between the classes: that knowledge is worth "
         f"{100 * (optimized - result.with_intercept.simulated):.1f} points.\n"
     )
-    _console.print(f"Picture: {out}", soft_wrap=True, highlight=False)
+    _console.print(f"Picture: {out}", soft_wrap=True, highlight=False, markup=False)
 
 
 def _table(result: story.Demo) -> Table:

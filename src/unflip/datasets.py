@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 from scipy.io import loadmat
 
 from unflip._typing import FloatArray, IntArray, RandomState
+from unflip._validation import as_floats
+from unflip.noise import NoiseModel
 
 AMAZON_DOMAINS = ("books", "dvd", "elec", "kitchen")
 
@@ -55,14 +57,13 @@ def make_mixture(
     ((1000, 50), array([277, 723]))
     """
     centres = _checked_means(means, n_features, mean_norm)
-    proportions = np.full(len(centres), 1 / len(centres)) if priors is None else np.asarray(priors, dtype=float)
-    if proportions.shape != (len(centres),):
-        raise ValueError(f"priors has shape {proportions.shape}, but there are {len(centres)} classes.")
+    k = len(centres)
+    proportions = NoiseModel.none(k).with_priors(np.full(k, 1 / k) if priors is None else priors).known_priors
     rng = _generator(random_state)
-    y = rng.choice(len(centres), size=n_samples, p=proportions)
+    y = rng.choice(k, size=n_samples, p=proportions)
     X = rng.normal(size=(n_samples, n_features))
     if covariances is not None:
-        for a, factor in enumerate(_factors(covariances, len(centres), n_features)):
+        for a, factor in enumerate(_factors(covariances, k, n_features)):
             X[y == a] = X[y == a] @ factor
     return X + centres[y], y
 
@@ -106,9 +107,11 @@ def load_amazon_reviews(domain: str, *, data_home: str | os.PathLike[str] | None
 
 def _checked_means(means: ArrayLike | None, n_features: int, mean_norm: float) -> FloatArray:
     if means is None:
+        if not mean_norm >= 0:
+            raise ValueError(f"mean_norm = {mean_norm!r} must be zero or positive: it is ‖μ‖.")
         mu = np.full(n_features, mean_norm / np.sqrt(n_features))
         return np.array([-mu, mu])
-    centres = np.asarray(means, dtype=float)
+    centres = as_floats(means, "means")
     if centres.ndim != 2 or centres.shape[1] != n_features:
         raise ValueError(f"means has shape {centres.shape}; it needs one row of {n_features} features per class.")
     return centres
@@ -116,7 +119,7 @@ def _checked_means(means: ArrayLike | None, n_features: int, mean_norm: float) -
 
 def _factors(covariances: ArrayLike, k: int, p: int) -> list[FloatArray]:
     """Matrices F with FᵀF = covariance, one per class."""
-    stack = np.asarray(covariances, dtype=float)
+    stack = as_floats(covariances, "covariances")
     if stack.shape not in ((p, p), (k, p, p)):
         raise ValueError(f"covariances has shape {stack.shape}; give ({p}, {p}) or ({k}, {p}, {p}).")
     factors = [_square_root(covariance) for covariance in stack.reshape(-1, p, p)]

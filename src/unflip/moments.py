@@ -58,13 +58,18 @@ class Moments:
         xp = array_namespace(X)
         if X.ndim != 2 or codes.shape != (X.shape[0],):
             raise ValueError(f"X has shape {X.shape} and codes {codes.shape}: give one class index for each row.")
+        if X.shape[0] and not 0 <= int(xp.min(codes)) <= int(xp.max(codes)) < n_classes:
+            raise ValueError(
+                f"codes run from {int(xp.min(codes))} to {int(xp.max(codes))}; they must be 0..{n_classes - 1}."
+            )
         classes = xp.arange(n_classes, device=device(X))
         membership = xp.astype(codes[:, None] == classes[None, :], X.dtype)
         if sample_weight is not None:
             membership = membership * sample_weight[:, None]
         weights = xp.sum(membership, axis=1)
         counts = xp.sum(membership, axis=0)
-        mean = xp.matmul(weights, X) / xp.sum(counts)
+        total = float(xp.sum(counts)) or 1.0  # rows of no weight, or none, have sums of zero
+        mean = xp.matmul(weights, X) / total
         centred = X - mean[None, :]
         root = centred if sample_weight is None else centred * xp.sqrt(weights)[:, None]
         offsets = xp.matmul(membership.T, centred) / _or_one(counts)[:, None]
@@ -78,7 +83,7 @@ class Moments:
     @property
     def mean(self) -> Array:
         """Mean row x̄."""
-        return array_namespace(self.counts).matmul(self.counts, self.class_means) / self.n
+        return array_namespace(self.counts).matmul(self.counts, self.class_means) / (self.n or 1.0)
 
     def gram(self, *, centred: bool) -> Array:
         """Σ wᵢ xᵢxᵢᵀ about the mean or about the origin."""
@@ -105,7 +110,7 @@ class Moments:
         total = _or_one(counts)[:, None]
         class_means = (self.counts[:, None] * self.class_means + other.counts[:, None] * other.class_means) / total
         gap = self.mean - other.mean
-        between = (self.n * other.n / (self.n + other.n)) * gap[:, None] * gap[None, :]
+        between = (self.n * other.n / (self.n + other.n or 1.0)) * gap[:, None] * gap[None, :]
         return Moments(counts, class_means, self.scatter + other.scatter + between)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unflip._typing import FloatArray, IntArray, RandomState
+from unflip._validation import as_floats
 
 _SUM_TOLERANCE = 1e-8
 # Keeps `flip(y, 0)` independent of rows that were drawn with the same seed 0 elsewhere.
@@ -49,6 +50,9 @@ class NoiseModel:
     def binary(cls, *, eps_pos: float, eps_neg: float, pi_neg: float | None = None) -> NoiseModel:
         """Two classes in the order (negative, positive).
 
+        A classifier sorts its labels: the positive class is ``classes_[1]``, the later of the two in sorted order
+        ("malignant" of "benign" and "malignant", 1 of 0 and 1).
+
         Parameters
         ----------
         eps_pos : float
@@ -59,7 +63,7 @@ class NoiseModel:
             π₁ = P(true negative).
         """
         _check_rates(eps_pos=eps_pos, eps_neg=eps_neg)
-        if pi_neg is not None and not 0 < pi_neg < 1:
+        if pi_neg is not None and not 0 < as_floats(pi_neg, "pi_neg") < 1:
             raise ValueError(f"pi_neg = {pi_neg!r} must lie strictly between 0 and 1: both classes have to exist.")
         transition = np.array([[1 - eps_neg, eps_neg], [eps_pos, 1 - eps_pos]])
         return cls(transition, None if pi_neg is None else np.array([pi_neg, 1 - pi_neg]))
@@ -122,17 +126,16 @@ class NoiseModel:
 
     def with_priors(self, priors: ArrayLike) -> NoiseModel:
         """Return the same flips with other proportions of the true classes."""
-        return NoiseModel(self.transition, np.asarray(priors, dtype=float))
+        return NoiseModel(self.transition, as_floats(priors, "priors"))
 
     def with_observed(self, observed: ArrayLike) -> NoiseModel:
         """Return the same flips with priors inferred from the proportions of the observed labels.
 
-        Solves ``priors @ transition = observed`` and projects the solution onto the simplex.
+        Solves ``priors @ transition = observed``; a solution with an empty class contradicts the transition.
         """
         proportions = _checked_proportions(observed, self.n_classes, "observed", allow_zero=True)
-        priors = _project_onto_simplex(self.inverse_transition.T @ proportions)
-        if not priors.all():
-            empty = int(np.flatnonzero(priors == 0)[0])
+        priors = self.inverse_transition.T @ proportions
+        for empty in np.flatnonzero(priors <= 0):
             raise ValueError(
                 f"The observed class proportions {_short(proportions)} leave no true row in class {empty} under "
                 "this noise model: lower its flip rates, or give the true proportions as priors."
@@ -182,10 +185,14 @@ class NoiseModel:
 
     def __repr__(self) -> str:
         if self.n_classes == 2:
-            prior = "" if self.priors is None else f", pi_neg={self.priors[0]:.6g}"
-            return f"NoiseModel.binary(eps_pos={self.eps_pos:.6g}, eps_neg={self.eps_neg:.6g}{prior})"
-        prior = "" if self.priors is None else f", priors={_short(self.priors)}"
-        return f"NoiseModel({[list(map(float, row)) for row in self.transition.round(6)]}{prior})"
+            prior = "" if self.priors is None else f", pi_neg={float(self.priors[0])!r}"
+            return f"NoiseModel.binary(eps_pos={self.eps_pos!r}, eps_neg={self.eps_neg!r}{prior})"
+        prior = "" if self.priors is None else f", priors={self.priors.tolist()}"
+        return f"NoiseModel({self.transition.tolist()}{prior})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Through the constructor, so that copies are read-only too.
+        return (NoiseModel, (self.transition, self.priors))
 
     def _key(self) -> tuple[Any, ...]:
         priors = None if self.priors is None else tuple(self.priors.tolist())
@@ -198,7 +205,7 @@ class NoiseModel:
 
 
 def _checked_transition(transition: ArrayLike) -> FloatArray:
-    table = np.array(transition, dtype=float)
+    table = as_floats(transition, "transition")
     if table.ndim != 2 or table.shape[0] != table.shape[1] or len(table) < 2:
         raise ValueError(
             f"transition has shape {table.shape}; it must be k×k with k ≥ 2, row = true class, column = observed."
@@ -215,7 +222,7 @@ def _checked_transition(transition: ArrayLike) -> FloatArray:
 
 def _check_rates(*, eps_pos: float, eps_neg: float) -> None:
     for name, rate in (("eps_pos", eps_pos), ("eps_neg", eps_neg)):
-        if not 0 <= rate <= 1:
+        if not 0 <= as_floats(rate, name) <= 1:
             raise ValueError(f"{name} = {rate:g} is not a probability: it must lie in [0, 1].")
     if eps_pos + eps_neg >= 1:
         raise ValueError(
@@ -225,7 +232,7 @@ def _check_rates(*, eps_pos: float, eps_neg: float) -> None:
 
 
 def _checked_proportions(values: ArrayLike, k: int, name: str, *, allow_zero: bool = False) -> FloatArray:
-    proportions = np.array(values, dtype=float)
+    proportions = as_floats(values, name)
     if proportions.shape != (k,):
         raise ValueError(f"{name} has shape {proportions.shape}; it needs one entry for each of the {k} classes.")
     positive = proportions >= 0 if allow_zero else proportions > 0
@@ -239,10 +246,16 @@ def _checked_proportions(values: ArrayLike, k: int, name: str, *, allow_zero: bo
 
 def _checked_indices(y: ArrayLike, k: int) -> IntArray:
     true = np.asarray(y)
-    if true.ndim != 1 or not np.issubdtype(true.dtype, np.integer):
-        raise ValueError(f"flip takes a one-dimensional array of class indices 0..{k - 1}; encode the labels first.")
+    if true.ndim != 1 or (true.size and not np.issubdtype(true.dtype, np.integer)):
+        raise ValueError(
+            f"flip takes a one-dimensional array of class indices 0..{k - 1}, not {true.dtype} of shape {true.shape}: "
+            "encode the labels first, for example with np.unique(y, return_inverse=True)[1]."
+        )
     for value in true[(true < 0) | (true >= k)]:
-        raise ValueError(f"Class index {value} is outside 0..{k - 1}: this noise model knows {k} classes.")
+        raise ValueError(
+            f"Class index {value} is outside 0..{k - 1}, the classes that this noise model knows: encode the labels "
+            "first, for example with np.unique(y, return_inverse=True)[1]."
+        )
     return true.astype(np.intp)
 
 
@@ -250,15 +263,6 @@ def _flip_generator(random_state: RandomState) -> np.random.Generator | np.rando
     if isinstance(random_state, np.random.Generator | np.random.RandomState):
         return random_state
     return np.random.default_rng(np.random.SeedSequence(random_state, spawn_key=(_FLIP_STREAM,)))
-
-
-def _project_onto_simplex(point: FloatArray) -> FloatArray:
-    """Nearest probability vector in Euclidean distance (sort, then one common shift)."""
-    descending = np.sort(point)[::-1]
-    shifts = (np.cumsum(descending) - 1) / np.arange(1, len(point) + 1)
-    shift = shifts[descending > shifts][-1]
-    projected = np.maximum(point - shift, 0)
-    return np.asarray(projected / projected.sum())
 
 
 def _short(values: FloatArray) -> list[float]:

@@ -8,13 +8,17 @@ import numpy as np
 
 from unflip._typing import FloatArray, IntArray
 
+_MOST_COPIES, _MOST_SHARE = 5.0, 0.01
+
 
 @dataclass(frozen=True, eq=False)
 class DistinctRows:
     """Rows with copies merged and weightless rows dropped.
 
-    A copy of a row that stays behind gives away the label of the one that is left out. So whatever is learnt from
-    leave-one-out scores leaves all copies out together; weighting a row and repeating it are then the same thing.
+    A fit that keeps a copy of the row that was left out has seen that row's features. So whatever is learnt from
+    leave-one-out scores leaves copies out together; weighting a row and repeating it are then the same thing. Only
+    features that take few values repeat a row very often; there copies are observations in their own right, and no more
+    than a few leave (`leaving_share`).
 
     Attributes
     ----------
@@ -54,6 +58,18 @@ class DistinctRows:
     def spectrum_weights(self) -> FloatArray | None:
         """The weights, or None where all are 1 and nothing needs scaling."""
         return None if (self.weights == 1).all() else self.weights
+
+    @property
+    def leaving_share(self) -> FloatArray:
+        """Share of each distinct row's weight that leaves together: all of it, or as much as 5 copies or 1% of all."""
+        if len(self.X) == len(self.members):
+            return np.ones(len(self.X))
+        return np.asarray(np.minimum(1.0, max(_MOST_COPIES, _MOST_SHARE * self.weights.sum()) / self.weights))
+
+    @property
+    def n_effective(self) -> float:
+        """How many rows of equal weight, each leaving alone, stand for as much (Kish), at any scale of the weights."""
+        return float(self.weights.sum() ** 2 / (self.weights**2 @ self.leaving_share))
 
     def average(self, values: FloatArray) -> FloatArray:
         """Weighted mean of the members' values over the copies of each distinct row."""

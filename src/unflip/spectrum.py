@@ -4,7 +4,7 @@ The fit minimises (1/n)Σ wᵢ(tᵢ − b − βᵀxᵢ)² + γ‖β‖² with n
 an intercept). Either Gram matrix gives the whole path over γ:
 
 * primal (p×p): AᵀA = V diag(s) Vᵀ, β = V diag(1/(s + nγ)) Vᵀ Aᵀ√w t,
-* dual (m×m, for m rows ≤ p): AAᵀ = U diag(s) Uᵀ, β = AᵀU diag(1/(s + nγ)) Uᵀ √w t.
+* dual (m×m, where p is not below m, less one with an intercept): AAᵀ = U diag(s) Uᵀ, β = AᵀU diag(1/(s + nγ)) Uᵀ √w t.
 
 The fit is linear in t with hat values Hᵢ, so leaving row i out, at the same penalty nγ, needs no refit:
 
@@ -14,7 +14,7 @@ The fit is linear in t with hat values Hᵢ, so leaving row i out, at the same p
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from array_api_compat import array_namespace, device
@@ -22,6 +22,8 @@ from numpy.typing import ArrayLike
 
 from unflip._typing import Array
 from unflip.moments import Moments
+
+_SMALLEST_SLACK = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,11 +41,19 @@ class LeaveOneOut:
     targets: Array  # (m, n_targets)
     residuals: Array  # t − t̂, (m, n_regs, n_targets)
     slack: Array  # 1 − Hᵢ, (m, n_regs): the share of its own target that a row's fit does not reproduce
-    mean_shift: Array  # fall of the others' mean target when the row leaves, (m, n_targets); 0 without an intercept
+    removed: Array  # weight that leaves with each row, (m,)
+    mean_target: Array | None  # t̄ with an intercept, (n_targets,)
+    n: float
+    resolution: float  # slack below this is rounding error
 
     @property
     def scores(self) -> Array:
         """Score of each row by the fit to all other rows, (m, n_regs, n_targets)."""
+        if float(array_namespace(self.slack).min(self.slack)) <= self.resolution:
+            raise ValueError(
+                "A row cannot be left out: at this reg it alone determines a direction of the fit. Use a larger reg, "
+                "or more distinct rows."
+            )
         return self.targets[:, None, :] - self.residuals / self.slack[:, :, None]
 
     @property
@@ -55,12 +65,33 @@ class LeaveOneOut:
         all that is left. Adding it back leaves t̄ + (xᵢ − x̄⁽⁻ⁱ⁾)ᵀβ⁽⁻ⁱ⁾ with one t̄ for all rows, in which row i's own
         label has no part.
         """
-        return self.scores + self.mean_shift[:, None, :]
+        scores = self.scores
+        if self.mean_target is None:
+            return scores
+        shift = (self.targets - self.mean_target[None, :]) * (self.removed / (self.n - self.removed))[:, None]
+        return scores + shift[:, None, :]
 
     def at(self, index: int) -> LeaveOneOut:
         """Keep one penalty of the path."""
         kept = slice(index, index + 1)
-        return LeaveOneOut(self.targets, self.residuals[:, kept, :], self.slack[:, kept], self.mean_shift)
+        return replace(self, residuals=self.residuals[:, kept, :], slack=self.slack[:, kept])
+
+    def of_copies(self, owner: Array, targets: Array, share: Array) -> LeaveOneOut:
+        """Leave out parts of rows.
+
+        Row i of the result is a copy of row ``owner[i]`` that has a target of its own and leaves with a share of that
+        row's weight.
+        """
+        xp = array_namespace(self.slack)
+        columns = _as_columns(targets)
+        own = columns - xp.take(self.targets, owner, axis=0)
+        return replace(
+            self,
+            targets=columns,
+            residuals=xp.take(self.residuals, owner, axis=0) + own[:, None, :],
+            slack=(1 - share)[:, None] + share[:, None] * xp.take(self.slack, owner, axis=0),
+            removed=share * xp.take(self.removed, owner, axis=0),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,12 +172,18 @@ class Spectrum(ABC):
         self._weights = xp.ones(X.shape[0], dtype=X.dtype, device=device(X)) if weights is None else weights
         self.n = float(xp.sum(self._weights))
         self._mean = xp.matmul(self._weights, X) / self.n
-        self._rows = X - self._mean[None, :] if fit_intercept else X
+        self._rows = X
+        if fit_intercept:
+            self._rows = X - self._mean[None, :]
+            # Once more: the first mean of many rows is off by rounding, which would make constant columns vary.
+            correction = xp.matmul(self._weights, self._rows) / self.n
+            self._rows -= correction[None, :]
+            self._mean += correction
 
     @staticmethod
     def of(X: Array, sample_weight: Array | None = None, *, fit_intercept: bool = True) -> Spectrum:
-        """Decompose the smaller Gram matrix of the rows: p×p, or m×m where m ≤ p."""
-        kind = PrimalSpectrum if X.shape[0] > X.shape[1] else DualSpectrum
+        """Decompose the smaller Gram matrix of the rows: p×p, or m×m where the fit could reproduce every target."""
+        kind = PrimalSpectrum if X.shape[0] > X.shape[1] + int(fit_intercept) else DualSpectrum
         return kind(X, sample_weight, fit_intercept=fit_intercept)
 
     @abstractmethod
@@ -157,28 +194,27 @@ class Spectrum(ABC):
     def scale(self) -> float:
         """Typical eigenvalue of the covariance, Σs²/(nΣs): the unit in which penalties are sensibly measured.
 
-        It is the same for a row of weight 2 and for two copies of it.
+        It is the same for a row of weight 2 and for two copies of it, and 0 for rows that are all alike.
         """
         xp = array_namespace(self._rows)
         top = float(xp.max(self._eigenvalues)) or 1.0  # divided out so that squares do not overflow
         relative = self._eigenvalues / top
         total = float(xp.sum(relative))
-        return top * float(xp.sum(relative**2)) / total / self.n if total > 0 else 1.0
+        return top * float(xp.sum(relative**2)) / total / self.n if total > 0 else 0.0
 
     def leave_one_out(self, targets: Array, regs: ArrayLike) -> LeaveOneOut:
         """Exact leave-one-out fits of every row, for every penalty and target; a row leaves with its whole weight."""
-        xp = array_namespace(self._rows)
         columns = _as_columns(targets)
-        slack = self._slack(regs)
-        if float(xp.min(slack)) <= float(xp.finfo(slack.dtype).eps):
-            row = int(xp.argmin(xp.min(slack, axis=1)))
-            raise ValueError(
-                f"Row {row} cannot be left out at reg={float(np.min(regs)):g}: it alone determines a direction of the "
-                "fit. Use a larger reg, or more distinct rows."
-            )
-        centred = columns - self._centre(columns)
-        shift = centred * (self._weights / (self.n - self._weights))[:, None] if self.fit_intercept else 0 * columns
-        return LeaveOneOut(columns, self._residuals(centred, regs), slack, shift)
+        centre = self._centre(columns)
+        return LeaveOneOut(
+            targets=columns,
+            residuals=self._residuals(columns - centre, regs),
+            slack=self._slack(regs),
+            removed=self._weights,
+            mean_target=centre[0, :] if self.fit_intercept else None,
+            n=self.n,
+            resolution=self._resolution(regs),
+        )
 
     @property
     @abstractmethod
@@ -189,6 +225,10 @@ class Spectrum(ABC):
 
     @abstractmethod
     def _slack(self, regs: ArrayLike) -> Array: ...
+
+    @abstractmethod
+    def _resolution(self, regs: ArrayLike) -> float:
+        """Slack that cannot be told from none."""
 
     def _mean_target(self, columns: Array) -> Array:
         return array_namespace(columns).matmul(self._weights, columns) / self.n
@@ -230,6 +270,9 @@ class PrimalSpectrum(Spectrum):
         intercept_share = 1 / self.n if self.fit_intercept else 0.0
         return 1 - self._weights[:, None] * (per_weight + intercept_share)
 
+    def _resolution(self, regs: ArrayLike) -> float:
+        return _SMALLEST_SLACK  # found by subtraction: digits are lost
+
 
 class DualSpectrum(Spectrum):
     """At least as many features as rows: eigenvectors of the m×m Gram matrix.
@@ -270,6 +313,9 @@ class DualSpectrum(Spectrum):
 
     def _slack(self, regs: ArrayLike) -> Array:
         return array_namespace(self._rows).matmul(self._vectors**2, self._remainder(regs))
+
+    def _resolution(self, regs: ArrayLike) -> float:
+        return 0.0 if float(np.min(regs)) > 0 else _SMALLEST_SLACK  # a sum of positive terms, unless some vanish
 
     def _rotated(self, centred: Array) -> Array:
         return array_namespace(centred).matmul(self._vectors.T, self._root_weights[:, None] * centred)

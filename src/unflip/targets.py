@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from unflip._typing import FloatArray
+from unflip._validation import as_floats
 from unflip.noise import NoiseModel
 
 _SIGNS = np.array([-1.0, 1.0])
@@ -15,8 +17,8 @@ _SIGNS = np.array([-1.0, 1.0])
 
 def naive(k: int = 2) -> FloatArray:
     """Take the observed label at its word: (−1, +1) for two classes, one-hot rows for more."""
-    if k < 2:
-        raise ValueError(f"k = {k}: a classifier needs at least two classes.")
+    if not isinstance(k, Integral) or k < 2:
+        raise ValueError(f"k = {k!r} is not a number of classes: a classifier needs at least two classes.")
     return _SIGNS.copy() if k == 2 else np.eye(k)
 
 
@@ -73,7 +75,7 @@ def multi_lpc(alpha: ArrayLike, beta: ArrayLike) -> FloatArray:
     alpha, beta : array-like of shape (k,)
         (1, …, 1) and (0, …, 0) give the naive one-hot targets.
     """
-    own, other = np.asarray(alpha, dtype=float), np.asarray(beta, dtype=float)
+    own, other = as_floats(alpha, "alpha"), as_floats(beta, "beta")
     if own.ndim != 1 or own.shape != other.shape or len(own) < 2:
         raise ValueError(
             f"alpha and beta need one value each per class (k ≥ 2); their shapes are {own.shape} and {other.shape}."
@@ -100,7 +102,7 @@ def resolve(targets: str | ArrayLike, noise: NoiseModel) -> FloatArray:
 
 def checked(targets: ArrayLike) -> FloatArray:
     """Return explicit binary targets as an array, or say what is wrong with them."""
-    values = np.array(targets, dtype=float)
+    values = as_floats(targets, "targets")
     if values.shape != (2,):
         raise ValueError(f"targets has shape {values.shape}: give the two values (t_neg, t_pos), or {_choices()}.")
     if not np.isfinite(values).all() or values[0] >= values[1]:

@@ -70,11 +70,33 @@ def test_leave_one_out_decisions_equal_refits(n, p, fit_intercept, weighted):
 
 def test_leave_one_out_decisions_go_through_the_readout():
     X, observed, _ = noisy(80, 20)
-    plain = LPClassifier(NOISE, targets="optimized", readout="plain", reg=0.3).fit(X, observed)
-    gaussian = LPClassifier(NOISE, targets="optimized", readout="gaussian", reg=0.3).fit(X, observed)
+    options = {"targets": "optimized", "reg": 0.3, "fit_intercept": False}
+    plain = LPClassifier(NOISE, readout="plain", **options).fit(X, observed)
+    gaussian = LPClassifier(NOISE, readout="gaussian", **options).fit(X, observed)
     slope = gaussian.coef_[0, 0] / plain.coef_[0, 0]
-    offset = gaussian.intercept_[0] - slope * plain.intercept_[0]
-    np.testing.assert_allclose(gaussian.loo_decision_, slope * plain.loo_decision_ + offset, atol=1e-10)
+    np.testing.assert_allclose(gaussian.loo_decision_, slope * plain.loo_decision_ + gaussian.intercept_, atol=1e-10)
+
+
+@pytest.mark.parametrize("reg", [1.0, 100.0, "loo"])
+def test_leave_one_out_decisions_of_the_gaussian_readout_follow_whole_refits(reg):
+    """A strong penalty leaves a trace of the row's own label in plain leave-one-out scores; none may show here."""
+    X, y = make_mixture(300, 100, mean_norm=2.5, random_state=0)
+    observed = NOISE.flip(y, random_state=0)
+    clf = LPClassifier(NOISE, reg=reg).fit(X, observed)
+    some = np.arange(0, 300, 6)
+    refits = []
+    for i in some:
+        rest = np.arange(300) != i
+        refit = LPClassifier(NOISE, reg=clf.reg_ * 300 / 299).fit(X[rest], observed[rest])
+        refits.append(refit.decision_function(X[[i]])[0])
+    assert np.corrcoef(clf.loo_decision_[some], refits)[0, 1] > 0.98
+    assert np.mean((clf.loo_decision_ > 0) == y) > 0.75
+
+
+def test_one_sided_targets_with_a_plain_readout_and_an_intercept_are_warned_of():
+    X, observed, _ = noisy(80, 20)
+    with pytest.warns(UserWarning, match="Both targets .* have the same sign"):
+        LPClassifier(NOISE, targets=(0.1, 0.6), readout="plain").fit(X, observed)
 
 
 def test_with_an_intercept_targets_change_the_threshold_only():
@@ -124,3 +146,27 @@ def test_a_transition_matrix_is_a_noise_model_and_classes_keep_their_order():
     np.testing.assert_allclose(second.decision_function(X), -first.decision_function(X), atol=1e-6)
     np.testing.assert_allclose(second.predict_proba(X), first.predict_proba(X)[:, ::-1], atol=1e-6)
     np.testing.assert_array_equal(second.predict(X) == "a-pos", first.predict(X) == 1)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_features_of_few_values_are_read_as_well_as_continuous_ones(k):
+    """Copies of a row are then observations in their own right, as the same rows a hair apart are."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(2, size=(1000, k)).astype(float)
+    y = np.where(rng.random(1000) < 0.9, X[:, 0], 1 - X[:, 0]).astype(int)
+    apart = X + 1e-7 * rng.normal(size=X.shape)
+    exact, jittered = LPClassifier(reg=0.01).fit(X, y), LPClassifier(reg=0.01).fit(apart, y)
+    np.testing.assert_allclose(exact.predict_proba(X), jittered.predict_proba(X), atol=0.02)
+
+
+def test_rows_of_no_weight_are_absent_with_their_classes():
+    X, observed, _ = noisy(60, 10)
+    labels = observed.copy()
+    labels[:5] = 7
+    weights = np.ones(60)
+    weights[:5] = 0
+    clf = LPClassifier(reg=0.1).fit(X, labels, sample_weight=weights)
+    fewer = LPClassifier(reg=0.1).fit(X[5:], observed[5:])
+    np.testing.assert_array_equal(clf.classes_, fewer.classes_)
+    np.testing.assert_allclose(clf.decision_function(X), fewer.decision_function(X))
+    np.testing.assert_allclose(clf.loo_decision_[:5], fewer.decision_function(X[:5]))

@@ -33,6 +33,7 @@ def describe(estimator):
 
 
 @pytest.mark.filterwarnings("ignore:Can't check dok sparse matrix:UserWarning")
+@pytest.mark.filterwarnings("ignore:Both targets:UserWarning")  # some checks have very unbalanced labels
 @pytest.mark.parametrize("estimator", COMBINATIONS, ids=describe)
 def test_every_check_passes(estimator):
     results = check_estimator(estimator, on_skip=None)

@@ -24,7 +24,8 @@ def test_demo_tells_the_story_and_draws_it(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("out", "says"), [("missing/demo.png", "missing is not a folder"), ("demo.pdf", "must end in .png")]
+    ("out", "says"),
+    [("missing/demo.png", "missing is not a folder"), ("demo.pdf", "must end in .png"), ("/dev/full.png", "written")],
 )
 def test_a_wrong_file_name_is_named_and_nothing_is_written(tmp_path, out, says):
     done = run("demo", "--out", out, cwd=tmp_path, code=2)

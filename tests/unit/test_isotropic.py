@@ -79,9 +79,9 @@ def test_worst_rho_does_not_exist_for_balanced_classes():
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("noise", MODELS[:3], ids=repr)
+@pytest.mark.parametrize("noise", MODELS, ids=repr)
 def test_separation_grows_with_the_penalty_to_its_limit(noise, name, fit_intercept):
-    """The theorem behind optimal_reg: no finite γ is best for accuracy. (Its size: m < 0 for some naive fits.)"""
+    """The theorem behind optimal_reg: γ = ∞ separates best, the right way round or (naive, strong noise) the wrong."""
     mixture = theory.Mixture(mean_norm=1.5, aspect=0.7, noise=noise)
     regs = np.append(np.logspace(-4, 8, 100), np.inf)
     size = np.abs(theory.predict(mixture, targets=name, reg=regs, fit_intercept=fit_intercept).separation)
@@ -89,7 +89,11 @@ def test_separation_grows_with_the_penalty_to_its_limit(noise, name, fit_interce
     moments = theory.isotropic.target_moments(targets.resolve(name, noise), noise, fit_intercept=fit_intercept)
     c, u = moments.alignment, 1.5**2
     assert size[-1] == pytest.approx(2 * abs(c) * u / np.sqrt(c**2 * u + 0.7 * moments.power), rel=1e-12)
-    assert np.isinf(theory.optimal_reg(mixture, targets=name, fit_intercept=fit_intercept))
+    best = theory.optimal_reg(mixture, targets=name, fit_intercept=fit_intercept)
+    assert best == (np.inf if c > 0 else 0)
+    assert (c > 0) == (name != "naive" or fit_intercept or noise is not MODELS[3])
+    limit = theory.predict(mixture, targets=name, reg=np.inf, fit_intercept=fit_intercept)
+    assert limit.accuracy_at(sum(limit.means) / 2) == pytest.approx(limit.accuracy)
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
@@ -145,9 +149,14 @@ def test_best_threshold_beats_the_midpoint_and_needs_no_signal():
 @pytest.mark.parametrize(
     ("act", "says"),
     [
-        (lambda: theory.Mixture(mean_norm=-1.0, aspect=1.0, noise=NOISE), "mean_norm = -1.0"),
+        (lambda: theory.Mixture(mean_norm=-1.0, aspect=1.0, noise=NOISE), "mean_norm = -1 must be zero or positive"),
         (lambda: theory.Mixture(mean_norm=1.0, aspect=1.0, noise=NoiseModel(np.eye(3))), "two classes"),
         (lambda: theory.Mixture(mean_norm=1.0, aspect=1.0, noise=NoiseModel.none()), "needs the class proportions"),
+        (lambda: theory.Mixture(mean_norm=1.0, aspect=0.0, noise=NOISE), "aspect = 0 must be positive"),
+        (lambda: theory.Mixture(mean_norm="2", aspect=None, noise=NOISE), "aspect = nan must be positive"),
+        (lambda: theory.Mixture(mean_norm=1.0, aspect=1.0, noise=[[1, 0], [0, 1]]), "must be a NoiseModel"),
+        (lambda: _predict(reg="loo"), "reg = 'loo' must hold numbers"),
+        (lambda: theory.optimal_reg(_mixture(), targets="nope"), "targets='nope' is not known"),
         (lambda: _predict(loss="hinge"), "loss='hinge' is not available"),
         (lambda: _predict(targets="best"), "targets='best' is not known"),
         (lambda: _predict(reg=0.0), "reg = 0 at aspect = 1"),

@@ -34,6 +34,15 @@ def test_chunks_add_up_even_where_a_class_is_missing_from_one():
         np.testing.assert_allclose(getattr(total, name), getattr(whole, name), rtol=1e-12, atol=1e-12)
 
 
+def test_empty_and_weightless_chunks_add_nothing():
+    whole = Moments.from_rows(X, CODES, 3, WEIGHTS)
+    for chunk in (Moments.from_rows(X[:0], CODES[:0], 3), Moments.from_rows(X, CODES, 3, np.zeros(60))):
+        for total in (whole + chunk, chunk + whole):
+            np.testing.assert_allclose(total.scatter, whole.scatter)
+            np.testing.assert_allclose(total.class_means, whole.class_means)
+        assert (chunk + chunk).n == 0
+
+
 def test_a_far_origin_costs_no_digits_of_the_scatter():
     near = Moments.from_rows(X, CODES, 3).scatter
     far = Moments.from_rows(X + 1e7, CODES, 3).scatter
@@ -54,6 +63,8 @@ def test_any_array_api_namespace_will_do():
 def test_mismatched_shapes_are_named():
     with pytest.raises(ValueError, match="one class index for each row"):
         Moments.from_rows(X, CODES[:-1], 3)
+    with pytest.raises(ValueError, match=r"codes run from 0 to 2; they must be 0\.\.1"):
+        Moments.from_rows(X, CODES, 2)
     with pytest.raises(ValueError, match="share their columns"):
         Moments.from_rows(X, CODES, 3) + Moments.from_rows(X[:, :5], CODES, 3)
     with pytest.raises(TypeError):

@@ -1,5 +1,6 @@
 """NoiseModel: what follows from a transition matrix and priors, and what it refuses."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -29,14 +30,6 @@ def test_observed_and_posterior_obey_bayes():
 def test_priors_are_recovered_from_observed_proportions():
     noise = NoiseModel(THREE, [0.3, 0.3, 0.4])
     np.testing.assert_allclose(NoiseModel(THREE).with_observed(noise.observed).priors, noise.priors)
-
-
-def test_priors_outside_the_simplex_are_projected():
-    """Two of three classes fit exactly; the third is pushed back from a small negative value to an error."""
-    slightly_impossible = np.add(NoiseModel(THREE, [0.3, 0.3, 0.4]).observed, [0.01, -0.02, 0.01])
-    priors = NoiseModel(THREE).with_observed(slightly_impossible).priors
-    assert priors.min() > 0
-    assert priors.sum() == pytest.approx(1)
 
 
 def test_flips_happen_at_the_stated_rates():
@@ -73,13 +66,16 @@ def test_models_compare_hash_print_and_pickle_by_value():
     assert hash(again) == hash(noise)
     assert noise != NoiseModel.binary(eps_pos=0.4, eps_neg=0.3)
     assert eval(repr(noise)) == noise
+    assert eval(repr(noise.with_priors([1 / 3, 2 / 3]))).priors[0] == 1 / 3
+    assert eval(repr(NoiseModel(THREE, [0.2, 0.3, 0.5]))) == NoiseModel(THREE, [0.2, 0.3, 0.5])
     assert repr(NoiseModel(THREE)).startswith("NoiseModel([[0.7, 0.3, 0.0]")
 
 
 def test_models_cannot_be_changed():
     noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.2)
-    with pytest.raises(ValueError, match="read-only"):
-        noise.transition[0, 0] = 1
+    for one in (noise, copy.deepcopy(noise), pickle.loads(pickle.dumps(noise))):
+        with pytest.raises(ValueError, match="read-only"):
+            one.transition[0, 0] = 1
     with pytest.raises(AttributeError):
         noise.priors = np.array([0.5, 0.5])
 
@@ -109,7 +105,11 @@ def test_rates_belong_to_two_classes():
         (lambda: NoiseModel([[1, 0, 0], [1, 0, 0], [0, 0, 1]]).inverse_transition, "singular"),
         (lambda: NoiseModel.binary(eps_pos=0.1, eps_neg=0.3).with_observed([0.9, 0.1]), "leave no true row in class 1"),
         (lambda: NoiseModel(THREE).flip([0, 3]), "Class index 3 is outside 0..2"),
-        (lambda: NoiseModel(THREE).flip(["a", "b"]), "class indices"),
+        (lambda: NoiseModel(THREE).flip(["a", "b"]), "class indices 0..2, not <U1"),
+        (lambda: NoiseModel(THREE).flip([-1, 1]), "Class index -1 is outside 0..2"),
+        (lambda: NoiseModel({"a": 0.1}), "transition = {'a': 0.1} must hold numbers"),
+        (lambda: NoiseModel.binary(eps_pos="many", eps_neg=0.1), "eps_pos = 'many' must hold numbers"),
+        (lambda: NoiseModel(THREE).with_priors("balanced"), "priors = 'balanced' must hold numbers"),
         (lambda: NoiseModel(THREE).flip([0.0, 1.0]), "class indices"),
     ],
 )

@@ -30,6 +30,15 @@ def test_copies_are_found_and_near_copies_are_not(p, scale, order):
     np.testing.assert_array_equal(rows.weights[[5, 9, 7, 40]], [3, 2, 1, 1])
 
 
+def test_copies_leave_together_unless_features_take_few_values():
+    few = DistinctRows.of(np.repeat(np.arange(4.0)[:, None], [1, 5, 6, 100], axis=0))
+    np.testing.assert_allclose(few.leaving_share, [1, 1, 5 / 6, 5 / 100])
+    many = DistinctRows.of(np.repeat(np.arange(3.0)[:, None], [1, 9, 1990], axis=0))
+    np.testing.assert_allclose(many.leaving_share, [1, 1, 20 / 1990])  # 1% of 2000
+    weighted = DistinctRows.of(np.arange(3.0)[:, None], np.array([1.0, 100.0, 1e6]))  # no copies: whole rows leave
+    np.testing.assert_array_equal(weighted.leaving_share, 1)
+
+
 def test_negative_zero_is_zero():
     rows = DistinctRows.of(np.array([[0.0, 1.0], [-0.0, 1.0], [0.0, 2.0]]))
     np.testing.assert_array_equal(rows.owner, [0, 0, 1])

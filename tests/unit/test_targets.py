@@ -67,6 +67,8 @@ def test_multi_lpc_has_alpha_on_the_diagonal_and_beta_off_it_by_column():
         (lambda: targets.from_rho(0.6, 0.4), "differ from 1"),
         (lambda: targets.from_rho(np.nan, 0.4), "finite"),
         (lambda: targets.naive(1), "at least two classes"),
+        (lambda: targets.naive(BINARY), "is not a number of classes"),
+        (lambda: targets.checked(["a", "b"]), r"targets = \['a', 'b'\] must hold numbers"),
         (lambda: targets.multi_lpc([1, 2], [1, 2, 3]), "one value each per class"),
         (lambda: targets.resolve("best", BINARY), "'best' is not known: use 'naive', 'unbiased', 'optimized'"),
         (lambda: targets.resolve([1, 2, 3], BINARY), "two values"),

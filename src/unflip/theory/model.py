@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
 from unflip._typing import FloatArray
+from unflip._validation import as_floats
 from unflip.noise import NoiseModel
 
 
@@ -31,9 +32,13 @@ class Mixture:
     noise: NoiseModel
 
     def __post_init__(self) -> None:
-        norm = np.asarray(self.mean_norm, dtype=float)
-        if not (np.isfinite(norm).all() and (norm >= 0).all()):
-            raise ValueError(f"mean_norm = {self.mean_norm!r} must be zero or positive: it is ‖μ‖.")
+        for name, meaning, allow_zero in (("mean_norm", "‖μ‖", True), ("aspect", "p/n", False)):
+            values = as_floats(getattr(self, name), name)
+            for value in values[~(np.isfinite(values) & ((values >= 0) if allow_zero else (values > 0)))].ravel():
+                needed = "zero or positive" if allow_zero else "positive"
+                raise ValueError(f"{name} = {value:g} must be {needed} and finite: it is {meaning}.")
+        if not isinstance(self.noise, NoiseModel):
+            raise ValueError(f"noise = {self.noise!r} must be a NoiseModel, for example NoiseModel.binary(...).")
         if self.noise.n_classes != 2:
             raise ValueError(f"Mixture has two classes; this noise model has {self.noise.n_classes}.")
         if self.noise.priors is None:
@@ -95,9 +100,10 @@ class Prediction:
 
     def accuracy_at(self, threshold: ArrayLike) -> FloatArray:
         """Accuracy on clean labels of the rule "positive where the score exceeds `threshold`"."""
-        std = np.sqrt(self.variance)
-        cut = np.asarray(threshold, dtype=float)
-        return self._average(ndtr((cut - self.means[0]) / std), ndtr((self.means[1] - cut) / std))
+        excess = as_floats(threshold, "threshold") - (self.means[0] + self.means[1]) / 2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shift = np.where(excess == 0, 0.0, excess / np.sqrt(self.variance))
+        return self._average(ndtr(self.separation / 2 + shift), ndtr(self.separation / 2 - shift))
 
     def _average(self, negative: FloatArray, positive: FloatArray) -> FloatArray:
         return np.asarray(self.priors[0] * negative + self.priors[1] * positive)

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import elementwise
 
+from unflip import targets as target_values
 from unflip._typing import FloatArray
 from unflip.noise import NoiseModel
-from unflip.theory.isotropic import predict
+from unflip.theory.isotropic import predict, target_moments
 from unflip.theory.model import Mixture
 
 _LOG_REGS = np.linspace(-8, 8, 81)
@@ -57,9 +58,10 @@ def optimal_reg(
 ) -> FloatArray:
     """γ*, the ridge penalty with the best predicted accuracy or risk.
 
-    In the isotropic mixture the accuracy of every target grows with γ, with and without an intercept (proof in
-    docs/theory/isotropic.md), so γ* = ∞ for ``"accuracy"``: the difference of the class means is the best direction
-    where the noise has none. The risk, which also judges the scale of the scores, has a finite optimum as a rule.
+    In the isotropic mixture the accuracy of every target that leans the right way (E[t·y] > 0, or any target with an
+    intercept) grows with γ (proof in docs/theory/isotropic.md), so γ* = ∞ for ``"accuracy"``: the difference of the
+    class means is the best direction where the noise has none. Targets that lean the wrong way do least harm at
+    γ* = 0. The risk, which also judges the scale of the scores, has a finite optimum as a rule.
 
     Parameters
     ----------
@@ -78,8 +80,10 @@ def optimal_reg(
         γ*; 0 or ∞ where the objective is still improving at 1e-8 or 1e8.
     """
     shape = np.broadcast_shapes(np.shape(mixture.mean_norm), np.shape(mixture.aspect))
+    values = target_values.resolve(targets, mixture.noise)
     if objective == "accuracy":
-        return np.full(shape, np.inf)
+        alignment = target_moments(values, mixture.noise, fit_intercept=fit_intercept).alignment
+        return np.full(shape, np.inf if alignment >= 0 else 0.0)
     if objective != "risk":
         raise ValueError(f"objective={objective!r} is not known: use 'accuracy' or 'risk'.")
 
@@ -87,7 +91,7 @@ def optimal_reg(
 
     def risk(log_reg: FloatArray, mean_norm: FloatArray, aspect: FloatArray) -> FloatArray:
         part = replace(mixture, mean_norm=mean_norm, aspect=aspect)
-        return predict(part, targets=targets, reg=10.0**log_reg, fit_intercept=fit_intercept).risk
+        return predict(part, targets=values, reg=10.0**log_reg, fit_intercept=fit_intercept).risk
 
     lowest = risk(_LOG_REGS[:, None], *flat).argmin(axis=0)
     middle = np.clip(lowest, 1, len(_LOG_REGS) - 2)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unflip._typing import FloatArray
+from unflip._validation import as_floats
 
 
 def delta(aspect: ArrayLike, reg: ArrayLike) -> FloatArray:
@@ -71,7 +72,7 @@ def _root(eta: FloatArray, gamma: FloatArray) -> FloatArray:
 
 
 def _checked(aspect: ArrayLike, reg: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    eta, gamma = np.asarray(aspect, dtype=float), np.asarray(reg, dtype=float)
+    eta, gamma = as_floats(aspect, "aspect"), as_floats(reg, "reg")
     for value in eta[~(np.isfinite(eta) & (eta > 0))].ravel():
         raise ValueError(f"aspect = {value:g} must be positive and finite: it is p/n.")
     for value in gamma[~(gamma >= 0)].ravel():
