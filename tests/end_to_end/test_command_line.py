@@ -25,13 +25,18 @@ def test_demo_tells_the_story_and_draws_it(tmp_path):
 
 @pytest.mark.parametrize(
     ("out", "says"),
-    [("missing/demo.png", "missing is not a folder"), ("demo.pdf", "must end in .png"), ("/dev/full.png", "written")],
+    [("missing/demo.png", "missing is not a folder"), ("demo.pdf", "must end in .png"), (".", "must end in .png")],
 )
 def test_a_wrong_file_name_is_named_and_nothing_is_written(tmp_path, out, says):
     done = run("demo", "--out", out, cwd=tmp_path, code=2)
     assert says in done.stderr
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_is_not_a_file_name(tmp_path):
+    (tmp_path / "folder.png").mkdir()
+    assert "folder.png is a folder" in run("demo", "--out", "folder.png", cwd=tmp_path, code=2).stderr
 
 
 def test_help_and_version():
