@@ -29,6 +29,7 @@ golden: $(READY)
 
 benchmark: $(READY)
 	$(BIN)/python benchmarks/loo_path.py
+	$(BIN)/python benchmarks/theory.py
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

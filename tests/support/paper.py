@@ -49,3 +49,33 @@ class Table1:
         flip_positive = self._rng.binomial(1, self._eps_pos, len(rows))
         observed = np.where(self._y[rows] == 0, flip_negative, 1 - flip_positive)
         return rows, observed, np.setdiff1d(np.arange(len(self._y)), rows)
+
+
+def general_theorem(*, mean, cov_neg, cov_pos, n, noise, targets, reg, cross_terms=2):
+    """Return m and (ν₁, ν₂) of the paper's theorem for general covariances, by plain matrix algebra.
+
+    The cross sum over pairs of rows from both classes counts twice (``cross_terms=2``); the paper prints it once.
+    """
+    seconds = [covariance + np.outer(mean, mean) for covariance in (cov_neg, cov_pos)]
+    pi, k = noise.priors, range(2)
+    deltas = np.ones(2)
+    for _ in range(100_000):
+        q_bar = np.linalg.inv(sum(pi[b] / (1 + deltas[b]) * seconds[b] for b in k) + reg * np.eye(len(mean)))
+        updated = np.array([np.trace(seconds[b] @ q_bar) / n for b in k])
+        if np.abs(updated - deltas).max() < 1e-13:
+            break
+        deltas = updated
+    e = np.array([-1, 1]) * (noise.transition @ targets)
+    s = noise.transition @ np.asarray(targets) ** 2
+    a = pi * e / (1 + deltas)
+    mean_score = a.sum() * mean @ q_bar @ mean
+    weights = pi / (1 + deltas) ** 2
+    omega = np.array([[weights[c] * np.trace(seconds[b] @ q_bar @ seconds[c] @ q_bar) / n for c in k] for b in k])
+    nu = []
+    for a_class in k:
+        plain = q_bar @ seconds[a_class] @ q_bar
+        t = np.linalg.solve(np.eye(2) - omega, [np.trace(seconds[b] @ plain) / n for b in k])
+        squared = q_bar @ (seconds[a_class] + sum(weights[b] * t[b] * seconds[b] for b in k)) @ q_bar  # E[QΣ_aQ]
+        cross = mean @ q_bar @ mean * a.sum() * (a * t / (1 + deltas)).sum()
+        nu.append(a.sum() ** 2 * mean @ squared @ mean - cross_terms * cross + (weights * s * t).sum())
+    return mean_score, np.array(nu)

@@ -157,7 +157,7 @@ def test_best_threshold_beats_the_midpoint_and_needs_no_signal():
         (lambda: theory.Mixture(mean_norm=1.0, aspect=1.0, noise=[[1, 0], [0, 1]]), "must be a NoiseModel"),
         (lambda: _predict(reg="loo"), "reg = 'loo' must hold numbers"),
         (lambda: theory.optimal_reg(_mixture(), targets="nope"), "targets='nope' is not known"),
-        (lambda: _predict(loss="hinge"), "loss='hinge' is not available"),
+        (lambda: _predict(loss="hinge"), "loss='hinge' is not known: use 'squared', 'logistic'"),
         (lambda: _predict(targets="best"), "targets='best' is not known"),
         (lambda: _predict(reg=0.0), "reg = 0 at aspect = 1"),
         (lambda: _predict(reg=-1.0), "reg = -1"),

@@ -1,8 +1,39 @@
-"""What accuracy to expect: random-matrix predictions from scalars, without rows."""
+"""What accuracy to expect: random-matrix predictions from scalars and small tables, without rows."""
 
-from unflip.theory.isotropic import predict
+from unflip.theory.convex import optimal_convex_targets, predict_convex
+from unflip.theory.covariance import GeneralMixture, GeneralPrediction, predict_general, predict_mixture
 from unflip.theory.model import Mixture, Prediction
-from unflip.theory.optimum import optimal_reg, optimal_rho, worst_rho
+from unflip.theory.multiclass import (
+    MulticlassPrediction,
+    multiclass_bayes_accuracy,
+    optimal_multi_lpc,
+    predict_multiclass,
+)
+from unflip.theory.optimum import optimal_multiclass_reg, optimal_reg, optimal_rho, worst_rho
+from unflip.theory.planning import Plan, plan
+from unflip.theory.prediction import predict
 from unflip.theory.resolvent import delta, h
 
-__all__ = ["Mixture", "Prediction", "delta", "h", "optimal_reg", "optimal_rho", "predict", "worst_rho"]
+__all__ = [
+    "GeneralMixture",
+    "GeneralPrediction",
+    "Mixture",
+    "MulticlassPrediction",
+    "Plan",
+    "Prediction",
+    "delta",
+    "h",
+    "multiclass_bayes_accuracy",
+    "optimal_convex_targets",
+    "optimal_multi_lpc",
+    "optimal_multiclass_reg",
+    "optimal_reg",
+    "optimal_rho",
+    "plan",
+    "predict",
+    "predict_convex",
+    "predict_general",
+    "predict_mixture",
+    "predict_multiclass",
+    "worst_rho",
+]

@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike
 
 from unflip import targets as target_values
 from unflip._typing import FloatArray
+from unflip._validation import as_floats
 from unflip.noise import NoiseModel
 from unflip.theory.model import Mixture, Prediction
 from unflip.theory.resolvent import bulk_gain
@@ -59,54 +60,22 @@ def target_moments(targets: ArrayLike, noise: NoiseModel, *, fit_intercept: bool
     )
 
 
-def predict(
-    mixture: Mixture,
-    *,
-    targets: str | ArrayLike = "optimized",
-    reg: ArrayLike,
-    loss: str = "squared",
-    fit_intercept: bool = False,
-) -> Prediction:
-    """Predict the scores, accuracy and risk of the classifier on clean labels.
-
-    Parameters
-    ----------
-    mixture : Mixture
-        ‖μ‖, η and the noise; ‖μ‖ and η may be arrays.
-    targets : {"naive", "unbiased", "optimized"} or (t_neg, t_pos)
-        What the observed classes are regressed on.
-    reg : array-like
-        γ; broadcasts against the mixture. ``np.inf`` gives the limit γ → ∞, where the scores vanish but their
-        separation does not.
-    loss : {"squared"}
-        The loss that the classifier minimises.
-    fit_intercept : bool
-        False is the paper's model: the origin is the midpoint of the class means.
-
-    Returns
-    -------
-    Prediction
-
-    Examples
-    --------
-    >>> from unflip import NoiseModel
-    >>> noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
-    >>> mixture = Mixture(mean_norm=2.0, aspect=1.0, noise=noise)
-    >>> for name in ("naive", "unbiased", "optimized"):
-    ...     print(name, predict(mixture, targets=name, reg=10.0).accuracy.round(3))
-    naive 0.768
-    unbiased 0.795
-    optimized 0.883
-    """
-    if loss != "squared":
-        raise ValueError(f"loss={loss!r} is not available: the theory covers loss='squared'.")
+def predict_squared(mixture: Mixture, *, targets: str | ArrayLike, reg: ArrayLike, fit_intercept: bool) -> Prediction:
+    """Predict for the squared loss, in closed form. Parameters are those of `unflip.theory.predict`."""
     values = target_values.resolve(targets, mixture.noise)
     moments = target_moments(values, mixture.noise, fit_intercept=fit_intercept)
-    power = np.asarray(mixture.mean_norm, dtype=float) ** 2
-    gain, share = bulk_gain(mixture.aspect, reg), variance_share(mixture.aspect, reg)
+    return predict_from_moments(moments, mixture, reg, fit_intercept=fit_intercept)
+
+
+def predict_from_moments(
+    moments: TargetMoments, mixture: Mixture, reg: ArrayLike, *, fit_intercept: bool
+) -> Prediction:
+    """Predict from (c, S, v), whatever targets they come from."""
+    power = as_floats(mixture.mean_norm, "mean_norm") ** 2
+    aspect = as_floats(mixture.aspect, "aspect")
+    gain, share = bulk_gain(aspect, reg), variance_share(aspect, reg)
     if (share == 0).any():
         raise ValueError("reg = 0 at aspect = 1 has no finite variance: use a positive reg or another aspect.")
-    aspect = np.asarray(mixture.aspect, dtype=float)
     mean_per_gain, spread = _scores_per_gain(moments, power, aspect, gain)
     std_per_gain = np.sqrt(spread / share)
     return _prediction(moments, mixture.noise.known_priors, gain, mean_per_gain, std_per_gain, fit_intercept)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,12 +37,20 @@ class Mixture:
             for value in values[~(np.isfinite(values) & ((values >= 0) if allow_zero else (values > 0)))].ravel():
                 needed = "zero or positive" if allow_zero else "positive"
                 raise ValueError(f"{name} = {value:g} must be {needed} and finite: it is {meaning}.")
-        if not isinstance(self.noise, NoiseModel):
-            raise ValueError(f"noise = {self.noise!r} must be a NoiseModel, for example NoiseModel.binary(...).")
-        if self.noise.n_classes != 2:
-            raise ValueError(f"Mixture has two classes; this noise model has {self.noise.n_classes}.")
-        if self.noise.priors is None:
-            raise ValueError("Mixture needs the class proportions: give the noise model pi_neg= or priors=.")
+        check_binary_noise(self.noise, "Mixture")
+
+    @property
+    def clean(self) -> Mixture:
+        """The same rows with labels that are right: the oracle's data."""
+        return replace(self, noise=NoiseModel.none().with_priors(self.noise.known_priors))
+
+    @property
+    def bayes_accuracy(self) -> FloatArray:
+        """Best accuracy that any classifier can have, knowing μ: the limit of infinitely many rows."""
+        separation = 2 * as_floats(self.mean_norm, "mean_norm")
+        zero = np.zeros(())
+        limit = Prediction(means=(zero, zero), variance=zero, separation=separation, priors=self.noise.known_priors)
+        return limit.best_accuracy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,10 +108,46 @@ class Prediction:
 
     def accuracy_at(self, threshold: ArrayLike) -> FloatArray:
         """Accuracy on clean labels of the rule "positive where the score exceeds `threshold`"."""
+        return self._average(*self.recall_at(threshold))
+
+    def recall_at(self, threshold: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Share of the negatives below a threshold and of the positives above it."""
         excess = as_floats(threshold, "threshold") - (self.means[0] + self.means[1]) / 2
         with np.errstate(divide="ignore", invalid="ignore"):
             shift = np.where(excess == 0, 0.0, excess / np.sqrt(self.variance))
-        return self._average(ndtr(self.separation / 2 + shift), ndtr(self.separation / 2 - shift))
+        return ndtr(self.separation / 2 + shift), ndtr(self.separation / 2 - shift)
 
     def _average(self, negative: FloatArray, positive: FloatArray) -> FloatArray:
         return np.asarray(self.priors[0] * negative + self.priors[1] * positive)
+
+
+def check_binary_noise(noise: NoiseModel, owner: str) -> None:
+    """Raise unless the noise model is one of two classes with known proportions."""
+    if not isinstance(noise, NoiseModel):
+        raise ValueError(f"noise = {noise!r} must be a NoiseModel, for example NoiseModel.binary(...).")
+    if noise.n_classes != 2:
+        raise ValueError(f"{owner} has two classes; this noise model has {noise.n_classes}.")
+    if noise.priors is None:
+        raise ValueError(f"{owner} needs the class proportions: give the noise model pi_neg= or priors=.")
+
+
+def best_threshold(
+    means: tuple[FloatArray, FloatArray], variances: tuple[FloatArray, FloatArray], priors: FloatArray
+) -> float:
+    """Return the most accurate threshold between two Gaussians, ±∞ where one class is best left unpredicted.
+
+    Where the weighted densities cross, the log-ratio a·s² + b·s + c of positive to negative vanishes; the crossing at
+    which it rises is the best finite threshold.
+    """
+    (m0, m1), (v0, v1) = map(float, means), map(float, variances)
+    a = (1 / v0 - 1 / v1) / 2
+    b = m1 / v1 - m0 / v0
+    c = (m0**2 / v0 - m1**2 / v1 + np.log(v0 / v1)) / 2 + np.log(priors[1] / priors[0])
+    crossings = [root.real for root in np.roots([a, b, c] if abs(a) > 1e-14 * abs(b) else [b, c]) if root.imag == 0]
+    rising = [float(s) for s in crossings if 2 * a * s + b > 0]
+    candidates = [*rising, -np.inf, np.inf]
+
+    def accuracy(s: float) -> float:
+        return float(priors[0] * ndtr((s - m0) / np.sqrt(v0)) + priors[1] * ndtr((m1 - s) / np.sqrt(v1)))
+
+    return max(candidates, key=accuracy)

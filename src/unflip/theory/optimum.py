@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import elementwise
+from scipy.optimize import elementwise, minimize_scalar
 
 from unflip import targets as target_values
 from unflip._typing import FloatArray
+from unflip._validation import as_floats
+from unflip.losses import SQUARED, Loss
 from unflip.noise import NoiseModel
-from unflip.theory.isotropic import predict, target_moments
+from unflip.theory.covariance import GeneralMixture, predict_mixture
+from unflip.theory.isotropic import predict_squared, target_moments
 from unflip.theory.model import Mixture
+from unflip.theory.multiclass import predict_multiclass
+from unflip.theory.prediction import predict, resolve_loss
+
+Objective: TypeAlias = Literal["accuracy", "risk"]
 
 _LOG_REGS = np.linspace(-8, 8, 81)
+_MULTICLASS_DECADES = 5.0
+_CONVEX_DECADES = 3.0  # where the fixed point of a convex loss is known to converge
 
 
 def optimal_rho(noise: NoiseModel, rho_neg: ArrayLike = 0.0) -> FloatArray:
@@ -50,10 +60,11 @@ def worst_rho(noise: NoiseModel, rho_neg: ArrayLike = 0.0) -> FloatArray:
 
 
 def optimal_reg(
-    mixture: Mixture,
+    mixture: Mixture | GeneralMixture,
     *,
     targets: str | ArrayLike = "optimized",
-    objective: Literal["accuracy", "risk"] = "accuracy",
+    objective: Objective = "accuracy",
+    loss: str | Loss = "squared",
     fit_intercept: bool = False,
 ) -> FloatArray:
     """γ*, the ridge penalty with the best predicted accuracy or risk.
@@ -61,37 +72,119 @@ def optimal_reg(
     In the isotropic mixture the accuracy of every target that leans the right way (E[t·y] > 0, or any target with an
     intercept) grows with γ (proof in docs/theory/isotropic.md), so γ* = ∞ for ``"accuracy"``: the difference of the
     class means is the best direction where the noise has none. Targets that lean the wrong way do least harm at
-    γ* = 0. The risk, which also judges the scale of the scores, has a finite optimum as a rule.
+    γ* = 0. With general covariances, and for the risk, which also judges the scale of the scores, the optimum is finite
+    as a rule.
 
     Parameters
     ----------
-    mixture : Mixture
-        May hold arrays; the answer has their broadcast shape.
+    mixture : Mixture or GeneralMixture
+        A Mixture may hold arrays; the answer has their broadcast shape.
     targets : {"naive", "unbiased", "optimized"} or (t_neg, t_pos)
         What the observed classes are regressed on.
     objective : {"accuracy", "risk"}
-        What to optimise: accuracy (largest) or E[(score − y)²] (smallest).
-    fit_intercept : bool
-        As in `predict`.
+        What to optimise: accuracy with the best threshold (largest) or E[(score − y)²] (smallest).
+    loss, fit_intercept
+        As in `predict`; general covariances have the squared loss only.
 
     Returns
     -------
     ndarray
-        γ*; 0 or ∞ where the objective is still improving at 1e-8 or 1e8.
+        γ*; 0 or ∞ where the objective is still improving at 1e-8 or 1e8 times the variance of the features (1e-3 and
+        1e3 for other losses than the squared).
     """
-    shape = np.broadcast_shapes(np.shape(mixture.mean_norm), np.shape(mixture.aspect))
+    if objective not in ("accuracy", "risk"):
+        raise ValueError(f"objective={objective!r} is not known: use 'accuracy' or 'risk'.")
     values = target_values.resolve(targets, mixture.noise)
+    squared = resolve_loss(loss) is SQUARED
+    if isinstance(mixture, GeneralMixture):
+        if not squared:
+            raise ValueError(f"loss={loss!r} is not available for a GeneralMixture: use loss='squared'.")
+        return np.asarray(_general_reg(mixture, values, objective, fit_intercept))
+    if not squared:
+        return _convex_reg(mixture, values, objective, resolve_loss(loss), fit_intercept)
     if objective == "accuracy":
         alignment = target_moments(values, mixture.noise, fit_intercept=fit_intercept).alignment
+        shape = np.broadcast_shapes(np.shape(mixture.mean_norm), np.shape(mixture.aspect))
         return np.full(shape, np.inf if alignment >= 0 else 0.0)
-    if objective != "risk":
-        raise ValueError(f"objective={objective!r} is not known: use 'accuracy' or 'risk'.")
+    return _least_risk(mixture, values, fit_intercept)
 
+
+def optimal_multiclass_reg(
+    *,
+    means: ArrayLike,
+    n: int,
+    noise: NoiseModel,
+    targets: str | ArrayLike = "optimized",
+    readout: Literal["plain", "best"] = "best",
+    fit_intercept: bool = False,
+) -> float:
+    """γ* of k classes, for the largest score or for the best linear rule on the scores.
+
+    Parameters
+    ----------
+    means, n, noise, targets, fit_intercept
+        As in `predict_multiclass`.
+    readout : {"plain", "best"}
+        "plain" judges the accuracy of the largest score, "best" that of Fisher's discriminants, which is the same for
+        every invertible table of targets.
+    """
+    if readout not in ("plain", "best"):
+        raise ValueError(f"readout={readout!r} is not known: use 'plain' or 'best'.")
+
+    def cost(reg: float) -> float:
+        found = predict_multiclass(means=means, n=n, noise=noise, targets=targets, reg=reg, fit_intercept=fit_intercept)
+        return -(found.accuracy if readout == "plain" else found.readout_accuracy)
+
+    return search_reg(cost, decades=_MULTICLASS_DECADES)
+
+
+def search_reg(cost: Callable[[float], float], scale: float = 1.0, decades: float = 8.0) -> float:
+    """Return the penalty of least cost: the best of a grid around `scale`, half a decade apart, then refined.
+
+    0 or ∞ where the grid's first or last point is the best.
+    """
+    log_regs = np.log10(scale) + np.linspace(-decades, decades, round(4 * decades) + 1)
+    lowest = int(np.argmin([cost(10.0**log_reg) for log_reg in log_regs]))
+    if lowest in (0, len(log_regs) - 1):
+        return 0.0 if lowest == 0 else np.inf
+    bounds = (log_regs[lowest - 1], log_regs[lowest + 1])
+    refined = minimize_scalar(lambda log_reg: cost(10.0**log_reg), bounds=bounds, method="bounded")
+    return float(10.0**refined.x)
+
+
+def _general_reg(mixture: GeneralMixture, values: FloatArray, objective: Objective, fit_intercept: bool) -> float:
+    def cost(reg: float) -> float:
+        pair = predict_mixture(mixture, targets=values, reg=reg, fit_intercept=fit_intercept)
+        return -float(pair.best_accuracy) if objective == "accuracy" else float(pair.risk)
+
+    typical = mixture.class_moments(fit_intercept=fit_intercept).variances().mean()
+    return search_reg(cost, float(typical))
+
+
+def _convex_reg(
+    mixture: Mixture, values: FloatArray, objective: Objective, loss: Loss, fit_intercept: bool
+) -> FloatArray:
+    norms, aspects = np.broadcast_arrays(as_floats(mixture.mean_norm, "mean_norm"), as_floats(mixture.aspect, "aspect"))
+
+    def best(mean_norm: float, aspect: float) -> float:
+        part = replace(mixture, mean_norm=mean_norm, aspect=aspect)
+
+        def cost(reg: float) -> float:
+            found = predict(part, targets=values, reg=reg, loss=loss, fit_intercept=fit_intercept)
+            return -float(found.separation) if objective == "accuracy" else float(found.risk)
+
+        return search_reg(cost, decades=_CONVEX_DECADES)
+
+    return np.asarray(np.vectorize(best, otypes=[float])(norms, aspects))
+
+
+def _least_risk(mixture: Mixture, values: FloatArray, fit_intercept: bool) -> FloatArray:
+    shape = np.broadcast_shapes(np.shape(mixture.mean_norm), np.shape(mixture.aspect))
     flat = [np.broadcast_to(value, shape).ravel() for value in (mixture.mean_norm, mixture.aspect)]
 
     def risk(log_reg: FloatArray, mean_norm: FloatArray, aspect: FloatArray) -> FloatArray:
         part = replace(mixture, mean_norm=mean_norm, aspect=aspect)
-        return predict(part, targets=values, reg=10.0**log_reg, fit_intercept=fit_intercept).risk
+        return predict_squared(part, targets=values, reg=10.0**log_reg, fit_intercept=fit_intercept).risk
 
     lowest = risk(_LOG_REGS[:, None], *flat).argmin(axis=0)
     middle = np.clip(lowest, 1, len(_LOG_REGS) - 2)

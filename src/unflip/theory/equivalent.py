@@ -1,0 +1,167 @@
+r"""The deterministic equivalent of the resolvent for classes with covariances of their own.
+
+With class second moments Σ_b = C_b + μ_bμ_bᵀ, proportions π_b and n rows (the paper's Lemmas DEQ and de QAQ),
+
+.. math:: \bar Q = \Bigl(\sum_b \frac{\pi_b}{1+\delta_b}\Sigma_b + \gamma I\Bigr)^{-1}, \qquad
+          \delta_b = \frac1n \operatorname{tr}(\Sigma_b\bar Q), \qquad
+          E[QAQ] = \bar Q\Bigl(A + \sum_b \frac{\pi_b T_b}{(1+\delta_b)^2}\Sigma_b\Bigr)\bar Q,
+
+where T_b = tr(Σ_b E[QAQ])/n solves the k×k system that the last equation implies. The means stay in the traces: they
+matter only like 1/n, but with them the second moments of finite samples come out closer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from unflip._typing import FloatArray
+from unflip.theory.resolvent import delta as isotropic_delta
+
+_TOLERANCE = 1e-12
+_MAX_STEPS = 200
+
+
+@dataclass(frozen=True)
+class Resolvent:
+    """What is needed of Q̄ for given weights of the classes."""
+
+    traces: FloatArray  # tr(Σ_b Q̄)/n, shape (k,)
+    products: FloatArray  # tr(Σ_b Q̄ Σ_c Q̄)/n, shape (k, k)
+    times_means: FloatArray  # Q̄μ_b as columns, shape (p, k)
+
+
+@dataclass(frozen=True)
+class DenseMoments:
+    """Covariances as full matrices: an inverse for every evaluation."""
+
+    means: FloatArray  # (k, p)
+    covariances: FloatArray  # (k, p, p)
+    n: float
+
+    def resolvent(self, weights: FloatArray, reg: float) -> Resolvent:
+        """(Σ_b weights_b Σ_b + γI)⁻¹."""
+        seconds = self.covariances + self.means[:, :, None] * self.means[:, None, :]
+        inverse = np.linalg.inv(np.tensordot(weights, seconds, axes=1) + reg * np.eye(seconds.shape[1]))
+        smoothed = seconds @ inverse
+        traces = np.trace(smoothed, axis1=1, axis2=2) / self.n
+        products = np.einsum("bij,cji->bc", smoothed, smoothed) / self.n
+        return Resolvent(traces, products, inverse @ self.means.T)
+
+    def quadratic(self, vector: FloatArray) -> FloatArray:
+        """vᵀC_bv for each class."""
+        return np.asarray((self.covariances @ vector) @ vector)
+
+    def variances(self) -> FloatArray:
+        """tr(Σ_b)/p for each class."""
+        diagonals = np.diagonal(self.covariances, axis1=1, axis2=2)
+        return np.asarray((diagonals + self.means**2).mean(axis=1))
+
+
+@dataclass(frozen=True)
+class CommutingMoments:
+    """Covariances that share their eigenvectors, in that basis: sums over features for every evaluation."""
+
+    means: FloatArray  # (k, p), in the eigenbasis
+    eigenvalues: FloatArray  # (k, p)
+    n: float
+
+    def resolvent(self, weights: FloatArray, reg: float) -> Resolvent:
+        """(Σ_b weights_b Σ_b + γI)⁻¹, the means' low rank by Woodbury's identity."""
+        bulk = 1 / (weights @ self.eigenvalues + reg)  # diagonal part of the inverse
+        columns = self.means.T  # (p, k)
+        core = np.asarray(np.linalg.inv(np.diag(1 / weights) + self.means @ (bulk[:, None] * columns)), dtype=float)
+        smoothed_means = bulk[:, None] * (columns - columns @ core @ self.means @ (bulk[:, None] * columns))
+        spectra = self.eigenvalues * bulk  # (k, p)
+        reduced = [self.means @ ((row * bulk)[:, None] * columns) @ core for row in spectra]  # the low rank's share
+        bulk_traces = spectra.sum(axis=1) - np.array([np.trace(part) for part in reduced])
+        return Resolvent(
+            (bulk_traces + np.einsum("bp,pb->b", self.means, smoothed_means)) / self.n,
+            self._products(bulk, core, spectra, reduced, smoothed_means) / self.n,
+            smoothed_means,
+        )
+
+    def _products(
+        self,
+        bulk: FloatArray,
+        core: FloatArray,
+        spectra: FloatArray,
+        reduced: list[FloatArray],
+        smoothed_means: FloatArray,
+    ) -> FloatArray:
+        """tr(Σ_bQ̄Σ_cQ̄): covariance with covariance, covariance with mean, mean with mean."""
+        columns = self.means.T
+        k = len(spectra)
+        table = spectra @ spectra.T
+        for b in range(k):
+            for c in range(k):
+                cross = self.means @ ((spectra[b] * spectra[c] * bulk)[:, None] * columns) @ core
+                table[b, c] += np.trace(reduced[b] @ reduced[c]) - 2 * np.trace(cross)
+        of_means = self.eigenvalues @ smoothed_means**2  # (class of covariance, class of mean)
+        return np.asarray(table + of_means + of_means.T + (self.means @ smoothed_means) ** 2)
+
+    def quadratic(self, vector: FloatArray) -> FloatArray:
+        """vᵀC_bv for each class."""
+        return np.asarray(self.eigenvalues @ vector**2)
+
+    def variances(self) -> FloatArray:
+        """tr(Σ_b)/p for each class."""
+        return np.asarray((self.eigenvalues + self.means**2).mean(axis=1))
+
+
+#: Means and covariances of k classes, in some basis of the features.
+ClassMoments: TypeAlias = DenseMoments | CommutingMoments
+
+
+@dataclass(frozen=True)
+class Equivalent:
+    """δ_b with the resolvent at them."""
+
+    deltas: FloatArray  # (k,)
+    resolvent: Resolvent
+    priors: FloatArray
+
+    @property
+    def weights(self) -> FloatArray:
+        """π_b/(1 + δ_b)."""
+        return np.asarray(self.priors / (1 + self.deltas))
+
+    def amplification(self) -> FloatArray:
+        """π_bT_b/(1 + δ_b)² for A = Σ_a, shape (a, b): how errors on class b spread the scores of class a."""
+        squared = self.priors / (1 + self.deltas) ** 2
+        products = self.resolvent.products
+        spread = np.linalg.solve(np.eye(len(squared)) - products * squared, products)  # column a: T for A = Σ_a
+        return np.asarray(spread.T * squared)
+
+
+def solve(moments: ClassMoments, priors: FloatArray, reg: float) -> Equivalent:
+    """Find δ_b = tr(Σ_bQ̄)/n by Newton's method, falling back on the plain iteration where a step overshoots.
+
+    The derivative of the right-hand side is π_c/(1 + δ_c)² tr(Σ_bQ̄Σ_cQ̄)/n, which the resolvent brings along.
+    """
+    deltas = _starting_point(moments, reg)
+    previous_error = np.inf
+    for _ in range(_MAX_STEPS):
+        resolvent = moments.resolvent(priors / (1 + deltas), reg)
+        residual = resolvent.traces - deltas
+        error = float(np.abs(residual / (1 + deltas)).max())
+        if error <= _TOLERANCE:
+            return Equivalent(deltas, resolvent, priors)
+        derivative = resolvent.products * (priors / (1 + deltas) ** 2)
+        newton = deltas + np.linalg.solve(np.eye(len(deltas)) - derivative, residual)
+        deltas = newton if (newton > 0).all() and error < previous_error else resolvent.traces
+        previous_error = error
+    raise ValueError(
+        f"The fixed point of delta did not converge at reg = {reg:g} (error {error:.1e}): use a larger reg, or "
+        "covariances of a more moderate condition number."
+    )
+
+
+def _starting_point(moments: ClassMoments, reg: float) -> FloatArray:
+    """δ of isotropic classes of the same size."""
+    variances = moments.variances()
+    typical = float(variances.mean())
+    aspect = moments.means.shape[1] / moments.n
+    return np.asarray(isotropic_delta(aspect, reg / typical) * variances / typical)

@@ -1,0 +1,305 @@
+r"""The law of the ridge scores of k classes with isotropic noise, and the accuracy of their argmax.
+
+Rows are x = μ_b + N(0, I) in class b, with proportions π_b. Let K = MMᵀ be the Gram matrix of the class means,
+Π = diag(π), C the transition matrix, D = diag(P(observed)) and q the bulk gain. One-hot targets give scores with class
+means G and, within every class, covariance B:
+
+.. math::
+    G = (I + q K \Pi)^{-1} q K \Pi C, \qquad
+    B = \frac1h \bigl[ q^2 (C - G)^\top \Pi K \Pi (C - G)
+        + (1 - h) (D - C^\top \Pi G - G^\top \Pi C + G^\top \Pi G) \bigr].
+
+The fit is linear in its targets, so the scores of a table T (row = observed class) have means GT and covariance TᵀBT.
+With an intercept M is centred by πᵀM, C and D by P(observed), and P(observed) is added to every row of G. The
+derivation is in docs/theory/multiclass.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Integral
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import minimize
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+from unflip import targets as target_values
+from unflip._typing import FloatArray
+from unflip._validation import as_floats
+from unflip.noise import NoiseModel
+from unflip.theory.orthant import MAX_DIMENSION, orthant_probability
+from unflip.theory.resolvent import bulk_gain
+from unflip.theory.resolvent import h as variance_share
+
+_NAMED: dict[str, Callable[[NoiseModel], FloatArray]] = {
+    "naive": lambda noise: np.eye(noise.n_classes),
+    "unbiased": lambda noise: noise.inverse_transition,
+    "optimized": lambda noise: noise.posterior,
+}
+_ROUNDING = 1e-12  # a share below this is rounding error
+_N_STARTS, _N_POLISHED = 1024, 10
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MulticlassPrediction:
+    """Gaussian law of the c scores Wᵀx (+ b) of a new row, given its true class.
+
+    Attributes
+    ----------
+    means : ndarray of shape (k, c)
+        Mean scores of each class.
+    covariance : ndarray of shape (c, c)
+        Covariance of the scores within a class, the same in all.
+    priors : ndarray of shape (k,)
+        Proportions of the true classes.
+    """
+
+    means: FloatArray
+    covariance: FloatArray
+    priors: FloatArray
+
+    @cached_property
+    def class_accuracies(self) -> FloatArray:
+        """Share of each class whose own score is the largest; the first of equal scores counts as the largest."""
+        n_classes, n_scores = self.means.shape
+        if n_scores != n_classes:
+            raise ValueError(
+                f"{n_scores} scores of {n_classes} classes have no class each: give targets with {n_classes} columns, "
+                "or use readout_accuracy."
+            )
+        return _argmax_accuracies(self.means, self.covariance)
+
+    @property
+    def accuracy(self) -> float:
+        """Accuracy on clean labels of the largest score."""
+        return float(self.priors @ self.class_accuracies)
+
+    @cached_property
+    def readout_accuracy(self) -> float:
+        """Accuracy on clean labels of the best linear rule on the scores, Fisher's discriminants.
+
+        Class b has the discriminant m_bᵀV⁻¹s − ½m_bᵀV⁻¹m_b + log π_b. No k×k table of targets does better with any
+        thresholds, and every invertible one does as well as any other.
+        """
+        whitened = _whitened(self.means, self.covariance)
+        gram = whitened @ whitened.T
+        discriminants = gram - gram.diagonal() / 2 + np.log(self.priors)
+        return float(self.priors @ _argmax_accuracies(discriminants, gram))
+
+
+def predict_multiclass(
+    *,
+    means: ArrayLike,
+    n: int,
+    noise: NoiseModel,
+    targets: str | ArrayLike = "optimized",
+    reg: float,
+    fit_intercept: bool = False,
+) -> MulticlassPrediction:
+    """Predict the scores of k classes and their accuracy on clean labels.
+
+    Parameters
+    ----------
+    means : array-like of shape (k, p)
+        Means of the classes.
+    n : int
+        Number of rows to fit.
+    noise : NoiseModel
+        Flips and proportions of the k classes.
+    targets : {"naive", "unbiased", "optimized"} or array-like of shape (k, c)
+        What the observed classes (rows) are regressed on: the one-hot label, the inverse transition, the posterior
+        P(true class | observed label), or a table.
+    reg : float
+        γ, finite.
+    fit_intercept : bool
+        Whether an intercept is fitted to each score.
+
+    Returns
+    -------
+    MulticlassPrediction
+
+    Examples
+    --------
+    >>> noise = NoiseModel([[0.7, 0.3, 0.0], [0.0, 0.6, 0.4], [0.5, 0.0, 0.5]], [0.3, 0.3, 0.4])
+    >>> means = np.outer([-2.0, 0.0, 2.0], np.eye(200)[0])
+    >>> for name in ("naive", "unbiased", "optimized"):
+    ...     found = predict_multiclass(means=means, n=2000, noise=noise, targets=name, reg=10.0, fit_intercept=True)
+    ...     print(name, round(found.accuracy, 3), round(found.readout_accuracy, 3))
+    naive 0.381 0.761
+    unbiased 0.656 0.761
+    optimized 0.403 0.761
+    """
+    law = _one_hot_law(means, n, noise, reg, fit_intercept)
+    return _regress_on(law, _table(targets, noise))
+
+
+def multiclass_bayes_accuracy(*, means: ArrayLike, noise: NoiseModel) -> float:
+    """Best accuracy that any classifier can have, knowing the class means: the limit of infinitely many rows.
+
+    Given the means, x enters Bayes' rule through the scores Mx alone, whose class means and covariance are K = MMᵀ.
+    """
+    centres, _ = _checked(means, 1, noise, 0.0)
+    gram = centres @ centres.T
+    return MulticlassPrediction(means=gram, covariance=gram, priors=noise.known_priors).readout_accuracy
+
+
+def optimal_multi_lpc(
+    *, means: ArrayLike, n: int, noise: NoiseModel, reg: float, fit_intercept: bool = False, worst: bool = False
+) -> tuple[FloatArray, FloatArray]:
+    """(α, β) of the paper's Multi-LPC family with the best predicted accuracy, or with the worst.
+
+    Adding one number to all of α and β adds the same to all scores, and a common positive factor scales them: neither
+    changes the argmax. Of all such pairs the one with Σβ = 0 and ‖α‖² + ‖β‖² = k is returned, as (1, …, 1) and
+    (0, …, 0), the naive targets, have it.
+
+    Parameters
+    ----------
+    means, n, noise, reg, fit_intercept
+        As in `predict_multiclass`.
+    worst : bool
+        Whether to minimise the accuracy instead.
+
+    Returns
+    -------
+    alpha, beta : ndarray of shape (k,)
+        For `unflip.targets.multi_lpc`. The search starts from fixed points, so the answer is always the same; it is
+        the best of several local optima, without proof that there is no better one.
+    """
+    law = _one_hot_law(means, n, noise, reg, fit_intercept)
+    k, sign = noise.n_classes, 1.0 if worst else -1.0
+
+    def objective(scores: FloatArray, coarse: bool = False) -> float:
+        alpha, beta = _pair(law, scores)
+        found = _regress_on(law, target_values.multi_lpc(alpha, beta))
+        return sign * float(law.priors @ _argmax_accuracies(found.means, found.covariance, coarse=coarse))
+
+    def polish(scores: FloatArray, coarse: bool = False) -> FloatArray:
+        options = {"gtol": 1e-4, "maxiter": 30 if coarse else 15}
+        return np.asarray(minimize(objective, scores, args=(coarse,), options=options).x)
+
+    starts = sorted(_starts(k), key=lambda scores: objective(scores, coarse=True))
+    alpha, beta = _pair(law, polish(min((polish(start, True) for start in starts[:_N_POLISHED]), key=objective)))
+    level = beta.mean()
+    scale = np.sqrt(k / np.sum((alpha - level) ** 2 + (beta - level) ** 2))
+    return scale * (alpha - level), scale * (beta - level)
+
+
+def _one_hot_law(means: ArrayLike, n: int, noise: NoiseModel, reg: float, fit_intercept: bool) -> MulticlassPrediction:
+    """Law (G, B) of the scores of one-hot targets, from which every table's follows."""
+    centres, penalty = _checked(means, n, noise, reg)
+    priors, observed, expected = noise.known_priors, noise.observed, noise.transition
+    power = np.diag(observed)
+    offset = np.zeros_like(observed)
+    if fit_intercept:
+        offset = observed
+        centres, expected, power = centres - priors @ centres, expected - offset, power - np.outer(offset, offset)
+    aspect = centres.shape[1] / n
+    gain, share = float(bulk_gain(aspect, penalty)), float(variance_share(aspect, penalty))
+    if share == 0:
+        raise ValueError("reg = 0 at p = n has no finite variance: use a positive reg or another n.")
+    shrunk = gain * (centres @ centres.T) * priors  # qKΠ
+    scores = np.linalg.solve(np.eye(len(priors)) + shrunk, shrunk @ expected)
+    weights = gain * centres.T @ (priors[:, None] * (expected - scores))  # the mean of W
+    mixed = expected.T @ (priors[:, None] * scores)
+    residual = power - mixed - mixed.T + scores.T @ (priors[:, None] * scores)
+    covariance = (weights.T @ weights + aspect * gain**2 * residual) / share  # 1 − h = ηq²
+    return MulticlassPrediction(means=scores + offset, covariance=covariance, priors=priors)
+
+
+def _regress_on(law: MulticlassPrediction, table: FloatArray) -> MulticlassPrediction:
+    """Law of the scores of a table; those that are constant have a variance of exactly zero."""
+    values, vectors = np.linalg.eigh(law.covariance)
+    kept = values > _ROUNDING * values[-1]
+    root = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
+    spread = root @ table
+    spread[np.abs(spread) <= _ROUNDING * (np.abs(root) @ np.abs(table))] = 0.0
+    return MulticlassPrediction(means=law.means @ table, covariance=spread.T @ spread, priors=law.priors)
+
+
+def _argmax_accuracies(means: FloatArray, covariance: FloatArray, *, coarse: bool = False) -> FloatArray:
+    """P(score b is the largest | class b) for every class b."""
+    k = len(means)
+    if k > MAX_DIMENSION + 1:
+        raise ValueError(f"Accuracies are known for up to {MAX_DIMENSION + 1} classes; this mixture has {k}.")
+    scale = max(np.abs(means).max(), np.sqrt(covariance.diagonal().max()))
+    accuracies = np.empty(k)
+    for b in range(k):
+        rivals = np.delete(np.arange(k), b)
+        leads = np.eye(k)[b] - np.eye(k)[rivals]
+        lead, spread = leads @ means[b], leads @ covariance @ leads.T
+        certain = spread.diagonal() <= _ROUNDING * scale**2
+        spread[certain] = spread[:, certain] = 0.0
+        tied = certain & (np.abs(lead) <= np.sqrt(_ROUNDING) * scale)
+        lead[tied] = rivals[tied] - b  # the first of equal scores wins
+        accuracies[b] = orthant_probability(lead, spread, coarse=coarse)
+    return accuracies
+
+
+def _whitened(means: FloatArray, covariance: FloatArray) -> FloatArray:
+    """Coordinates of the class means in which the covariance is the identity.
+
+    Directions without variance are dropped: the weights vanish there, so the classes do not differ (with an
+    intercept, one-hot scores sum to 1 in every class).
+    """
+    std = np.sqrt(covariance.diagonal())
+    unit = np.where(std > 0, std, 1.0)
+    values, vectors = np.linalg.eigh(covariance / np.outer(unit, unit))
+    kept = values > _ROUNDING * len(values)
+    return np.asarray((means / unit) @ vectors[:, kept] / np.sqrt(values[kept]))
+
+
+def _starts(k: int) -> list[FloatArray]:
+    """Slopes and offsets to start from, spread evenly; scores of very different sizes are among the best."""
+    points = qmc.Halton(3 * k, scramble=False).random(_N_STARTS + 1)[1:]  # the first is the origin
+    sizes = 10.0 ** (-3 * points[:, :k])
+    starts = np.tile(sizes, 2) * ndtri(points[:, k:])
+    return list(starts / np.linalg.norm(starts, axis=1, keepdims=True))
+
+
+def _pair(law: MulticlassPrediction, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(α, β) of which each score is offset + slope · the standardised one-hot score: units that suit a search."""
+    slopes, offsets = np.split(scores, 2)
+    centre = law.priors @ law.means
+    std = np.sqrt(law.covariance.diagonal() + law.priors @ (law.means - centre) ** 2)
+    beta = offsets - slopes * centre / std
+    return beta + slopes / std, beta
+
+
+def _table(targets: str | ArrayLike, noise: NoiseModel) -> FloatArray:
+    """Return the table that a name stands for, or the given one once checked."""
+    choices = ", ".join(map(repr, _NAMED))
+    if isinstance(targets, str):
+        if targets not in _NAMED:
+            raise ValueError(f"targets={targets!r} is not known: use {choices} or a table.")
+        return _NAMED[targets](noise)
+    table = as_floats(targets, "targets")
+    if table.ndim != 2 or len(table) != noise.n_classes or not table.shape[1]:
+        raise ValueError(
+            f"targets has shape {table.shape}: give a table with one row for each of the {noise.n_classes} observed "
+            f"classes, or {choices}."
+        )
+    if not np.isfinite(table).all():
+        raise ValueError("targets hold a value that is not finite: give numbers.")
+    return table
+
+
+def _checked(means: ArrayLike, n: int, noise: NoiseModel, reg: float) -> tuple[FloatArray, float]:
+    if not isinstance(noise, NoiseModel):
+        raise ValueError(f"noise = {noise!r} must be a NoiseModel, for example NoiseModel(transition, priors).")
+    centres, penalty = as_floats(means, "means"), as_floats(reg, "reg")
+    if centres.ndim != 2 or len(centres) != noise.n_classes or not centres.shape[1]:
+        raise ValueError(
+            f"means has shape {centres.shape}: give one row of p features for each of the noise model's "
+            f"{noise.n_classes} classes."
+        )
+    if not np.isfinite(centres).all():
+        raise ValueError("means hold a value that is not finite: give numbers.")
+    if not isinstance(n, Integral) or n < 1:
+        raise ValueError(f"n = {n!r} must be a positive whole number: it is the number of rows.")
+    if penalty.ndim or not 0 <= penalty < np.inf:
+        raise ValueError(f"reg = {reg!r} must be one number, zero or positive and finite: it is the ridge penalty γ.")
+    return centres, float(penalty)

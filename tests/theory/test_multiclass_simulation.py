@@ -1,0 +1,79 @@
+"""The theory of k classes against Monte Carlo.
+
+As for two classes (test_isotropic_simulation.py), twice the result at (2n, 2p) minus that at (n, p) is free of the bias
+of order 1/n and must equal the theory within 4 of its own standard errors.
+"""
+
+import numpy as np
+import pytest
+
+from unflip import NoiseModel
+from unflip.datasets import make_mixture
+from unflip.spectrum import Spectrum
+from unflip.theory.multiclass import MulticlassPrediction, predict_multiclass
+
+REGS = (0.5,)
+TIERS = [
+    pytest.param((200, 100), 80, id="80 draws"),
+    pytest.param((500, 250), 200, id="200 draws", marks=pytest.mark.slow),
+    pytest.param((250, 500), 200, id="200 draws, p > n", marks=pytest.mark.slow),
+]
+
+
+def random_setting(k):
+    """Means in the first k axes (the fit does not see rotations), noise, and two tables side by side."""
+    rng = np.random.default_rng(k)
+    transition = rng.dirichlet(np.ones(k), size=k) / 2 + np.eye(k) / 2
+    noise = NoiseModel(transition, rng.dirichlet(np.full(k, 10.0)))
+    return rng.normal(size=(k, k)) * 1.2, noise, (np.eye(k), rng.normal(size=(k, k)))
+
+
+def padded(means, p):
+    return np.pad(means, ((0, 0), (0, p - means.shape[1])))
+
+
+def statistics(prediction):
+    """Means, covariance, accuracy of each class, overall, and of the best read-out, in one row."""
+    accuracies = [*prediction.class_accuracies, prediction.accuracy, prediction.readout_accuracy]
+    return np.concatenate(
+        [prediction.means.ravel(), prediction.covariance[np.triu_indices(len(accuracies) - 2)], accuracies]
+    )
+
+
+def simulate(k, n, p, fit_intercept, n_draws):
+    """Mean over draws and its standard error, shape (tables, regs, statistics)."""
+    means, noise, tables = random_setting(k)
+    draws = []
+    for i in range(n_draws):
+        rng = np.random.default_rng([k, n, p, i])
+        X, y = make_mixture(n, p, means=padded(means, p), priors=noise.priors, random_state=rng)
+        path = Spectrum.of(X, fit_intercept=fit_intercept).path(np.hstack(tables)[noise.flip(y, rng)], REGS)
+        draws.append(
+            [[statistics(of_fit(path, means, noise, r, t)) for r in range(len(REGS))] for t in range(len(tables))]
+        )
+    return np.mean(draws, axis=0), np.std(draws, axis=0, ddof=1) / np.sqrt(n_draws)
+
+
+def of_fit(path, means, noise, reg_index, table_index):
+    """Given the fit, a new row's scores are Gaussian: no test rows are needed."""
+    k = len(means)
+    columns = slice(table_index * k, (table_index + 1) * k)
+    weights = path.coef[:, reg_index, columns]
+    centres = means @ weights[:k] + path.intercept[reg_index, columns]
+    return MulticlassPrediction(means=centres, covariance=weights.T @ weights, priors=noise.priors)
+
+
+@pytest.mark.parametrize(("size", "n_draws"), TIERS)
+@pytest.mark.parametrize("fit_intercept", [False, True], ids=["origin", "intercept"])
+@pytest.mark.parametrize("k", [3, 4])
+def test_means_covariance_and_accuracies_agree(k, fit_intercept, size, n_draws):
+    n, p = size
+    small, small_error = simulate(k, n, p, fit_intercept, n_draws)
+    large, large_error = simulate(k, 2 * n, 2 * p, fit_intercept, n_draws)
+    means, noise, tables = random_setting(k)
+    setting = {"means": padded(means, p), "n": n, "noise": noise, "fit_intercept": fit_intercept}
+    theory = [[statistics(predict_multiclass(targets=t, reg=reg, **setting)) for reg in REGS] for t in tables]
+    error = np.sqrt(4 * large_error**2 + small_error**2) + 1e-12  # an accuracy can be 0 in every draw
+    distance = np.abs(2 * large - small - theory) / error
+    worst = np.unravel_index(distance.argmax(), distance.shape)
+    assert distance.max() < 4, f"(table, reg, statistic) {worst}: {distance.max():.1f} standard errors away"

@@ -1,0 +1,208 @@
+"""The theory of convex losses: equality with the squared-loss theory, the fixed point, its limits and its errors."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from unflip import NoiseModel, targets, theory
+from unflip.losses import LOGISTIC, SQUARED, Loss, TargetLoss
+from unflip.theory.convex import optimal_convex_targets, predict_convex, prox
+
+NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
+CLEAN = NoiseModel.binary(eps_pos=0.0, eps_neg=0.0, pi_neg=0.5)
+SKEWED = NoiseModel.binary(eps_pos=0.6, eps_neg=0.3, pi_neg=0.1)
+MIXTURE = theory.Mixture(mean_norm=2.0, aspect=1.0, noise=NOISE)
+NAMES = ("naive", "unbiased", "optimized")
+INTERCEPT = pytest.mark.parametrize("fit_intercept", [False, True], ids=["origin", "intercept"])
+
+EXPONENTIAL = Loss(
+    "exponential",
+    lambda s, y: np.exp(-np.asarray(y) * s),
+    lambda s, y: -np.asarray(y) * np.exp(-np.asarray(y) * s),
+    lambda s, y: np.exp(-np.asarray(y) * s),
+)
+SQUARED_HINGE = Loss(
+    "squared hinge",
+    lambda s, y: np.maximum(1 - np.asarray(y) * s, 0) ** 2,
+    lambda s, y: -2 * np.asarray(y) * np.maximum(1 - np.asarray(y) * s, 0),
+    lambda s, y: 2.0 * (np.asarray(y) * s < 1),
+)
+
+
+@INTERCEPT
+@pytest.mark.parametrize("values", [*NAMES, (-3.0, 0.1)], ids=str)
+@pytest.mark.parametrize("noise", [NOISE, CLEAN, SKEWED], ids=repr)
+@pytest.mark.parametrize("setting", [(2.0, 0.1, 0.1), (1.0, 1.0, 10.0), (0.5, 3.0, 0.01), (0.0, 20.0, 1.0)])
+def test_the_squared_loss_has_the_law_of_the_ridge_theory(setting, noise, values, fit_intercept):
+    mean_norm, aspect, reg = setting
+    mixture = theory.Mixture(mean_norm=mean_norm, aspect=aspect, noise=noise)
+    ours = predict_convex(mixture, targets=values, reg=reg, loss=SQUARED, fit_intercept=fit_intercept)
+    known = theory.predict(mixture, targets=values, reg=reg, fit_intercept=fit_intercept)
+    np.testing.assert_allclose(ours.means, known.means, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(ours.variance, known.variance, rtol=1e-10)
+    np.testing.assert_allclose(ours.accuracy, known.accuracy, rtol=1e-10)
+    np.testing.assert_allclose(ours.best_accuracy, known.best_accuracy, rtol=1e-10)
+
+
+@INTERCEPT
+def test_a_multiple_of_the_loss_is_a_smaller_penalty(fit_intercept):
+    """And it is a user's loss: k times the logistic loss at kγ is the logistic loss at γ."""
+    triple = Loss(
+        "triple", *(lambda s, y, f=f: 3 * f(s, y) for f in (LOGISTIC.value, LOGISTIC.gradient, LOGISTIC.curvature))
+    )
+    ours = predict_convex(MIXTURE, targets="naive", reg=0.3, loss=triple, fit_intercept=fit_intercept)
+    known = predict_convex(MIXTURE, targets="naive", reg=0.1, loss=LOGISTIC, fit_intercept=fit_intercept)
+    np.testing.assert_allclose(ours.means, known.means, rtol=1e-9)
+    np.testing.assert_allclose(ours.variance, known.variance, rtol=1e-9)
+
+
+@pytest.mark.parametrize("loss", [SQUARED, LOGISTIC], ids=lambda loss: loss.name)
+@pytest.mark.parametrize("target", [-1.0, 0.3, 5.0])
+@pytest.mark.parametrize("kappa", [1e-3, 1.0, 30.0, 1e3])
+def test_prox_solves_its_equation(loss, target, kappa):
+    r = np.concatenate([-np.logspace(3, -3, 50), [0.0], np.logspace(-3, 3, 50)])
+    perturbed = TargetLoss(loss, target)
+    s = prox(perturbed, r, kappa)
+    assert np.abs(s + kappa * perturbed.gradient(s) - r).max() <= 1e-10
+
+
+def test_prox_stops_where_a_kink_leaves_no_root():
+    hinge = Loss("hinge", SQUARED.value, lambda s, y: -np.asarray(y) * (np.asarray(y) * s < 1), lambda s, y: 0.0 * s)
+    assert prox(TargetLoss(hinge, 1.0), 0.5, 2.0) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("loss", [SQUARED, LOGISTIC], ids=lambda loss: loss.name)
+@INTERCEPT
+def test_it_converges_from_weak_to_strong_penalties_in_every_dimension(fit_intercept, loss):
+    """No error, which says that the equations hold to 1e-9; and no more than the best accuracy of any convex loss."""
+    for name, aspect, mean_norm in itertools.product(NAMES, (0.05, 1.0, 20.0), (0.0, 4.0)):
+        mixture = theory.Mixture(mean_norm=mean_norm, aspect=aspect, noise=NOISE)
+        law = predict_convex(mixture, targets=name, reg=[1e-3, 1.0, 1e3], loss=loss, fit_intercept=fit_intercept)
+        assert np.isfinite(law.variance).all()
+        assert (law.variance > 0).all()
+        best = theory.predict(mixture, reg=np.inf, fit_intercept=fit_intercept).accuracy
+        assert (law.accuracy <= best + 1e-9).all()
+
+
+def test_the_logistic_fit_to_clean_balanced_labels_is_symmetric():
+    mixture = theory.Mixture(mean_norm=1.5, aspect=0.7, noise=CLEAN)
+    origin = predict_convex(mixture, targets=(-1, 1), reg=0.1, loss=LOGISTIC)
+    intercept = predict_convex(mixture, targets=(-1, 1), reg=0.1, loss=LOGISTIC, fit_intercept=True)
+    assert origin.means[0] == -origin.means[1]
+    np.testing.assert_allclose(intercept.means, origin.means, rtol=1e-9)
+    np.testing.assert_allclose(intercept.variance, origin.variance, rtol=1e-9)
+
+
+def test_swapping_the_classes_turns_the_scores_round():
+    swapped = theory.Mixture(mean_norm=2.0, aspect=1.0, noise=NoiseModel.binary(eps_pos=0.3, eps_neg=0.4, pi_neg=0.7))
+    one = predict_convex(MIXTURE, targets="unbiased", reg=0.1, loss=LOGISTIC, fit_intercept=True)
+    two = predict_convex(swapped, targets="unbiased", reg=0.1, loss=LOGISTIC, fit_intercept=True)
+    np.testing.assert_allclose(two.means, (-one.means[1], -one.means[0]), rtol=1e-9)
+    np.testing.assert_allclose(two.variance, one.variance, rtol=1e-9)
+
+
+def test_low_dimension_is_logistic_regression_on_the_population():
+    """Clean labels follow the logistic model with w = 2μ exactly: many rows and no penalty find it."""
+    mixture = theory.Mixture(mean_norm=1.0, aspect=1e-6, noise=CLEAN)
+    law = predict_convex(mixture, targets="naive", reg=1e-9, loss=LOGISTIC)
+    assert law.mean == pytest.approx(2.0, rel=1e-4)
+    assert law.variance == pytest.approx(4.0, rel=1e-4)
+    assert law.accuracy == pytest.approx(ndtr(1.0), abs=1e-5)
+
+
+@INTERCEPT
+@pytest.mark.parametrize("scale", [0.01, 1e3], ids=["weak targets", "strong targets"])
+def test_weak_targets_see_a_parabola_and_strong_ones_no_curvature(scale, fit_intercept):
+    """Logistic near 0 is s²/8: ridge at 8γ. Far out it is flat: ridge at γ = ∞, where an intercept cannot follow."""
+    values = scale * (targets.optimized(NOISE) - (NOISE.observed @ targets.optimized(NOISE) if fit_intercept else 0))
+    ours = predict_convex(MIXTURE, targets=values, reg=1.0, loss=LOGISTIC, fit_intercept=fit_intercept).accuracy
+    limit = 8.0 if scale < 1 else np.inf
+    ridge = theory.predict(MIXTURE, targets=values, reg=limit, fit_intercept=fit_intercept).accuracy
+    assert ours == pytest.approx(ridge, abs=1e-3)
+    assert ours <= theory.predict(MIXTURE, targets=values, reg=np.inf, fit_intercept=fit_intercept).accuracy
+
+
+@INTERCEPT
+@pytest.mark.parametrize("reg", [0.01, 1.0, 100.0])
+def test_nothing_beats_the_posterior_targets_at_infinite_penalty(reg, fit_intercept):
+    best = theory.predict(MIXTURE, targets="optimized", reg=np.inf, fit_intercept=fit_intercept).separation
+    for name in (*NAMES, (-0.5, 1.3), (-20.0, 19.0)):
+        law = predict_convex(MIXTURE, targets=name, reg=reg, loss=LOGISTIC, fit_intercept=fit_intercept)
+        assert law.separation < best
+
+
+def test_arrays_broadcast():
+    mixture = theory.Mixture(mean_norm=np.array([[1.0], [2.0]]), aspect=1.0, noise=NOISE)
+    table = predict_convex(mixture, reg=[0.1, 1.0, 10.0], loss=LOGISTIC)
+    assert table.mean.shape == table.variance.shape == table.accuracy.shape == (2, 3)
+    assert table.accuracy[1, 2] == predict_convex(MIXTURE, reg=10.0, loss=LOGISTIC).accuracy
+    assert predict_convex(MIXTURE, reg=10.0, loss=LOGISTIC).accuracy.shape == ()
+
+
+def test_the_best_targets_of_the_squared_loss_are_the_posterior():
+    np.testing.assert_allclose(
+        optimal_convex_targets(MIXTURE, reg=1.0, loss=SQUARED), targets.optimized(NOISE), rtol=1e-5
+    )
+    strong = optimal_convex_targets(MIXTURE, reg=1.0, loss=SQUARED, power=50.0)
+    assert NOISE.observed @ strong**2 == pytest.approx(50.0)
+    assert strong[1] / strong[0] == pytest.approx(np.divide(*targets.optimized(NOISE)[::-1]), rel=1e-5)
+
+
+@pytest.mark.parametrize("reg", [0.01, 1.0])
+def test_the_best_targets_of_the_logistic_loss_are_near_the_posterior(reg):
+    posterior = targets.optimized(NOISE)
+    best = optimal_convex_targets(MIXTURE, reg=reg, loss=LOGISTIC)
+    assert NOISE.observed @ best**2 == pytest.approx(NOISE.observed @ posterior**2)
+    gain = [predict_convex(MIXTURE, targets=t, reg=reg, loss=LOGISTIC).accuracy for t in (posterior, best)]
+    assert 0 < gain[1] - gain[0] < 1e-4
+    np.testing.assert_allclose(best, posterior, atol=0.02)
+
+
+def test_bad_input_is_named():
+    for reg in (0.0, -1.0, np.inf, np.nan):
+        with pytest.raises(ValueError, match="must be positive and finite"):
+            predict_convex(MIXTURE, reg=reg, loss=LOGISTIC)
+    with pytest.raises(ValueError, match="is not known"):
+        predict_convex(MIXTURE, targets="best", reg=1.0, loss=LOGISTIC)
+    with pytest.raises(ValueError, match="one mean_norm"):
+        optimal_convex_targets(MIXTURE, reg=[1.0, 2.0], loss=LOGISTIC)
+    with pytest.raises(ValueError, match=r"power = -1\.0"):
+        optimal_convex_targets(MIXTURE, reg=1.0, loss=LOGISTIC, power=-1.0)
+
+
+def test_a_loss_that_targets_make_concave_is_named():
+    assert predict_convex(MIXTURE, targets="optimized", reg=1.0, loss=EXPONENTIAL).accuracy > 0.8
+    with pytest.raises(ValueError, match=r"exponential loss with target t = .* is not convex: its curvature is -"):
+        predict_convex(MIXTURE, targets="unbiased", reg=1.0, loss=EXPONENTIAL)
+
+
+def test_an_intercept_that_runs_away_is_named():
+    with pytest.raises(ValueError, match="no finite intercept"):
+        predict_convex(MIXTURE, targets=(0.5, 3.0), reg=1.0, loss=LOGISTIC, fit_intercept=True)
+
+
+def test_a_loss_too_rough_for_the_quadrature_is_refused():
+    with pytest.raises(ValueError, match=r"squared hinge loss was not found .* continuous curvature"):
+        predict_convex(MIXTURE, targets="naive", reg=0.1, loss=SQUARED_HINGE)
+
+
+@INTERCEPT
+def test_predict_is_the_door_for_every_loss(fit_intercept):
+    by_name = theory.predict(MIXTURE, reg=0.5, loss="logistic", fit_intercept=fit_intercept)
+    by_hand = predict_convex(MIXTURE, reg=0.5, loss=LOGISTIC, fit_intercept=fit_intercept)
+    assert by_name.accuracy == by_hand.accuracy
+    squared = theory.predict(MIXTURE, reg=np.inf, loss=SQUARED, fit_intercept=fit_intercept)
+    assert squared.accuracy == theory.predict(MIXTURE, reg=np.inf, fit_intercept=fit_intercept).accuracy
+
+
+def test_the_best_penalty_of_the_logistic_loss():
+    """For accuracy the strongest, as for the squared loss; for the risk a finite one."""
+    assert theory.optimal_reg(MIXTURE, loss="logistic") == np.inf
+    best = float(theory.optimal_reg(MIXTURE, loss="logistic", targets="unbiased", objective="risk"))
+
+    def risk(reg):
+        return float(theory.predict(MIXTURE, targets="unbiased", reg=reg, loss="logistic").risk)
+
+    assert risk(best) < min(risk(best / 2), risk(best * 2))

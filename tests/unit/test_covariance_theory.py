@@ -1,0 +1,200 @@
+"""The general-covariance theory: the corrected theorem, its special cases, thresholds and errors."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+from scipy.special import ndtr
+
+from support.paper import general_theorem
+from unflip import NoiseModel, targets, theory
+from unflip.theory.covariance import GeneralMixture
+from unflip.theory.equivalent import CommutingMoments, DenseMoments, solve
+
+NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
+NAMES = ("naive", "unbiased", "optimized")
+P, N = 40, 90
+
+
+def covariance(seed, p=P):
+    factor = np.random.default_rng(seed).normal(size=(p, p))
+    return factor @ factor.T / p + 0.1 * np.eye(p)
+
+
+def data(**changes):
+    mean = np.random.default_rng(9).normal(size=P) / 3
+    return {"mean": mean, "cov_neg": covariance(0), "cov_pos": covariance(1), "n": N, "noise": NOISE, **changes}
+
+
+@pytest.mark.parametrize("reg", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", ["different", "equal", "commuting"])
+def test_it_is_the_papers_theorem_corrected(kind, name, reg):
+    first = covariance(0)
+    setting = data(cov_pos={"different": covariance(1), "equal": first, "commuting": first @ first + np.eye(P)}[kind])
+    values = targets.resolve(name, NOISE)
+    neg, pos = theory.predict_general(**setting, targets=name, reg=reg)
+    mean, nu = general_theorem(**setting, targets=values, reg=reg)
+    assert neg.mean == pytest.approx(mean, rel=1e-10)
+    np.testing.assert_allclose([neg.second_moment, pos.second_moment], nu, rtol=1e-10)
+    assert neg.risk == pytest.approx(1 - 2 * mean + nu[0], rel=1e-10)
+    printed = general_theorem(**setting, targets=values, reg=reg, cross_terms=1)[1]
+    assert np.all(printed > nu)
+
+
+def test_commuting_covariances_are_found_and_give_the_same_answer():
+    first = covariance(0)
+    mixture = GeneralMixture(**data(cov_pos=np.linalg.inv(first)))
+    fast = mixture.class_moments(fit_intercept=True)
+    assert isinstance(fast, CommutingMoments)
+    assert isinstance(GeneralMixture(**data()).class_moments(fit_intercept=True), DenseMoments)
+    slow = DenseMoments(
+        np.array([-1.4, 0.6])[:, None] * mixture.mean, np.array([first, np.linalg.inv(first)]), float(N)
+    )
+    for reg in (0.01, 1.0):
+        ours, dense = (solve(moments, NOISE.priors, reg) for moments in (fast, slow))
+        np.testing.assert_allclose(ours.deltas, dense.deltas, rtol=1e-10)
+        np.testing.assert_allclose(ours.amplification(), dense.amplification(), rtol=1e-9)
+
+
+def test_a_vector_is_a_diagonal():
+    variances = np.linspace(0.2, 3, P)
+    vector = theory.predict_general(**data(cov_neg=variances, cov_pos=2 * variances), reg=0.5)
+    matrix = theory.predict_general(**data(cov_neg=np.diag(variances), cov_pos=np.diag(2 * variances)), reg=0.5)
+    mixed = theory.predict_general(**data(cov_neg=variances, cov_pos=np.diag(2 * variances)), reg=0.5)
+    for other in (matrix, mixed):
+        np.testing.assert_allclose(
+            [other.neg.variance, other.pos.variance], [vector.neg.variance, vector.pos.variance], rtol=1e-10
+        )
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_identity_covariances_tend_to_the_isotropic_theory_like_one_over_n(name, fit_intercept):
+    """The means in the traces are all that differs, and halve their share when sizes double."""
+    isotropic = theory.predict(
+        theory.Mixture(mean_norm=2.0, aspect=0.5, noise=NOISE), targets=name, reg=0.7, fit_intercept=fit_intercept
+    )
+    distance = []
+    for n in (1000, 2000, 4000):
+        p = n // 2
+        neg, _ = theory.predict_general(
+            mean=np.full(p, 2 / np.sqrt(p)),
+            cov_neg=np.ones(p),
+            cov_pos=np.ones(p),
+            n=n,
+            noise=NOISE,
+            targets=name,
+            reg=0.7,
+            fit_intercept=fit_intercept,
+        )
+        distance.append([neg.mean - isotropic.mean, neg.variance - isotropic.variance])
+    distance = np.array(distance)
+    np.testing.assert_allclose(distance[:-1] / distance[1:], 2, rtol=0.02)
+    assert np.abs(distance[-1]).max() < 0.01 * float(isotropic.variance)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_the_scale_of_features_only_rescales_the_penalty(fit_intercept):
+    once = theory.predict_general(**data(), reg=0.5, fit_intercept=fit_intercept)
+    twice = theory.predict_general(
+        **data(mean=2 * data()["mean"], cov_neg=4 * covariance(0), cov_pos=4 * covariance(1)),
+        reg=2.0,
+        fit_intercept=fit_intercept,
+    )
+    assert twice.accuracy == pytest.approx(once.accuracy, rel=1e-10)
+
+
+def test_with_an_intercept_the_targets_do_not_matter():
+    found = [theory.predict_general(**data(), targets=name, reg=0.5, fit_intercept=True) for name in NAMES]
+    for one in found[1:]:
+        assert one.accuracy == pytest.approx(found[0].accuracy, abs=1e-10)
+        assert one.best_accuracy == pytest.approx(found[0].best_accuracy, abs=1e-10)
+
+
+def test_accuracies_per_class_and_over_both():
+    pair = theory.predict_general(**data(), reg=0.5)
+    mean, (v0, v1) = pair.neg.mean, (pair.neg.variance, pair.pos.variance)
+    np.testing.assert_allclose(
+        pair.class_accuracies_at(0.0), [ndtr(mean / np.sqrt(v0)), ndtr(mean / np.sqrt(v1))], rtol=1e-12
+    )
+    assert (pair.neg.accuracy, pair.pos.accuracy) == pytest.approx(pair.class_accuracies_at(0.0))
+    assert pair.accuracy == pytest.approx(NOISE.priors @ pair.class_accuracies_at(0.0))
+
+
+@pytest.mark.parametrize("pi_neg", [0.02, 0.3, 0.5, 0.9])
+@pytest.mark.parametrize("factor", [0.3, 1.0, 5.0])
+def test_the_best_threshold_is_the_best(pi_neg, factor):
+    noise = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1, pi_neg=pi_neg)
+    pair = theory.predict_general(**data(noise=noise, cov_pos=factor * covariance(0)), reg=0.5)
+    found = minimize_scalar(lambda s: -float(pair.accuracy_at(s)), bounds=(-1, 1), method="bounded")
+    assert float(pair.best_accuracy) >= max(-found.fun, noise.priors.max()) - 1e-9
+    assert float(pair.best_accuracy) == pytest.approx(float(pair.accuracy_at(pair.best_threshold)))
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("objective", ["accuracy", "risk"])
+def test_the_optimal_penalty_is_finite_and_the_best(objective, fit_intercept):
+    """Unlike isotropic noise, correlated noise is worth whitening."""
+    spectrum = np.repeat([10.0, 0.1], P // 2)
+    mixture = GeneralMixture(**data(mean=np.full(P, 0.2), cov_neg=spectrum, cov_pos=spectrum, n=400))
+    options = {"targets": "unbiased", "fit_intercept": fit_intercept}
+    best = float(theory.optimal_reg(mixture, objective=objective, **options))
+    assert 0 < best < np.inf
+
+    def cost(reg):
+        pair = theory.predict_mixture(mixture, reg=reg, **options)
+        return -pair.best_accuracy if objective == "accuracy" else pair.risk
+
+    assert all(cost(best) < cost(factor * best) for factor in (0.01, 0.5, 2.0, 100.0))
+
+
+def test_the_limits_beside_the_optimum():
+    """More rows and clean labels approach Bayes' rule for a common covariance."""
+    common = covariance(0)
+    mixture = GeneralMixture(**data(cov_pos=common, n=10**9))
+    bayes = mixture.bayes_accuracy
+    distance = np.sqrt(mixture.mean @ np.linalg.solve(common, mixture.mean))
+    assert bayes == pytest.approx(float(theory.Mixture(mean_norm=distance, aspect=1.0, noise=NOISE).bayes_accuracy))
+    assert theory.predict_mixture(mixture, reg=1e-9).best_accuracy == pytest.approx(bayes, abs=1e-5)
+    few = GeneralMixture(**data(cov_pos=common))
+    noisy, clean = (float(theory.predict_mixture(m, reg=1.0).best_accuracy) for m in (few, few.clean))
+    assert noisy < clean < bayes
+    with pytest.raises(ValueError, match="needs equal covariances"):
+        _ = GeneralMixture(**data()).bayes_accuracy
+    with pytest.raises(ValueError, match="full rank"):
+        _ = GeneralMixture(**data(cov_neg=np.zeros(P), cov_pos=np.zeros(P))).bayes_accuracy
+
+
+def test_risk_is_that_of_both_classes():
+    pair = theory.predict_general(**data(), reg=0.5, fit_intercept=False)
+    assert pair.risk == pytest.approx(NOISE.priors @ [pair.neg.risk, pair.pos.risk])
+
+
+@pytest.mark.parametrize("reg", [1e-4, 1e4])
+def test_delta_converges_for_ill_conditioned_covariances(reg):
+    spectrum = np.logspace(-6, 2, 300)
+    moments = CommutingMoments(np.ones((2, 300)) * [[-0.1], [0.1]], np.array([spectrum, spectrum[::-1]]), 200.0)
+    equivalent = solve(moments, NOISE.priors, reg)
+    np.testing.assert_allclose(equivalent.resolvent.traces, equivalent.deltas, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"mean": np.ones((2, 2))}, "mean has shape"),
+        ({"mean": np.full(P, np.nan)}, "one finite number for each feature"),
+        ({"cov_neg": np.eye(3)}, r"cov_neg has shape \(3, 3\): give \(40, 40\)"),
+        ({"cov_pos": np.triu(np.ones((P, P)))}, "cov_pos is not symmetric"),
+        ({"cov_pos": -np.eye(P)}, "cov_pos is not positive semi-definite"),
+        ({"cov_pos": -np.ones(P)}, "cov_pos has the negative variance -1"),
+        ({"cov_neg": np.full((P, P), np.inf)}, "cov_neg holds NaN or infinite"),
+        ({"n": 0}, "n = 0 must be positive"),
+        ({"noise": NoiseModel.none()}, "needs the class proportions"),
+        ({"noise": NoiseModel(np.eye(3))}, "two classes"),
+        ({"reg": 0.0}, "reg = 0.0 must be positive and finite"),
+        ({"targets": "best"}, "targets='best' is not known"),
+    ],
+)
+def test_bad_input_is_named(changes, says):
+    with pytest.raises(ValueError, match=says):
+        theory.predict_general(**{**data(), "reg": 1.0, **changes})

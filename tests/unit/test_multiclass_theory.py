@@ -1,0 +1,249 @@
+"""The theory of k classes: two classes are the binary theory, symmetries, the paper's settings, bad input."""
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from unflip import NoiseModel, targets, theory
+from unflip.theory.multiclass import MulticlassPrediction, optimal_multi_lpc, predict_multiclass
+
+THREE = NoiseModel([[0.7, 0.3, 0.0], [0.0, 0.6, 0.4], [0.5, 0.0, 0.5]], [0.3, 0.3, 0.4])
+FOUR = NoiseModel(
+    [[0.5, 0.0, 0.5, 0.0], [0.0, 0.7, 0.0, 0.3], [0.0, 0.4, 0.6, 0.0], [0.3, 0.0, 0.0, 0.7]], [0.3, 0.2, 0.3, 0.2]
+)
+LINE = {3: np.outer([-2.0, 0.0, 2.0], np.eye(200)[0]), 4: np.outer([-6.0, -2.0, 2.0, 6.0], np.eye(200)[0])}
+PAPER = {
+    (10.0, True): {
+        3: {"naive": 0.381, "unbiased": 0.656, "optimized": 0.403, "readout": 0.761},
+        4: {"naive": 0.430, "unbiased": 0.705, "optimized": 0.754, "readout": 0.956},
+    },
+    (1.0, False): {
+        3: {"naive": 0.520, "unbiased": 0.659, "optimized": 0.632, "readout": 0.708},
+        4: {"naive": 0.407, "unbiased": 0.560, "optimized": 0.478, "readout": 0.827},
+    },
+}
+
+
+def random_mixture(k, p=30, seed=0):
+    rng = np.random.default_rng([k, seed])
+    transition = rng.dirichlet(np.ones(k), size=k) / 2 + np.eye(k) / 2
+    return rng.normal(size=(k, p)) * 2 / np.sqrt(p), NoiseModel(transition, rng.dirichlet(np.full(k, 5.0)))
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize(("n", "p", "reg"), [(300, 30, 0.1), (50, 50, 10.0), (20, 60, 0.0), (100, 10, 0.0)])
+@pytest.mark.parametrize("name", ["naive", "unbiased", "optimized", (-1.0, 3.0)])
+def test_two_classes_are_the_binary_theory(name, n, p, reg, fit_intercept):
+    noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
+    mu = np.random.default_rng(0).normal(size=p)
+    mu *= 1.7 / np.linalg.norm(mu)
+    values = targets.resolve(name, noise)
+    mixture = theory.Mixture(mean_norm=1.7, aspect=p / n, noise=noise)
+    binary = theory.predict(mixture, targets=values, reg=reg, fit_intercept=fit_intercept)
+
+    setting = {"means": [-mu, mu], "n": n, "noise": noise, "reg": reg, "fit_intercept": fit_intercept}
+    column = predict_multiclass(targets=values[:, None], **setting)
+    np.testing.assert_allclose(column.means[:, 0], binary.means, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(column.covariance, [[binary.variance]], rtol=1e-10)
+    assert column.readout_accuracy == pytest.approx(float(binary.best_accuracy), abs=1e-10)
+
+    both = predict_multiclass(targets=np.column_stack([-values, values]) / 2, **setting)
+    assert both.accuracy == pytest.approx(float(binary.accuracy_at(0.0)), abs=1e-10)
+    if isinstance(name, str):
+        table = predict_multiclass(targets=name, **setting)
+        np.testing.assert_allclose(table.means[:, 1] - table.means[:, 0], binary.means, rtol=1e-10, atol=1e-10)
+        assert table.accuracy == pytest.approx(float(binary.accuracy_at(0.0)), abs=1e-10)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("name", ["naive", "unbiased", "optimized"])
+def test_permuted_classes_permute_the_results(name, fit_intercept):
+    means, noise = random_mixture(4)
+    order = np.array([2, 0, 3, 1])
+    permuted = NoiseModel(noise.transition[np.ix_(order, order)], noise.priors[order])
+    setting = {"n": 60, "targets": name, "reg": 0.5, "fit_intercept": fit_intercept}
+    one = predict_multiclass(means=means, noise=noise, **setting)
+    other = predict_multiclass(means=means[order], noise=permuted, **setting)
+    np.testing.assert_allclose(other.means, one.means[np.ix_(order, order)], atol=1e-12)
+    np.testing.assert_allclose(other.covariance, one.covariance[np.ix_(order, order)], atol=1e-12)
+    np.testing.assert_allclose(other.class_accuracies, one.class_accuracies[order], atol=1e-10)
+    assert other.accuracy == pytest.approx(one.accuracy, abs=1e-10)
+    assert other.readout_accuracy == pytest.approx(one.readout_accuracy, abs=1e-8)
+
+
+def test_rotated_features_and_with_an_intercept_moved_ones_change_nothing():
+    means, noise = random_mixture(3)
+    rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(30, 30)))
+    for fit_intercept, other in ((False, means @ rotation), (True, means @ rotation + 5.0)):
+        setting = {"n": 40, "noise": noise, "reg": 0.1, "fit_intercept": fit_intercept}
+        np.testing.assert_allclose(
+            predict_multiclass(means=other, **setting).means, predict_multiclass(means=means, **setting).means
+        )
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_every_invertible_table_has_the_same_readout(fit_intercept):
+    means, noise = random_mixture(4)
+    tables = ["naive", "unbiased", "optimized", np.random.default_rng(2).normal(size=(4, 4))]
+    setting = {"means": means, "n": 60, "noise": noise, "reg": 0.5, "fit_intercept": fit_intercept}
+    found = [predict_multiclass(targets=table, **setting) for table in tables]
+    np.testing.assert_allclose([p.readout_accuracy for p in found], found[0].readout_accuracy, atol=1e-8)
+    assert all(p.accuracy < p.readout_accuracy + 1e-4 for p in found)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_a_common_factor_and_a_common_constant_keep_the_argmax(fit_intercept):
+    means, noise = random_mixture(3)
+    setting = {"means": means, "n": 60, "noise": noise, "reg": 0.5, "fit_intercept": fit_intercept}
+    table = np.random.default_rng(3).normal(size=(3, 3))
+    accuracies = predict_multiclass(targets=table, **setting).class_accuracies
+    for same in (100 * table, table + 7.0, table + np.array([[1.0], [2.0], [3.0]])):
+        np.testing.assert_allclose(predict_multiclass(targets=same, **setting).class_accuracies, accuracies, atol=1e-10)
+
+
+def test_the_readout_of_the_features_themselves_is_bayes():
+    """Classes at −2, 0, 2 with N(0, 1) noise: thresholds −1 and 1 + ½ log(π₂/π₃)."""
+    priors, upper = THREE.priors, 1 + np.log(0.3 / 0.4) / 2
+    expected = priors @ [ndtr(1), ndtr(upper) - ndtr(-1), ndtr(2 - upper)]
+    found = MulticlassPrediction(means=np.array([[-2.0], [0.0], [2.0]]), covariance=np.eye(1), priors=priors)
+    assert found.readout_accuracy == pytest.approx(expected, abs=1e-12)
+    assert expected == pytest.approx(0.7955, abs=1e-4)
+
+
+@pytest.mark.parametrize(("reg", "fit_intercept"), PAPER)
+@pytest.mark.parametrize("noise", [THREE, FOUR], ids=["3 classes", "4 classes"])
+def test_the_papers_settings(noise, reg, fit_intercept):
+    """The table of docs/theory/multiclass.md."""
+    setting = {"means": LINE[noise.n_classes], "n": 2000, "noise": noise, "reg": reg, "fit_intercept": fit_intercept}
+    expected = PAPER[reg, fit_intercept][noise.n_classes]
+    for name in ("naive", "unbiased", "optimized"):
+        found = predict_multiclass(targets=name, **setting)
+        assert found.accuracy == pytest.approx(expected[name], abs=6e-4)
+        assert found.readout_accuracy == pytest.approx(expected["readout"], abs=6e-4)
+
+
+@pytest.mark.parametrize("noise", [THREE, pytest.param(FOUR, marks=pytest.mark.slow)], ids=["3 classes", "4 classes"])
+@pytest.mark.parametrize(
+    ("reg", "fit_intercept", "best", "worst"),
+    [
+        (10.0, True, {3: 0.7585, 4: 0.9209}, {3: 0.0254, 4: 0.0}),
+        (1.0, False, {3: 0.6694, 4: 0.603}, {3: 0.051, 4: 0.007}),
+    ],
+)
+def test_the_best_and_the_worst_pair(noise, reg, fit_intercept, best, worst):
+    k = noise.n_classes
+    setting = {"means": LINE[k], "n": 2000, "noise": noise, "reg": reg, "fit_intercept": fit_intercept}
+    reached = []
+    for is_worst in (False, True):
+        alpha, beta = optimal_multi_lpc(worst=is_worst, **setting)
+        assert beta.sum() == pytest.approx(0, abs=1e-12)
+        assert np.sum(alpha**2 + beta**2) == pytest.approx(k)
+        reached.append(predict_multiclass(targets=targets.multi_lpc(alpha, beta), **setting).accuracy)
+    draws = np.random.default_rng(0).normal(size=(300, 2, k))
+    drawn = [predict_multiclass(targets=targets.multi_lpc(*pair), **setting).accuracy for pair in draws]
+    assert reached[1] <= min(drawn)
+    assert max(drawn) <= reached[0]
+    assert reached == pytest.approx([best[k], worst[k]], abs=2e-3)
+
+
+def test_scores_that_never_differ_go_to_the_first():
+    means, noise = random_mixture(3)
+    setting = {"means": means, "n": 60, "noise": noise, "reg": 0.5}
+    same = predict_multiclass(targets=np.ones((3, 3)), **setting)
+    np.testing.assert_array_equal(same.class_accuracies, [1, 0, 0])
+    constant = predict_multiclass(targets=np.ones((3, 1)) * [1.0, 3.0, 2.0], fit_intercept=True, **setting)
+    np.testing.assert_array_equal(constant.class_accuracies, [0, 1, 0])
+    assert constant.readout_accuracy == pytest.approx(noise.priors.max())
+
+
+def test_classes_that_coincide_share_their_rows():
+    """Two equal classes: the read-out gives all rows of both to the more frequent one."""
+    noise = NoiseModel.none(3).with_priors([0.2, 0.3, 0.5])
+    means = np.zeros((3, 10))
+    means[2, 0] = 20.0
+    found = predict_multiclass(means=means, n=1000, noise=noise, reg=1.0)
+    assert found.readout_accuracy == pytest.approx(0.8, abs=1e-6)
+
+
+def test_ten_classes():
+    means, noise = random_mixture(10, p=50)
+    found = predict_multiclass(means=means, n=500, noise=noise, reg=1.0)
+    assert 0.1 < found.accuracy < found.readout_accuracy < 1
+    assert found.class_accuracies.shape == (10,)
+
+
+SETTING = {"means": np.eye(3, 5), "n": 10, "noise": THREE, "reg": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"means": np.eye(4, 5)}, r"means has shape \(4, 5\).*3 classes"),
+        ({"means": np.ones(3)}, r"means has shape \(3,\)"),
+        ({"means": np.full((3, 5), np.nan)}, "means hold a value that is not finite"),
+        ({"means": [[1.0], [2.0, 3.0], [4.0]]}, "means = .* must hold numbers"),
+        ({"n": 0}, "n = 0 must be a positive whole number"),
+        ({"n": 2.5}, "n = 2.5 must be"),
+        ({"reg": -1.0}, "reg = -1.0 must be"),
+        ({"reg": np.inf}, "reg = inf must be"),
+        ({"reg": [1.0, 2.0]}, r"reg = \[1.0, 2.0\] must be one number"),
+        ({"reg": 0.0, "n": 5}, "reg = 0 at p = n"),
+        ({"noise": NoiseModel.none(3)}, "has no priors"),
+        ({"noise": THREE.transition}, "must be a NoiseModel"),
+    ],
+)
+def test_bad_settings_are_named(change, says):
+    for function in (predict_multiclass, optimal_multi_lpc):
+        with pytest.raises(ValueError, match=says):
+            function(**(SETTING | change))
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ("best", "targets='best' is not known: use 'naive', 'unbiased', 'optimized' or a table"),
+        (np.eye(4), r"targets has shape \(4, 4\).*3 observed classes"),
+        (np.ones(3), r"targets has shape \(3,\)"),
+        (np.full((3, 3), np.inf), "targets hold a value that is not finite"),
+    ],
+)
+def test_bad_targets_are_named(table, says):
+    with pytest.raises(ValueError, match=says):
+        predict_multiclass(targets=table, **SETTING)
+
+
+def test_accuracy_needs_a_score_for_each_of_at_most_ten_classes():
+    with pytest.raises(ValueError, match="2 scores of 3 classes"):
+        _ = predict_multiclass(targets=np.eye(3, 2), **SETTING).accuracy
+    many = NoiseModel.none(11).with_priors(np.full(11, 1 / 11))
+    with pytest.raises(ValueError, match="up to 10 classes; this mixture has 11"):
+        _ = predict_multiclass(means=np.eye(11), n=100, noise=many, reg=1.0).accuracy
+
+
+def test_bayes_limits_every_fit():
+    noise = NoiseModel.binary(eps_pos=0.1, eps_neg=0.1, pi_neg=0.5)
+    mu = np.ones((1, 9)) / 3 * 1.3
+    assert theory.multiclass_bayes_accuracy(means=np.vstack([-mu, mu]), noise=noise) == pytest.approx(ndtr(1.3))
+    for k, noise in ((3, THREE), (4, FOUR)):
+        bayes = theory.multiclass_bayes_accuracy(means=LINE[k], noise=noise)
+        points, priors = LINE[k][:, 0], noise.priors
+        grid = np.linspace(-12, 12, 200_001)
+        densities = priors[:, None] * np.exp(-((grid - points[:, None]) ** 2) / 2) / np.sqrt(2 * np.pi)
+        assert bayes == pytest.approx(densities.max(axis=0).sum() * (grid[1] - grid[0]), abs=1e-4)
+        many = predict_multiclass(means=LINE[k], n=10**7, noise=noise, reg=0.01, fit_intercept=True)
+        assert bayes - 1e-3 < many.readout_accuracy < bayes + 1e-4
+
+
+@pytest.mark.parametrize("readout", ["plain", "best"])
+def test_the_best_penalty(readout):
+    setting = {"means": LINE[3], "n": 2000, "noise": THREE, "targets": "unbiased", "fit_intercept": True}
+    best = theory.optimal_multiclass_reg(**setting, readout=readout)
+
+    def accuracy(reg):
+        found = predict_multiclass(**setting, reg=reg)
+        return found.accuracy if readout == "plain" else found.readout_accuracy
+
+    reached = accuracy(1e8 if np.isinf(best) else best)
+    assert all(accuracy(reg) <= reached + 2e-5 for reg in np.logspace(-4, 4, 9))
+    with pytest.raises(ValueError, match="readout='fisher' is not known"):
+        theory.optimal_multiclass_reg(**setting, readout="fisher")

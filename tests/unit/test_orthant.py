@@ -1,0 +1,127 @@
+"""Orthant probabilities: closed forms, singular covariances, and a large Monte Carlo."""
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from unflip.theory.orthant import orthant_probability
+
+
+@pytest.mark.parametrize("d", range(1, 10))
+def test_equal_correlations_of_one_half(d):
+    """Coordinates zᵢ − z₀ of independent z: positive when z₀ is the smallest of d + 1."""
+    covariance = (np.eye(d) + 1) / 2
+    tolerance = 1e-14 if d < 3 else 5e-5
+    assert orthant_probability(np.zeros(d), covariance) == pytest.approx(1 / (d + 1), abs=tolerance)
+
+
+@pytest.mark.parametrize("d", range(1, 10))
+def test_independent_coordinates_multiply(d):
+    rng = np.random.default_rng(d)
+    mean, std = rng.normal(size=d), rng.uniform(0.1, 10, size=d)
+    assert orthant_probability(mean, np.diag(std**2)) == pytest.approx(ndtr(mean / std).prod(), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_three_centred_coordinates(seed):
+    """P = ⅛ + (arcsin ρ₁₂ + arcsin ρ₁₃ + arcsin ρ₂₃)/4π."""
+    factor = np.random.default_rng(seed).normal(size=(3, 4))
+    covariance = factor @ factor.T
+    std = np.sqrt(covariance.diagonal())
+    correlation = (covariance / np.outer(std, std))[np.triu_indices(3, 1)]
+    expected = 1 / 8 + np.arcsin(correlation).sum() / (4 * np.pi)
+    assert orthant_probability(np.zeros(3), covariance) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("correlation", [-0.999999, -0.7, 0.0, 0.3, 0.95, 0.999999])
+@pytest.mark.parametrize("mean", [(0.0, 0.0), (0.0, 1.0), (-0.0, -1.0), (0.5, -0.7), (2.0, 1.0), (-1.0, -3.0)])
+def test_two_coordinates_are_exact(mean, correlation):
+    """By quadrature: the second coordinate is integrated out given the first, on a fine grid."""
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    edges = np.linspace(-mean[0], 10.0, 2001)
+    half = np.diff(edges)[:, None] / 2
+    z = edges[:-1, None] + half * (nodes + 1)
+    given = ndtr((mean[1] + correlation * z) / np.sqrt(1 - correlation**2))
+    expected = np.sum(half * weights * given * np.exp(-(z**2) / 2)) / np.sqrt(2 * np.pi)
+    covariance = [[1.0, correlation], [correlation, 1.0]]
+    assert orthant_probability(mean, covariance) == pytest.approx(expected, abs=1e-10)
+
+
+def test_rank_one_is_an_interval():
+    """Conditions 1 + z > 0, 2 − z > 0, 3 + z/2 > 0: −1 < z < 2."""
+    direction = np.array([1.0, -1.0, 0.5])
+    found = orthant_probability([1.0, 2.0, 3.0], np.outer(direction, direction))
+    assert found == pytest.approx(ndtr(2) - ndtr(-1), abs=1e-14)
+    assert orthant_probability([-1.0, -2.0], [[1.0, -1.0], [-1.0, 1.0]]) == 0
+
+
+@pytest.mark.parametrize(("d", "rank"), [(3, 2), (3, 3), (5, 2), (5, 5), (9, 3), (9, 6), (9, 9)])
+def test_against_monte_carlo(d, rank):
+    """Full and deficient ranks; a million draws have a standard error of 5e-4 at most."""
+    rng = np.random.default_rng([d, rank])
+    factor, mean = rng.normal(size=(d, rank)), rng.normal(size=d) + 1.5
+    hits = np.mean([(mean + rng.normal(size=(200_000, rank)) @ factor.T > 0).all(axis=1).mean() for _ in range(5)])
+    found = orthant_probability(mean, factor @ factor.T)
+    error = np.sqrt(hits * (1 - hits) / 1_000_000)
+    assert 0.001 < hits < 0.999
+    assert abs(found - hits) < 4 * error + 5e-5
+    assert orthant_probability(mean, factor @ factor.T, coarse=True) == pytest.approx(found, abs=3e-3)
+
+
+@pytest.mark.parametrize("d", [3, 9])
+def test_more_points_change_little(d, monkeypatch):
+    """A lattice of 16 times as many points, of another kind, as the reference."""
+    rng = np.random.default_rng(d)
+    for _ in range(2):
+        factor, mean = rng.normal(size=(d, d + 1)), 2 * rng.normal(size=d) + 2
+        covariance = factor @ factor.T
+        found = orthant_probability(mean, covariance)
+        with monkeypatch.context() as patch:
+            patch.setattr("unflip.theory.orthant._lattice", lambda n, multiplier: richtmyer(2**18))
+            assert found == pytest.approx(orthant_probability(mean, covariance), abs=1e-4)
+
+
+def richtmyer(n):
+    """Multiples of the square roots of primes, folded."""
+    roots = np.sqrt([2, 3, 5, 7, 11, 13, 17, 19])
+    return np.abs(2 * (np.outer(roots, np.arange(1, n + 1)) % 1) - 1)
+
+
+def test_order_and_scale_of_the_coordinates_do_not_matter():
+    rng = np.random.default_rng(0)
+    factor, mean = rng.normal(size=(6, 7)), rng.normal(size=6) + 1
+    found = orthant_probability(mean, factor @ factor.T)
+    order, scale = rng.permutation(6), 10.0 ** rng.uniform(-6, 6, size=6)
+    scaled = scale[:, None] * factor
+    assert orthant_probability((scale * mean)[order], (scaled @ scaled.T)[np.ix_(order, order)]) == pytest.approx(
+        found, abs=1e-10
+    )
+
+
+def test_coordinates_without_variance():
+    assert orthant_probability([1.0, 0.5], np.diag([0.0, 1.0])) == pytest.approx(ndtr(0.5))
+    assert orthant_probability([0.0, 0.5], np.diag([0.0, 1.0])) == 0
+    assert orthant_probability([1.0, 2.0], np.zeros((2, 2))) == 1
+    assert orthant_probability([1.0, -2.0], np.zeros((2, 2))) == 0
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+def test_far_tails(scale):
+    covariance = (np.eye(4) + 1) / 2
+    assert orthant_probability(np.full(4, -30 * scale), covariance) == pytest.approx(0, abs=1e-100)
+    assert orthant_probability(np.full(4, 30 * scale), covariance) == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("mean", "covariance", "says"),
+    [
+        (np.zeros(10), np.eye(10), r"mean has shape \(10,\)"),
+        ([], np.zeros((0, 0)), r"mean has shape \(0,\)"),
+        (np.zeros(2), np.eye(3), r"covariance has shape \(3, 3\)"),
+        ([0.0, np.nan], np.eye(2), "not finite"),
+        ("two", np.eye(2), "must hold numbers"),
+    ],
+)
+def test_bad_input_is_named(mean, covariance, says):
+    with pytest.raises(ValueError, match=says):
+        orthant_probability(mean, covariance)
