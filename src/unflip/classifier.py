@@ -134,6 +134,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         self._check_options()
         rows_in, labels = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         weights = _check_sample_weight(sample_weight, rows_in, dtype=np.float64, ensure_non_negative=True)
+        if not weights.any():
+            raise ValueError("sample_weight is 0 for every row: give at least one non-zero weight.")
         rows = DistinctRows.of(rows_in, weights)
         self.classes_, codes = _encode(labels[rows.members])
         _check_rows(rows.X)

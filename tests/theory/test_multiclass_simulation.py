@@ -12,11 +12,10 @@ from unflip.datasets import make_mixture
 from unflip.spectrum import Spectrum
 from unflip.theory.multiclass import MulticlassPrediction, predict_multiclass
 
-REGS = (0.5,)
 TIERS = [
-    pytest.param((200, 100), 80, id="80 draws"),
-    pytest.param((500, 250), 200, id="200 draws", marks=pytest.mark.slow),
-    pytest.param((250, 500), 200, id="200 draws, p > n", marks=pytest.mark.slow),
+    pytest.param((200, 100), (0.5,), 80, id="80 draws"),
+    pytest.param((500, 250), (0.1, 1.0, 10.0), 200, id="200 draws", marks=pytest.mark.slow),
+    pytest.param((250, 500), (0.1, 1.0, 10.0), 200, id="200 draws, p > n", marks=pytest.mark.slow),
 ]
 
 
@@ -40,16 +39,16 @@ def statistics(prediction):
     )
 
 
-def simulate(k, n, p, fit_intercept, n_draws):
+def simulate(k, n, p, regs, fit_intercept, n_draws):
     """Mean over draws and its standard error, shape (tables, regs, statistics)."""
     means, noise, tables = random_setting(k)
     draws = []
     for i in range(n_draws):
         rng = np.random.default_rng([k, n, p, i])
         X, y = make_mixture(n, p, means=padded(means, p), priors=noise.priors, random_state=rng)
-        path = Spectrum.of(X, fit_intercept=fit_intercept).path(np.hstack(tables)[noise.flip(y, rng)], REGS)
+        path = Spectrum.of(X, fit_intercept=fit_intercept).path(np.hstack(tables)[noise.flip(y, rng)], regs)
         draws.append(
-            [[statistics(of_fit(path, means, noise, r, t)) for r in range(len(REGS))] for t in range(len(tables))]
+            [[statistics(of_fit(path, means, noise, r, t)) for r in range(len(regs))] for t in range(len(tables))]
         )
     return np.mean(draws, axis=0), np.std(draws, axis=0, ddof=1) / np.sqrt(n_draws)
 
@@ -63,16 +62,16 @@ def of_fit(path, means, noise, reg_index, table_index):
     return MulticlassPrediction(means=centres, covariance=weights.T @ weights, priors=noise.priors)
 
 
-@pytest.mark.parametrize(("size", "n_draws"), TIERS)
+@pytest.mark.parametrize(("size", "regs", "n_draws"), TIERS)
 @pytest.mark.parametrize("fit_intercept", [False, True], ids=["origin", "intercept"])
 @pytest.mark.parametrize("k", [3, 4])
-def test_means_covariance_and_accuracies_agree(k, fit_intercept, size, n_draws):
+def test_means_covariance_and_accuracies_agree(k, fit_intercept, size, regs, n_draws):
     n, p = size
-    small, small_error = simulate(k, n, p, fit_intercept, n_draws)
-    large, large_error = simulate(k, 2 * n, 2 * p, fit_intercept, n_draws)
+    small, small_error = simulate(k, n, p, regs, fit_intercept, n_draws)
+    large, large_error = simulate(k, 2 * n, 2 * p, regs, fit_intercept, n_draws)
     means, noise, tables = random_setting(k)
     setting = {"means": padded(means, p), "n": n, "noise": noise, "fit_intercept": fit_intercept}
-    theory = [[statistics(predict_multiclass(targets=t, reg=reg, **setting)) for reg in REGS] for t in tables]
+    theory = [[statistics(predict_multiclass(targets=t, reg=reg, **setting)) for reg in regs] for t in tables]
     error = np.sqrt(4 * large_error**2 + small_error**2) + 1e-12  # an accuracy can be 0 in every draw
     distance = np.abs(2 * large - small - theory) / error
     worst = np.unravel_index(distance.argmax(), distance.shape)
