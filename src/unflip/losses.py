@@ -120,3 +120,14 @@ def _logistic_curvature(s: FloatArray, y: ArrayLike) -> FloatArray:
 SQUARED = Loss("squared", _squared, _squared_gradient, _squared_curvature)
 #: log(1 + exp(−ys))
 LOGISTIC = Loss("logistic", _logistic, _logistic_gradient, _logistic_curvature)
+
+_NAMED = {loss.name: loss for loss in (SQUARED, LOGISTIC)}
+
+
+def resolve(loss: str | Loss) -> Loss:
+    """Return the loss that a name stands for, or the given one."""
+    if isinstance(loss, Loss):
+        return loss
+    if not isinstance(loss, str) or loss not in _NAMED:
+        raise ValueError(f"loss={loss!r} is not known: use {', '.join(map(repr, _NAMED))} or an unflip.losses.Loss.")
+    return _NAMED[loss]

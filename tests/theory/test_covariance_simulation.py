@@ -13,6 +13,7 @@ from support.simulation import MEAN_NORM, NOISE, REGS, Estimate
 from unflip import targets, theory
 from unflip.datasets import make_mixture
 from unflip.spectrum import Spectrum
+from unflip.theory.covariance import pair_of
 from unflip.theory.model import best_threshold
 
 VARIANTS = ("naive", "optimized")
@@ -55,9 +56,7 @@ def simulate(n, p, fit_intercept, n_draws):
 def _statistics(coef, intercept, means, covariances):
     scores = means @ coef + intercept
     variances = np.array([coef @ covariance @ coef for covariance in covariances])
-    pair = theory.GeneralPrediction(
-        *(theory.covariance._prediction((scores[0], scores[1]), v, NOISE.priors) for v in variances)
-    )
+    pair = pair_of(scores, variances, NOISE.priors)
     return [*scores, *(scores**2 + variances), float(pair.accuracy)]
 
 

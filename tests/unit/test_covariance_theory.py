@@ -165,9 +165,44 @@ def test_the_limits_beside_the_optimum():
         _ = GeneralMixture(**data(cov_neg=np.zeros(P), cov_pos=np.zeros(P))).bayes_accuracy
 
 
-def test_risk_is_that_of_both_classes():
-    pair = theory.predict_general(**data(), reg=0.5, fit_intercept=False)
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_each_prediction_is_of_its_class(fit_intercept):
+    pair = theory.predict_general(**data(), reg=0.5, fit_intercept=fit_intercept)
+    for one, label in ((pair.neg, 0), (pair.pos, 1)):
+        mean, target = one.means[label], 2 * label - 1
+        assert one.second_moment == pytest.approx(mean**2 + one.variance)
+        assert one.risk == pytest.approx((mean - target) ** 2 + one.variance)
+        assert one.best_accuracy == pytest.approx(pair.class_accuracies_at(pair.best_threshold)[label])
     assert pair.risk == pytest.approx(NOISE.priors @ [pair.neg.risk, pair.pos.risk])
+    assert pair.best_accuracy == pytest.approx(NOISE.priors @ [pair.neg.best_accuracy, pair.pos.best_accuracy])
+
+
+def test_features_without_variance_are_no_obstacle():
+    """Equal covariances of deficient rank, diagonalised, agree with the full matrices and have an optimal penalty."""
+    spectrum = np.concatenate([np.zeros(5), np.linspace(0.5, 2, P - 5)])
+    setting = data(mean=np.full(P, 0.2), cov_neg=spectrum, cov_pos=spectrum)
+    mixture = GeneralMixture(**setting)
+    fast = mixture.class_moments(fit_intercept=False)
+    slow = DenseMoments(fast.means, np.array([np.diag(spectrum)] * 2), float(N))
+    for reg in (1e-7, 1e-3, 1.0):
+        ours, dense = (solve(moments, NOISE.priors, reg) for moments in (fast, slow))
+        np.testing.assert_allclose(ours.deltas, dense.deltas, rtol=1e-7)
+    assert 0 < float(theory.optimal_reg(mixture)) < np.inf
+
+
+def test_where_a_constant_rule_is_best_the_midpoint_decides_on_the_penalty():
+    setting = data(mean=np.full(P, 0.01), cov_neg=np.ones(P), cov_pos=np.ones(P))
+    mixture = GeneralMixture(**setting)
+    best = float(theory.optimal_reg(mixture))
+    assert best > 1e4  # as in the isotropic mixture, the stronger the better; beyond, nothing changes
+    assert theory.predict_mixture(mixture, reg=best).best_accuracy == pytest.approx(0.7, abs=1e-3)
+
+
+def test_degenerate_classes_have_finite_answers():
+    nothing = theory.predict_general(**data(mean=np.zeros(P), cov_neg=np.zeros((P, P)), cov_pos=np.zeros(P)), reg=1.0)
+    assert (float(nothing.accuracy), float(nothing.best_accuracy)) == pytest.approx((0.5, 0.7))
+    strong, weaker = (theory.predict_general(**data(), reg=reg) for reg in (1e120, 1e9))
+    assert strong.best_accuracy == pytest.approx(float(weaker.best_accuracy), abs=1e-6)
 
 
 @pytest.mark.parametrize("reg", [1e-4, 1e4])
@@ -191,7 +226,9 @@ def test_delta_converges_for_ill_conditioned_covariances(reg):
         ({"n": 0}, "n = 0 must be positive"),
         ({"noise": NoiseModel.none()}, "needs the class proportions"),
         ({"noise": NoiseModel(np.eye(3))}, "two classes"),
-        ({"reg": 0.0}, "reg = 0.0 must be positive and finite"),
+        ({"reg": 0.0}, "reg = 0.0 must be one number, positive and finite"),
+        ({"reg": [1.0, 2.0]}, r"reg = \[1.0, 2.0\] must be one number"),
+        ({"mean": []}, "mean has shape"),
         ({"targets": "best"}, "targets='best' is not known"),
     ],
 )

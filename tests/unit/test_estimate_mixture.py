@@ -65,7 +65,9 @@ def test_no_signal_is_no_mean():
         np.linalg.norm(estimate_mixture(X, np.random.default_rng(s).integers(2, size=200), NOISE).mean)
         for s in range(20)
     ]
-    assert min(lengths) == 0  # noise alone does not reach its own expectation half of the time
+    # Noise alone stays below its own expectation about half of the time; beyond it, the excess is small.
+    assert 3 <= np.sum(np.array(lengths) == 0) <= 17
+    assert max(lengths) < 1.5
 
 
 @pytest.mark.parametrize(
@@ -75,6 +77,7 @@ def test_no_signal_is_no_mean():
         (np.arange(20) % 2, NoiseModel(np.eye(3)), "the noise model 3"),
         (np.arange(20) == 0, NoiseModel.none(), "has one row only"),
         (np.arange(19) % 2, NOISE, "inconsistent numbers of samples"),
+        (np.arange(20) % 2, "mild", "noise = 'mild' must be a NoiseModel"),
     ],
 )
 def test_bad_input_is_named(y, noise, says):

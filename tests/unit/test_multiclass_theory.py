@@ -247,3 +247,14 @@ def test_the_best_penalty(readout):
     assert all(accuracy(reg) <= reached + 2e-5 for reg in np.logspace(-4, 4, 9))
     with pytest.raises(ValueError, match="readout='fisher' is not known"):
         theory.optimal_multiclass_reg(**setting, readout="fisher")
+
+
+def test_common_offsets_of_features_or_scores_change_nothing():
+    setting = {"n": 2000, "noise": THREE, "reg": 10.0, "fit_intercept": True}
+    plain = predict_multiclass(means=LINE[3], targets="naive", **setting)
+    lifted = predict_multiclass(means=LINE[3], targets=np.eye(3) + 1e5, **setting)
+    assert lifted.accuracy == pytest.approx(plain.accuracy, abs=1e-4)
+    moved = predict_multiclass(means=LINE[3] + 300, targets="naive", **setting)
+    assert moved.readout_accuracy == pytest.approx(plain.readout_accuracy, abs=1e-4)
+    bayes = theory.multiclass_bayes_accuracy(means=LINE[3], noise=THREE)
+    assert theory.multiclass_bayes_accuracy(means=LINE[3] + 300, noise=THREE) == pytest.approx(bayes, abs=1e-6)

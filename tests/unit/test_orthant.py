@@ -125,3 +125,9 @@ def test_far_tails(scale):
 def test_bad_input_is_named(mean, covariance, says):
     with pytest.raises(ValueError, match=says):
         orthant_probability(mean, covariance)
+
+
+@pytest.mark.parametrize("covariance", [-np.eye(2), [[1.0, 2.0], [2.0, 1.0]], [[1.0, 0.5], [0.0, 1.0]]])
+def test_what_is_no_covariance_is_refused(covariance):
+    with pytest.raises(ValueError, match="not symmetric and positive semi-definite"):
+        orthant_probability(np.zeros(2), covariance)

@@ -66,6 +66,7 @@ def test_checks_worth_more_than_a_trillion_rows_are_worth_infinitely_many():
         ({"n": 0}, "n = 0 must be at least 1"),
         ({"p": "many"}, "p = 'many' must hold numbers"),
         ({"mean_norm": -1.0}, "mean_norm = -1"),
+        ({"mean_norm": [1.0, 2.0]}, "must be one number"),
         ({"noise": NoiseModel.none()}, "has no priors"),
         ({"reg": -1.0}, "reg = -1"),
     ],
@@ -73,6 +74,11 @@ def test_checks_worth_more_than_a_trillion_rows_are_worth_infinitely_many():
 def test_bad_input_is_named(changes, says):
     with pytest.raises(ValueError, match=says):
         make(**changes)
+
+
+def test_checks_are_of_the_present_rows():
+    with pytest.raises(ValueError, match="Give rows or checked, not both"):
+        make().accuracy_of(rows=3200, checked=100)
 
 
 def test_more_checks_than_rows_are_refused():

@@ -41,12 +41,13 @@ def estimate_mixture(
     Returns
     -------
     GeneralMixture
-        For `theory.predict_mixture` and `theory.optimal_reg`.
+        For `theory.predict_mixture` and `theory.optimal_reg`. It does not hold where the classes lie, only how far
+        apart: use ``fit_intercept=True`` there, unless your origin is the midpoint between them.
 
     Notes
     -----
     How far to trust the prediction (docs/theory/covariance.md has the measurements): on Gaussian mixtures it is right
-    on average, on bag-of-words data 0 to 3 points too high. In strong noise a single data set may be off by 10 points,
+    on average, on bag-of-words data 2 to 3 points too high. In strong noise a single data set may be off by 10 points,
     because the length of the mean is then hard to tell.
 
     Examples
@@ -59,6 +60,8 @@ def estimate_mixture(
     >>> print(f"{theory.predict_mixture(mixture, reg=1.0, fit_intercept=True).accuracy:.2f}")
     0.82
     """
+    if not isinstance(noise, NoiseModel):
+        raise ValueError(f"noise = {noise!r} must be a NoiseModel, for example NoiseModel.binary(...).")
     rows, labels = check_X_y(X, y, dtype=np.float64)
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) != 2 or noise.n_classes != 2:

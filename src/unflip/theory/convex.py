@@ -23,7 +23,7 @@ from scipy.optimize import brentq, minimize_scalar, root
 from unflip import targets as target_values
 from unflip._typing import FloatArray
 from unflip._validation import as_floats
-from unflip.losses import Loss, TargetLoss
+from unflip.losses import Loss, TargetLoss, resolve
 from unflip.noise import NoiseModel
 from unflip.theory.isotropic import predict_squared
 from unflip.theory.model import Mixture, Prediction
@@ -44,7 +44,7 @@ def predict_convex(
     *,
     targets: str | ArrayLike = "optimized",
     reg: ArrayLike,
-    loss: Loss,
+    loss: str | Loss,
     fit_intercept: bool = False,
 ) -> Prediction:
     """Predict the scores, accuracy and risk of the classifier that minimises a convex loss, on clean labels.
@@ -57,8 +57,8 @@ def predict_convex(
         They weigh the loss of either label in each observed class, see `unflip.losses.TargetLoss`.
     reg : array-like
         γ, positive and finite; broadcasts against the mixture.
-    loss : Loss
-        ℓ(s, y): `unflip.losses.SQUARED`, `unflip.losses.LOGISTIC` or your own, with a continuous curvature.
+    loss : {"squared", "logistic"} or Loss
+        ℓ(s, y); your own needs a continuous curvature.
     fit_intercept : bool
         False is the paper's model: the origin is the midpoint of the class means.
 
@@ -85,7 +85,7 @@ def predict_convex(
     norm, aspect, gamma = np.broadcast_arrays(np.asarray(mixture.mean_norm, dtype=float), mixture.aspect, penalty)
     laws = np.array(
         [
-            _Problem(TargetLoss(loss, values[:, None]), mixture.noise, *entry, fit_intercept).solve()
+            _Problem(TargetLoss(resolve(loss), values[:, None]), mixture.noise, *entry, fit_intercept).solve()
             for entry in zip(norm.ravel().tolist(), aspect.ravel().tolist(), gamma.ravel().tolist(), strict=True)
         ]
     )
@@ -98,7 +98,7 @@ def predict_convex(
     )
 
 
-def optimal_convex_targets(mixture: Mixture, *, reg: float, loss: Loss, power: float | None = None) -> FloatArray:
+def optimal_convex_targets(mixture: Mixture, *, reg: float, loss: str | Loss, power: float | None = None) -> FloatArray:
     """Find the targets (t_neg, t_pos) of a given strength E[t²] with the best predicted separation, without intercept.
 
     For the squared loss they are the posterior targets t(ỹ) = E[y | ỹ] at any strength. For other losses the best
@@ -112,7 +112,7 @@ def optimal_convex_targets(mixture: Mixture, *, reg: float, loss: Loss, power: f
         One setting: ‖μ‖ and η are numbers.
     reg : float
         γ, positive and finite.
-    loss : Loss
+    loss : {"squared", "logistic"} or Loss
         As in `predict_convex`.
     power : float, optional
         E[t²]; by default that of the posterior targets.
@@ -122,7 +122,7 @@ def optimal_convex_targets(mixture: Mixture, *, reg: float, loss: Loss, power: f
     ndarray of shape (2,)
         (t_neg, t_pos) with t_neg < t_pos.
     """
-    if np.size(mixture.mean_norm) > 1 or np.size(mixture.aspect) > 1 or np.size(reg) > 1:
+    if np.ndim(mixture.mean_norm) or np.ndim(mixture.aspect) or np.ndim(reg):
         raise ValueError(
             "optimal_convex_targets takes one mean_norm, one aspect and one reg: call it for each setting."
         )

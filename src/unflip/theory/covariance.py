@@ -30,11 +30,38 @@ from unflip.theory.model import Mixture, Prediction, best_threshold, check_binar
 _COMMUTING = 1e-10
 
 
+@dataclass(frozen=True, kw_only=True)
+class ClassPrediction(Prediction):
+    """Law of the score of one class: its own variance, beside the means of both.
+
+    ``accuracy`` and ``best_accuracy`` are shares of this class, with the threshold half-way between the means and with
+    the one that is best for both classes together; ``second_moment`` and ``risk`` are this class's.
+    """
+
+    label: int  # 0 for the negative class, 1 for the positive
+    shared_threshold: float
+
+    @property
+    def second_moment(self) -> FloatArray:
+        """E[score²] in this class."""
+        return np.asarray(self.means[self.label] ** 2 + self.variance)
+
+    @property
+    def risk(self) -> FloatArray:
+        """E[(score − y)²] in this class for the clean label y = ±1."""
+        return np.asarray((self.means[self.label] - (2 * self.label - 1)) ** 2 + self.variance)
+
+    @property
+    def best_accuracy(self) -> FloatArray:
+        """Share of this class on its side of the threshold that is best for both."""
+        return self.recall_at(self.shared_threshold)[self.label]
+
+
 class GeneralPrediction(NamedTuple):
     """Law of the score in either class; the two predictions share their means and differ in variance."""
 
-    neg: Prediction
-    pos: Prediction
+    neg: ClassPrediction
+    pos: ClassPrediction
 
     def class_accuracies_at(self, threshold: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Share of each class on its side of a threshold: (negatives below it, positives above it)."""
@@ -54,14 +81,12 @@ class GeneralPrediction(NamedTuple):
     @property
     def risk(self) -> FloatArray:
         """E[(score − y)²] over both classes for the clean label y = ±1."""
-        of_neg = (self.neg.means[0] + 1) ** 2 + self.neg.variance
-        of_pos = (self.pos.means[1] - 1) ** 2 + self.pos.variance
-        return np.asarray(self.neg.priors[0] * of_neg + self.neg.priors[1] * of_pos)
+        return np.asarray(self.neg.priors[0] * self.neg.risk + self.neg.priors[1] * self.pos.risk)
 
     @property
     def best_threshold(self) -> float:
         """The most accurate threshold for the priors."""
-        return best_threshold(self.neg.means, (self.neg.variance, self.pos.variance), self.neg.priors)
+        return self.neg.shared_threshold
 
     @property
     def best_accuracy(self) -> FloatArray:
@@ -108,9 +133,9 @@ class GeneralMixture:
         Two covariances make Bayes' rule quadratic, and its accuracy has no closed form.
         """
         mean, spectra, _ = self._basis
-        if spectra is None or not np.allclose(spectra[0], spectra[1]):
+        if spectra is None or not np.allclose(spectra[0], spectra[1], rtol=1e-8, atol=1e-12 * spectra.max()):
             raise ValueError("bayes_accuracy needs equal covariances: with two, Bayes' rule is not linear.")
-        if (spectra[0] <= 0).any():
+        if (spectra[0] <= 1e-12 * spectra[0].max()).any():
             raise ValueError("bayes_accuracy needs a covariance of full rank: add a small multiple of the identity.")
         distance = float(np.sqrt(np.sum(mean**2 / spectra[0])))
         return float(Mixture(mean_norm=distance, aspect=1.0, noise=self.noise).bayes_accuracy)
@@ -128,7 +153,7 @@ class GeneralMixture:
     def _basis(self) -> tuple[FloatArray, FloatArray | None, FloatArray]:
         """The mean and, where the covariances commute, their eigenvalues in the common eigenbasis."""
         mean = as_floats(self.mean, "mean")
-        if mean.ndim != 1 or not np.isfinite(mean).all():
+        if mean.ndim != 1 or not len(mean) or not np.isfinite(mean).all():
             raise ValueError(f"mean has shape {mean.shape}: give one finite number for each feature.")
         covariances = [
             _checked_covariance(value, name, len(mean))
@@ -196,8 +221,9 @@ def predict_mixture(
 
     Parameters are those of `predict_general`.
     """
-    if not 0 < float(as_floats(reg, "reg")) < np.inf:
-        raise ValueError(f"reg = {reg!r} must be positive and finite for general covariances.")
+    penalty = as_floats(reg, "reg")
+    if penalty.ndim or not 0 < penalty < np.inf:
+        raise ValueError(f"reg = {reg!r} must be one number, positive and finite, for general covariances.")
     noise, priors = mixture.noise, mixture.noise.known_priors
     values = target_values.resolve(targets, noise)
     average = float(noise.observed @ values) if fit_intercept else 0.0
@@ -209,14 +235,27 @@ def predict_mixture(
     means, own = moments.means @ weights, moments.quadratic(weights)
     errors = second - 2 * first * means + means**2 + own
     variances = own + equivalent.amplification() @ errors
-    class_means = (np.asarray(means[0] + average), np.asarray(means[1] + average))
-    return GeneralPrediction(*(_prediction(class_means, variance, priors) for variance in variances))
+    return pair_of(means + average, variances, priors)
 
 
-def _prediction(means: tuple[FloatArray, FloatArray], variance: float, priors: FloatArray) -> Prediction:
-    gap = means[1] - means[0]
-    separation = gap / np.sqrt(variance) if variance > 0 else np.zeros_like(gap)
-    return Prediction(means=means, variance=np.asarray(variance), separation=np.asarray(separation), priors=priors)
+def pair_of(means: FloatArray, variances: FloatArray, priors: FloatArray) -> GeneralPrediction:
+    """Pair the predictions of two classes with given means and variances of their scores."""
+    both = (np.asarray(means[0]), np.asarray(means[1]))
+    threshold = best_threshold(both, (variances[0], variances[1]), priors)
+    gap = float(means[1] - means[0])
+    return GeneralPrediction(
+        *(
+            ClassPrediction(
+                means=both,
+                variance=np.asarray(variance),
+                separation=np.asarray(gap / np.sqrt(variance) if variance > 0 else 0.0),
+                priors=priors,
+                label=label,
+                shared_threshold=threshold,
+            )
+            for label, variance in enumerate(variances)
+        )
+    )
 
 
 def _checked_covariance(values: ArrayLike, name: str, p: int) -> FloatArray:
@@ -229,7 +268,7 @@ def _checked_covariance(values: ArrayLike, name: str, p: int) -> FloatArray:
         if covariance.min() < 0:
             raise ValueError(f"{name} has the negative variance {covariance.min():g}.")
         return covariance
-    scale = float(np.abs(covariance).max())
+    scale = float(np.abs(covariance).max()) or 1.0
     if not np.allclose(covariance, covariance.T, rtol=0, atol=1e-8 * scale):
         raise ValueError(f"{name} is not symmetric: give (C + C.T) / 2.")
     try:

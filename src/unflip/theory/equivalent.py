@@ -69,38 +69,30 @@ class CommutingMoments:
     n: float
 
     def resolvent(self, weights: FloatArray, reg: float) -> Resolvent:
-        """(Σ_b weights_b Σ_b + γI)⁻¹, the means' low rank by Woodbury's identity."""
+        """(Σ_b weights_b Σ_b + γI)⁻¹, the means' low rank by Woodbury's identity in an orthonormal basis of theirs."""
         bulk = 1 / (weights @ self.eigenvalues + reg)  # diagonal part of the inverse
-        columns = self.means.T  # (p, k)
-        core = np.asarray(np.linalg.inv(np.diag(1 / weights) + self.means @ (bulk[:, None] * columns)), dtype=float)
-        smoothed_means = bulk[:, None] * (columns - columns @ core @ self.means @ (bulk[:, None] * columns))
+        basis = self._span_of_means()
+        inner = (basis.T @ self.means.T * weights) @ (self.means @ basis)
+        gram = basis.T @ (bulk[:, None] * basis)
+        core = np.asarray(inner @ np.linalg.inv(np.eye(len(gram)) + gram @ inner), dtype=float)
+        smooth = bulk[:, None] * self.means.T
+        smoothed_means = smooth - bulk[:, None] * (basis @ (core @ (basis.T @ smooth)))
         spectra = self.eigenvalues * bulk  # (k, p)
-        reduced = [self.means @ ((row * bulk)[:, None] * columns) @ core for row in spectra]  # the low rank's share
-        bulk_traces = spectra.sum(axis=1) - np.array([np.trace(part) for part in reduced])
-        return Resolvent(
-            (bulk_traces + np.einsum("bp,pb->b", self.means, smoothed_means)) / self.n,
-            self._products(bulk, core, spectra, reduced, smoothed_means) / self.n,
-            smoothed_means,
-        )
-
-    def _products(
-        self,
-        bulk: FloatArray,
-        core: FloatArray,
-        spectra: FloatArray,
-        reduced: list[FloatArray],
-        smoothed_means: FloatArray,
-    ) -> FloatArray:
-        """tr(Σ_bQ̄Σ_cQ̄): covariance with covariance, covariance with mean, mean with mean."""
-        columns = self.means.T
-        k = len(spectra)
-        table = spectra @ spectra.T
-        for b in range(k):
-            for c in range(k):
-                cross = self.means @ ((spectra[b] * spectra[c] * bulk)[:, None] * columns) @ core
-                table[b, c] += np.trace(reduced[b] @ reduced[c]) - 2 * np.trace(cross)
+        reduced = [basis.T @ ((row * bulk)[:, None] * basis) @ core for row in spectra]  # the low rank's share
+        traces = spectra.sum(axis=1) - np.array([np.trace(part) for part in reduced])
+        products = spectra @ spectra.T
+        for b, c in np.ndindex(products.shape):
+            cross = basis.T @ ((spectra[b] * spectra[c] * bulk)[:, None] * basis) @ core
+            products[b, c] += np.trace(reduced[b] @ reduced[c]) - 2 * np.trace(cross)
         of_means = self.eigenvalues @ smoothed_means**2  # (class of covariance, class of mean)
-        return np.asarray(table + of_means + of_means.T + (self.means @ smoothed_means) ** 2)
+        products += of_means + of_means.T + (self.means @ smoothed_means) ** 2
+        own = np.einsum("bp,pb->b", self.means, smoothed_means)
+        return Resolvent((traces + own) / self.n, products / self.n, smoothed_means)
+
+    def _span_of_means(self) -> FloatArray:
+        """Orthonormal columns that span the means, which are collinear for two classes about their centre."""
+        vectors, sizes, _ = np.linalg.svd(self.means.T, full_matrices=False)
+        return np.asarray(vectors[:, sizes > 1e-12 * max(sizes.max(), np.finfo(float).tiny)], dtype=float)
 
     def quadratic(self, vector: FloatArray) -> FloatArray:
         """vᵀC_bv for each class."""
@@ -162,6 +154,6 @@ def solve(moments: ClassMoments, priors: FloatArray, reg: float) -> Equivalent:
 def _starting_point(moments: ClassMoments, reg: float) -> FloatArray:
     """δ of isotropic classes of the same size."""
     variances = moments.variances()
-    typical = float(variances.mean())
+    typical = float(variances.mean()) or 1.0
     aspect = moments.means.shape[1] / moments.n
     return np.asarray(isotropic_delta(aspect, reg / typical) * variances / typical)

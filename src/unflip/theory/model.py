@@ -12,6 +12,8 @@ from unflip._typing import FloatArray
 from unflip._validation import as_floats
 from unflip.noise import NoiseModel
 
+_SMALLEST_RATIO = 1e-12  # of two variances
+
 
 @dataclass(frozen=True, kw_only=True)
 class Mixture:
@@ -139,15 +141,18 @@ def best_threshold(
     Where the weighted densities cross, the log-ratio a·s² + b·s + c of positive to negative vanishes; the crossing at
     which it rises is the best finite threshold.
     """
-    (m0, m1), (v0, v1) = map(float, means), map(float, variances)
+    middle, scale = (float(means[0]) + float(means[1])) / 2, float(np.sqrt(max(map(float, variances))))
+    if scale == 0:
+        return middle if float(means[1]) > float(means[0]) else float(np.copysign(np.inf, priors[0] - priors[1]))
+    m0, m1 = (float(mean - middle) / scale for mean in means)
+    v0, v1 = (max(float(variance) / scale**2, _SMALLEST_RATIO) for variance in variances)
     a = (1 / v0 - 1 / v1) / 2
     b = m1 / v1 - m0 / v0
     c = (m0**2 / v0 - m1**2 / v1 + np.log(v0 / v1)) / 2 + np.log(priors[1] / priors[0])
     crossings = [root.real for root in np.roots([a, b, c] if abs(a) > 1e-14 * abs(b) else [b, c]) if root.imag == 0]
     rising = [float(s) for s in crossings if 2 * a * s + b > 0]
-    candidates = [*rising, -np.inf, np.inf]
 
     def accuracy(s: float) -> float:
         return float(priors[0] * ndtr((s - m0) / np.sqrt(v0)) + priors[1] * ndtr((m1 - s) / np.sqrt(v1)))
 
-    return max(candidates, key=accuracy)
+    return middle + scale * max([*rising, -np.inf, np.inf], key=accuracy)

@@ -143,6 +143,7 @@ def multiclass_bayes_accuracy(*, means: ArrayLike, noise: NoiseModel) -> float:
     Given the means, x enters Bayes' rule through the scores Mx alone, whose class means and covariance are K = MMᵀ.
     """
     centres, _ = _checked(means, 1, noise, 0.0)
+    centres = centres - centres.mean(axis=0)
     gram = centres @ centres.T
     return MulticlassPrediction(means=gram, covariance=gram, priors=noise.known_priors).readout_accuracy
 
@@ -225,12 +226,12 @@ def _argmax_accuracies(means: FloatArray, covariance: FloatArray, *, coarse: boo
     k = len(means)
     if k > MAX_DIMENSION + 1:
         raise ValueError(f"Accuracies are known for up to {MAX_DIMENSION + 1} classes; this mixture has {k}.")
-    scale = max(np.abs(means).max(), np.sqrt(covariance.diagonal().max()))
     accuracies = np.empty(k)
     for b in range(k):
         rivals = np.delete(np.arange(k), b)
         leads = np.eye(k)[b] - np.eye(k)[rivals]
         lead, spread = leads @ means[b], leads @ covariance @ leads.T
+        scale = max(np.abs(lead).max(), np.sqrt(max(spread.diagonal().max(), 0.0)))  # of the leads: offsets cancel
         certain = spread.diagonal() <= _ROUNDING * scale**2
         spread[certain] = spread[:, certain] = 0.0
         tied = certain & (np.abs(lead) <= np.sqrt(_ROUNDING) * scale)
@@ -245,6 +246,7 @@ def _whitened(means: FloatArray, covariance: FloatArray) -> FloatArray:
     Directions without variance are dropped: the weights vanish there, so the classes do not differ (with an
     intercept, one-hot scores sum to 1 in every class).
     """
+    means = means - means.mean(axis=0)  # a common shift tells no class from another, but would drown the rest
     std = np.sqrt(covariance.diagonal())
     unit = np.where(std > 0, std, 1.0)
     values, vectors = np.linalg.eigh(covariance / np.outer(unit, unit))

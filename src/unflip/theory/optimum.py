@@ -8,23 +8,23 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import elementwise, minimize_scalar
+from scipy.optimize import minimize_scalar
 
 from unflip import targets as target_values
 from unflip._typing import FloatArray
-from unflip._validation import as_floats
-from unflip.losses import SQUARED, Loss
+from unflip.losses import SQUARED, Loss, resolve
 from unflip.noise import NoiseModel
 from unflip.theory.covariance import GeneralMixture, predict_mixture
-from unflip.theory.isotropic import predict_squared, target_moments
+from unflip.theory.isotropic import target_moments
 from unflip.theory.model import Mixture
 from unflip.theory.multiclass import predict_multiclass
-from unflip.theory.prediction import predict, resolve_loss
+from unflip.theory.prediction import predict
 
 Objective: TypeAlias = Literal["accuracy", "risk"]
 
-_LOG_REGS = np.linspace(-8, 8, 81)
+_DECADES = 8.0
 _MULTICLASS_DECADES = 5.0
+_TIE_BREAK = 1e-6
 _CONVEX_DECADES = 3.0  # where the fixed point of a convex loss is known to converge
 
 
@@ -89,24 +89,28 @@ def optimal_reg(
     Returns
     -------
     ndarray
-        γ*; 0 or ∞ where the objective is still improving at 1e-8 or 1e8 times the variance of the features (1e-3 and
-        1e3 for other losses than the squared).
+        γ*. In the isotropic mixture with the squared loss it may be 0 or ∞. Otherwise it lies between 1e-8 and 1e8
+        times the variance of the features (1e-3 and 1e3 for other losses), and is that bound where more would be
+        better still.
     """
     if objective not in ("accuracy", "risk"):
         raise ValueError(f"objective={objective!r} is not known: use 'accuracy' or 'risk'.")
     values = target_values.resolve(targets, mixture.noise)
-    squared = resolve_loss(loss) is SQUARED
+    squared = resolve(loss) is SQUARED
     if isinstance(mixture, GeneralMixture):
         if not squared:
             raise ValueError(f"loss={loss!r} is not available for a GeneralMixture: use loss='squared'.")
         return np.asarray(_general_reg(mixture, values, objective, fit_intercept))
-    if not squared:
-        return _convex_reg(mixture, values, objective, resolve_loss(loss), fit_intercept)
-    if objective == "accuracy":
+    shape = np.broadcast_shapes(np.shape(mixture.mean_norm), np.shape(mixture.aspect))
+    if squared and objective == "accuracy":
         alignment = target_moments(values, mixture.noise, fit_intercept=fit_intercept).alignment
-        shape = np.broadcast_shapes(np.shape(mixture.mean_norm), np.shape(mixture.aspect))
         return np.full(shape, np.inf if alignment >= 0 else 0.0)
-    return _least_risk(mixture, values, fit_intercept)
+    norms, aspects = (np.broadcast_to(value, shape).ravel() for value in (mixture.mean_norm, mixture.aspect))
+    found = [
+        _isotropic_reg(replace(mixture, mean_norm=norm, aspect=aspect), values, objective, resolve(loss), fit_intercept)
+        for norm, aspect in zip(norms, aspects, strict=True)
+    ]
+    return np.reshape(found, shape)
 
 
 def optimal_multiclass_reg(
@@ -141,54 +145,40 @@ def optimal_multiclass_reg(
 def search_reg(cost: Callable[[float], float], scale: float = 1.0, decades: float = 8.0) -> float:
     """Return the penalty of least cost: the best of a grid around `scale`, half a decade apart, then refined.
 
-    0 or ∞ where the grid's first or last point is the best.
+    Where the grid's first or last point is the best, that point.
     """
     log_regs = np.log10(scale) + np.linspace(-decades, decades, round(4 * decades) + 1)
     lowest = int(np.argmin([cost(10.0**log_reg) for log_reg in log_regs]))
     if lowest in (0, len(log_regs) - 1):
-        return 0.0 if lowest == 0 else np.inf
+        return float(10.0 ** log_regs[lowest])
     bounds = (log_regs[lowest - 1], log_regs[lowest + 1])
-    refined = minimize_scalar(lambda log_reg: cost(10.0**log_reg), bounds=bounds, method="bounded")
+    refined = minimize_scalar(
+        lambda log_reg: cost(10.0**log_reg), bounds=bounds, method="bounded", options={"xatol": 1e-8}
+    )
     return float(10.0**refined.x)
 
 
 def _general_reg(mixture: GeneralMixture, values: FloatArray, objective: Objective, fit_intercept: bool) -> float:
     def cost(reg: float) -> float:
         pair = predict_mixture(mixture, targets=values, reg=reg, fit_intercept=fit_intercept)
-        return -float(pair.best_accuracy) if objective == "accuracy" else float(pair.risk)
+        if objective == "risk":
+            return float(pair.risk)
+        # Where a constant rule is best at every penalty, the midpoint's accuracy tells the penalties apart.
+        return -float(pair.best_accuracy) - _TIE_BREAK * float(pair.accuracy)
 
     typical = mixture.class_moments(fit_intercept=fit_intercept).variances().mean()
-    return search_reg(cost, float(typical))
+    return search_reg(cost, float(typical) or 1.0)
 
 
-def _convex_reg(
+def _isotropic_reg(
     mixture: Mixture, values: FloatArray, objective: Objective, loss: Loss, fit_intercept: bool
-) -> FloatArray:
-    norms, aspects = np.broadcast_arrays(as_floats(mixture.mean_norm, "mean_norm"), as_floats(mixture.aspect, "aspect"))
+) -> float:
+    def cost(reg: float) -> float:
+        found = predict(mixture, targets=values, reg=reg, loss=loss, fit_intercept=fit_intercept)
+        return -float(found.separation) if objective == "accuracy" else float(found.risk)
 
-    def best(mean_norm: float, aspect: float) -> float:
-        part = replace(mixture, mean_norm=mean_norm, aspect=aspect)
-
-        def cost(reg: float) -> float:
-            found = predict(part, targets=values, reg=reg, loss=loss, fit_intercept=fit_intercept)
-            return -float(found.separation) if objective == "accuracy" else float(found.risk)
-
+    if loss is not SQUARED:
         return search_reg(cost, decades=_CONVEX_DECADES)
-
-    return np.asarray(np.vectorize(best, otypes=[float])(norms, aspects))
-
-
-def _least_risk(mixture: Mixture, values: FloatArray, fit_intercept: bool) -> FloatArray:
-    shape = np.broadcast_shapes(np.shape(mixture.mean_norm), np.shape(mixture.aspect))
-    flat = [np.broadcast_to(value, shape).ravel() for value in (mixture.mean_norm, mixture.aspect)]
-
-    def risk(log_reg: FloatArray, mean_norm: FloatArray, aspect: FloatArray) -> FloatArray:
-        part = replace(mixture, mean_norm=mean_norm, aspect=aspect)
-        return predict_squared(part, targets=values, reg=10.0**log_reg, fit_intercept=fit_intercept).risk
-
-    lowest = risk(_LOG_REGS[:, None], *flat).argmin(axis=0)
-    middle = np.clip(lowest, 1, len(_LOG_REGS) - 2)
-    bracket = tuple(_LOG_REGS[middle + step] for step in (-1, 0, 1))
-    refined = 10.0 ** elementwise.find_minimum(risk, bracket, args=tuple(flat)).x
-    refined = np.where(lowest == 0, 0.0, np.where(lowest == len(_LOG_REGS) - 1, np.inf, refined))
-    return refined.reshape(shape)
+    # The closed form has limits at both ends, so the search need not stop at them.
+    found = search_reg(cost, decades=_DECADES)
+    return 0.0 if found <= 10**-_DECADES else np.inf if found >= 10**_DECADES else found

@@ -149,4 +149,7 @@ def _checked(mean: ArrayLike, covariance: ArrayLike) -> tuple[FloatArray, FloatA
         )
     if not (np.isfinite(centre).all() and np.isfinite(spread).all()):
         raise ValueError("mean and covariance hold a value that is not finite: give numbers.")
+    size = float(np.abs(spread).max())
+    if np.abs(spread - spread.T).max() > 1e-8 * size or np.linalg.eigvalsh(spread).min() < -1e-8 * size:
+        raise ValueError("covariance is not symmetric and positive semi-definite: check how it was made.")
     return centre, spread

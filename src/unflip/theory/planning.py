@@ -65,8 +65,11 @@ class Plan:
     fit_intercept: bool = True
 
     def __post_init__(self) -> None:
+        for name in ("n", "p", "mean_norm", "reg"):
+            if as_floats(getattr(self, name), name).ndim:
+                raise ValueError(f"{name} = {getattr(self, name)!r} must be one number: make a plan for each setting.")
         for name in ("n", "p"):
-            if not float(as_floats(getattr(self, name), name)) >= 1:
+            if not getattr(self, name) >= 1:
                 raise ValueError(f"{name} = {getattr(self, name)!r} must be at least 1.")
         self.accuracy_of()  # validates the rest
 
@@ -119,6 +122,8 @@ class Plan:
         checked : float
             How many of the n rows have their labels checked and put right.
         """
+        if rows is not None and checked:
+            raise ValueError("Give rows or checked, not both: checks are of the n present rows.")
         if not 0 <= checked <= self.n:
             raise ValueError(f"checked = {checked!r} must lie between 0 and n = {self.n}.")
         return self._accuracy(self._moments(checked, self.noise), self.n if rows is None else rows)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from unflip.losses import LOGISTIC, SQUARED, Loss
+from unflip.losses import SQUARED, Loss, resolve
 from unflip.theory.convex import predict_convex
 from unflip.theory.isotropic import predict_squared
 from unflip.theory.model import Mixture, Prediction
-
-_NAMED = {loss.name: loss for loss in (SQUARED, LOGISTIC)}
 
 
 def predict(
@@ -51,16 +49,7 @@ def predict(
     unbiased 0.795
     optimized 0.883
     """
-    resolved = resolve_loss(loss)
+    resolved = resolve(loss)
     if resolved is SQUARED:
         return predict_squared(mixture, targets=targets, reg=reg, fit_intercept=fit_intercept)
     return predict_convex(mixture, targets=targets, reg=reg, loss=resolved, fit_intercept=fit_intercept)
-
-
-def resolve_loss(loss: str | Loss) -> Loss:
-    """Return the loss that a name stands for, or the given one."""
-    if isinstance(loss, Loss):
-        return loss
-    if loss not in _NAMED:
-        raise ValueError(f"loss={loss!r} is not known: use {', '.join(map(repr, _NAMED))} or an unflip.losses.Loss.")
-    return _NAMED[loss]
