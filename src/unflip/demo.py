@@ -49,7 +49,7 @@ class Demo:
         return self.curves[variant][EPS_POS_GRID.index(EPS_POS)]
 
 
-def run(n_draws: int = 25, seed: int = 0) -> Demo:
+def run(n_draws: int = 16, seed: int = 0) -> Demo:
     """Simulate the paper's model and predict the same numbers without data."""
     accuracies = np.array([_accuracies_of_draw(seed + draw) for draw in range(n_draws)])
     curves = {
