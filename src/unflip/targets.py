@@ -90,6 +90,12 @@ NAMED: dict[str, Callable[[NoiseModel], FloatArray]] = {
     "optimized": optimized,
 }
 
+_TABLES: dict[str, Callable[[NoiseModel], FloatArray]] = {
+    "naive": lambda noise: np.eye(noise.n_classes),
+    "unbiased": lambda noise: noise.inverse_transition,
+    "optimized": lambda noise: noise.posterior,
+}
+
 
 def resolve(targets: str | ArrayLike, noise: NoiseModel) -> FloatArray:
     """Return the binary target values that a name stands for, or the given values once checked."""
@@ -98,6 +104,26 @@ def resolve(targets: str | ArrayLike, noise: NoiseModel) -> FloatArray:
             raise ValueError(f"targets={targets!r} is not known: use {_choices()} or the values (t_neg, t_pos).")
         return NAMED[targets](noise)
     return checked(targets)
+
+
+def resolve_table(targets: str | ArrayLike, noise: NoiseModel) -> FloatArray:
+    """Return the table (row = observed class, column = score) that a name stands for, or the given one once checked.
+
+    Two classes get a 2×2 table here, as more get a k×k one: the naive one-hot rows weighed as the name says.
+    """
+    if isinstance(targets, str):
+        if targets not in _TABLES:
+            raise ValueError(f"targets={targets!r} is not known: use {_choices()} or a table.")
+        return _TABLES[targets](noise)
+    table = as_floats(targets, "targets")
+    if table.ndim != 2 or len(table) != noise.n_classes or not table.shape[1]:
+        raise ValueError(
+            f"targets has shape {table.shape}: give a table with one row for each of the {noise.n_classes} observed "
+            f"classes, or {_choices()}."
+        )
+    if not np.isfinite(table).all():
+        raise ValueError("targets hold a value that is not finite: give numbers.")
+    return table
 
 
 def checked(targets: ArrayLike) -> FloatArray:

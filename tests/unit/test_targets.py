@@ -30,6 +30,14 @@ def test_optimized_is_the_posterior_mean(noise):
     np.testing.assert_allclose(targets.optimized(noise), expected)
 
 
+@pytest.mark.parametrize("name", targets.NAMED)
+def test_tables_say_the_same_as_values(name):
+    """Binary values are the 2×2 table read as the label ±1; for more classes the table is the named one."""
+    table = targets.resolve_table(name, BINARY)
+    np.testing.assert_allclose(table @ [-1, 1], targets.resolve(name, BINARY), rtol=1e-12)
+    np.testing.assert_allclose(targets.resolve_table(name, THREE), targets.NAMED[name](THREE), rtol=1e-12)
+
+
 def test_no_noise_makes_all_named_targets_naive():
     clean = NoiseModel.none().with_priors([0.2, 0.8])
     for name in targets.NAMED:

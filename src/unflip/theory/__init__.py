@@ -1,6 +1,6 @@
 """What accuracy to expect: random-matrix predictions from scalars and small tables, without rows."""
 
-from unflip.theory.convex import optimal_convex_targets, predict_convex
+from unflip.theory.convex import optimal_convex_targets
 from unflip.theory.covariance import GeneralMixture, GeneralPrediction, predict_general, predict_mixture
 from unflip.theory.model import Mixture, Prediction
 from unflip.theory.multiclass import (
@@ -31,7 +31,6 @@ __all__ = [
     "optimal_rho",
     "plan",
     "predict",
-    "predict_convex",
     "predict_general",
     "predict_mixture",
     "predict_multiclass",

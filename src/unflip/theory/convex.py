@@ -47,33 +47,17 @@ def predict_convex(
     loss: str | Loss,
     fit_intercept: bool = False,
 ) -> Prediction:
-    """Predict the scores, accuracy and risk of the classifier that minimises a convex loss, on clean labels.
+    """Predict for a convex loss, by the fixed point. Parameters are those of `unflip.theory.predict`.
 
-    Parameters
-    ----------
-    mixture : Mixture
-        ‖μ‖, η and the noise; ‖μ‖ and η may be arrays.
-    targets : {"naive", "unbiased", "optimized"} or (t_neg, t_pos)
-        They weigh the loss of either label in each observed class, see `unflip.losses.TargetLoss`.
-    reg : array-like
-        γ, positive and finite; broadcasts against the mixture.
-    loss : {"squared", "logistic"} or Loss
-        ℓ(s, y); your own needs a continuous curvature.
-    fit_intercept : bool
-        False is the paper's model: the origin is the midpoint of the class means.
-
-    Returns
-    -------
-    Prediction
+    γ must be positive and finite, and the loss have a continuous curvature.
 
     Examples
     --------
     >>> from unflip import NoiseModel
-    >>> from unflip.losses import LOGISTIC
     >>> noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
     >>> mixture = Mixture(mean_norm=2.0, aspect=1.0, noise=noise)
     >>> for name in ("naive", "unbiased", "optimized"):
-    ...     print(name, predict_convex(mixture, targets=name, reg=1.0, loss=LOGISTIC).accuracy.round(3))
+    ...     print(name, predict_convex(mixture, targets=name, reg=1.0, loss="logistic").accuracy.round(3))
     naive 0.759
     unbiased 0.795
     optimized 0.876

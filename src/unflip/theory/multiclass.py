@@ -16,7 +16,6 @@ derivation is in docs/theory/multiclass.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
@@ -35,11 +34,6 @@ from unflip.theory.orthant import MAX_DIMENSION, orthant_probability
 from unflip.theory.resolvent import bulk_gain
 from unflip.theory.resolvent import h as variance_share
 
-_NAMED: dict[str, Callable[[NoiseModel], FloatArray]] = {
-    "naive": lambda noise: np.eye(noise.n_classes),
-    "unbiased": lambda noise: noise.inverse_transition,
-    "optimized": lambda noise: noise.posterior,
-}
 _ROUNDING = 1e-12  # a share below this is rounding error
 _N_STARTS, _N_POLISHED = 1024, 10
 
@@ -134,7 +128,7 @@ def predict_multiclass(
     optimized 0.403 0.761
     """
     law = _one_hot_law(means, n, noise, reg, fit_intercept)
-    return _regress_on(law, _table(targets, noise))
+    return _regress_on(law, target_values.resolve_table(targets, noise))
 
 
 def multiclass_bayes_accuracy(*, means: ArrayLike, noise: NoiseModel) -> float:
@@ -269,24 +263,6 @@ def _pair(law: MulticlassPrediction, scores: FloatArray) -> tuple[FloatArray, Fl
     std = np.sqrt(law.covariance.diagonal() + law.priors @ (law.means - centre) ** 2)
     beta = offsets - slopes * centre / std
     return beta + slopes / std, beta
-
-
-def _table(targets: str | ArrayLike, noise: NoiseModel) -> FloatArray:
-    """Return the table that a name stands for, or the given one once checked."""
-    choices = ", ".join(map(repr, _NAMED))
-    if isinstance(targets, str):
-        if targets not in _NAMED:
-            raise ValueError(f"targets={targets!r} is not known: use {choices} or a table.")
-        return _NAMED[targets](noise)
-    table = as_floats(targets, "targets")
-    if table.ndim != 2 or len(table) != noise.n_classes or not table.shape[1]:
-        raise ValueError(
-            f"targets has shape {table.shape}: give a table with one row for each of the {noise.n_classes} observed "
-            f"classes, or {choices}."
-        )
-    if not np.isfinite(table).all():
-        raise ValueError("targets hold a value that is not finite: give numbers.")
-    return table
 
 
 def _checked(means: ArrayLike, n: int, noise: NoiseModel, reg: float) -> tuple[FloatArray, float]:
