@@ -34,7 +34,8 @@ def tasks(n, p):
         "floor: Gram + eigh": floor,
         "path and leave-one-out, intercept": lambda: path(True),
         "path and leave-one-out, origin": lambda: path(False),
-        "LPClassifier().fit": lambda: LPClassifier().fit(X, y),
+        "LPClassifier(noise=None).fit": lambda: LPClassifier(noise=None).fit(X, y),
+        "LPClassifier().fit, noise estimated": lambda: LPClassifier().fit(X, y),
         "peer: RidgeClassifierCV": lambda: RidgeClassifierCV(n * regs).fit(X, y),
     }
 

@@ -9,15 +9,22 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter, validate_data
 
 from unflip import targets as target_values
+from unflip import theory
 from unflip._typing import FloatArray, IntArray
 from unflip._validation import as_floats
 from unflip.decoder import LinearReadout, gaussian_readout, symmetric_readout
+from unflip.estimation import AssumedNoiseWarning, Automatic
+from unflip.estimation.automatic import narrowed
+from unflip.estimation.base import NoiseEstimator
+from unflip.estimation.evidence import mixture_evidence
+from unflip.estimation.spectral import Spikes
+from unflip.labels import encode
 from unflip.noise import NoiseModel
 from unflip.rows import DistinctRows
 from unflip.selection import best_reg, candidate_regs
@@ -34,23 +41,27 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    noise : NoiseModel, array-like of shape (2, 2), or None
+    noise : "estimate", NoiseModel, array-like of shape (2, 2), NoiseEstimator, or None
         How labels were flipped: a noise model, or its transition matrix (row = true class). Its classes are those of
-        ``classes_``, in sorted order: the positive class of `NoiseModel.binary` is the later label. None: the labels
-        are right.
+        ``classes_``, in sorted order: the positive class of `NoiseModel.binary` is the later label. Where it is not
+        known, an estimator of `unflip.estimation`, such as ``TrustedSubset(y_trusted)`` where some rows have true
+        labels. "estimate" does what the data allow (`unflip.estimation.Automatic`) and warns of what it had to assume.
+        None: the labels are right.
     priors : array-like of shape (2,), optional
-        Proportions of the true classes, where known. Otherwise those of the noise model, or else inferred from the
-        observed proportions.
+        Proportions of the true classes, where known; for estimated rates they are nearly as good as knowing the rates.
+        Otherwise those of the noise model, or else inferred from the observed proportions.
     targets : {"optimized", "unbiased", "naive"} or (t_neg, t_pos)
         Value regressed for each observed class. "optimized" is the posterior mean E[y | ỹ]: the most accurate without
         an intercept; with one, all targets give the same direction and differ in the threshold alone.
     readout : {"gaussian", "plain"}
         "gaussian" corrects the threshold for the noise and the priors: the decision value is the log-odds of the
         true label. "plain" takes the sign of the fitted score, as the paper does.
-    reg : float or "loo"
+    reg : float, "loo" or "theory"
         Ridge penalty γ ≥ 0 (scikit-learn's ``Ridge(alpha=n * reg)``). "loo" chooses it by exact leave-one-out scores:
         by their correlation with the targets, or, where the sign of the score with an intercept decides, by their
-        squared distance to them. Both are right under label noise (see `unflip.selection`).
+        squared distance to them. Both are right under label noise (see `unflip.selection`). "theory" takes the penalty
+        that `unflip.theory` predicts to be best (at most the largest that "loo" would try), for rows that look like
+        classes in isotropic noise; others are refused.
     loss : {"squared"}
         Loss that is minimised.
     fit_intercept : bool
@@ -67,6 +78,10 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         Its constant.
     noise_ : NoiseModel
         The noise model with priors.
+    noise_std_ : ndarray of shape (2, 2)
+        Standard error of each entry of ``noise_.transition``; 0 where the noise model was given.
+    noise_estimator_ : NoiseEstimator or None
+        What estimated them, with its evidence; None where the noise model was given.
     targets_ : ndarray of shape (2,)
         (t_neg, t_pos).
     reg_ : float
@@ -95,6 +110,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     coef_: FloatArray
     intercept_: FloatArray
     noise_: NoiseModel
+    noise_std_: FloatArray
+    noise_estimator_: NoiseEstimator | None
     targets_: FloatArray
     reg_: float
     loo_decision_: FloatArray
@@ -102,12 +119,12 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        noise: NoiseModel | ArrayLike | None = None,
+        noise: NoiseModel | NoiseEstimator | ArrayLike | Literal["estimate"] | None = "estimate",
         *,
         priors: ArrayLike | None = None,
         targets: str | ArrayLike = "optimized",
         readout: Literal["gaussian", "plain"] = "gaussian",
-        reg: float | Literal["loo"] = "loo",
+        reg: float | Literal["loo", "theory"] = "loo",
         loss: Literal["squared"] = "squared",
         fit_intercept: bool = True,
     ) -> None:
@@ -139,14 +156,14 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         rows = DistinctRows.of(rows_in, weights)
         self.classes_, codes = _encode(labels[rows.members])
         _check_rows(rows.X)
-        self.noise_ = self._noise_model(np.bincount(codes, rows.member_weights) / rows.member_weights.sum())
+        spectrum = Spectrum.of(rows.X, rows.spectrum_weights, fit_intercept=self.fit_intercept)
+        self._fit_noise(spectrum, rows, codes, (rows_in, labels, weights))
         self.targets_ = target_values.resolve(self.targets, self.noise_)
         self._warn_of_one_sided_targets()
 
         targets = self.targets_[codes]
         means = rows.average(targets)
-        spectrum = Spectrum.of(rows.X, rows.spectrum_weights, fit_intercept=self.fit_intercept)
-        self.reg_, left_out = self._leave_out(spectrum, rows, means)
+        self.reg_, left_out = self._leave_out(spectrum, rows, codes, means)
         path = spectrum.path(means, [self.reg_])
         coef, intercept = path.coef[:, 0, 0], float(path.intercept[0, 0])
 
@@ -200,12 +217,52 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         if self.loss != "squared":
             raise ValueError(f"loss={self.loss!r} is not available: use loss='squared'.")
         if isinstance(self.reg, str):
-            if self.reg != "loo":
-                raise ValueError(f"reg={self.reg!r} is not available: use 'loo' or a number γ ≥ 0.")
+            if self.reg not in ("loo", "theory"):
+                raise ValueError(f"reg={self.reg!r} is not known: use 'loo', 'theory' or a number γ ≥ 0.")
         elif isinstance(self.reg, bool) or not isinstance(self.reg, Real) or not 0 <= float(self.reg) < np.inf:
-            raise ValueError(f"reg={self.reg!r} must be 'loo' or a finite number γ ≥ 0.")
+            raise ValueError(f"reg={self.reg!r} must be 'loo', 'theory' or a finite number γ ≥ 0.")
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise ValueError(f"fit_intercept={self.fit_intercept!r} must be True or False.")
+
+    def _fit_noise(
+        self, spectrum: Spectrum, rows: DistinctRows, codes: IntArray, given: tuple[FloatArray, Any, FloatArray]
+    ) -> None:
+        """Set noise_, noise_std_ and noise_estimator_ from what the user knows and the data show."""
+        self.noise_estimator_ = None
+        if isinstance(self.noise, str) and self.noise == "estimate":
+            self._estimate_noise(spectrum, rows, codes)
+        elif isinstance(self.noise, NoiseEstimator):
+            self._run_estimator(self.noise, rows, codes, given)
+        else:
+            observed = np.bincount(codes, rows.member_weights) / rows.member_weights.sum()
+            self.noise_ = self._noise_model(observed)
+            self.noise_std_ = np.zeros((2, 2))
+
+    def _estimate_noise(self, spectrum: Spectrum, rows: DistinctRows, codes: IntArray) -> None:
+        automatic = Automatic(priors=self.priors).fit_spectrum(_centred(spectrum, rows), rows, codes)
+        if automatic.assumption_:
+            warnings.warn(automatic.assumption_, AssumedNoiseWarning, stacklevel=4)
+        automatic.classes_, automatic.n_features_in_ = self.classes_, self.n_features_in_
+        self.noise_, self.noise_std_, self.noise_estimator_ = automatic.noise_, automatic.noise_std_, automatic
+
+    def _run_estimator(
+        self,
+        estimator: NoiseEstimator,
+        rows: DistinctRows,
+        codes: IntArray,
+        given: tuple[FloatArray, Any, FloatArray],
+    ) -> None:
+        rows_in, labels, weights = given
+        fitted = clone(estimator)
+        if has_fit_parameter(fitted, "sample_weight"):
+            fitted.fit(rows_in, labels, sample_weight=weights)
+        elif (weights == 1).all():
+            fitted.fit(rows_in, labels)
+        else:
+            raise ValueError(f"noise={estimator!r} takes no sample_weight: fit without weights, or repeat rows.")
+        self.noise_, self.noise_std_, self.noise_estimator_ = fitted.noise_, fitted.noise_std_, fitted
+        if self.priors is not None:
+            self.noise_, self.noise_std_ = narrowed(fitted.noise_, fitted.noise_std_, self.priors, rows, codes)
 
     def _noise_model(self, observed: FloatArray) -> NoiseModel:
         noise = self._given_noise()
@@ -230,7 +287,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             return self.noise
         if isinstance(self.noise, str) or hasattr(self.noise, "fit"):
             raise ValueError(
-                f"noise={self.noise!r} is not available: give a NoiseModel, a transition matrix, or None for no noise."
+                f"noise={self.noise!r} is not known: use 'estimate', a NoiseModel, a transition matrix, an estimator "
+                "of unflip.estimation, or None for no noise."
             )
         return NoiseModel(as_floats(self.noise, "noise"))
 
@@ -244,8 +302,13 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
                 stacklevel=3,
             )
 
-    def _leave_out(self, spectrum: Spectrum, rows: DistinctRows, targets: FloatArray) -> tuple[float, LeaveOneOut]:
+    def _leave_out(
+        self, spectrum: Spectrum, rows: DistinctRows, codes: IntArray, targets: FloatArray
+    ) -> tuple[float, LeaveOneOut]:
         """Return the penalty, chosen if need be, and the leave-one-out fits of the distinct rows under it."""
+        if self.reg == "theory":
+            reg = min(self._predicted_reg(_centred(spectrum, rows), rows, codes), float(candidate_regs(spectrum)[-1]))
+            return reg, spectrum.leave_one_out(targets, [reg])
         if self.reg != "loo":
             if self.readout == "gaussian" and self.reg > _LARGEST_RELATIVE_REG * spectrum.scale:
                 raise ValueError(
@@ -264,10 +327,35 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         )
         return float(regs[best]), left_out.at(best)
 
+    def _predicted_reg(self, spectrum: Spectrum, rows: DistinctRows, codes: IntArray) -> float:
+        """Return γ* of the isotropic mixture behind the rows; it may be infinite."""
+        if not (rows.weights == 1).all():
+            raise ValueError("reg='theory' needs distinct rows without weights: use reg='loo'.")
+        evidence = mixture_evidence(spectrum, codes, 2)
+        if not evidence.supported:
+            raise ValueError(f"reg='theory' does not fit these data ({evidence}): use reg='loo'.")
+        spikes = Spikes.of(spectrum)
+        priors = self.noise_.known_priors
+        mean_norm = np.sqrt(spikes.strengths[0] / (4 * priors[0] * priors[1]))
+        mixture = theory.Mixture(mean_norm=mean_norm, aspect=spikes.aspect, noise=self.noise_)
+        scale_counts = self.readout == "plain" and self.fit_intercept
+        best = theory.optimal_reg(
+            mixture,
+            targets=self.targets_,
+            objective="risk" if scale_counts else "accuracy",
+            fit_intercept=self.fit_intercept,
+        )
+        return float(best) * spikes.noise_variance
+
     def _fit_readout(self, left_out: LeaveOneOut, rows: DistinctRows, codes: IntArray) -> LinearReadout:
         scores = _without_copies(left_out, rows).label_free_scores[rows.owner, 0, 0]
         fit = symmetric_readout if self.readout == "plain" else gaussian_readout
         return fit(scores, codes, rows.member_weights, self.noise_, n_rows=rows.n_effective)
+
+
+def _centred(spectrum: Spectrum, rows: DistinctRows) -> Spectrum:
+    """Return the spectrum of the rows about their mean."""
+    return spectrum if spectrum.fit_intercept else Spectrum.of(rows.X, rows.spectrum_weights)
 
 
 def _without_copies(left_out: LeaveOneOut, rows: DistinctRows) -> LeaveOneOut:
@@ -292,8 +380,4 @@ def _encode(y: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], IntArray]:
     kind = type_of_target(y, input_name="y", raise_unknown=True)
     if kind != "binary":
         raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
-    classes, codes = np.unique(y, return_inverse=True)
-    if len(classes) < 2:
-        only = classes.tolist()
-        raise ValueError(f"LPClassifier needs two classes, but y holds only {only} in rows of positive weight.")
-    return classes, codes
+    return encode(y, "LPClassifier")

@@ -1,8 +1,9 @@
-"""Data to try things on: Gaussian mixtures, and the paper's review data from a folder of yours."""
+"""Data to try things on: Gaussian mixtures, and real data from a folder of yours."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.io import loadmat
 from unflip._typing import FloatArray, IntArray, RandomState
 from unflip._validation import as_floats
 from unflip.noise import NoiseModel
+from unflip.randomness import generator
 
 AMAZON_DOMAINS = ("books", "dvd", "elec", "kitchen")
 
@@ -59,7 +61,7 @@ def make_mixture(
     centres = _checked_means(means, n_features, mean_norm)
     k = len(centres)
     proportions = NoiseModel.none(k).with_priors(np.full(k, 1 / k) if priors is None else priors).known_priors
-    rng = _generator(random_state)
+    rng = generator(random_state)
     y = rng.choice(k, size=n_samples, p=proportions)
     X = rng.normal(size=(n_samples, n_features))
     if covariances is not None:
@@ -91,18 +93,86 @@ def load_amazon_reviews(domain: str, *, data_home: str | os.PathLike[str] | None
     """
     if domain not in AMAZON_DOMAINS:
         raise ValueError(f"domain={domain!r} is not known: use one of {', '.join(map(repr, AMAZON_DOMAINS))}.")
+    content = loadmat(_data_file(data_home, "amazon_reviews", f"{domain}.mat", "load_amazon_reviews"))
+    labels = content["labels"].ravel()
+    return np.asarray(content["fts"], dtype=float), (1 - labels.astype(np.intp))  # the file says 1 for negative
+
+
+@dataclass(frozen=True, eq=False)
+class CrowdLabels:
+    """Rows with true labels, and votes of crowd workers on those of the training set.
+
+    Attributes
+    ----------
+    X_train, X_test : ndarray of shape (n, p)
+        Rows.
+    y_train, y_test : ndarray of int, shape (n,)
+        True classes.
+    item, worker, vote : ndarray of int, shape (n_votes,)
+        Training row, worker and class of each vote.
+    """
+
+    X_train: FloatArray
+    y_train: IntArray
+    X_test: FloatArray
+    y_test: IntArray
+    item: IntArray
+    worker: IntArray
+    vote: IntArray
+
+    def random_votes(self, random_state: RandomState = None) -> IntArray:
+        """Return one vote for each training row, drawn at random."""
+        return self._first_by(generator(random_state).random(len(self.item)))
+
+    def worst_votes(self) -> IntArray:
+        """Return for each training row the vote of its least accurate worker, told by the true labels."""
+        right = np.bincount(self.worker, self.vote == self.y_train[self.item])
+        return self._first_by((right / np.maximum(np.bincount(self.worker), 1))[self.worker])
+
+    def _first_by(self, key: FloatArray) -> IntArray:
+        order = np.lexsort((key, self.item))
+        rows, first = np.unique(self.item[order], return_index=True)
+        if len(rows) < len(self.y_train):
+            raise ValueError(f"{len(self.y_train) - len(rows)} training rows have no vote: drop them first.")
+        return np.asarray(self.vote[order[first]])
+
+
+def load_sentiment_votes(*, data_home: str | os.PathLike[str] | None = None) -> CrowdLabels:
+    """Load sentences of film reviews (MiniLM embeddings) with votes of Amazon Mechanical Turk workers.
+
+    The data carry no licence and are not shipped. Put ``data.npz`` into a folder ``sentiment_mturk`` and name its
+    parent in ``UNFLIP_DATA``. It holds ``emb_train``, ``emb_test`` (n×384), ``y_train``, ``y_test`` (1 = positive), and
+    a vote per entry of ``vote_item``, ``vote_worker`` and ``vote_label``. Votes and texts are those of the repository
+    fmenat/PyLearningCrowds on GitHub, folder data/Sentiment (Rodrigues, Pereira and Ribeiro 2013).
+
+    Parameters
+    ----------
+    data_home : path, optional
+        The folder that holds ``sentiment_mturk``; the value of ``UNFLIP_DATA`` by default.
+    """
+    with np.load(_data_file(data_home, "sentiment_mturk", "data.npz", "load_sentiment_votes")) as content:
+        return CrowdLabels(
+            X_train=content["emb_train"].astype(float),
+            y_train=content["y_train"].astype(np.intp),
+            X_test=content["emb_test"].astype(float),
+            y_test=content["y_test"].astype(np.intp),
+            item=content["vote_item"].astype(np.intp),
+            worker=content["vote_worker"].astype(np.intp),
+            vote=content["vote_label"].astype(np.intp),
+        )
+
+
+def _data_file(data_home: str | os.PathLike[str] | None, folder: str, name: str, loader: str) -> Path:
     home = data_home if data_home is not None else os.environ.get("UNFLIP_DATA")
     if not home:
         raise FileNotFoundError(
-            "Set the environment variable UNFLIP_DATA to the folder that holds amazon_reviews/ (or give data_home=); "
-            "help(load_amazon_reviews) says where the data come from."
+            f"Set the environment variable UNFLIP_DATA to the folder that holds {folder}/ (or give data_home=); "
+            f"help({loader}) says where the data come from."
         )
-    path = Path(home) / "amazon_reviews" / f"{domain}.mat"
+    path = Path(home) / folder / name
     if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist; help(load_amazon_reviews) says where the data come from.")
-    content = loadmat(path)
-    labels = content["labels"].ravel()
-    return np.asarray(content["fts"], dtype=float), (1 - labels.astype(np.intp))  # the file says 1 for negative
+        raise FileNotFoundError(f"{path} does not exist; help({loader}) says where the data come from.")
+    return path
 
 
 def _checked_means(means: ArrayLike | None, n_features: int, mean_norm: float) -> FloatArray:
@@ -133,9 +203,3 @@ def _square_root(covariance: FloatArray) -> FloatArray:
     if values[0] < -1e-10 * abs(values[-1]):
         raise ValueError(f"A covariance has the negative eigenvalue {values[0]:g}: it must be positive semi-definite.")
     return np.asarray(np.sqrt(np.maximum(values, 0))[:, None] * vectors.T)
-
-
-def _generator(random_state: RandomState) -> np.random.Generator:
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31, size=4))
-    return np.random.default_rng(random_state)

@@ -202,6 +202,30 @@ class Spectrum(ABC):
         total = float(xp.sum(relative))
         return top * float(xp.sum(relative**2)) / total / self.n if total > 0 else 0.0
 
+    @property
+    def n_features(self) -> int:
+        """Number of features p."""
+        return int(self._rows.shape[1])
+
+    @property
+    def variances(self) -> Array:
+        """Variance of the rows along each principal direction (power, without an intercept), smallest first.
+
+        Directions that fewer rows than features cannot show are left out: their variance is 0.
+        """
+        return self._eigenvalues / self.n
+
+    @abstractmethod
+    def coordinates(self, count: int) -> Array:
+        """Coordinates of the rows along the first principal directions, each scaled to variance 1; shape (m, count)."""
+
+    def kernel_sums(self, targets: Array) -> Array:
+        """Σⱼ wⱼ(xᵢ − x̄)ᵀ(xⱼ − x̄)tⱼ over the OTHER rows j, for every row i and target: ridge without its inverse."""
+        xp = array_namespace(self._rows)
+        weighted = self._weights[:, None] * _as_columns(targets)
+        own = xp.sum(self._rows**2, axis=1)[:, None] * weighted
+        return xp.matmul(self._rows, xp.matmul(self._rows.T, weighted)) - own
+
     def leave_one_out(self, targets: Array, regs: ArrayLike) -> LeaveOneOut:
         """Exact leave-one-out fits of every row, for every penalty and target; a row leaves with its whole weight."""
         columns = _as_columns(targets)
@@ -260,6 +284,14 @@ class PrimalSpectrum(Spectrum):
         cross = array_namespace(self._rows).matmul(self._rows.T, weighted)
         return self._gram.path(cross, self._mean_target(columns), regs)
 
+    def coordinates(self, count: int) -> Array:
+        """Coordinates of the rows along the first principal directions, each scaled to variance 1."""
+        xp = array_namespace(self._rows)
+        last = self._eigenvalues.shape[0]
+        leading = slice(last - count, last)
+        scaled = self._coordinates[:, leading] / xp.sqrt(self._eigenvalues[leading] / self.n)[None, :]
+        return xp.flip(scaled, axis=1)
+
     def _residuals(self, centred: Array, regs: ArrayLike) -> Array:
         rotated = array_namespace(centred).matmul(self._coordinates.T, self._weights[:, None] * centred)
         filtered = self._gram.inverse(regs)[:, :, None] * rotated[:, None, :]
@@ -306,6 +338,13 @@ class DualSpectrum(Spectrum):
         filtered = self._inverse(regs)[:, :, None] * self._rotated(columns - self._centre(columns))[:, None, :]
         coef = _times(self._scaled.T, _times(self._vectors, filtered))
         return _with_intercept(coef, self._mean, self._mean_target(columns), self.fit_intercept)
+
+    def coordinates(self, count: int) -> Array:
+        """Coordinates of the rows along the first principal directions, each scaled to variance 1."""
+        xp = array_namespace(self._rows)
+        last = self._values.shape[0]
+        scaled = self._vectors[:, last - count : last] * (self.n**0.5 / self._root_weights)[:, None]
+        return xp.flip(scaled, axis=1)
 
     def _residuals(self, centred: Array, regs: ArrayLike) -> Array:
         filtered = self._remainder(regs)[:, :, None] * self._rotated(centred)[:, None, :]

@@ -5,6 +5,7 @@ import pytest
 
 from unflip import LPClassifier, NoiseModel, datasets
 from unflip.datasets import make_mixture
+from unflip.estimation import CrossMoment
 
 X, Y = make_mixture(40, 10, random_state=0)
 THREE = NoiseModel(np.eye(3))
@@ -32,8 +33,9 @@ def with_value(value):
         ({}, (X, Y, (Y == 1).astype(float)), r"y holds only \[1\]"),
         ({}, (X, Y, np.zeros(40)), "at least one non-zero"),
         ({"noise": THREE}, (X, Y), "The noise model knows 3 classes but y has 2"),
-        ({"noise": "estimate"}, (X, Y), "noise='estimate' is not available"),
-        ({"noise": LPClassifier()}, (X, Y), "is not available: give a NoiseModel"),
+        ({"noise": "guess"}, (X, Y), "noise='guess' is not known: use 'estimate', a NoiseModel"),
+        ({"noise": LPClassifier()}, (X, Y), "is not known: use 'estimate', a NoiseModel"),
+        ({"noise": CrossMoment()}, (X, Y, np.arange(40.0)), r"noise=CrossMoment\(\) takes no sample_weight"),
         ({"noise": [[0.4, 0.6], [0.6, 0.4]]}, (X, Y), r"eps_pos \+ eps_neg = 0.6 \+ 0.6 must be below 1"),
         ({"noise": NoiseModel.binary(eps_pos=0, eps_neg=0.6)}, (X, Y), "leave no true row in class 1"),
         ({"priors": [0.5, 0.6]}, (X, Y), "priors sum to 1.1"),
@@ -47,8 +49,10 @@ def with_value(value):
         ({"targets": (1.0, 1.0)}, (X, Y), "t_neg < t_pos"),
         ({"readout": "best"}, (X, Y), "readout='best' is not known"),
         ({"loss": "logistic"}, (X, Y), "loss='logistic' is not available"),
-        ({"reg": "theory"}, (X, Y), "reg='theory' is not available"),
-        ({"reg": -0.1}, (X, Y), "reg=-0.1 must be 'loo' or a finite number"),
+        ({"reg": "best"}, (X, Y), "reg='best' is not known: use 'loo', 'theory' or a number"),
+        ({"reg": "theory"}, (X[:, :1], Y), "reg='theory' does not fit these data .*: use reg='loo'"),
+        ({"reg": "theory"}, (X[[*range(40), 0]], Y[[*range(40), 0]]), "reg='theory' needs distinct rows"),
+        ({"reg": -0.1}, (X, Y), "reg=-0.1 must be 'loo', 'theory' or a finite number"),
         ({"reg": np.nan}, (X, Y), "reg=nan"),
         ({"reg": np.inf}, (X, Y), "reg=inf"),
         ({"reg": None}, (X, Y), "reg=None"),
@@ -66,19 +70,21 @@ def with_value(value):
 )
 def test_fit_says_what_is_wrong(options, data, says):
     with pytest.raises(ValueError, match=says) as caught:
-        LPClassifier(**options).fit(*data)
+        LPClassifier(**{"noise": None, **options}).fit(*data)
     if "sklearn" not in str(caught.traceback[-1].path):
         assert "\n" not in str(caught.value)
 
 
 def test_predict_says_what_is_wrong():
-    clf = LPClassifier().fit(X, Y)
+    clf = LPClassifier(None).fit(X, Y)
     with pytest.raises(ValueError, match="X has 9 features, but LPClassifier is expecting 10"):
         clf.predict(X[:, :9])
     with pytest.raises(ValueError, match="contains NaN"):
         clf.predict_proba(with_value(np.nan))
 
 
+@pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning")
+@pytest.mark.parametrize("noise", [None, "estimate"])
 @pytest.mark.parametrize("readout", ["plain", "gaussian"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize(
@@ -92,9 +98,9 @@ def test_predict_says_what_is_wrong():
     ],
     ids=["two rows", "tiny", "huge", "wide", "separable"],
 )
-def test_odd_but_valid_rows_give_finite_answers(rows, fit_intercept, readout):
-    clf = LPClassifier(readout=readout, fit_intercept=fit_intercept).fit(rows, Y)
-    for values in (clf.coef_, clf.intercept_, clf.loo_decision_, clf.predict_proba(rows)):
+def test_odd_but_valid_rows_give_finite_answers(rows, fit_intercept, readout, noise):
+    clf = LPClassifier(noise, readout=readout, fit_intercept=fit_intercept).fit(rows, Y)
+    for values in (clf.coef_, clf.intercept_, clf.loo_decision_, clf.predict_proba(rows), clf.noise_std_):
         assert np.isfinite(values).all()
 
 

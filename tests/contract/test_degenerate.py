@@ -110,7 +110,7 @@ def test_with_an_intercept_targets_change_the_threshold_only():
 def test_gaussian_readout_without_noise_and_few_features_is_discriminant_analysis():
     """With many rows leave-one-out scores are the scores, and Fisher's direction is the ridge one at γ → 0."""
     X, y = make_mixture(20_000, 3, mean_norm=1.0, priors=[0.3, 0.7], random_state=0)
-    ours = LPClassifier(reg=1e-10).fit(X, y)
+    ours = LPClassifier(None, reg=1e-10).fit(X, y)
     fisher = LinearDiscriminantAnalysis(solver="lsqr").fit(X, y)
     np.testing.assert_allclose(ours.coef_, fisher.coef_, rtol=2e-3)
     np.testing.assert_allclose(ours.intercept_, fisher.intercept_, rtol=5e-3)
@@ -132,7 +132,8 @@ def test_constant_columns_change_nothing_with_an_intercept_nor_zeros_without(fit
 
 def test_priors_shift_the_threshold_and_nothing_else():
     X, observed, _ = noisy(150, 30)
-    few, many = (LPClassifier(priors=pi, targets="naive", reg=1.0).fit(X, observed) for pi in ([0.9, 0.1], [0.1, 0.9]))
+    options = {"noise": None, "targets": "naive", "reg": 1.0}
+    few, many = (LPClassifier(priors=pi, **options).fit(X, observed) for pi in ([0.9, 0.1], [0.1, 0.9]))
     np.testing.assert_allclose(few.coef_, many.coef_)
     assert many.intercept_ - few.intercept_ == pytest.approx(2 * np.log(9))
 
@@ -155,7 +156,7 @@ def test_features_of_few_values_are_read_as_well_as_continuous_ones(k):
     X = rng.integers(2, size=(1000, k)).astype(float)
     y = np.where(rng.random(1000) < 0.9, X[:, 0], 1 - X[:, 0]).astype(int)
     apart = X + 1e-7 * rng.normal(size=X.shape)
-    exact, jittered = LPClassifier(reg=0.01).fit(X, y), LPClassifier(reg=0.01).fit(apart, y)
+    exact, jittered = LPClassifier(None, reg=0.01).fit(X, y), LPClassifier(None, reg=0.01).fit(apart, y)
     np.testing.assert_allclose(exact.predict_proba(X), jittered.predict_proba(X), atol=0.02)
 
 
@@ -165,8 +166,8 @@ def test_rows_of_no_weight_are_absent_with_their_classes():
     labels[:5] = 7
     weights = np.ones(60)
     weights[:5] = 0
-    clf = LPClassifier(reg=0.1).fit(X, labels, sample_weight=weights)
-    fewer = LPClassifier(reg=0.1).fit(X[5:], observed[5:])
+    clf = LPClassifier(None, reg=0.1).fit(X, labels, sample_weight=weights)
+    fewer = LPClassifier(None, reg=0.1).fit(X[5:], observed[5:])
     np.testing.assert_array_equal(clf.classes_, fewer.classes_)
     np.testing.assert_allclose(clf.decision_function(X), fewer.decision_function(X))
     np.testing.assert_allclose(clf.loo_decision_[:5], fewer.decision_function(X[:5]))

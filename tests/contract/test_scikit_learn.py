@@ -12,6 +12,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from unflip import LPClassifier, NoiseModel
 from unflip.datasets import make_mixture
+from unflip.estimation import Automatic, TrustedSubset
 
 MILD = NoiseModel.binary(eps_pos=0.1, eps_neg=0.05)
 COMBINATIONS = [
@@ -26,14 +27,25 @@ COMBINATIONS = [
 ]
 
 
+# The default, what it estimates with other options, and the estimators of noise that take any data.
+COMBINATIONS += [
+    LPClassifier(),
+    LPClassifier(readout="plain", fit_intercept=False),
+    LPClassifier(priors=[0.5, 0.5]),
+    LPClassifier(TrustedSubset()),
+]
+ESTIMATORS = [TrustedSubset(), Automatic()]
+
+
 def describe(estimator):
-    noise = "noise" if estimator.noise else "clean"
+    noise = "clean" if estimator.noise is None else type(estimator.noise).__name__
     origin = "intercept" if estimator.fit_intercept else "origin"
     return f"{noise}-{estimator.targets}-{estimator.readout}-{origin}-{estimator.reg}"
 
 
 @pytest.mark.filterwarnings("ignore:Can't check dok sparse matrix:UserWarning")
 @pytest.mark.filterwarnings("ignore:Both targets:UserWarning")  # some checks have very unbalanced labels
+@pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning")
 @pytest.mark.parametrize("estimator", COMBINATIONS, ids=describe)
 def test_every_check_passes(estimator):
     results = check_estimator(estimator, on_skip=None)
@@ -41,6 +53,15 @@ def test_every_check_passes(estimator):
     assert {result["status"] for result in results} <= {"passed", "skipped"}
     # scikit-learn skips its array-API check unless an environment variable is set, and no other.
     assert all("array_api" in result["check_name"] for result in results if result["status"] == "skipped")
+
+
+@pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning")
+@pytest.mark.filterwarnings("ignore:Can't check dok sparse matrix:UserWarning")
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_every_check_of_an_estimator_passes(estimator):
+    results = check_estimator(estimator, on_skip=None)
+    assert len(results) > 40
+    assert all("array_api" in result["check_name"] for result in results if result["status"] != "passed")
 
 
 def test_it_works_in_pipelines_searches_and_frames():

@@ -1,10 +1,12 @@
 """make_mixture draws what it says; the review data load as documented."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from support.amazon import needs_data
-from unflip.datasets import AMAZON_DOMAINS, load_amazon_reviews, make_mixture
+from unflip.datasets import AMAZON_DOMAINS, CrowdLabels, load_amazon_reviews, load_sentiment_votes, make_mixture
 
 
 def test_binary_mixture_has_the_stated_means_and_proportions():
@@ -42,3 +44,30 @@ def test_amazon_reviews(domain):
     assert len(X) == len(y)
     assert abs(y.mean() - 0.5) < 0.001
     assert 0.9 < (X == 0).mean() < 0.95
+
+
+@needs_data
+def test_sentiment_votes():
+    crowd = load_sentiment_votes()
+    assert crowd.X_train.shape == (4999, 384)
+    assert crowd.X_test.shape == (5661, 384)
+    accuracy = [np.mean(votes == crowd.y_train) for votes in (crowd.random_votes(0), crowd.worst_votes())]
+    assert accuracy[0] == pytest.approx(0.79, abs=0.02)
+    assert accuracy[1] == pytest.approx(0.5953, abs=0.001)
+    np.testing.assert_array_equal(crowd.random_votes(3), crowd.random_votes(3))
+
+
+def test_one_vote_of_each_row_is_picked():
+    crowd = CrowdLabels(
+        np.zeros((3, 1)),
+        np.array([0, 1, 1]),
+        np.zeros((0, 1)),
+        np.array([], dtype=int),
+        item=np.array([0, 0, 1, 2, 2]),
+        worker=np.array([0, 1, 1, 0, 1]),
+        vote=np.array([0, 1, 1, 1, 0]),
+    )
+    assert crowd.worst_votes().tolist() == [1, 1, 0]  # worker 1 is right once in three
+    assert {tuple(crowd.random_votes(seed)) for seed in range(40)} == {(a, 1, b) for a in (0, 1) for b in (0, 1)}
+    with pytest.raises(ValueError, match="1 training rows have no vote"):
+        replace(crowd, y_train=np.array([0, 1, 1, 0])).worst_votes()

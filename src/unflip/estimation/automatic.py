@@ -1,0 +1,173 @@
+"""How noisy are the labels? The best answer that the data at hand allow, and how much of it was assumed."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from unflip._typing import FloatArray, IntArray
+from unflip.estimation.anchors import RoughRates, anchor_rates
+from unflip.estimation.base import NoiseEstimator
+from unflip.estimation.cross_moment import CrossMoment
+from unflip.estimation.evidence import MixtureEvidence, mixture_evidence
+from unflip.estimation.proportions import given_proportions
+from unflip.estimation.scores import class_scores
+from unflip.estimation.trusted import TrustedSubset
+from unflip.labels import encode
+from unflip.noise import NoiseModel
+from unflip.rows import DistinctRows
+from unflip.spectrum import Spectrum
+
+_LARGEST_SUM = 0.999  # of ε₊ + ε₋
+_LEAST_DETERMINANT = 0.05
+_SMALLEST_SHARE_LEFT = 0.1  # of an observed class that flips may leave as its true share
+
+Source = Literal["trusted rows", "mixture", "anchor rows"]
+
+
+class AssumedNoiseWarning(UserWarning):
+    """Noise rates rest on an assumption rather than on evidence."""
+
+
+class Automatic(NoiseEstimator):
+    """Noise rates from whatever there is: trusted rows, class proportions, the structure of the rows, or a prior.
+
+    Labels and rows alone do not identify the rates of real data: whether classes overlap or labels are wrong looks the
+    same. So rates come from, in this order,
+
+    1. rows with true labels (`TrustedSubset`),
+    2. the mixture structure of the rows, where tests support it (`MixtureEvidence`, `CrossMoment`),
+    3. the labels of the surest rows, as a stated guess with a wide standard error and a warning (see
+       `unflip.estimation.anchors`),
+
+    and where the true class proportions are known, they narrow the answer of 1 and 3 (see
+    `unflip.estimation.proportions`) and enter that of 2.
+
+    Parameters
+    ----------
+    y_trusted : array-like of shape (n,), optional
+        True labels of some rows, as in `TrustedSubset`.
+    priors : array-like of shape (k,), optional
+        Proportions of the true classes.
+
+    Attributes
+    ----------
+    classes_, noise_, noise_std_
+        See `NoiseEstimator`.
+    source_ : {"trusted rows", "mixture", "anchor rows"}
+        What the rates were read from.
+    evidence_ : MixtureEvidence or None
+        How the rows fared as a mixture; None where that was not asked: with trusted rows, or where rows repeat or carry
+        weights, which no test of independent rows allows.
+    assumption_ : str
+        What was assumed rather than seen, in words; empty where nothing was.
+    """
+
+    source_: Source
+    evidence_: MixtureEvidence | None
+    assumption_: str
+    n_features_in_: int
+
+    def __init__(self, *, y_trusted: ArrayLike | None = None, priors: ArrayLike | None = None) -> None:
+        self.y_trusted = y_trusted
+        self.priors = priors
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Estimate from rows X with observed labels y.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+        y : array-like of shape (n,)
+            Observed labels.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows; a row of weight 2 counts as two copies, one of weight 0 as absent.
+        """
+        given, labels = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
+        rows = DistinctRows.of(given, weights)
+        self.classes_, codes = encode(labels[rows.members], "Automatic")
+        if self.y_trusted is None:
+            self.fit_spectrum(Spectrum.of(rows.X, rows.spectrum_weights), rows, codes)
+            if self.assumption_:
+                warnings.warn(self.assumption_, AssumedNoiseWarning, stacklevel=2)
+            return self
+        trusted = TrustedSubset(self.y_trusted).fit(given, labels, weights)
+        self.source_, self.evidence_, self.assumption_ = "trusted rows", None, ""
+        return self._keep(trusted.noise_, trusted.noise_std_, rows, codes)
+
+    def fit_spectrum(self, spectrum: Spectrum, rows: DistinctRows, codes: IntArray) -> Self:
+        """Estimate without trusted rows, from the spectrum of the distinct rows, centred, and class indices.
+
+        It does not warn of what was assumed: see ``assumption_``.
+        """
+        k = int(codes.max()) + 1
+        self.assumption_ = ""
+        alone = (rows.weights == 1).all()  # weights and copies are no independent rows, which the tests need
+        self.evidence_ = mixture_evidence(spectrum, codes, k) if alone else None
+        if self.evidence_ is not None and self.evidence_.supported:
+            self.source_ = "mixture"
+            pi_neg = None if self.priors is None or k != 2 else float(np.asarray(self.priors)[0])
+            mixture = CrossMoment(pi_neg=pi_neg).fit_spectrum(spectrum, codes)
+            return self._keep(mixture.noise_, mixture.noise_std_, rows, codes)
+        self.source_ = "anchor rows"
+        rough = anchor_rates(class_scores(rows, codes, k, spectrum), codes, rows.member_weights)
+        self._keep(consistent(rough.transition, _shares(rows, codes)), rough.errors, rows, codes)
+        self.assumption_ = self._guess()
+        return self
+
+    def _keep(self, noise: NoiseModel, errors: FloatArray, rows: DistinctRows, codes: IntArray) -> Self:
+        self.noise_, self.noise_std_ = noise, errors
+        if self.priors is not None and (noise.n_classes > 2 or self.source_ != "mixture"):
+            self.noise_, self.noise_std_ = narrowed(noise, errors, self.priors, rows, codes)
+        return self
+
+    def _guess(self) -> str:
+        doubt = float(self.noise_std_[~np.eye(self.noise_.n_classes, dtype=bool)].max())
+        used, missing = (
+            ("", "priors= (the true class proportions), ") if self.priors is None else (" and the priors", "")
+        )
+        return (
+            f"The noise rates are a guess, from the labels of the surest rows{used}, with standard errors up to "
+            f"{doubt:.2f}: rows and labels alone do not identify them. Give {missing}a NoiseModel, or rows with true "
+            "labels (estimation.TrustedSubset); noise=None if all labels are right."
+        )
+
+
+def narrowed(
+    noise: NoiseModel, errors: FloatArray, priors: ArrayLike, rows: DistinctRows, codes: IntArray
+) -> tuple[NoiseModel, FloatArray]:
+    """Return uncertain rates and their standard errors once the true class proportions are known."""
+    known = noise.with_priors(priors).known_priors
+    found = given_proportions(RoughRates(noise.transition, errors), known, _shares(rows, codes), rows.n_effective)
+    return NoiseModel(informative(found.transition), known), found.errors
+
+
+def consistent(transition: FloatArray, observed: FloatArray) -> NoiseModel:
+    """Return these flips with the priors that explain the observed proportions, halved until there are such priors."""
+    identity = np.eye(len(observed))
+    for kept in (1.0, 0.5, 0.25, 0.125):
+        candidate = identity + kept * (transition - identity)
+        if np.linalg.det(candidate) > _LEAST_DETERMINANT:
+            priors = np.linalg.solve(candidate.T, observed)
+            if (priors > _SMALLEST_SHARE_LEFT * observed).all():
+                return NoiseModel(candidate, priors / priors.sum())
+    return NoiseModel(identity, observed)
+
+
+def informative(transition: FloatArray) -> FloatArray:
+    """Return the transition with rates lowered, if need be, until the labels still tell two classes apart."""
+    if len(transition) > 2:
+        return transition
+    total = float(transition[0, 1] + transition[1, 0])
+    return np.asarray(np.eye(2) + min(1.0, _LARGEST_SUM / max(total, _LARGEST_SUM)) * (transition - np.eye(2)))
+
+
+def _shares(rows: DistinctRows, codes: IntArray) -> FloatArray:
+    """Proportions of the observed classes."""
+    return np.asarray(np.bincount(codes, rows.member_weights) / rows.member_weights.sum())

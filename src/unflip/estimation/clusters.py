@@ -1,0 +1,185 @@
+r"""Classes as Gaussian clusters along the spikes, with labels that depend on the class alone: maximum likelihood.
+
+Coordinates wᵢ of the rows along the spikes are found without labels, so given the true class they are independent of
+the observed label ỹᵢ, and
+
+.. math:: p(w_i, \tilde y_i) = \sum_a \pi_a\, N(w_i; m_a, C)\, T_{a\tilde y_i}.
+
+EM finds the proportions π, the means, the common covariance and the transition T together. In each round row a of T is
+the cross moment of the labels with the class memberships, and at the optimum of two classes it agrees with the closed
+form of `unflip.estimation.CrossMoment` for known geometry.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.optimize import linear_sum_assignment
+from scipy.special import logsumexp
+from sklearn.mixture import GaussianMixture
+
+from unflip._typing import FloatArray, IntArray
+from unflip.noise import NoiseModel
+
+_TOLERANCE = 1e-9
+_MAX_ROUNDS = 5000
+# Rows added to every cell of the transition: half a row, so that none is ever taken to be impossible.
+_PSEUDO_ROWS = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """A labelled Gaussian mixture.
+
+    Attributes
+    ----------
+    priors : ndarray of shape (k,)
+        Proportions π of the true classes.
+    means : ndarray of shape (k, r)
+        Class means along the spikes.
+    covariance : ndarray of shape (r, r)
+        Common covariance within the classes.
+    transition : ndarray of shape (k, k)
+        P(observed | true).
+    """
+
+    priors: FloatArray
+    means: FloatArray
+    covariance: FloatArray
+    transition: FloatArray
+
+    @property
+    def noise(self) -> NoiseModel:
+        """The noise model of these classes."""
+        return NoiseModel(self.transition, self.priors)
+
+    def log_joint(self, coordinates: FloatArray, codes: IntArray | None) -> FloatArray:
+        """Log-density of each row and each true class (n×k), with the observed label or, without codes, on its own."""
+        factor = np.linalg.cholesky(self.covariance)
+        whitened = [solve_triangular(factor, (coordinates - mean).T, lower=True) for mean in self.means]
+        squares = np.stack([(part**2).sum(axis=0) for part in whitened], axis=1)
+        log_density = -0.5 * (squares + len(factor) * np.log(2 * np.pi)) - np.log(np.diag(factor)).sum()
+        labels = 0.0 if codes is None else np.log(self.transition[:, codes].T)
+        return np.asarray(np.log(self.priors) + log_density + labels)
+
+    def membership(self, coordinates: FloatArray, codes: IntArray | None = None) -> FloatArray:
+        """P(true class | coordinates, and observed label where given), n×k."""
+        log_joint = self.log_joint(coordinates, codes)
+        return np.asarray(np.exp(log_joint - logsumexp(log_joint, axis=1, keepdims=True)))
+
+    def log_likelihood(self, coordinates: FloatArray, codes: IntArray) -> float:
+        """Log-likelihood of coordinates and labels."""
+        return float(logsumexp(self.log_joint(coordinates, codes), axis=1).sum())
+
+
+def fit_clusters(coordinates: FloatArray, codes: IntArray, n_classes: int) -> Clusters:
+    """Fit the labelled mixture: the likelier of two starts, one from the labels and one from the clusters."""
+    by_labels = np.full((len(codes), n_classes), 0.2 / n_classes)
+    by_labels[np.arange(len(codes)), codes] += 0.8
+    starts = [by_labels, _matched(label_free_mixture(coordinates, n_classes).predict_proba(coordinates), codes)]
+    fits = [_expectation_maximisation(coordinates, codes, start) for start in starts]
+    return max(fits, key=lambda fit: fit.log_likelihood(coordinates, codes))
+
+
+def label_free_mixture(coordinates: FloatArray, n_classes: int) -> GaussianMixture:
+    """Fit Gaussian clusters with a common covariance, without labels."""
+    model = GaussianMixture(n_classes, covariance_type="tied", n_init=3, tol=1e-5, max_iter=2000, random_state=0)
+    return model.fit(coordinates)
+
+
+def standard_errors(fit: Clusters, coordinates: FloatArray) -> FloatArray:
+    """Return those of the transition, k×k."""
+    k = len(fit.priors)
+    covariance = _covariance(fit, coordinates)[: k * (k - 1), : k * (k - 1)].reshape(k, k - 1, k, k - 1)
+    errors = np.zeros((k, k))
+    for a in range(k):
+        block = covariance[a, :, a, :]
+        errors[a, _others(a, k)] = np.sqrt(np.diag(block))
+        errors[a, a] = np.sqrt(block.sum())
+    return errors
+
+
+def prior_influence(fit: Clusters, coordinates: FloatArray, codes: IntArray) -> FloatArray:
+    """Influence of each row on the proportions of all classes but the last, n×(k − 1)."""
+    k = len(fit.priors)
+    chosen = slice(k * (k - 1), k * (k - 1) + k - 1)
+    influence = len(codes) * _scores(fit, coordinates, codes) @ _covariance(fit, coordinates)[:, chosen]
+    return np.asarray(influence)
+
+
+def _expectation_maximisation(coordinates: FloatArray, codes: IntArray, member: FloatArray) -> Clusters:
+    previous = -np.inf
+    fit = _maximise(coordinates, codes, member)
+    for _ in range(_MAX_ROUNDS):
+        log_joint = fit.log_joint(coordinates, codes)
+        per_row = logsumexp(log_joint, axis=1, keepdims=True)
+        fit = _maximise(coordinates, codes, np.exp(log_joint - per_row))
+        current = float(per_row.mean())
+        if current - previous < _TOLERANCE:
+            break
+        previous = current
+    return fit
+
+
+def _maximise(coordinates: FloatArray, codes: IntArray, member: FloatArray) -> Clusters:
+    n, k = member.shape
+    totals = member.sum(axis=0)
+    means = (member.T @ coordinates) / totals[:, None]
+    centred = means - coordinates.mean(axis=0)
+    between = (totals / n * centred.T) @ centred
+    within = np.cov(coordinates, rowvar=False, bias=True).reshape(between.shape) - between
+    counts = np.stack([np.bincount(codes, member[:, a], minlength=k) for a in range(k)]) + _PSEUDO_ROWS
+    return Clusters(totals / n, means, within, counts / counts.sum(axis=1, keepdims=True))
+
+
+def _matched(member: FloatArray, codes: IntArray) -> FloatArray:
+    """Name each cluster after the class whose labels it holds most of, one to one."""
+    k = member.shape[1]
+    counts = np.stack([np.bincount(codes, member[:, a], minlength=k) for a in range(k)], axis=1)  # class × cluster
+    _, cluster = linear_sum_assignment(counts / counts.sum(axis=0), maximize=True)
+    return np.asarray(member[:, cluster])
+
+
+def _covariance(fit: Clusters, coordinates: FloatArray) -> FloatArray:
+    """Inverse information: outer products of the scores, averaged over the labels that the fit expects."""
+    expected = fit.membership(coordinates) @ fit.transition
+    information = np.zeros(())
+    for label in range(len(fit.priors)):
+        score = _scores(fit, coordinates, np.full(len(coordinates), label))
+        information = information + (expected[:, [label]] * score).T @ score
+    return np.asarray(np.linalg.pinv(information, hermitian=True))
+
+
+def _scores(fit: Clusters, coordinates: FloatArray, codes: IntArray) -> FloatArray:
+    """Differentiate each row's log-likelihood by rates, proportions, means and covariance."""
+    member = fit.membership(coordinates, codes)
+    by_priors = member[:, :-1] / fit.priors[:-1] - member[:, -1:] / fit.priors[-1]
+    return np.hstack([_label_scores(fit, member, codes), by_priors, _shape_scores(fit, member, coordinates)])
+
+
+def _label_scores(fit: Clusters, member: FloatArray, codes: IntArray) -> FloatArray:
+    """Differentiate by the off-diagonal rates, row by row of the transition; the diagonal is what they leave."""
+    k = len(fit.priors)
+    columns = [
+        member[:, a] * ((codes == b) / fit.transition[a, b] - (codes == a) / fit.transition[a, a])
+        for a in range(k)
+        for b in _others(a, k)
+    ]
+    return np.stack(columns, axis=1)
+
+
+def _shape_scores(fit: Clusters, member: FloatArray, coordinates: FloatArray) -> FloatArray:
+    """Differentiate by the class means and by the common covariance."""
+    precision = np.linalg.inv(fit.covariance)
+    deviation = coordinates[:, None, :] - fit.means[None, :, :]
+    pulled = deviation @ precision
+    by_means = (member[:, :, None] * pulled).reshape(len(member), -1)
+    outer = np.einsum("na,nai,naj->nij", member, pulled, pulled) - precision
+    rows, columns = np.triu_indices(len(precision))
+    return np.hstack([by_means, outer[:, rows, columns] / 2])
+
+
+def _others(a: int, k: int) -> list[int]:
+    return [b for b in range(k) if b != a]

@@ -1,0 +1,44 @@
+"""Leave-one-out scores of the observed classes: what the other rows say of each row, its own label unseen."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from unflip._typing import FloatArray, IntArray
+from unflip.rows import DistinctRows
+from unflip.selection import candidate_regs, loo_alignment
+from unflip.spectrum import Spectrum
+
+
+def class_scores(rows: DistinctRows, codes: IntArray, n_classes: int, spectrum: Spectrum | None = None) -> FloatArray:
+    """Score each member of `rows` for each class, by ridge regression on one-hot labels with an intercept.
+
+    Parameters
+    ----------
+    rows : DistinctRows
+        The rows.
+    codes : ndarray of shape (n_positive,)
+        Observed class of each member.
+    n_classes : int
+        k.
+    spectrum : Spectrum, optional
+        That of the distinct rows, centred, where it is known already.
+
+    Returns
+    -------
+    ndarray of shape (n_positive, k)
+        Exact leave-one-out scores at the penalty with the best alignment; rows sum to 1.
+    """
+    if len(rows.X) < 2:  # all rows alike
+        shares = np.bincount(codes, rows.member_weights, minlength=n_classes) / rows.member_weights.sum()
+        return np.tile(shares, (len(codes), 1))
+    known = Spectrum.of(rows.X, rows.spectrum_weights) if spectrum is None else spectrum
+    # The scores of all classes sum to one, so the first needs no regression of its own.
+    targets = np.column_stack([rows.average((codes == a).astype(float)) for a in range(1, n_classes)])
+    left_out = known.leave_one_out(targets, candidate_regs(known))
+    scores = left_out.of_copies(np.arange(len(targets)), targets, rows.leaving_share).label_free_scores
+    alignments = [
+        loo_alignment(scores[:, :, a], targets[:, a], rows.weights, centred=True) for a in range(n_classes - 1)
+    ]
+    others = scores[rows.owner, int(np.argmax(np.sum(alignments, axis=0)))]
+    return np.column_stack([1 - others.sum(axis=1), others])

@@ -1,0 +1,245 @@
+r"""Noise rates from a few rows whose true label is known.
+
+Rows are checked at random, by observed label, or as `TrustedSubset.suggest` says, so nothing is assumed of how often a
+kind of row is checked. The rows are cut into strata by what is known of all of them: the observed class, and within it
+four equal bins of the leave-one-out score for that class, in which a row's own label has no part. With wₛ the share of
+the rows in stratum s and θₛ the proportions of the true classes in it,
+
+.. math:: P(y = a, \tilde y = b) = \sum_{s \in b} w_s \theta_{s,a}, \qquad
+          \varepsilon_{ab} = P(y = a, \tilde y = b) / P(y = a).
+
+Only θₛ needs true labels; `unflip.estimation.strata` has its posterior.
+"""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from unflip._typing import FloatArray, IntArray, RandomState
+from unflip.estimation.base import NoiseEstimator, checked_confidence
+from unflip.estimation.mean_norm import mean_norm_of, rescaled
+from unflip.estimation.scores import class_scores
+from unflip.estimation.strata import N_BINS, UNCHECKED, Tally, Urgency, better_than_chance, draw_posterior
+from unflip.labels import encode
+from unflip.noise import NoiseModel
+from unflip.randomness import generator
+from unflip.rows import DistinctRows
+
+_FEWEST_ROWS_PER_BIN = 10
+
+
+class TrustedSubset(NoiseEstimator):
+    """Estimate flip rates from rows whose true label was checked.
+
+    Parameters
+    ----------
+    y_trusted : array-like of shape (n,), optional
+        True label of the rows that were checked; None, NaN, pandas.NA or a mask for the others. None: no row was
+        checked yet, and the rates are those of the prior.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        Labels, sorted.
+    noise_ : NoiseModel
+        The estimated rates and true class proportions: P(true | observed) is its posterior mean.
+    noise_std_ : ndarray of shape (k, k)
+        Posterior standard deviation of each entry of ``noise_.transition``.
+    mean_norm_ : float
+        For two classes ‖μ‖, half the distance between their means in units of the standard deviation within a class;
+        NaN for more classes, or where fewer than two rows of each were checked. See `mean_norm_from_rows`.
+    n_trusted_ : int
+        Number of checked rows of positive weight.
+    n_features_in_ : int
+        Number of features.
+
+    Notes
+    -----
+    With two classes the labels are taken to be better than chance, ε₊ + ε₋ < 1, which keeps the estimate inside even
+    where a few rows happen to contradict it. Where the posterior probability of that is below 2.5%, `fit` refuses.
+
+    Examples
+    --------
+    >>> from unflip.datasets import make_mixture
+    >>> X, y = make_mixture(1000, 100, mean_norm=2.0, random_state=0)
+    >>> observed = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1).flip(y, random_state=0)
+    >>> ask = TrustedSubset().fit(X, observed).suggest(100, random_state=0)
+    >>> y_trusted = np.full(1000, np.nan)
+    >>> y_trusted[ask] = y[ask]
+    >>> estimator = TrustedSubset(y_trusted).fit(X, observed)
+    >>> low, high = estimator.interval(0.95)
+    >>> bool(low[1, 0] < 0.3 < high[1, 0]), bool(low[0, 1] < 0.1 < high[0, 1])
+    (True, True)
+    """
+
+    mean_norm_: float
+    n_trusted_: int
+    n_features_in_: int
+
+    def __init__(self, y_trusted: ArrayLike | None = None) -> None:
+        self.y_trusted = y_trusted
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Estimate the rates from rows X with observed labels y.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, p)
+            Rows.
+        y : array-like of shape (n,)
+            Observed labels of two or more classes.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows; a row of weight 2 counts as two copies (both checked, if it was checked), one of
+            weight 0 as absent.
+        """
+        given, labels = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
+        if not weights.any():
+            raise ValueError("sample_weight is 0 for every row: give at least one non-zero weight.")
+        self._rows = np.flatnonzero(weights > 0)
+        self.classes_, codes = encode(labels[self._rows], "TrustedSubset")
+        self._true = _true_codes(self.y_trusted, len(given), self._rows, self.classes_)
+        self.n_trusted_ = int((self._true != UNCHECKED).sum())
+        self._warn_of_unseen_classes()
+
+        rows = DistinctRows.of(rescaled(given[self._rows]), weights[self._rows])
+        k = len(self.classes_)
+        own_scores = class_scores(rows, codes, k)[np.arange(len(codes)), codes]
+        self._strata = _strata(own_scores, codes, rows.member_weights, k)
+        tally = Tally.of(self._strata, self._true, rows.member_weights, k)
+        posterior = better_than_chance(draw_posterior(tally, np.random.default_rng(0)))
+        self._transitions, self._seen = posterior.transitions, tally.seen
+        self.noise_ = _noise_model(posterior.true_given_observed.mean(axis=0), tally.observed)
+        self.noise_std_ = posterior.transitions.std(axis=0)
+        n_rows = np.bincount(self._strata, minlength=tally.sizes.size)
+        self._urgency = Urgency.of(posterior, tally.sizes, n_rows, self.noise_)
+        self.mean_norm_ = mean_norm_of(rows, codes, self._true, posterior) if k == 2 else float("nan")
+        return self
+
+    def interval(self, confidence: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Return the lower and upper ends of intervals that hold each entry of the transition with this confidence.
+
+        Quantiles of the posterior. An interval reaches to 0 where no checked row shows that flip, and to 1 where no
+        checked row of that true class shows another label.
+        """
+        check_is_fitted(self)
+        tail = (1 - checked_confidence(confidence)) / 2
+        low, high = np.quantile(self._transitions, [tail, 1 - tail], axis=0)
+        elsewhere = self._seen.sum(axis=1, keepdims=True) - self._seen
+        return np.where(self._seen == 0, 0.0, low), np.where(elsewhere == 0, 1.0, high)
+
+    def suggest(self, m: int, *, at_random: bool = False, random_state: RandomState = None) -> IntArray:
+        """Return the rows to check next, so that the intervals shrink fastest.
+
+        Each further row goes to the stratum where it lowers the summed posterior variance of the transition most;
+        within a stratum rows are drawn at random, so the choice does not bias the estimate. Checking the first few of
+        them only is as good a plan for that number of rows.
+
+        Parameters
+        ----------
+        m : int
+            Number of rows.
+        at_random : bool
+            Draw from all unchecked rows alike instead: a sample that is fair without any strata.
+        random_state : int, Generator, RandomState or None
+            Source of the draws.
+
+        Returns
+        -------
+        ndarray of int, shape (m,)
+            Distinct indices of rows of positive weight that are not trusted yet, in the order to check them.
+        """
+        check_is_fitted(self)
+        unchecked = np.flatnonzero(self._true == UNCHECKED)
+        wanted = _checked_count(m, len(unchecked))
+        shuffled = generator(random_state).permutation(unchecked)
+        if at_random:
+            return np.asarray(self._rows[shuffled[:wanted]])
+        strata = self._strata[shuffled]
+        queues = [iter(shuffled[strata == s]) for s in range(self._urgency.n_strata)]
+        order = self._urgency.allocate(wanted, np.bincount(strata, minlength=self._urgency.n_strata))
+        return np.array([self._rows[next(queues[s])] for s in order], dtype=np.intp)
+
+    def _warn_of_unseen_classes(self) -> None:
+        unseen = np.setdiff1d(np.arange(len(self.classes_)), self._true)
+        if self.n_trusted_ and len(unseen):
+            warnings.warn(
+                f"No trusted row is truly of class {', '.join(map(repr, self.classes_[unseen].tolist()))}: its flip "
+                "rates rest on the prior alone; check more rows, for example those of suggest(20).",
+                UserWarning,
+                stacklevel=3,
+            )
+
+
+def _true_codes(y_trusted: ArrayLike | None, n: int, rows: IntArray, classes: NDArray[Any]) -> IntArray:
+    """Class index of the true label of each of the rows, `UNCHECKED` where it is missing."""
+    if y_trusted is None:
+        return np.full(len(rows), UNCHECKED)
+    labels = np.asarray(y_trusted, dtype=object)
+    if labels.shape != (n,):
+        raise ValueError(
+            f"y_trusted has shape {labels.shape} but there are {n} rows: give one entry for each, None where the true "
+            "label is not known."
+        )
+    missing = np.ma.getmaskarray(y_trusted) if isinstance(y_trusted, np.ma.MaskedArray) else np.zeros(n, dtype=bool)
+    index = {label: code for code, label in enumerate(classes.tolist())}
+    return np.array([UNCHECKED if missing[i] else _true_code(labels[i], index) for i in rows], dtype=np.intp)
+
+
+def _true_code(label: Any, index: dict[Any, int]) -> int:
+    if _is_missing(label):
+        return UNCHECKED
+    try:
+        return index[label]
+    except (KeyError, TypeError):
+        raise ValueError(
+            f"y_trusted holds the label {label!r}, which is not among the observed classes {list(index)}: correct it, "
+            "or put None where the true label is not known."
+        ) from None
+
+
+def _is_missing(label: Any) -> bool:
+    if label is None:
+        return True
+    try:
+        return bool(label != label)  # NaN and NaT alone are unlike themselves
+    except (TypeError, ValueError):
+        return True  # pandas.NA does not know whether it is
+
+
+def _strata(scores: FloatArray, codes: IntArray, weights: FloatArray, k: int) -> IntArray:
+    """Return the stratum of each row, numbered class by class; a small class leaves some of its numbers empty."""
+    strata = np.empty(len(codes), dtype=np.intp)
+    for a in range(k):
+        mine = codes == a
+        n_bins = int(np.clip(weights[mine].sum() // _FEWEST_ROWS_PER_BIN, 1, N_BINS))
+        strata[mine] = a * N_BINS + (n_bins * _middle_ranks(scores[mine], weights[mine])).astype(np.intp)
+    return strata
+
+
+def _middle_ranks(values: FloatArray, weights: FloatArray) -> FloatArray:
+    """Share of the weight below each value plus half of that at it, so that equal values stay together."""
+    _, position = np.unique(values, return_inverse=True)
+    pooled = np.bincount(position, weights)
+    ranks: FloatArray = ((np.cumsum(pooled) - pooled / 2) / pooled.sum())[position]
+    return ranks
+
+
+def _noise_model(true_given_observed: FloatArray, observed: FloatArray) -> NoiseModel:
+    joint = (observed[:, None] * true_given_observed).T
+    priors = joint.sum(axis=1)
+    return NoiseModel(joint / priors[:, None], priors / priors.sum())
+
+
+def _checked_count(m: int, available: int) -> int:
+    if isinstance(m, bool) or not isinstance(m, Integral) or m <= 0:
+        raise ValueError(f"m = {m!r} must be a positive whole number of rows.")
+    if m > available:
+        raise ValueError(f"m = {m} rows were asked for, but only {available} are not trusted yet: ask for fewer.")
+    return int(m)

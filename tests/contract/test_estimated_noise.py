@@ -1,0 +1,134 @@
+"""LPClassifier with noise that is estimated: the default, estimators, priors, and the penalty of the theory."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from support.amazon import needs_data
+from unflip import LPClassifier, NoiseModel, theory
+from unflip.datasets import AMAZON_DOMAINS, load_amazon_reviews, load_sentiment_votes, make_mixture
+from unflip.estimation import AssumedNoiseWarning, Automatic, CrossMoment, TrustedSubset
+
+NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.1)
+
+
+def draw(seed=0, scale=1.0):
+    X, y = make_mixture(600, 60, mean_norm=2.0, random_state=seed)
+    return X * scale, NOISE.flip(y, random_state=seed), y
+
+
+def quiet(clf, *data, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssumedNoiseWarning)
+        return clf.fit(*data, **options)
+
+
+def test_the_default_estimates_and_keeps_what_it_found():
+    X, observed, _ = draw()
+    clf, alone = LPClassifier().fit(X, observed), Automatic().fit(X, observed)
+    assert clf.noise_ == alone.noise_
+    np.testing.assert_array_equal(clf.noise_std_, alone.noise_std_)
+    assert clf.noise_estimator_.source_ == "mixture"
+    same = LPClassifier(alone.noise_).fit(X, observed)
+    np.testing.assert_allclose(clf.coef_, same.coef_, atol=1e-10)
+    assert same.noise_estimator_ is None
+    assert not same.noise_std_.any()
+
+
+def test_the_origin_does_not_change_the_estimate():
+    X, observed, _ = draw()
+    with_intercept, without = (LPClassifier(fit_intercept=choice).fit(X, observed) for choice in (True, False))
+    np.testing.assert_allclose(with_intercept.noise_.transition, without.noise_.transition, atol=1e-10)
+
+
+def test_what_is_assumed_is_said():
+    X, observed, _ = draw(scale=np.linspace(0.5, 1.5, 60))
+    with pytest.warns(AssumedNoiseWarning, match="The noise rates are a guess") as caught:
+        clf = LPClassifier().fit(X, observed)
+    assert caught[0].filename == __file__
+    assert clf.noise_std_[1, 0] > 0.05
+    with pytest.warns(AssumedNoiseWarning, match="and the priors"):
+        informed = LPClassifier(priors=[0.5, 0.5]).fit(X, observed)
+    np.testing.assert_array_equal(informed.noise_.priors, [0.5, 0.5])
+
+
+@pytest.mark.parametrize("given_priors", [True, False])
+def test_estimators_are_fitted_as_clones(given_priors):
+    X, observed, y = draw(seed=1)
+    trusted = TrustedSubset(np.where(np.arange(600) % 6 == 0, y, np.nan))
+    options = {"priors": [0.5, 0.5]} if given_priors else {}
+    clf = LPClassifier(trusted, **options).fit(X, observed)
+    assert not hasattr(trusted, "noise_")
+    assert clf.noise_estimator_.n_trusted_ == 100
+    assert abs(clf.noise_.eps_pos - 0.4) < 3 * clf.noise_std_[1, 0] < 0.3
+    narrower = clf.noise_std_[1, 0] < clf.noise_estimator_.noise_std_[1, 0]
+    assert narrower == given_priors
+
+
+def test_an_estimator_that_knows_the_geometry():
+    X, observed, _ = draw()
+    clf = LPClassifier(CrossMoment(mean_norm=2.0, pi_neg=0.5)).fit(X, observed)
+    assert clf.noise_estimator_.mean_norm_ == 2.0
+    assert abs(clf.noise_.eps_neg - 0.1) < 4 * clf.noise_std_[0, 1]
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("unit", [1.0, 30.0])
+def test_the_theory_s_penalty_is_the_largest_for_accuracy(fit_intercept, unit):
+    """In isotropic noise accuracy grows with γ, so the largest penalty worth trying is taken; loo does no better."""
+    X, observed, _ = draw(scale=unit)
+    by_theory = LPClassifier(reg="theory", fit_intercept=fit_intercept).fit(X, observed)
+    by_loo = LPClassifier(fit_intercept=fit_intercept).fit(X, observed)
+    assert by_theory.reg_ >= by_loo.reg_
+    X_new, y_new = make_mixture(4000, 60, mean_norm=2.0, random_state=99)
+    assert by_theory.score(unit * X_new, y_new) > by_loo.score(unit * X_new, y_new) - 0.01
+
+
+def test_the_theory_s_penalty_where_the_scale_of_scores_counts():
+    X, observed, _ = draw(scale=3.0)
+    clf = LPClassifier(reg="theory", readout="plain", targets="naive").fit(X, observed)
+    mixture = theory.Mixture(mean_norm=2.0, aspect=0.1, noise=NOISE.with_priors([0.5, 0.5]))
+    best = theory.optimal_reg(mixture, targets="naive", objective="risk", fit_intercept=True)
+    assert clf.reg_ / 9 == pytest.approx(float(best), rel=0.3)
+
+
+def test_the_theory_s_penalty_is_refused_elsewhere():
+    X, observed, _ = draw(scale=np.linspace(0.5, 1.5, 60))
+    with pytest.raises(ValueError, match=r"reg='theory' does not fit these data \(the rows are no isotropic mixture"):
+        LPClassifier(NOISE, reg="theory").fit(X, observed)
+
+
+def accuracies(X, observed, X_test, y_test):
+    return [quiet(LPClassifier(noise), X, observed).score(X_test, y_test) for noise in ("estimate", None)]
+
+
+def standardised(X, X_test):
+    mean, std = X.mean(axis=0), X.std(axis=0) + 1e-12
+    return (X - mean) / std, (X_test - mean) / std
+
+
+@needs_data
+@pytest.mark.parametrize("domain", AMAZON_DOMAINS)
+def test_the_default_is_no_worse_than_trusting_labels_on_reviews(domain):
+    X, y = load_amazon_reviews(domain)
+    found = []
+    for noise in (NOISE, NoiseModel.binary(eps_pos=0.4, eps_neg=0.3), NoiseModel.none()):
+        for seed in range(2):
+            order = np.random.default_rng(seed).permutation(len(y))
+            train, test = order[:1600], order[1600:]
+            rows, rows_test = standardised(X[train], X[test])
+            found.append(accuracies(rows, noise.flip(y[train], random_state=seed), rows_test, y[test]))
+    estimated, trusting = np.array(found).reshape(3, 2, 2).mean(axis=1).T
+    assert (estimated >= trusting - 0.01).all()
+    assert estimated.mean() > trusting.mean() + 0.02  # and better where labels are bad
+
+
+@needs_data
+@pytest.mark.parametrize("votes", ["random", "worst"])
+def test_the_default_is_no_worse_than_trusting_labels_on_crowd_votes(votes):
+    crowd = load_sentiment_votes()
+    observed = crowd.random_votes(0) if votes == "random" else crowd.worst_votes()
+    rows, rows_test = standardised(crowd.X_train, crowd.X_test)
+    estimated, trusting = accuracies(rows, observed, rows_test, crowd.y_test)
+    assert estimated >= trusting - 0.01
