@@ -4,12 +4,14 @@ import argparse
 import csv
 import platform
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
 from sklearn.linear_model import RidgeClassifierCV
 
 from unflip import LPClassifier
+from unflip.estimation import AssumedNoiseWarning
 from unflip.spectrum import Spectrum
 
 N_REGS, TARGET = 50, 2.5
@@ -42,6 +44,7 @@ def tasks(n, p):
 
 def measure(functions, n_repeats):
     """Time the functions in turns; seconds of shape (repeats, functions)."""
+    warnings.simplefilter("ignore", AssumedNoiseWarning)
     for function in functions:
         function()
     seconds = np.empty((n_repeats, len(functions)))

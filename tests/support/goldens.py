@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from support.paper import Table1
-from unflip import LPClassifier, NoiseModel, datasets, theory
+from unflip import LPClassifier, NoiseModel, datasets, estimation, theory
 
 EPS_NEG, EPS_POS_OF_TABLE, REG_OF_TABLE = 0.4, (0.3, 0.4, 0.5), 100.0
 
@@ -43,6 +43,25 @@ def classifier():
     return table
 
 
+def noise_rates():
+    """Rates and standard errors by each estimator, on one mixture."""
+    X, y = datasets.make_mixture(400, 80, mean_norm=2.0, priors=[0.4, 0.6], random_state=7)
+    observed = NoiseModel.binary(eps_pos=0.3, eps_neg=0.2).flip(y, random_state=7)
+    estimators = {
+        "second moments": estimation.SecondMomentMatching(mean_norm=2.0, pi_neg=0.4),
+        "cross moment, all known": estimation.CrossMoment(mean_norm=2.0, pi_neg=0.4),
+        "cross moment, proportions known": estimation.CrossMoment(pi_neg=0.4),
+        "cross moment, nothing known": estimation.CrossMoment(),
+        "trusted rows": estimation.TrustedSubset(np.where(np.arange(400) % 5 == 0, y, np.nan)),
+        "automatic": estimation.Automatic(),
+    }
+    table = {}
+    for name, estimator in estimators.items():
+        estimator.fit(X, observed)
+        table[name] = {"transition": estimator.noise_.transition.tolist(), "std": estimator.noise_std_.tolist()}
+    return table
+
+
 def table1_first_draws():
     """Accuracy of the first draw of each variant, seed 1, on every set and noise level of Table 1."""
     return {
@@ -77,5 +96,6 @@ def _accuracy(variant, X, y, noise, rows, observed, unseen):
 GOLDENS = [
     ("predictions", predictions, False),
     ("classifier", classifier, False),
+    ("noise_rates", noise_rates, False),
     ("table1_first_draws", table1_first_draws, True),
 ]

@@ -10,7 +10,7 @@ two levels, so that few rows do not give a confident number:
 with the large entry at the observed class: for two classes one row of evidence that labels are wrong and two that they
 are right, for more classes a little less for each wrong one, and one row more than all of these for the right one. How
 alike the strata of a class are, A, is averaged over a grid by how well each value explains the counts. Given A, stratum
-s tells φ of its class as much as nₛ(A + 1)/(A + nₛ) rows would. The shares wₛ of the strata are drawn as well (Dirichlet
+s tells φ of its class as much as nₛ(A + 1)/(A + nₛ) rows would. The shares wₛ of the strata are drawn too (Dirichlet
 of the row counts), because the rows are a sample too: intervals hold the rates by which labels were flipped, not the
 fraction that happened to be flipped.
 """
