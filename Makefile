@@ -30,6 +30,7 @@ golden: $(READY)
 benchmark: $(READY)
 	$(BIN)/python benchmarks/loo_path.py
 	$(BIN)/python benchmarks/theory.py
+	$(BIN)/python benchmarks/noise_rates.py --quick
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
