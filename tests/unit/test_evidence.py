@@ -73,6 +73,11 @@ def no_classes(seed):
     return rng.normal(size=(800, 80)), rng.integers(2, size=800)
 
 
+def unlabelled_clusters(seed):
+    X, _, rng = mixture(seed)
+    return X, rng.integers(2, size=800)
+
+
 @pytest.mark.parametrize(
     ("draw", "says"),
     [
@@ -82,6 +87,7 @@ def no_classes(seed):
         (unequal_noise, "the noise is not isotropic"),
         (many_factors, "directions stand out, too many"),
         (no_classes, "no direction of the rows stands out"),
+        (unlabelled_clusters, "do not follow the clusters"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

@@ -132,9 +132,10 @@ class Automatic(NoiseEstimator):
         used, missing = (
             ("", "priors= (the true class proportions), ") if self.priors is None else (" and the priors", "")
         )
+        reason = self.evidence_ if self.evidence_ is not None else "rows repeat or carry weights"
         return (
             f"The noise rates are a guess, from the labels of the surest rows{used}, with standard errors up to "
-            f"{doubt:.2f}: rows and labels alone do not identify them. Give {missing}a NoiseModel, or rows with true "
+            f"{doubt:.2f}: nothing here identifies them ({reason}). Give {missing}a NoiseModel, or rows with true "
             "labels (estimation.TrustedSubset); noise=None if all labels are right."
         )
 

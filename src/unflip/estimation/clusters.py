@@ -18,6 +18,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
+from scipy.stats import chi2_contingency
 from sklearn.mixture import GaussianMixture
 
 from unflip._typing import FloatArray, IntArray
@@ -74,12 +75,26 @@ class Clusters:
         return float(logsumexp(self.log_joint(coordinates, codes), axis=1).sum())
 
 
-def fit_clusters(coordinates: FloatArray, codes: IntArray, n_classes: int) -> Clusters:
-    """Fit the labelled mixture: the likelier of two starts, one from the labels and one from the clusters."""
+def fit_clusters(
+    coordinates: FloatArray, codes: IntArray, n_classes: int, priors: FloatArray | None = None
+) -> Clusters:
+    """Fit the labelled mixture: the likelier of two starts, one from the labels and one from the clusters.
+
+    Parameters
+    ----------
+    coordinates : ndarray of shape (n, r)
+        Rows along the spikes.
+    codes : ndarray of shape (n,)
+        Observed classes.
+    n_classes : int
+        k.
+    priors : ndarray of shape (k,), optional
+        Proportions of the true classes, where known.
+    """
     by_labels = np.full((len(codes), n_classes), 0.2 / n_classes)
     by_labels[np.arange(len(codes)), codes] += 0.8
     starts = [by_labels, _matched(label_free_mixture(coordinates, n_classes).predict_proba(coordinates), codes)]
-    fits = [_expectation_maximisation(coordinates, codes, start) for start in starts]
+    fits = [_expectation_maximisation(coordinates, codes, start, priors) for start in starts]
     return max(fits, key=lambda fit: fit.log_likelihood(coordinates, codes))
 
 
@@ -89,10 +104,14 @@ def label_free_mixture(coordinates: FloatArray, n_classes: int) -> GaussianMixtu
     return model.fit(coordinates)
 
 
-def standard_errors(fit: Clusters, coordinates: FloatArray) -> FloatArray:
+def standard_errors(fit: Clusters, coordinates: FloatArray, *, known_priors: bool = False) -> FloatArray:
     """Return those of the transition, k×k."""
     k = len(fit.priors)
-    covariance = _covariance(fit, coordinates)[: k * (k - 1), : k * (k - 1)].reshape(k, k - 1, k, k - 1)
+    estimated = np.ones(_n_parameters(fit), dtype=bool)
+    estimated[k * (k - 1) : k * (k - 1) + k - 1] = not known_priors
+    information = _information(fit, coordinates)[np.ix_(estimated, estimated)]
+    inverse = np.linalg.pinv(information, hermitian=True)
+    covariance = inverse[: k * (k - 1), : k * (k - 1)].reshape(k, k - 1, k, k - 1)
     errors = np.zeros((k, k))
     for a in range(k):
         block = covariance[a, :, a, :]
@@ -101,21 +120,33 @@ def standard_errors(fit: Clusters, coordinates: FloatArray) -> FloatArray:
     return errors
 
 
+def label_association(fit: Clusters, coordinates: FloatArray, codes: IntArray) -> float:
+    """Return the p-value of labels that are independent of the clusters (chi-square)."""
+    k = len(fit.priors)
+    nearest = np.argmax(fit.membership(coordinates), axis=1)
+    table = np.bincount(nearest * k + codes, minlength=k * k).reshape(k, k)
+    seen = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
+    return float(chi2_contingency(seen).pvalue)
+
+
 def prior_influence(fit: Clusters, coordinates: FloatArray, codes: IntArray) -> FloatArray:
     """Influence of each row on the proportions of all classes but the last, n×(k − 1)."""
     k = len(fit.priors)
     chosen = slice(k * (k - 1), k * (k - 1) + k - 1)
-    influence = len(codes) * _scores(fit, coordinates, codes) @ _covariance(fit, coordinates)[:, chosen]
+    inverse = np.linalg.pinv(_information(fit, coordinates), hermitian=True)
+    influence = len(codes) * _scores(fit, coordinates, codes) @ inverse[:, chosen]
     return np.asarray(influence)
 
 
-def _expectation_maximisation(coordinates: FloatArray, codes: IntArray, member: FloatArray) -> Clusters:
+def _expectation_maximisation(
+    coordinates: FloatArray, codes: IntArray, member: FloatArray, priors: FloatArray | None
+) -> Clusters:
     previous = -np.inf
-    fit = _maximise(coordinates, codes, member)
+    fit = _maximise(coordinates, codes, member, priors)
     for _ in range(_MAX_ROUNDS):
         log_joint = fit.log_joint(coordinates, codes)
         per_row = logsumexp(log_joint, axis=1, keepdims=True)
-        fit = _maximise(coordinates, codes, np.exp(log_joint - per_row))
+        fit = _maximise(coordinates, codes, np.exp(log_joint - per_row), priors)
         current = float(per_row.mean())
         if current - previous < _TOLERANCE:
             break
@@ -123,7 +154,7 @@ def _expectation_maximisation(coordinates: FloatArray, codes: IntArray, member: 
     return fit
 
 
-def _maximise(coordinates: FloatArray, codes: IntArray, member: FloatArray) -> Clusters:
+def _maximise(coordinates: FloatArray, codes: IntArray, member: FloatArray, priors: FloatArray | None) -> Clusters:
     n, k = member.shape
     totals = member.sum(axis=0)
     means = (member.T @ coordinates) / totals[:, None]
@@ -131,7 +162,8 @@ def _maximise(coordinates: FloatArray, codes: IntArray, member: FloatArray) -> C
     between = (totals / n * centred.T) @ centred
     within = np.cov(coordinates, rowvar=False, bias=True).reshape(between.shape) - between
     counts = np.stack([np.bincount(codes, member[:, a], minlength=k) for a in range(k)]) + _PSEUDO_ROWS
-    return Clusters(totals / n, means, within, counts / counts.sum(axis=1, keepdims=True))
+    shares = totals / n if priors is None else priors
+    return Clusters(shares, means, within, counts / counts.sum(axis=1, keepdims=True))
 
 
 def _matched(member: FloatArray, codes: IntArray) -> FloatArray:
@@ -142,14 +174,19 @@ def _matched(member: FloatArray, codes: IntArray) -> FloatArray:
     return np.asarray(member[:, cluster])
 
 
-def _covariance(fit: Clusters, coordinates: FloatArray) -> FloatArray:
-    """Inverse information: outer products of the scores, averaged over the labels that the fit expects."""
+def _n_parameters(fit: Clusters) -> int:
+    k, r = fit.means.shape
+    return int(k * (k - 1) + (k - 1) + k * r + r * (r + 1) // 2)
+
+
+def _information(fit: Clusters, coordinates: FloatArray) -> FloatArray:
+    """Outer products of the scores, summed over rows and averaged over the labels that the fit expects."""
     expected = fit.membership(coordinates) @ fit.transition
     information = np.zeros(())
     for label in range(len(fit.priors)):
         score = _scores(fit, coordinates, np.full(len(coordinates), label))
         information = information + (expected[:, [label]] * score).T @ score
-    return np.asarray(np.linalg.pinv(information, hermitian=True))
+    return np.asarray(information)
 
 
 def _scores(fit: Clusters, coordinates: FloatArray, codes: IntArray) -> FloatArray:

@@ -11,7 +11,7 @@ Since c = v(1 − ε₊ − ε₋) > 0, the root is the positive one, and with P
 .. math:: \varepsilon_+ = 1 - P - \pi_1 c / v, \qquad \varepsilon_- = P - \pi_2 c / v.
 
 Standard errors come from the influence of each row on P, on F (the jackknife, which exact leave-one-out scores give
-without refitting) and on what was estimated of u and π.
+without refitting) and on π where that was estimated.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sklearn.utils.validation import validate_data
 from unflip._typing import FloatArray, IntArray
 from unflip._validation import as_floats
 from unflip.estimation.base import NoiseEstimator
-from unflip.estimation.clusters import Clusters, fit_clusters, prior_influence, standard_errors
+from unflip.estimation.clusters import Clusters, fit_clusters, label_association, prior_influence, standard_errors
 from unflip.estimation.spectral import Spikes, check_visible
 from unflip.labels import encode
 from unflip.noise import NoiseModel
@@ -36,21 +36,21 @@ from unflip.theory.resolvent import bulk_gain, delta
 
 _LARGEST_SUM = 0.999  # of ε₊ + ε₋: a NoiseModel needs labels that say something
 _CLEAR_SIGNAL = 3.0  # standard errors by which labels and scores must agree
-_SMALLEST_STEEPNESS = 1e-3
+_CHANCE = 0.001  # p-value of labels that follow the clusters
 
 
 class CrossMoment(NoiseEstimator):
     """Noise rates of an isotropic mixture from leave-one-out scores, in closed form.
 
     Rows must come from classes with means of their own and the same isotropic noise: x = mean of the class + N(0, σ²I).
-    Neither σ nor the origin need be known. What is not given of ‖μ‖ and π must show in the rows' spectrum. Where
-    neither is given, or there are more than two classes, rates and proportions are fitted together, by the likelihood
-    of the labels and of the rows' coordinates along the directions that stand out (see `unflip.estimation.clusters`).
+    Neither σ nor the origin need be known. What is not given of ‖μ‖ and π must show in the rows' spectrum. Where ‖μ‖ is
+    not given, or there are more than two classes, rates and geometry are fitted together, by the likelihood of the
+    labels and of the rows' coordinates along the directions that stand out (see `unflip.estimation.clusters`).
 
     Parameters
     ----------
     mean_norm : float, optional
-        ‖μ‖, half the distance between the two class means in units of σ. None: from the top eigenvalue.
+        ‖μ‖, half the distance between the two class means in units of σ. None: from the spectrum.
     pi_neg : float, optional
         Proportion of the true negative class. None: from the spectrum, told from 1 − π by the labels.
     reg : float
@@ -92,18 +92,18 @@ class CrossMoment(NoiseEstimator):
         """Estimate from the spectrum of centred rows, all of weight 1, and class indices."""
         n, n_classes = len(codes), int(codes.max()) + 1
         self._check_options(n_classes)
-        length = None if self.mean_norm is None else _Statistic.given(self.mean_norm**2, n)
-        proportion = None if self.pi_neg is None else _Statistic.given(self.pi_neg, n)
-        if length is None or proportion is None:
+        if self.mean_norm is not None and self.pi_neg is not None:
+            proportion = _Statistic.given(self.pi_neg, n)
+        else:
             spikes = Spikes.of(spectrum)
             check_visible(spikes)
-        if proportion is None:
-            clusters = fit_clusters(spikes.coordinates, codes, n_classes)
-            if length is None:
-                return self._keep_clusters(clusters, spikes)
+            priors = None if self.pi_neg is None else np.array([self.pi_neg, 1 - self.pi_neg])
+            clusters = fit_clusters(spikes.coordinates, codes, n_classes, priors)
+            if self.mean_norm is None:
+                return self._keep_clusters(clusters, spikes, codes)
             influence = prior_influence(clusters, spikes.coordinates, codes)[:, 0]
             proportion = _Statistic(float(clusters.priors[0]), influence)
-        length = length or _squared_length(spikes, proportion.value)
+        length = _Statistic.given(self.mean_norm**2, n)
         return self._keep_closed_form(_Statistics.of(spectrum, codes, length, proportion, self.reg))
 
     def _check_options(self, n_classes: int) -> None:
@@ -115,9 +115,11 @@ class CrossMoment(NoiseEstimator):
         if n_classes > 2 and (self.mean_norm is not None or self.pi_neg is not None):
             raise ValueError(f"mean_norm and pi_neg describe two classes, but y has {n_classes}: leave both out.")
 
-    def _keep_clusters(self, clusters: Clusters, spikes: Spikes) -> Self:
+    def _keep_clusters(self, clusters: Clusters, spikes: Spikes, codes: IntArray) -> Self:
         self.noise_ = clusters.noise
-        self.noise_std_ = standard_errors(clusters, spikes.coordinates)
+        self.noise_std_ = standard_errors(clusters, spikes.coordinates, known_priors=self.pi_neg is not None)
+        if label_association(clusters, spikes.coordinates, codes) > _CHANCE:
+            _warn_of_chance()
         priors = clusters.priors
         self.mean_norm_ = (
             float(np.sqrt(spikes.strengths[0] / (4 * priors[0] * priors[1]))) if len(priors) == 2 else np.nan
@@ -127,17 +129,21 @@ class CrossMoment(NoiseEstimator):
     def _keep_closed_form(self, statistics: _Statistics) -> Self:
         rates, errors = np.maximum(statistics.rates(), 0), statistics.standard_errors()
         if statistics.agreement.value < _CLEAR_SIGNAL * statistics.agreement.error:
-            warnings.warn(
-                "The labels agree with the rows no better than by chance, so the rates are hardly known: see "
-                "noise_std_; check that y belongs to X.",
-                UserWarning,
-                stacklevel=3,
-            )
+            _warn_of_chance()
         eps_pos, eps_neg = rates * (_LARGEST_SUM / max(rates.sum(), _LARGEST_SUM))
         self.noise_ = NoiseModel.binary(eps_pos=eps_pos, eps_neg=eps_neg, pi_neg=statistics.proportion.value)
         self.noise_std_ = np.repeat(errors[::-1, None], 2, axis=1)  # row = true class, negative first
         self.mean_norm_ = float(np.sqrt(statistics.length.value))
         return self
+
+
+def _warn_of_chance() -> None:
+    warnings.warn(
+        "The labels agree with the rows no better than by chance, so the rates are hardly known: see noise_std_; check "
+        "that y belongs to X.",
+        UserWarning,
+        stacklevel=5,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,14 +236,3 @@ def _agreement(left_out: LeaveOneOut, aspect: float, reg: float) -> _Statistic:
     moved = (1 + bulk) * (centred**2 - left_out.slack[:, 0] * residuals**2) - bulk * centred**2
     value = float(np.mean(centred * (scores - scores.mean())))
     return _Statistic(value, moved - moved.mean())
-
-
-def _squared_length(spikes: Spikes, pi_neg: float) -> _Statistic:
-    """‖μ‖² from the strength ℓ = v‖μ‖² of the first spike.
-
-    Row i moves the eigenvalue by (1 + ℓ)√(1 − η/ℓ²)(wᵢ² − 1), and dλ/dℓ = 1 − η/ℓ².
-    """
-    strength, label_power = float(spikes.strengths[0]), 4 * pi_neg * (1 - pi_neg)
-    steepness = np.sqrt(max(1 - spikes.aspect / strength**2, _SMALLEST_STEEPNESS))
-    influence = (1 + strength) * (spikes.coordinates[:, 0] ** 2 - 1) / steepness
-    return _Statistic(strength / label_power, influence / label_power)

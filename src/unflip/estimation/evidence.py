@@ -14,7 +14,7 @@ from scipy.stats import chi2
 from sklearn.mixture import GaussianMixture
 
 from unflip._typing import FloatArray, IntArray
-from unflip.estimation.clusters import Clusters, fit_clusters, label_free_mixture
+from unflip.estimation.clusters import Clusters, fit_clusters, label_association, label_free_mixture
 from unflip.estimation.spectral import Spikes
 from unflip.spectrum import Spectrum
 
@@ -42,6 +42,8 @@ class MixtureEvidence:
         Agreement of labels and rows outside those directions, in standard errors. NaN as above.
     label_fit : float
         p-value of the labels' shares along the clusters, given that they depend on the class alone. NaN as above.
+    chance : float
+        p-value of the labels' shares in the clusters, given that they do not depend on these at all. NaN as above.
     """
 
     n_classes: int
@@ -50,6 +52,7 @@ class MixtureEvidence:
     cluster_gain: float = np.nan
     stray_signal: float = np.nan
     label_fit: float = np.nan
+    chance: float = np.nan
 
     @property
     def supported(self) -> bool:
@@ -66,6 +69,7 @@ class MixtureEvidence:
             (not self.cluster_gain <= 0, "the rows form no clusters along what stands out"),
             (not self.stray_signal >= _LIMIT, "the labels also follow directions that do not stand out"),
             (not self.label_fit < _SMALLEST_P_VALUE, "the labels do not depend on the cluster alone"),
+            (not self.chance > _SMALLEST_P_VALUE, "the labels do not follow the clusters"),
         ]
         return [objection for passed, objection in tests if not passed]
 
@@ -90,6 +94,7 @@ def mixture_evidence(spectrum: Spectrum, codes: IntArray, n_classes: int) -> Mix
         cluster_gain=_cluster_gain(spikes.coordinates, n_classes),
         stray_signal=_stray_signal(spectrum, spikes, codes, n_classes),
         label_fit=_label_fit(clusters, spikes.coordinates, codes),
+        chance=label_association(clusters, spikes.coordinates, codes),
     )
 
 
