@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 from sklearn.linear_model import RidgeClassifierCV
 
-from unflip import LPClassifier
+from unflip import LPClassifier, NoiseModel
 from unflip.estimation import AssumedNoiseWarning
 from unflip.spectrum import Spectrum
 
 N_REGS, TARGET = 50, 2.5
+NOISE = NoiseModel.binary(eps_pos=0.2, eps_neg=0.2)
 
 
 def tasks(n, p):
@@ -36,8 +37,9 @@ def tasks(n, p):
         "floor: Gram + eigh": floor,
         "path and leave-one-out, intercept": lambda: path(True),
         "path and leave-one-out, origin": lambda: path(False),
-        "LPClassifier(noise=None).fit": lambda: LPClassifier(noise=None).fit(X, y),
-        "LPClassifier().fit, noise estimated": lambda: LPClassifier().fit(X, y),
+        "LPClassifier, targets of each class": lambda: LPClassifier(NOISE, targets="optimized").fit(X, y),
+        "LPClassifier, refined": lambda: LPClassifier(NOISE).fit(X, y),
+        "LPClassifier, refined, noise estimated": lambda: LPClassifier().fit(X, y),
         "peer: RidgeClassifierCV": lambda: RidgeClassifierCV(n * regs).fit(X, y),
     }
 

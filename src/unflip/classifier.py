@@ -3,34 +3,37 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from unflip import targets as target_values
 from unflip import theory
 from unflip._typing import FloatArray, IntArray
-from unflip._validation import as_floats
-from unflip.decoder import LinearReadout, gaussian_readout, symmetric_readout
-from unflip.estimation import AssumedNoiseWarning, Automatic
-from unflip.estimation.automatic import narrowed
+from unflip.decisions import Rule
+from unflip.decoder import Readout, gaussian_readout, symmetric_readout
 from unflip.estimation.base import NoiseEstimator
 from unflip.estimation.evidence import mixture_evidence
+from unflip.estimation.source import Labelled, centred, noise_source
 from unflip.estimation.spectral import Spikes
-from unflip.labels import encode
+from unflip.expected import ScoredRows, expected_accuracy, other_noise
+from unflip.labels import encode, true_codes
 from unflip.noise import NoiseModel
+from unflip.refine import Round, known_rows, refine
 from unflip.rows import DistinctRows
-from unflip.selection import best_reg, candidate_regs
-from unflip.spectrum import LeaveOneOut, Spectrum
+from unflip.selection import best_reg, candidate_regs, without_copies
+from unflip.spectrum import Spectrum
 
 _LARGEST_RELATIVE_REG = 1e12
+_ONE_SIDED = 0.02  # share of scores on the rarer side of 0 that makes a plain read-out pointless
 
 
 class LPClassifier(ClassifierMixin, BaseEstimator):
@@ -45,14 +48,16 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         How labels were flipped: a noise model, or its transition matrix (row = true class). Its classes are those of
         ``classes_``, in sorted order: the positive class of `NoiseModel.binary` is the later label. Where it is not
         known, an estimator of `unflip.estimation`, such as ``TrustedSubset(y_trusted)`` where some rows have true
-        labels. "estimate" does what the data allow (`unflip.estimation.Automatic`) and warns of what it had to assume.
-        None: the labels are right.
+        labels; refined targets then are the true labels of these rows. "estimate" does what the data allow
+        (`unflip.estimation.Automatic`) and warns of what it had to assume. None: the labels are right.
     priors : array-like of shape (2,), optional
         Proportions of the true classes, where known; for estimated rates they are nearly as good as knowing the rates.
         Otherwise those of the noise model, or else inferred from the observed proportions.
-    targets : {"optimized", "unbiased", "naive"} or (t_neg, t_pos)
-        Value regressed for each observed class. "optimized" is the posterior mean E[y | ỹ]: the most accurate without
-        an intercept; with one, all targets give the same direction and differ in the threshold alone.
+    targets : {"refined", "optimized", "unbiased", "naive"} or (t_neg, t_pos)
+        What is regressed on. "refined" gives each row a target of its own, from its label and its leave-one-out score,
+        and repeats (see `unflip.refine`). The others, the paper's, give one value to each observed class. "optimized"
+        is the posterior mean E[y | ỹ]: the most accurate of these without an intercept; with one, they all give the
+        same direction and differ in the threshold alone.
     readout : {"gaussian", "plain"}
         "gaussian" corrects the threshold for the noise and the priors: the decision value is the log-odds of the
         true label. "plain" takes the sign of the fitted score, as the paper does.
@@ -67,6 +72,11 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     fit_intercept : bool
         False is the paper's model: the origin must be the midpoint of the two class means. That knowledge is worth
         a lot (see the README), and wrong where it does not hold.
+    deployment_priors : array-like of shape (2,), "balanced" or None
+        Class proportions of the rows to predict, where they differ from those fitted to; "balanced" weighs the classes
+        alike, for balanced accuracy. Gaussian read-out only.
+    costs : array-like of shape (2, 2), optional
+        ``costs[a, b]`` of predicting class b where a is true; predictions then cost least. Gaussian read-out only.
 
     Attributes
     ----------
@@ -82,15 +92,28 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         Standard error of each entry of ``noise_.transition``; 0 where the noise model was given.
     noise_estimator_ : NoiseEstimator or None
         What estimated them, with its evidence; None where the noise model was given.
-    targets_ : ndarray of shape (2,)
-        (t_neg, t_pos).
+    targets_ : ndarray of shape (2,) or (n,)
+        (t_neg, t_pos), or the refined target of each row (0 for rows of no weight).
     reg_ : float
         The penalty γ used.
     loo_decision_ : ndarray of shape (n,)
         Exact leave-one-out decision values of the training rows: what the fit to all other rows, at the same penalty
         nγ, says of each. A row is left out with its whole weight. With the plain read-out they equal refits of the
-        ridge regression, intercept included. The gaussian read-out is that of the whole fit, applied to scores without
-        the trace that the row's own label leaves on the mean of the others (see docs/leave_one_out.md).
+        ridge regression on ``targets_``, intercept included. The gaussian read-out is that of the whole fit, applied to
+        scores without the traces that the row's own label leaves on the others' mean (see docs/leave_one_out.md) and on
+        their refined targets.
+    label_posterior_ : ndarray of shape (n, 2)
+        P(true class | row, observed label) of the training rows. Honest: the row's own label has no part in its score,
+        to first order (see `unflip.refine`). It tells which labels are likely wrong; 0 or 1 for trusted rows.
+    label_free_log_odds_ : ndarray of shape (n,)
+        Log-odds of the training rows for the second class by what the other rows say: neither a row's own label nor its
+        copies have a part in them. With the labels they make ``label_posterior_``.
+    n_effective_ : float
+        How many independent rows of equal weight the training rows stand for.
+    expected_accuracy_ : float
+        Accuracy to expect on new rows with clean labels, known without any.
+    expected_accuracy_std_ : float
+        Its standard error, from the sample, the read-out and the noise rates.
     n_features_in_ : int
         Number of features.
 
@@ -115,6 +138,11 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     targets_: FloatArray
     reg_: float
     loo_decision_: FloatArray
+    label_posterior_: FloatArray
+    label_free_log_odds_: FloatArray
+    n_effective_: float
+    expected_accuracy_: float
+    expected_accuracy_std_: float
     n_features_in_: int
 
     def __init__(
@@ -122,11 +150,13 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         noise: NoiseModel | NoiseEstimator | ArrayLike | Literal["estimate"] | None = "estimate",
         *,
         priors: ArrayLike | None = None,
-        targets: str | ArrayLike = "optimized",
+        targets: str | ArrayLike = "refined",
         readout: Literal["gaussian", "plain"] = "gaussian",
         reg: float | Literal["loo", "theory"] = "loo",
         loss: Literal["squared"] = "squared",
         fit_intercept: bool = True,
+        deployment_priors: ArrayLike | Literal["balanced"] | None = None,
+        costs: ArrayLike | None = None,
     ) -> None:
         self.noise = noise
         self.priors = priors
@@ -135,6 +165,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         self.reg = reg
         self.loss = loss
         self.fit_intercept = fit_intercept
+        self.deployment_priors = deployment_priors
+        self.costs = costs
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows X with observed labels y.
@@ -149,35 +181,27 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             Weights of the rows; a row of weight 2 counts as two copies, one of weight 0 as absent.
         """
         self._check_options()
-        rows_in, labels = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
-        weights = _check_sample_weight(sample_weight, rows_in, dtype=np.float64, ensure_non_negative=True)
-        if not weights.any():
-            raise ValueError("sample_weight is 0 for every row: give at least one non-zero weight.")
-        rows = DistinctRows.of(rows_in, weights)
-        self.classes_, codes = _encode(labels[rows.members])
-        _check_rows(rows.X)
+        data = self._prepared(X, y, sample_weight)
+        rows, self.classes_ = data.rows, data.classes
         spectrum = Spectrum.of(rows.X, rows.spectrum_weights, fit_intercept=self.fit_intercept)
-        self._fit_noise(spectrum, rows, codes, (rows_in, labels, weights))
-        self.targets_ = target_values.resolve(self.targets, self.noise_)
-        self._warn_of_one_sided_targets()
+        source = noise_source(self.noise, self.priors, data, spectrum)
+        self.noise_, self.noise_std_, self.noise_estimator_ = source.noise, source.errors, source.estimator
+        self._rule = Rule.of(self.noise_, self.deployment_priors, self.costs)
+        found = self._rounds(spectrum, data)
+        self.reg_ = found.reg
 
-        targets = self.targets_[codes]
-        means = rows.average(targets)
-        self.reg_, left_out = self._leave_out(spectrum, rows, codes, means)
+        means = rows.average(found.targets)
         path = spectrum.path(means, [self.reg_])
-        coef, intercept = path.coef[:, 0, 0], float(path.intercept[0, 0])
-
-        log_odds = self._fit_readout(left_out, rows, codes)
-        decision = LinearReadout(1.0, 0.0) if self.readout == "plain" else log_odds
-        self.coef_ = decision.slope * coef[None, :]
-        self.intercept_ = np.array([decision.slope * intercept + decision.offset])
-        # What predict_proba multiplies decision values with; the gaussian read-out's are log-odds already.
-        self._log_odds_per_decision = log_odds.slope if self.readout == "plain" else 1.0
-        scores = rows_in @ coef + intercept  # rows of no weight have no part in the fit
-        alone = left_out.of_copies(rows.owner, targets, rows.member_weights / rows.weights[rows.owner])
+        self._keep_decision(path.coef[:, 0, 0], float(path.intercept[0, 0]), found.readout)
+        left_out = spectrum.leave_one_out(means, [self.reg_])
+        alone = left_out.of_copies(rows.owner, found.targets, rows.member_weights / rows.weights[rows.owner])
+        scores = data.X @ path.coef[:, 0, :] + path.intercept[0]  # rows of no weight have no part in the fit
+        self._warn_of_one_sided_scores(scores)
+        self._report(found, data, scores.copy())
         # A read-out fitted to the others would move with their mean target: it needs the scores without that move.
-        scores[rows.members] = (alone.scores if self.readout == "plain" else alone.label_free_scores)[:, 0, 0]
-        self.loo_decision_ = decision(scores)
+        free = alone.label_free_scores[:, 0, :] - found.leak[rows.owner]
+        scores[rows.members] = alone.scores[:, 0, :] if self.readout == "plain" else free
+        self.loo_decision_ = self._decide(scores)[:, 0]
         return self
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
@@ -198,11 +222,12 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Probability of each TRUE class.
 
-        Calibrated on leave-one-out scores under the noise model. With the plain read-out they keep to its threshold:
-        the class means are taken as ±m and the classes as equally frequent.
+        Calibrated on leave-one-out scores under the noise model, for rows whose classes have the proportions of
+        ``deployment_priors``. With the plain read-out they keep to its threshold: the class means are taken as ±m and
+        the classes as equally frequent.
         """
         decision = self.decision_function(X)
-        log_odds = self._log_odds_per_decision * decision
+        log_odds = self._log_odds_per_decision * (decision - self._cost_shift)
         return np.column_stack([expit(-log_odds), expit(log_odds)])
 
     def __sklearn_tags__(self) -> Tags:
@@ -214,6 +239,9 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     def _check_options(self) -> None:
         if self.readout not in ("gaussian", "plain"):
             raise ValueError(f"readout={self.readout!r} is not known: use 'gaussian' or 'plain'.")
+        if isinstance(self.targets, str) and self.targets not in ("refined", *target_values.NAMED):
+            choices = ", ".join(map(repr, ("refined", *target_values.NAMED)))
+            raise ValueError(f"targets={self.targets!r} is not known: use {choices} or the values (t_neg, t_pos).")
         if self.loss != "squared":
             raise ValueError(f"loss={self.loss!r} is not available: use loss='squared'.")
         if isinstance(self.reg, str):
@@ -221,76 +249,12 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError(f"reg={self.reg!r} is not known: use 'loo', 'theory' or a number γ ≥ 0.")
         elif isinstance(self.reg, bool) or not isinstance(self.reg, Real) or not 0 <= float(self.reg) < np.inf:
             raise ValueError(f"reg={self.reg!r} must be 'loo', 'theory' or a finite number γ ≥ 0.")
+        if self.readout == "plain" and not (self.deployment_priors is None and self.costs is None):
+            raise ValueError(
+                "deployment_priors and costs move the threshold, which readout='plain' keeps at 0: drop them."
+            )
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise ValueError(f"fit_intercept={self.fit_intercept!r} must be True or False.")
-
-    def _fit_noise(
-        self, spectrum: Spectrum, rows: DistinctRows, codes: IntArray, given: tuple[FloatArray, Any, FloatArray]
-    ) -> None:
-        """Set noise_, noise_std_ and noise_estimator_ from what the user knows and the data show."""
-        self.noise_estimator_ = None
-        if isinstance(self.noise, str) and self.noise == "estimate":
-            self._estimate_noise(spectrum, rows, codes)
-        elif isinstance(self.noise, NoiseEstimator):
-            self._run_estimator(self.noise, rows, codes, given)
-        else:
-            observed = np.bincount(codes, rows.member_weights) / rows.member_weights.sum()
-            self.noise_ = self._noise_model(observed)
-            self.noise_std_ = np.zeros((2, 2))
-
-    def _estimate_noise(self, spectrum: Spectrum, rows: DistinctRows, codes: IntArray) -> None:
-        automatic = Automatic(priors=self.priors).fit_spectrum(_centred(spectrum, rows), rows, codes)
-        if automatic.assumption_:
-            warnings.warn(automatic.assumption_, AssumedNoiseWarning, stacklevel=4)
-        automatic.classes_, automatic.n_features_in_ = self.classes_, self.n_features_in_
-        self.noise_, self.noise_std_, self.noise_estimator_ = automatic.noise_, automatic.noise_std_, automatic
-
-    def _run_estimator(
-        self,
-        estimator: NoiseEstimator,
-        rows: DistinctRows,
-        codes: IntArray,
-        given: tuple[FloatArray, Any, FloatArray],
-    ) -> None:
-        rows_in, labels, weights = given
-        fitted = clone(estimator)
-        if has_fit_parameter(fitted, "sample_weight"):
-            fitted.fit(rows_in, labels, sample_weight=weights)
-        elif (weights == 1).all():
-            fitted.fit(rows_in, labels)
-        else:
-            raise ValueError(f"noise={estimator!r} takes no sample_weight: fit without weights, or repeat rows.")
-        self.noise_, self.noise_std_, self.noise_estimator_ = fitted.noise_, fitted.noise_std_, fitted
-        if self.priors is not None:
-            self.noise_, self.noise_std_ = narrowed(fitted.noise_, fitted.noise_std_, self.priors, rows, codes)
-
-    def _noise_model(self, observed: FloatArray) -> NoiseModel:
-        noise = self._given_noise()
-        if noise.n_classes != len(self.classes_):
-            raise ValueError(
-                f"The noise model knows {noise.n_classes} classes but y has {len(self.classes_)}: give a transition "
-                f"matrix for the classes {self.classes_.tolist()}, in that order."
-            )
-        if self.priors is None:
-            return noise.with_observed(observed) if noise.priors is None else noise
-        given = noise.with_priors(self.priors)
-        if noise.priors is not None and not np.allclose(noise.priors, given.known_priors):
-            raise ValueError(
-                f"priors={self.priors!r} contradict those of the noise model, {noise.priors.tolist()}: give one."
-            )
-        return given
-
-    def _given_noise(self) -> NoiseModel:
-        if self.noise is None:
-            return NoiseModel.none()
-        if isinstance(self.noise, NoiseModel):
-            return self.noise
-        if isinstance(self.noise, str) or hasattr(self.noise, "fit"):
-            raise ValueError(
-                f"noise={self.noise!r} is not known: use 'estimate', a NoiseModel, a transition matrix, an estimator "
-                "of unflip.estimation, or None for no noise."
-            )
-        return NoiseModel(as_floats(self.noise, "noise"))
 
     def _warn_of_one_sided_targets(self) -> None:
         t_neg, t_pos = self.targets_
@@ -299,33 +263,82 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
                 f"Both targets ({t_neg:.3g}, {t_pos:.3g}) have the same sign, so with an intercept nearly all scores "
                 "do: use readout='gaussian', which finds the threshold, or fit_intercept=False at a known origin.",
                 UserWarning,
+                stacklevel=4,
+            )
+
+    def _warn_of_one_sided_scores(self, scores: FloatArray) -> None:
+        positive = float((scores > 0).mean())
+        if self._refines and self.readout == "plain" and not _ONE_SIDED < positive < 1 - _ONE_SIDED:
+            warnings.warn(
+                f"{positive:.0%} of the fitted scores are positive, so the plain read-out predicts one class almost "
+                "everywhere: use readout='gaussian', which finds the threshold.",
+                UserWarning,
                 stacklevel=3,
             )
 
-    def _leave_out(
-        self, spectrum: Spectrum, rows: DistinctRows, codes: IntArray, targets: FloatArray
-    ) -> tuple[float, LeaveOneOut]:
-        """Return the penalty, chosen if need be, and the leave-one-out fits of the distinct rows under it."""
+    @property
+    def _refines(self) -> bool:
+        return isinstance(self.targets, str) and self.targets == "refined"
+
+    def _prepared(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Labelled:
+        given, labels = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
+        if not weights.any():
+            raise ValueError("sample_weight is 0 for every row: give at least one non-zero weight.")
+        rows = DistinctRows.of(given, weights)
+        classes, codes = _encode(labels[rows.members])
+        _check_rows(rows.X)
+        return Labelled(given, labels, weights, classes, rows, codes)
+
+    def _rounds(self, spectrum: Spectrum, data: Labelled) -> Round:
+        """Fit the targets, refining them if asked to, at the penalty given or chosen."""
+        regs = self._candidates(spectrum, data)
+        search = isinstance(self.reg, str) and self.reg == "loo"
+        if self._refines:
+            truth = self._truth(data)
+            found = refine(spectrum, data.rows, data.codes, self.noise_, regs, search=search, truth=truth)
+            self.targets_ = np.zeros(len(data.X))
+            self.targets_[data.rows.members] = found.targets[:, 0]
+            return found if self.readout == "gaussian" else replace(found, readout=self._plain_readout(found, data))
+        self.targets_ = target_values.resolve(self.targets, self.noise_)
+        self._warn_of_one_sided_targets()
+        return self._single_round(spectrum, data, regs)
+
+    def _truth(self, data: Labelled) -> IntArray:
+        """Return the true class of members that were checked, `UNCHECKED` for the others."""
+        checked = getattr(self.noise_estimator_, "y_trusted", None)
+        return true_codes(checked, len(data.X), data.rows.members, data.classes, "y_trusted")
+
+    def _single_round(self, spectrum: Spectrum, data: Labelled, regs: FloatArray) -> Round:
+        rows = data.rows
+        targets = self.targets_[data.codes][:, None]
+        means = rows.average(targets)
+        scores = without_copies(spectrum.leave_one_out(means, regs), rows).label_free_scores
+        scale_free = self.readout == "gaussian" or not self.fit_intercept
+        best = best_reg(scores, means, rows.weights, scale_free=scale_free, centred=self.fit_intercept)
+        chosen = scores[:, best, :]
+        fit = symmetric_readout if self.readout == "plain" else gaussian_readout
+        readout = fit(chosen[rows.owner], data.codes, rows.member_weights, self.noise_, n_rows=rows.n_effective)
+        return Round(targets, float(regs[best]), chosen, readout, np.zeros_like(chosen), np.nan)
+
+    def _plain_readout(self, found: Round, data: Labelled) -> Readout:
+        rows = data.rows
+        scores = found.scores[rows.owner]
+        return symmetric_readout(scores, data.codes, rows.member_weights, self.noise_, n_rows=rows.n_effective)
+
+    def _candidates(self, spectrum: Spectrum, data: Labelled) -> FloatArray:
+        """Return the penalties to choose from: one where it is given."""
+        if self.reg == "loo":
+            return candidate_regs(spectrum)
         if self.reg == "theory":
-            reg = min(self._predicted_reg(_centred(spectrum, rows), rows, codes), float(candidate_regs(spectrum)[-1]))
-            return reg, spectrum.leave_one_out(targets, [reg])
-        if self.reg != "loo":
-            if self.readout == "gaussian" and self.reg > _LARGEST_RELATIVE_REG * spectrum.scale:
-                raise ValueError(
-                    f"reg={self.reg!r} is beyond {_LARGEST_RELATIVE_REG:g} times the variance of the features "
-                    f"({spectrum.scale:.2g}), where scores vanish in rounding: lower reg or rescale X."
-                )
-            return float(self.reg), spectrum.leave_one_out(targets, [self.reg])
-        regs = candidate_regs(spectrum)
-        left_out = spectrum.leave_one_out(targets, regs)
-        best = best_reg(
-            _without_copies(left_out, rows).label_free_scores[:, :, 0],
-            targets,
-            rows.weights,
-            scale_free=self.readout == "gaussian" or not self.fit_intercept,
-            centred=self.fit_intercept,
-        )
-        return float(regs[best]), left_out.at(best)
+            predicted = self._predicted_reg(centred(spectrum, data.rows), data.rows, data.codes)
+            return np.array([min(predicted, float(candidate_regs(spectrum)[-1]))])
+        if self.readout == "gaussian" and self.reg > _LARGEST_RELATIVE_REG * spectrum.scale:
+            raise ValueError(
+                f"reg={self.reg!r} is beyond {_LARGEST_RELATIVE_REG:g} times the variance of the features "
+                f"({spectrum.scale:.2g}), where scores vanish in rounding: lower reg or rescale X."
+            )
+        return np.array([float(self.reg)])
 
     def _predicted_reg(self, spectrum: Spectrum, rows: DistinctRows, codes: IntArray) -> float:
         """Return γ* of the isotropic mixture behind the rows; it may be infinite."""
@@ -341,29 +354,51 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         scale_counts = self.readout == "plain" and self.fit_intercept
         best = theory.optimal_reg(
             mixture,
-            targets=self.targets_,
+            targets="optimized" if self._refines else self.targets,
             objective="risk" if scale_counts else "accuracy",
             fit_intercept=self.fit_intercept,
         )
         return float(best) * spikes.noise_variance
 
-    def _fit_readout(self, left_out: LeaveOneOut, rows: DistinctRows, codes: IntArray) -> LinearReadout:
-        scores = _without_copies(left_out, rows).label_free_scores[rows.owner, 0, 0]
-        fit = symmetric_readout if self.readout == "plain" else gaussian_readout
-        return fit(scores, codes, rows.member_weights, self.noise_, n_rows=rows.n_effective)
+    def _keep_decision(self, coef: FloatArray, intercept: float, readout: Readout) -> None:
+        """Set what predictions need: the score for the plain read-out, else the log-odds and what wrong ones cost."""
+        log_odds = readout.under(self._rule.priors, self.noise_.known_priors) if self.readout == "gaussian" else readout
+        slope, offset = (1.0, 0.0) if self.readout == "plain" else (log_odds.slopes[0, 1], log_odds.offsets[1])
+        self._cost_shift = self._rule.log_cost_ratio if self.readout == "gaussian" else 0.0
+        self._slope, self._offset = float(slope), float(offset + self._cost_shift)
+        self.coef_ = self._slope * coef[None, :]
+        self.intercept_ = np.array([self._slope * intercept + self._offset])
+        # What predict_proba multiplies decision values with; the gaussian read-out's are log-odds already.
+        self._log_odds_per_decision = float(log_odds.slopes[0, 1]) if self.readout == "plain" else 1.0
 
+    def _decide(self, scores: FloatArray) -> FloatArray:
+        return self._slope * scores + self._offset
 
-def _centred(spectrum: Spectrum, rows: DistinctRows) -> Spectrum:
-    """Return the spectrum of the rows about their mean."""
-    return spectrum if spectrum.fit_intercept else Spectrum.of(rows.X, rows.spectrum_weights)
+    def _report(self, found: Round, data: Labelled, fitted: FloatArray) -> None:
+        """Set label_posterior_ and expected_accuracy_, from scores that are free of the row's own label.
 
-
-def _without_copies(left_out: LeaveOneOut, rows: DistinctRows) -> LeaveOneOut:
-    """Leave copies of a row out together, as far as they should."""
-    share = rows.leaving_share
-    if (share == 1).all():
-        return left_out
-    return left_out.of_copies(np.arange(len(share)), left_out.targets, share)
+        Copies of a row leave together, so that none vouches for another; rows of no weight have their fitted scores.
+        """
+        rows, codes, noise = data.rows, data.codes, self.noise_
+        scores = found.scores[rows.owner]
+        readout = found.readout
+        if self.readout == "plain":
+            readout = gaussian_readout(scores, codes, rows.member_weights, noise, n_rows=rows.n_effective)
+        self.label_posterior_ = readout.probabilities(fitted)
+        posterior = readout.posterior(scores, codes, noise)
+        self.label_posterior_[rows.members] = known_rows(posterior, self._truth(data))
+        fitted[rows.members] = scores
+        self.label_free_log_odds_, self.n_effective_ = readout.log_odds(fitted)[:, 1], rows.n_effective
+        observed = data.observed if self.priors is None else None
+        expected = expected_accuracy(
+            ScoredRows(scores, codes, rows.member_weights, rows.n_effective),
+            readout,
+            noise,
+            others=other_noise(noise, self.noise_std_, observed),
+            deployed=self._rule.priors,
+            predict=lambda values: (self._decide(values)[:, 0] > 0).astype(np.intp),
+        )
+        self.expected_accuracy_, self.expected_accuracy_std_ = expected.value, expected.error
 
 
 def _check_rows(distinct: FloatArray) -> None:

@@ -1,20 +1,21 @@
-r"""From scores to probabilities of the TRUE label: two classes fitted to leave-one-out scores.
+r"""From scores to probabilities of the TRUE class: log-odds that are linear in leave-one-out scores.
 
-Within a true class the scores of new rows are close to Gaussian (the paper's Theorem), so the log-odds of the true
-label are linear in the score s:
+Within a true class the scores of new rows are close to Gaussian with a common covariance (the paper's Theorem), so the
+log-odds of the true class are linear in the score s,
 
-.. math:: \log\frac{P(y=+ \mid s)}{P(y=- \mid s)} = \frac{m_+ - m_-}{\sigma^2}\Bigl(s - \frac{m_+ + m_-}2\Bigr)
-          + \log\frac{\pi_+}{\pi_-}.
+.. math:: \log\frac{P(y = a \mid s)}{P(y = 0 \mid s)} = \tau\, w_a^\top s + b_a.
 
-Leave-one-out scores have the law of new rows' scores and do not see their own row's label, so given the noise model the
-observed label ỹᵢ acts as a prior P(y | ỹᵢ) of its own for each row. There are two ways to (m₋, m₊, σ²):
+Leave-one-out scores have the law of new rows' scores and do not see their own row's label, so each part has a source:
 
-* by the shape of the scores: maximum likelihood of the Gaussian mixture, by EM with the label posteriors held fixed;
-* by the labels alone: the mean score of an observed class is a known mixture of m₋ and m₊, so m = posterior⁻¹ E[s | ỹ].
+* the directions w by the shape of the scores: maximum likelihood of the Gaussian mixture, by EM, in which the observed
+  label ỹᵢ acts as a prior P(y | ỹᵢ) of its own for each row;
+* the steepness τ by the labels: where scores are not Gaussian the mixture is led astray (heavy tails, skew, unequal
+  variances), so τ maximises the likelihood of the observed labels, Σ log Σ_a P(ỹᵢ | a) P(a | sᵢ), with a weak prior
+  around the mixture's own 1;
+* the offsets b by the class proportions: the mean probability of a class must be its prior. Labels fix these more
+  firmly than any threshold that is fitted to the scores, also where flips depend on the row.
 
-The first is precise where scores are Gaussian and is led astray where they are not; the second does not mind, but is
-noisy, and leaves no variance within the classes when it overshoots. The one under which the observed labels are
-likelier is used.
+Variances of each class, which add a quadratic term, were tried: labels did not prefer them on any data set.
 """
 
 from __future__ import annotations
@@ -22,94 +23,113 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.optimize import minimize_scalar
+from scipy.special import expit
 
 from unflip._typing import FloatArray, IntArray
 from unflip.noise import NoiseModel
 
-_TOLERANCE = 1e-10
-_MAX_ROUNDS = 10_000
-# In units of the scores' own spread. No log-odds fall with the score: scores that show no signal keep their order and a
+_TOLERANCE = 1e-5  # of the mixture's directions: labels have the last word
+_MAX_ROUNDS = 300
+_NEWTON_ROUNDS = 100
+_SETTLED = 1e-9  # of the offsets, whose steps shrink quadratically
+_STEP = 0.05  # of log τ, to measure the curvature of the likelihood
+# Log-odds per unit of the scores' own spread are at least this: scores that show no signal keep their order and a
 # probability close to the prior.
 _SMALLEST_SLOPE = 1e-3
 # A spread below this share of the scores' size is rounding error.
 _ROUNDING = 1e3 * np.finfo(float).eps
-# Class means by labels that leave less than this share of the variance by shape have overshot.
-_PLAUSIBLE_VARIANCE = 0.5
+#: Standard deviation of log τ in its prior, and how far it may go.
+_STEEPNESS_PRIOR, _STEEPNESS_RANGE = 1.0, 3.0
 
 
-@dataclass(frozen=True)
-class LinearReadout:
-    """Log-odds of the true label, slope·score + offset."""
+@dataclass(frozen=True, eq=False)
+class Readout:
+    """Log-odds of each true class against the first, linear in the scores.
 
-    slope: float
-    offset: float
+    Attributes
+    ----------
+    slopes : ndarray of shape (r, k)
+        One column per class, the first 0.
+    offsets : ndarray of shape (k,)
+        One per class, the first 0.
+    steepness_error : float
+        Standard error of log τ, by which all slopes are in doubt together.
+    """
 
-    def __call__(self, scores: FloatArray) -> FloatArray:
-        """Log-odds that the true label is positive."""
-        return self.slope * scores + self.offset
+    slopes: FloatArray
+    offsets: FloatArray
+    steepness_error: float = 0.0
 
+    def log_odds(self, scores: FloatArray) -> FloatArray:
+        """Log-odds of each class against the first, (n, k), for scores of shape (n, r)."""
+        return np.asarray(scores @ self.slopes + self.offsets)
 
-@dataclass(frozen=True)
-class _Classes:
-    """Means and common variance of the two true classes' scores."""
+    def probabilities(self, scores: FloatArray) -> FloatArray:
+        """P(true class | score), (n, k)."""
+        return _softmax(self.log_odds(scores))
 
-    mean_neg: float
-    mean_pos: float
-    variance: float
+    def posterior(self, scores: FloatArray, codes: IntArray, noise: NoiseModel) -> FloatArray:
+        """P(true class | score, observed label), (n, k)."""
+        joint = self.probabilities(scores) * noise.transition[:, codes].T
+        return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
-    def readout(self, prior_log_odds: float) -> LinearReadout:
-        slope = max((self.mean_pos - self.mean_neg) / self.variance, _SMALLEST_SLOPE)
-        return LinearReadout(slope, prior_log_odds - slope * (self.mean_neg + self.mean_pos) / 2)
+    def under(self, priors: FloatArray, trained: FloatArray) -> Readout:
+        """Return the read-out for rows whose classes have other proportions than those it was fitted to."""
+        shift = np.log(priors / trained)
+        return Readout(self.slopes, self.offsets + shift - shift[0], self.steepness_error)
 
 
 def gaussian_readout(
     scores: FloatArray, codes: IntArray, weights: FloatArray, noise: NoiseModel, *, n_rows: float
-) -> LinearReadout:
-    """Fit the log-odds of the true label to label-free leave-one-out scores.
+) -> Readout:
+    """Fit the log-odds of the true class to label-free leave-one-out scores.
 
     Parameters
     ----------
-    scores : ndarray of shape (n,)
-        One score per row, without a trace of the row's own label.
+    scores : ndarray of shape (n, r)
+        Scores of each row (one for two classes, k − 1 contrasts for k), without a trace of the row's own label.
     codes : ndarray of shape (n,)
-        Observed classes, 0 or 1.
+        Observed classes.
     weights : ndarray of shape (n,)
         Weights of the rows.
     noise : NoiseModel
-        With priors; its posterior P(y | ỹ) is held fixed.
+        With priors.
     n_rows : float
         How many independent rows the scores stand for. The variance within a class is taken to be at least a share
         1/n_rows of the total, so that a few rows which happen to fall apart are not read as certainty.
     """
     share = weights / weights.sum()
-    centre = float(share @ scores)
-    spread = float(np.sqrt(share @ (scores - centre) ** 2))
-    prior_log_odds = float(np.log(noise.known_priors[1] / noise.known_priors[0]))
-    if spread <= _ROUNDING * np.abs(scores).max():
-        return LinearReadout(0.0, prior_log_odds)
-    standard = (scores - centre) / spread
-    by_shape = _by_shape(standard, codes, share, noise, 1 / n_rows)
-    by_labels = _by_labels(standard, codes, share, noise)
-    readout = by_shape.readout(prior_log_odds)
-    if by_labels.variance >= max(_PLAUSIBLE_VARIANCE * by_shape.variance, 1 / n_rows):
-        candidates = (readout, by_labels.readout(prior_log_odds))
-        readout = max(candidates, key=lambda candidate: _label_likelihood(candidate(standard), codes, share, noise))
-    return LinearReadout(readout.slope / spread, readout.offset - readout.slope * centre / spread)
+    whitening = _Whitening.of(scores, share)
+    if not whitening.rank:
+        log_priors = np.log(noise.known_priors)
+        return Readout(np.zeros((scores.shape[1], noise.n_classes)), log_priors - log_priors[0])
+    standard = whitening(scores)
+    directions = _by_shape(standard, codes, share, noise, 1 / n_rows)
+    if scores.shape[1] == 1 and noise.n_classes == 2:  # no log-odds fall with the score
+        directions = np.maximum(directions, [0.0, _SMALLEST_SLOPE])
+    return whitening.undone(_by_labels(standard @ directions, directions, codes, share, noise, n_rows))
+
+
+def steeper(
+    readout: Readout, scores: FloatArray, weights: FloatArray, noise: NoiseModel, errors: float = 1.0
+) -> Readout:
+    """Return the read-out whose steepness is so many standard errors larger, with the offsets that go with it."""
+    slopes = np.exp(errors * readout.steepness_error) * readout.slopes
+    return Readout(slopes, _offsets(scores @ slopes, weights / weights.sum(), noise.known_priors))
 
 
 def symmetric_readout(
     scores: FloatArray, codes: IntArray, weights: FloatArray, noise: NoiseModel, *, n_rows: float
-) -> LinearReadout:
-    """Fit log-odds that change sign where the score does: class means ±m, as in the paper's model, and no prior.
+) -> Readout:
+    """Fit log-odds of two classes that change sign where the score does: means ±m, as in the paper's model, no prior.
 
     Parameters are those of `gaussian_readout`.
     """
-    spread = float(np.sqrt(np.average(scores**2, weights=weights)))
-    if spread == 0:
-        return LinearReadout(_SMALLEST_SLOPE, 0.0)
-    standard = scores / spread
-    label_log_odds = _label_log_odds(codes, noise)
+    values = scores[:, 0]
+    spread = float(np.sqrt(np.average(values**2, weights=weights)))
+    standard = values / spread if spread > 0 else values
+    label_log_odds = np.diff(_log_posterior(codes, noise), axis=1)[:, 0]
     slope = 0.0
     for _ in range(_MAX_ROUNDS):
         signs = 2 * expit(label_log_odds + slope * standard) - 1
@@ -117,46 +137,117 @@ def symmetric_readout(
         previous, slope = slope, 2 * mean / max(1 - mean**2, 1 / n_rows)
         if abs(slope - previous) <= _TOLERANCE * (1 + abs(slope)):
             break
-    return LinearReadout(max(slope, _SMALLEST_SLOPE) / spread, 0.0)
+    return Readout(np.array([[0.0, max(slope, _SMALLEST_SLOPE) / (spread or 1.0)]]), np.zeros(2))
+
+
+@dataclass(frozen=True, eq=False)
+class _Whitening:
+    """Scores in coordinates in which they are uncorrelated with variance 1; directions without spread are dropped."""
+
+    mean: FloatArray
+    basis: FloatArray  # (r, rank)
+
+    @classmethod
+    def of(cls, scores: FloatArray, share: FloatArray) -> _Whitening:
+        mean = share @ scores
+        centred = scores - mean
+        variances, vectors = np.linalg.eigh((centred.T * share) @ centred)
+        smallest = (_ROUNDING * np.abs(scores).max()) ** 2
+        kept = variances > max(smallest, _ROUNDING * variances[-1])
+        return cls(mean, vectors[:, kept] / np.sqrt(variances[kept]))
+
+    @property
+    def rank(self) -> int:
+        return int(self.basis.shape[1])
+
+    def __call__(self, scores: FloatArray) -> FloatArray:
+        return np.asarray((scores - self.mean) @ self.basis)
+
+    def undone(self, readout: Readout) -> Readout:
+        """Return a read-out of whitened scores as one of the scores themselves."""
+        slopes = self.basis @ readout.slopes
+        return Readout(slopes, readout.offsets - self.mean @ slopes, readout.steepness_error)
 
 
 def _by_shape(
     standard: FloatArray, codes: IntArray, share: FloatArray, noise: NoiseModel, smallest_variance: float
-) -> _Classes:
-    """Maximum likelihood of the mixture by EM, from standardised scores."""
-    label_log_odds = _label_log_odds(codes, noise)
-    responsibility = expit(label_log_odds)
-    current = np.zeros(3)
+) -> FloatArray:
+    """Directions C⁻¹(m_a − m₀) of the Gaussian mixture, (r, k), from whitened scores, by EM."""
+    label_prior = _log_posterior(codes, noise)
+    member = np.exp(label_prior)
+    directions = np.zeros((standard.shape[1], noise.n_classes))
     for _ in range(_MAX_ROUNDS):
-        positive = share * responsibility
-        pi_pos = float(positive.sum())
-        moment_pos = float(positive @ standard)
-        mean_pos, mean_neg = moment_pos / pi_pos, -moment_pos / (1 - pi_pos)
-        between = pi_pos * mean_pos**2 + (1 - pi_pos) * mean_neg**2
-        variance = max(1 - between, smallest_variance)
-        previous, current = current, np.array([mean_neg, mean_pos, variance])
-        if np.abs(current - previous).max() <= _TOLERANCE:
+        mass = share @ member
+        means = (member * share[:, None]).T @ standard / mass[:, None]
+        within = _floored(np.eye(standard.shape[1]) - (mass * means.T) @ means, smallest_variance)
+        previous, directions = directions, np.linalg.solve(within, (means - means[0]).T)
+        if np.abs(directions - previous).max() <= _TOLERANCE * (1 + np.abs(directions).max()):
             break
-        slope = (mean_pos - mean_neg) / variance
-        responsibility = expit(label_log_odds + slope * (standard - (mean_pos + mean_neg) / 2))
-    return _Classes(mean_neg, mean_pos, variance)
+        middle = np.einsum("ar,ra->a", means + means[0], directions) / 2
+        member = _softmax(label_prior + standard @ directions - middle)
+    return directions
 
 
-def _by_labels(standard: FloatArray, codes: IntArray, share: FloatArray, noise: NoiseModel) -> _Classes:
-    """Class means from the mean score of each observed class; the variance is what they leave, or less than nothing."""
-    observed = np.bincount(codes, share)
-    means = np.linalg.solve(noise.posterior, np.bincount(codes, share * standard) / observed)
-    true = observed @ noise.posterior  # shares of the true classes among these rows; their mean score is 0
-    return _Classes(float(means[0]), float(means[1]), float(1 - true @ means**2))
+def _by_labels(
+    logits: FloatArray, directions: FloatArray, codes: IntArray, share: FloatArray, noise: NoiseModel, n_rows: float
+) -> Readout:
+    """Choose the steepness under which the observed labels are likeliest, and the offsets that go with it."""
+    label_given_true = noise.transition.T[codes]
+    offsets = _offsets(logits, share, noise.known_priors)
+
+    def cost(log_steepness: float) -> float:
+        nonlocal offsets
+        steep = np.exp(log_steepness) * logits
+        offsets = _offsets(steep, share, noise.known_priors, start=offsets)
+        observed = np.einsum("nk,nk->n", _softmax(steep + offsets), label_given_true)
+        likelihood = n_rows * float(share @ np.log(np.maximum(observed, np.finfo(float).tiny)))
+        return (log_steepness / _STEEPNESS_PRIOR) ** 2 / 2 - likelihood
+
+    span = (-_STEEPNESS_RANGE, _STEEPNESS_RANGE)
+    best = float(minimize_scalar(cost, bounds=span, method="bounded", options={"xatol": 1e-4}).x)
+    curvature = (cost(best + _STEP) - 2 * cost(best) + cost(best - _STEP)) / _STEP**2
+    steepness = np.exp(best)
+    offsets = _offsets(steepness * logits, share, noise.known_priors)
+    return Readout(steepness * directions, offsets, 1 / np.sqrt(max(curvature, 1 / _STEEPNESS_PRIOR**2)))
 
 
-def _label_likelihood(log_odds: FloatArray, codes: IntArray, share: FloatArray, noise: NoiseModel) -> float:
-    """Mean log-likelihood of the observed labels when the true ones have these log-odds."""
-    positive = expit(log_odds)
-    observed = positive * noise.transition[1, codes] + (1 - positive) * noise.transition[0, codes]
-    return float(share @ np.log(np.maximum(observed, np.finfo(float).tiny)))
+def _offsets(logits: FloatArray, share: FloatArray, priors: FloatArray, start: FloatArray | None = None) -> FloatArray:
+    """Offsets (the first 0) under which the mean probability of each class is its prior: Newton's method.
+
+    They maximise Σ π_a b_a − mean of log Σ exp(logit + b), which is concave.
+    """
+    offsets = np.log(priors) - share @ logits if start is None else start.copy()
+    offsets -= offsets[0]
+    for _ in range(_NEWTON_ROUNDS):
+        probability = _softmax(logits + offsets)
+        weighted = share[:, None] * probability
+        mean = weighted.sum(axis=0)
+        hessian = np.diag(mean) - weighted.T @ probability
+        # Where rows fall apart hardly any is in doubt: a small ridge keeps steps finite.
+        step = np.linalg.solve(hessian[1:, 1:] + 1e-9 * np.eye(len(priors) - 1), (priors - mean)[1:])
+        step = np.clip(step, -2.0, 2.0)
+        offsets[1:] += step
+        if np.abs(step).max() <= _SETTLED:
+            break
+    return offsets
 
 
-def _label_log_odds(codes: IntArray, noise: NoiseModel) -> FloatArray:
-    log_odds: FloatArray = logit(noise.posterior[:, 1])[codes]
-    return log_odds
+def _softmax(logits: FloatArray) -> FloatArray:
+    """Probabilities of each row's classes; SciPy's function, without what small arrays would pay for its generality."""
+    if logits.shape[1] == 2:
+        difference = logits[:, 1] - logits[:, 0]
+        return np.column_stack([expit(-difference), expit(difference)])
+    positive = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(positive / positive.sum(axis=1, keepdims=True))
+
+
+def _floored(within: FloatArray, smallest: float) -> FloatArray:
+    """Covariance with eigenvalues of at least `smallest`."""
+    values, vectors = np.linalg.eigh(within)
+    return np.asarray((vectors * np.maximum(values, smallest)) @ vectors.T)
+
+
+def _log_posterior(codes: IntArray, noise: NoiseModel) -> FloatArray:
+    """Log P(true | observed) of each row, (n, k)."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(noise.posterior)[codes])

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import type_of_target
 
 from unflip._typing import IntArray
+
+#: Class index of a row whose true label is not known.
+UNCHECKED = -1
 
 
 def encode(y: NDArray[Any], owner: str) -> tuple[NDArray[Any], IntArray]:
@@ -28,3 +31,54 @@ def encode(y: NDArray[Any], owner: str) -> tuple[NDArray[Any], IntArray]:
     if len(classes) < 2:
         raise ValueError(f"{owner} needs two classes, but y holds only {classes.tolist()} in rows of positive weight.")
     return classes, codes.astype(np.intp)
+
+
+def true_codes(y_trusted: ArrayLike | None, n: int, rows: IntArray, classes: NDArray[Any], name: str) -> IntArray:
+    """Return the class index of the true label of each of the rows, `UNCHECKED` where it is missing.
+
+    Parameters
+    ----------
+    y_trusted : array-like of shape (n,) or None
+        True labels; None, NaN, pandas.NA or a mask where they are missing. None: all are.
+    n : int
+        Number of all rows.
+    rows : ndarray of int
+        The rows asked for.
+    classes : ndarray of shape (k,)
+        Observed labels, sorted.
+    name : str
+        What the caller calls `y_trusted`, for the error.
+    """
+    if y_trusted is None:
+        return np.full(len(rows), UNCHECKED)
+    labels = np.asarray(y_trusted, dtype=object)
+    if labels.shape != (n,):
+        raise ValueError(
+            f"{name} has shape {labels.shape} but there are {n} rows: give one entry for each, None where the true "
+            "label is not known (cross-validation and searches do not split it with the rows)."
+        )
+    missing = np.ma.getmaskarray(y_trusted) if isinstance(y_trusted, np.ma.MaskedArray) else np.zeros(n, dtype=bool)
+    index = {label: code for code, label in enumerate(classes.tolist())}
+    return np.array([UNCHECKED if missing[i] else _true_code(labels[i], index, name) for i in rows], dtype=np.intp)
+
+
+def _true_code(label: Any, index: dict[Any, int], name: str) -> int:
+    if is_missing(label):
+        return UNCHECKED
+    try:
+        return index[label]
+    except (KeyError, TypeError):
+        raise ValueError(
+            f"{name} holds the label {label!r}, which is not among the observed classes {list(index)}: correct it, "
+            "or put None where the true label is not known."
+        ) from None
+
+
+def is_missing(label: Any) -> bool:
+    """Whether this stands for a missing value: None, NaN, NaT or pandas.NA."""
+    if label is None:
+        return True
+    try:
+        return bool(label != label)  # NaN and NaT alone are unlike themselves
+    except (TypeError, ValueError):
+        return True  # pandas.NA does not know whether it is

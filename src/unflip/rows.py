@@ -71,10 +71,17 @@ class DistinctRows:
         """How many rows of equal weight, each leaving alone, stand for as much (Kish), at any scale of the weights."""
         return float(self.weights.sum() ** 2 / (self.weights**2 @ self.leaving_share))
 
+    @property
+    def counts(self) -> FloatArray:
+        """Weight of each member as a count of independent rows: they sum to `n_effective`, whatever their scale."""
+        return np.asarray(self.member_weights * (self.n_effective / self.weights.sum()))
+
     def average(self, values: FloatArray) -> FloatArray:
         """Weighted mean of the members' values over the copies of each distinct row."""
         if len(self.X) == len(self.members):
             return values
+        if values.ndim > 1:
+            return np.column_stack([self.average(column) for column in values.T])
         mean: FloatArray = np.bincount(self.owner, self.member_weights * values) / self.weights
         return mean
 

@@ -23,7 +23,8 @@ from __future__ import annotations
 import numpy as np
 
 from unflip._typing import FloatArray
-from unflip.spectrum import Spectrum
+from unflip.rows import DistinctRows
+from unflip.spectrum import LeaveOneOut, Spectrum
 
 #: Penalties tried, in units of the typical eigenvalue of the covariance.
 RELATIVE_REGS = np.logspace(-4, 4, 50)
@@ -34,15 +35,25 @@ def candidate_regs(spectrum: Spectrum) -> FloatArray:
     return spectrum.scale * RELATIVE_REGS
 
 
+def without_copies(left_out: LeaveOneOut, rows: DistinctRows) -> LeaveOneOut:
+    """Leave copies of a row out together, as far as they should."""
+    share = rows.leaving_share
+    if (share == 1).all():
+        return left_out
+    return left_out.of_copies(np.arange(len(share)), left_out.targets, share)
+
+
 def best_reg(scores: FloatArray, targets: FloatArray, weights: FloatArray, *, scale_free: bool, centred: bool) -> int:
     """Return the index of the penalty with the best leave-one-out scores.
 
     Parameters
     ----------
-    scores : ndarray of shape (m, n_regs)
-        Label-free leave-one-out scores of the distinct rows, a column for each penalty.
-    targets, weights : ndarray of shape (m,)
-        Target and weight of each distinct row.
+    scores : ndarray of shape (m, n_regs, n_targets)
+        Label-free leave-one-out scores of the distinct rows.
+    targets : ndarray of shape (m, n_targets)
+        Targets of each distinct row.
+    weights : ndarray of shape (m,)
+        Weight of each distinct row.
     scale_free : bool
         Whether the scores are read in a way that their scale does not change: judge alignment, else squared error.
     centred : bool
@@ -54,14 +65,21 @@ def best_reg(scores: FloatArray, targets: FloatArray, weights: FloatArray, *, sc
 
 
 def loo_alignment(scores: FloatArray, targets: FloatArray, weights: FloatArray, *, centred: bool) -> FloatArray:
-    """Correlation (or, not centred, cosine) of each column of scores with the targets."""
+    """Correlation (or, not centred, cosine) of scores and targets for each penalty, all targets taken together.
+
+    For several targets the covariances and the variances are summed over them, which no rotation of them changes.
+    """
     share = weights / weights.sum()
     if centred:
-        scores, targets = scores - share @ scores, targets - share @ targets
-    norms = np.sqrt((share @ scores**2) * (share @ targets**2))
-    return np.asarray((share * targets) @ scores / np.where(norms > 0, norms, 1.0))
+        scores = scores - np.tensordot(share, scores, axes=1)
+        targets = targets - share @ targets
+    agreement = np.tensordot(share[:, None] * targets, scores, axes=([0, 1], [0, 2]))
+    power = np.tensordot(share, scores**2, axes=1).sum(axis=-1)
+    norms = np.sqrt(power * float((share @ targets**2).sum()))
+    return np.asarray(agreement / np.where(norms > 0, norms, 1.0))
 
 
 def loo_squared_error(scores: FloatArray, targets: FloatArray, weights: FloatArray) -> FloatArray:
-    """Mean squared distance of each column of scores to the targets."""
-    return np.asarray(weights / weights.sum() @ (targets[:, None] - scores) ** 2)
+    """Mean squared distance of the scores to the targets, for each penalty."""
+    share = weights / weights.sum()
+    return np.asarray(np.tensordot(share, (targets[:, None, :] - scores) ** 2, axes=1).sum(axis=-1))

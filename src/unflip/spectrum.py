@@ -203,9 +203,9 @@ class Spectrum(ABC):
         return top * float(xp.sum(relative**2)) / total / self.n if total > 0 else 0.0
 
     @property
-    def n_features(self) -> int:
-        """Number of features p."""
-        return int(self._rows.shape[1])
+    @abstractmethod
+    def n_varying(self) -> int:
+        """Number of features that vary (that are not 0, without an intercept)."""
 
     @property
     def variances(self) -> Array:
@@ -214,6 +214,25 @@ class Spectrum(ABC):
         Directions that fewer rows than features cannot show are left out: their variance is 0.
         """
         return self._eigenvalues / self.n
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows m, whatever their weights."""
+        return int(self._rows.shape[0])
+
+    def shrinkage(self, regs: ArrayLike) -> Array:
+        """s/(s + nγ), the share of each principal direction that a fit keeps; a column for each γ."""
+        penalties = self.n * _as_regs(regs, self._eigenvalues)[None, :]
+        largest = float(array_namespace(self._rows).max(self._eigenvalues)) or 1.0
+        relative = self._eigenvalues[:, None] / largest
+        return relative / (relative + penalties / largest + (relative + penalties == 0))
+
+    @abstractmethod
+    def diagonal(self, values: Array) -> Array:
+        """Diagonal of U diag(values) Uᵀ, U the unit vectors of the principal directions among the rows (√weighted).
+
+        With the values of `shrinkage` these are the hat values of the rows, but for the intercept's share.
+        """
 
     @abstractmethod
     def coordinates(self, count: int) -> Array:
@@ -274,6 +293,11 @@ class PrimalSpectrum(Spectrum):
         self._coordinates = xp.matmul(self._rows, self._gram.vectors)
 
     @property
+    def n_varying(self) -> int:
+        """Number of features that vary."""
+        return self._gram.n_varying
+
+    @property
     def _eigenvalues(self) -> Array:
         return self._gram.eigenvalues
 
@@ -283,6 +307,13 @@ class PrimalSpectrum(Spectrum):
         weighted = self._weights[:, None] * (columns - self._centre(columns))
         cross = array_namespace(self._rows).matmul(self._rows.T, weighted)
         return self._gram.path(cross, self._mean_target(columns), regs)
+
+    def diagonal(self, values: Array) -> Array:
+        """Diagonal of U diag(values) Uᵀ."""
+        xp = array_namespace(self._rows)
+        reached = _reached(self._eigenvalues)
+        inverse = xp.where(reached, 1 / xp.where(reached, self._eigenvalues, 1 + 0 * self._eigenvalues), 0.0)
+        return self._weights[:, None] * xp.matmul(self._coordinates**2, inverse[:, None] * values)
 
     def coordinates(self, count: int) -> Array:
         """Coordinates of the rows along the first principal directions, each scaled to variance 1."""
@@ -329,6 +360,11 @@ class DualSpectrum(Spectrum):
         self._n_varying = _count_varying(xp.sum(self._scaled**2, axis=0), self._mean, self.n)
 
     @property
+    def n_varying(self) -> int:
+        """Number of features that vary."""
+        return self._n_varying
+
+    @property
     def _eigenvalues(self) -> Array:
         return self._values
 
@@ -338,6 +374,10 @@ class DualSpectrum(Spectrum):
         filtered = self._inverse(regs)[:, :, None] * self._rotated(columns - self._centre(columns))[:, None, :]
         coef = _times(self._scaled.T, _times(self._vectors, filtered))
         return _with_intercept(coef, self._mean, self._mean_target(columns), self.fit_intercept)
+
+    def diagonal(self, values: Array) -> Array:
+        """Diagonal of U diag(values) Uᵀ."""
+        return array_namespace(self._rows).matmul(self._vectors**2, values)
 
     def coordinates(self, count: int) -> Array:
         """Coordinates of the rows along the first principal directions, each scaled to variance 1."""

@@ -45,7 +45,12 @@ def with_value(value):
             (X, Y),
             "contradict those of the noise model",
         ),
-        ({"targets": "refined"}, (X, Y), "targets='refined' is not known: use 'naive', 'unbiased', 'optimized'"),
+        ({"targets": "best"}, (X, Y), "targets='best' is not known: use 'refined', 'naive', 'unbiased', 'optimized'"),
+        ({"deployment_priors": "even"}, (X, Y), "deployment_priors='even' is not known: use 'balanced'"),
+        ({"deployment_priors": [0.5, 0.6]}, (X, Y), "priors sum to 1.1"),
+        ({"costs": [[0, 1]]}, (X, Y), "give 2×2 finite numbers, row = true class"),
+        ({"costs": [[0, 1], [0, 0]]}, (X, Y), r"costs\[1, 0\] = 0 must exceed costs\[1, 1\] = 0"),
+        ({"costs": [[0, 1], [2, 0]], "readout": "plain"}, (X, Y), "deployment_priors and costs move the threshold"),
         ({"targets": (1.0, 1.0)}, (X, Y), "t_neg < t_pos"),
         ({"readout": "best"}, (X, Y), "readout='best' is not known"),
         ({"loss": "logistic"}, (X, Y), "loss='logistic' is not available"),
@@ -59,7 +64,9 @@ def with_value(value):
         ({"reg": True}, (X, Y), "reg=True"),
         ({"fit_intercept": "no"}, (X, Y), "fit_intercept='no' must be True or False"),
         ({"priors": {"a": 0.5}}, (X, Y), "priors = {'a': 0.5} must hold numbers"),
-        ({"noise": {"a": 0.5}}, (X, Y), "noise = {'a': 0.5} must hold numbers"),
+        ({"noise": {"a": 0.5}}, (X, Y), "noise={'a': 0.5} is not known: use 'estimate', a NoiseModel"),
+        ({"noise": 0.2}, (X, Y), r"noise=0.2 is not known: .*for two classes NoiseModel.binary\(eps_pos=, eps_neg=\)"),
+        ({"noise": [["a", 0.5], [0.5, 0.5]]}, (X, Y), "noise = .* must hold numbers"),
         ({"reg": 1.0}, (X * 1e-8, Y), "reg=1.0 is beyond 1e.12 times the variance of the features"),
         ({}, (X * 1e-200, Y), "The largest feature of X is .*e-200, and its square no number: rescale X"),
         ({}, (X * 1e200, Y), "rescale X"),
@@ -84,6 +91,7 @@ def test_predict_says_what_is_wrong():
 
 
 @pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning")
+@pytest.mark.filterwarnings("ignore:.*of the fitted scores are positive:UserWarning")
 @pytest.mark.parametrize("noise", [None, "estimate"])
 @pytest.mark.parametrize("readout", ["plain", "gaussian"])
 @pytest.mark.parametrize("fit_intercept", [True, False])

@@ -44,7 +44,9 @@ def describe(estimator):
 
 
 @pytest.mark.filterwarnings("ignore:Can't check dok sparse matrix:UserWarning")
-@pytest.mark.filterwarnings("ignore:Both targets:UserWarning")  # some checks have very unbalanced labels
+@pytest.mark.filterwarnings(
+    "ignore:Both targets:UserWarning", "ignore:.*of the fitted scores:UserWarning"
+)  # some checks have very unbalanced labels
 @pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning")
 @pytest.mark.parametrize("estimator", COMBINATIONS, ids=describe)
 def test_every_check_passes(estimator):

@@ -167,6 +167,32 @@ class TestChoice:
         assert weighted.source_ == repeated.source_ == "anchor rows"
         np.testing.assert_allclose(weighted.noise_.transition, repeated.noise_.transition, atol=1e-10)
 
+    def test_the_scale_of_weights_does_not_matter(self):
+        X, codes, _ = draw()
+        weights = np.random.default_rng(0).uniform(0.5, 1.5, size=800)
+        first, second = (quiet(Automatic(), X, codes, scale * weights) for scale in (1.0, 1e-3))
+        np.testing.assert_allclose(second.noise_.transition, first.noise_.transition, atol=1e-8)
+        np.testing.assert_allclose(second.noise_std_, first.noise_std_, atol=1e-8)
+
+    @pytest.mark.parametrize("width", [1, 3, 9])
+    def test_columns_without_noise_are_no_mixture_and_no_crash(self, width):
+        rng = np.random.default_rng(0)
+        x = rng.random(200)
+        codes = (x + 0.3 * rng.normal(size=200) > 0.5).astype(int)
+        for rows in (np.column_stack([x, np.ones((200, width))]), np.column_stack([x] * (width + 1))):
+            assert quiet(Automatic(), rows, codes).source_ == "anchor rows"
+
+    def test_constant_columns_do_not_hide_a_mixture(self):
+        X, codes, _ = draw(scale=1.0)
+        found = [Automatic().fit(rows, codes).noise_.transition for rows in (X, np.hstack([X, np.ones((800, 7))]))]
+        np.testing.assert_allclose(found[0], found[1], atol=1e-6)
+
+    def test_it_draws_from_no_global_generator(self):
+        X, codes, _ = draw(scale=1.0)
+        state = np.random.get_state()[1].copy()  # noqa: NPY002
+        Automatic().fit(X, codes)
+        np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+
     def test_labels_independent_of_the_rows_are_said_to_be_in_doubt(self):
         X, _, _ = draw()
         codes = (np.random.default_rng(5).random(800) < 0.4).astype(int)
@@ -182,6 +208,13 @@ class TestChoice:
             quiet(Automatic(priors=[0.9, 0.6]), X, y)
         with pytest.raises(ValueError, match="one entry for each of the 2 classes"):
             quiet(Automatic(priors=[0.2, 0.2, 0.6]), X, y)
+
+    def test_priors_that_the_clusters_contradict(self):
+        X, codes, _ = draw(scale=1.0)
+        with pytest.raises(ValueError, match=r"priors \[0.05, 0.95\] contradict the clusters of the rows"):
+            Automatic(priors=[0.05, 0.95]).fit(X, codes)
+        with pytest.raises(ValueError, match="one entry for each of the 2 classes"):
+            Automatic(priors=[0.5, 0.2, 0.3]).fit(X, codes)
 
     def test_it_clones(self):
         assert clone(Automatic(priors=[0.5, 0.5])).get_params() == {"priors": [0.5, 0.5], "y_trusted": None}

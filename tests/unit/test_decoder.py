@@ -1,52 +1,77 @@
-"""The read-out: Gaussian class scores recovered from noisy labels, and calm behaviour without signal."""
+"""The read-out: log-odds of the true class recovered from noisy labels, and calm behaviour without signal."""
 
 import numpy as np
 import pytest
+from scipy.special import softmax
+from sklearn.linear_model import LogisticRegression
 
 from unflip import NoiseModel
-from unflip.decoder import gaussian_readout, symmetric_readout
+from unflip.decoder import Readout, gaussian_readout, steeper, symmetric_readout
 
 NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
+CLEAN = NoiseModel.none().with_priors([0.5, 0.5])
 
 
 def draw(n, means, std, noise, seed=0):
     rng = np.random.default_rng(seed)
     y = (rng.random(n) > noise.priors[0]).astype(int)
-    return np.array(means)[y] + std * rng.normal(size=n), noise.flip(y, rng), y
+    return (np.array(means)[y] + std * rng.normal(size=n))[:, None], noise.flip(y, rng), y
+
+
+def read(scores, codes, noise, fit=gaussian_readout, n_rows=None):
+    return fit(scores, codes, np.ones(len(codes)), noise, n_rows=n_rows or len(codes))
+
+
+def slope(readout):
+    return readout.slopes[0, 1]
 
 
 def true_log_odds(scores, means, std, noise):
-    slope = (means[1] - means[0]) / std**2
-    return slope * (scores - sum(means) / 2) + np.log(noise.priors[1] / noise.priors[0])
+    return (means[1] - means[0]) / std**2 * (scores - sum(means) / 2) + np.log(noise.priors[1] / noise.priors[0])
 
 
 @pytest.mark.parametrize("means", [(-0.1, 0.3), (5.0, 7.0)])
-def test_gaussian_readout_finds_the_log_odds_of_the_true_label(means):
+def test_it_finds_the_log_odds_of_the_true_label(means):
     std = (means[1] - means[0]) / 2
     scores, codes, _ = draw(200_000, means, std, NOISE)
-    readout = gaussian_readout(scores, codes, np.ones(len(scores)), NOISE, n_rows=len(scores))
     points = np.linspace(means[0], means[1], 5)
-    np.testing.assert_allclose(readout(points), true_log_odds(points, means, std, NOISE), atol=0.06)
+    found = read(scores, codes, NOISE).log_odds(points[:, None])
+    np.testing.assert_allclose(found[:, 1], true_log_odds(points, means, std, NOISE), atol=0.06)
+    assert (found[:, 0] == 0).all()
 
 
-def test_without_noise_it_is_linear_discriminant_analysis():
-    clean = NoiseModel.none().with_priors([0.4, 0.6])
-    scores, codes, _ = draw(500, (0.0, 1.0), 0.7, clean)
-    readout = gaussian_readout(scores, codes, np.ones(500), clean, n_rows=500)
-    means = [scores[codes == a].mean() for a in (0, 1)]
-    variance = np.mean((scores - np.array(means)[codes]) ** 2)
-    assert readout.slope == pytest.approx((means[1] - means[0]) / variance)
-    assert readout.offset == pytest.approx(np.log(1.5) - readout.slope * sum(means) / 2)
+def test_without_noise_it_is_logistic_regression_with_the_right_mean_probability():
+    noise = NoiseModel.none().with_priors([0.4, 0.6])
+    scores, codes, _ = draw(3000, (0.0, 1.0), 0.7, noise)
+    shares = np.bincount(codes) / 3000
+    readout = read(scores, codes, noise.with_priors(shares))
+    logistic = LogisticRegression(C=np.inf).fit(scores, codes)
+    assert slope(readout) == pytest.approx(logistic.coef_[0, 0], rel=0.01)
+    np.testing.assert_allclose(readout.probabilities(scores).mean(axis=0), shares, atol=1e-8)
 
 
 def test_probabilities_are_calibrated_for_the_true_label():
     scores, codes, y = draw(100_000, (-1.0, 0.5), 1.0, NOISE, seed=1)
-    readout = gaussian_readout(scores, codes, np.ones(len(scores)), NOISE, n_rows=len(scores))
-    probability = 1 / (1 + np.exp(-readout(scores)))
+    probability = read(scores, codes, NOISE).probabilities(scores)[:, 1]
     for low in np.arange(0.1, 0.9, 0.2):
         inside = (probability >= low) & (probability < low + 0.2)
         error = 0.5 / np.sqrt(inside.sum())
         assert abs(y[inside].mean() - probability[inside].mean()) < 4 * error + 0.01
+
+
+def test_the_observed_label_enters_by_bayes():
+    readout = Readout(np.array([[0.0, 2.0]]), np.array([0.0, 0.5]))
+    scores = np.array([[-0.3], [1.0]])
+    p = 1 / (1 + np.exp(-(2 * scores[:, 0] + 0.5)))
+    q = readout.posterior(scores, np.array([1, 0]), NOISE)
+    expected = [p[0] * 0.6 / (p[0] * 0.6 + (1 - p[0]) * 0.3), p[1] * 0.4 / (p[1] * 0.4 + (1 - p[1]) * 0.7)]
+    np.testing.assert_allclose(q[:, 1], expected, atol=1e-12)
+
+
+def test_other_proportions_move_the_offsets():
+    readout = Readout(np.array([[0.0, 2.0]]), np.array([0.0, 0.5]))
+    moved = readout.under(np.array([0.2, 0.8]), np.array([0.5, 0.5]))
+    assert moved.offsets[1] - 0.5 == pytest.approx(np.log(4))
 
 
 def test_weights_are_copies():
@@ -54,71 +79,112 @@ def test_weights_are_copies():
     weights = np.random.default_rng(0).integers(1, 4, size=400)
     for fit in (gaussian_readout, symmetric_readout):
         weighted = fit(scores, codes, weights.astype(float), NOISE, n_rows=400)
-        repeated = fit(scores.repeat(weights), codes.repeat(weights), np.ones(weights.sum()), NOISE, n_rows=400)
-        assert weighted.slope == pytest.approx(repeated.slope, rel=1e-7)
-        assert weighted.offset == pytest.approx(repeated.offset, rel=1e-7)
+        repeated = fit(scores.repeat(weights, axis=0), codes.repeat(weights), np.ones(weights.sum()), NOISE, n_rows=400)
+        np.testing.assert_allclose(weighted.slopes, repeated.slopes, rtol=1e-6)
+        np.testing.assert_allclose(weighted.offsets, repeated.offsets, rtol=1e-6, atol=1e-9)
 
 
 def test_symmetric_readout_finds_the_slope_of_the_papers_model():
     noise = NoiseModel.binary(eps_pos=0.2, eps_neg=0.3, pi_neg=0.5)
     scores, codes, _ = draw(200_000, (-0.4, 0.4), 0.5, noise)
-    readout = symmetric_readout(scores, codes, np.ones(len(scores)), noise, n_rows=len(scores))
-    assert readout.offset == 0
-    assert readout.slope == pytest.approx(2 * 0.4 / 0.5**2, rel=0.02)
+    readout = read(scores, codes, noise, symmetric_readout)
+    assert (readout.offsets == 0).all()
+    assert slope(readout) == pytest.approx(2 * 0.4 / 0.5**2, rel=0.02)
+
+
+def test_three_classes_in_two_contrasts():
+    rng = np.random.default_rng(0)
+    noise = NoiseModel(np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]]), [0.3, 0.3, 0.4])
+    means = np.array([[0.0, 1.0], [1.0, -1.0], [-1.5, 0.0]])
+    covariance = np.array([[0.6, 0.2], [0.2, 0.4]])
+    y = rng.choice(3, size=100_000, p=noise.priors)
+    scores = means[y] + rng.multivariate_normal(np.zeros(2), covariance, size=len(y))
+    found = read(scores, noise.flip(y, rng), noise).probabilities(scores[:2000])
+    precision = np.linalg.inv(covariance)
+    exact = softmax(
+        scores[:2000] @ precision @ means.T - 0.5 * np.diag(means @ precision @ means.T) + np.log(noise.priors), axis=1
+    )
+    np.testing.assert_allclose(found, exact, atol=0.03)
+
+
+def test_directions_without_spread_are_dropped():
+    """k scores that sum to one have k − 1 directions; the read-out must not divide by the missing one."""
+    scores, codes, _ = draw(500, (-1.0, 1.0), 1.0, NOISE)
+    doubled = np.hstack([scores, 1 - scores])
+    first, second = read(scores, codes, NOISE), read(doubled, codes, NOISE)
+    np.testing.assert_allclose(second.log_odds(doubled), first.log_odds(scores), atol=1e-6)
 
 
 @pytest.mark.parametrize("fit", [gaussian_readout, symmetric_readout])
 def test_scores_that_contradict_their_labels_keep_their_order_but_say_little(fit):
-    clean = NoiseModel.none().with_priors([0.5, 0.5])
-    readout = fit(np.array([1.0, 2.0, -1.0, -2.0]), np.array([0, 0, 1, 1]), np.ones(4), clean, n_rows=4)
-    assert 0 < readout.slope < 0.01
+    readout = read(np.array([[1.0], [2.0], [-1.0], [-2.0]]), np.array([0, 0, 1, 1]), CLEAN, fit)
+    assert 0 < slope(readout) < 0.05
 
 
 @pytest.mark.parametrize("fit", [gaussian_readout, symmetric_readout])
 @pytest.mark.parametrize("scores", [np.zeros(6), np.full(6, 0.3), np.repeat([-1.0, 1.0], 3)])
 def test_degenerate_scores_give_finite_answers(fit, scores):
-    clean = NoiseModel.none().with_priors([0.5, 0.5])
-    readout = fit(scores, np.repeat([0, 1], 3), np.ones(6), clean, n_rows=6)
-    assert np.isfinite([readout.slope, readout.offset]).all()
+    readout = read(scores[:, None], np.repeat([0, 1], 3), CLEAN, fit)
+    assert np.isfinite(readout.slopes).all()
+    assert np.isfinite(readout.offsets).all()
 
 
 @pytest.mark.parametrize("fit", [gaussian_readout, symmetric_readout])
 def test_few_rows_that_fall_apart_are_not_read_as_certainty(fit):
-    clean = NoiseModel.none().with_priors([0.5, 0.5])
     for n in (2, 20, 200):
         scores = np.repeat([-1.0, 1.0], n // 2)
-        readout = fit(scores, (scores > 0).astype(int), np.ones(n), clean, n_rows=n)
-        assert readout(1.0) == pytest.approx(2 * n)  # means ±1, variance 1/n
+        readout = read(scores[:, None], (scores > 0).astype(int), CLEAN, fit)
+        # Means ±1 and variance 1/n make 2n; labels that the scores explain allow a little more.
+        assert n <= readout.log_odds(np.ones((1, 1)))[0, 1] <= 2.8 * n
 
 
-@pytest.mark.parametrize("shape", ["heavy tails", "skewed", "two humps"])
+@pytest.mark.parametrize("shape", ["heavy tails", "skewed", "two humps", "unequal spread"])
 def test_scores_that_are_not_gaussian_are_read_by_their_labels(shape):
-    """The log-odds are then not linear, but the best line must come close to the one fitted to clean labels."""
+    """The log-odds are then not linear, but the line must classify as one fitted to clean labels does, and know it."""
     rng = np.random.default_rng(0)
-    n = 20_000
+    n = 40_000
     y = (rng.random(n) > NOISE.priors[0]).astype(int)
     error = {
         "heavy tails": rng.standard_t(3, size=n) / np.sqrt(3),
         "skewed": rng.exponential(size=n) - 1,
         "two humps": 0.9 * rng.choice([-1, 1], size=n) + np.sqrt(0.19) * rng.normal(size=n),
+        "unequal spread": np.where(y == 1, 1.2, 0.5) * rng.normal(size=n),
     }[shape]
-    scores = 0.6 * (2 * y - 1) + error
-    noisy = gaussian_readout(scores, NOISE.flip(y, rng), np.ones(n), NOISE, n_rows=n)
-    clean = gaussian_readout(scores, y, np.ones(n), NoiseModel.none().with_priors(NOISE.priors), n_rows=n)
-    assert noisy.slope == pytest.approx(clean.slope, rel=0.25)
-    assert noisy.offset == pytest.approx(clean.offset, abs=0.15)
+    scores = (0.6 * (2 * y - 1) + error)[:, None]
+    probability = read(scores, NOISE.flip(y, rng), NOISE).probabilities(scores)
+    accuracy = np.mean(probability.argmax(axis=1) == y)
+    assert accuracy > LogisticRegression(C=np.inf).fit(scores, y).score(scores, y) - 0.015
+    assert probability.max(axis=1).mean() == pytest.approx(accuracy, abs=0.06)
 
 
-def test_label_moments_that_leave_no_variance_are_not_used():
-    """Strong noise and few rows: means by labels overshoot beyond the spread of the scores in some draws."""
+def test_strong_noise_and_few_rows_do_not_make_it_steep():
     steep = 0
     for seed in range(200):
         scores, codes, _ = draw(60, (-0.5, 0.5), 1.0, NOISE, seed=seed)
-        steep += gaussian_readout(scores, codes, np.ones(60), NOISE, n_rows=60).slope > 20
+        steep += slope(read(scores, codes, NOISE)) > 20
     assert steep == 0
 
 
 def test_rounding_errors_are_not_read_as_scores():
     scores = 0.3 + np.finfo(float).eps * np.arange(6)
-    readout = gaussian_readout(scores, np.repeat([0, 1], 3), np.ones(6), NOISE, n_rows=6)
-    assert readout.slope == 0
+    readout = read(scores[:, None], np.repeat([0, 1], 3), NOISE)
+    assert slope(readout) == 0
+    np.testing.assert_allclose(readout.probabilities(scores[:, None])[0], NOISE.priors)
+
+
+def test_the_error_of_the_steepness_is_that_of_repeated_draws():
+    logs, claimed = [], []
+    for seed in range(100):
+        scores, codes, _ = draw(1500, (-0.8, 0.8), 1.0, NOISE, seed=seed)
+        readout = read(scores, codes, NOISE)
+        logs.append(np.log(slope(readout)))
+        claimed.append(readout.steepness_error)
+    assert np.std(logs) / np.mean(claimed) == pytest.approx(1, abs=0.35)
+
+
+def test_a_steeper_readout_keeps_the_mean_probability():
+    scores, codes, _ = draw(800, (-0.8, 0.8), 1.0, NOISE)
+    readout = read(scores, codes, NOISE)
+    other = steeper(readout, scores, np.ones(800), NOISE)
+    assert slope(other) == pytest.approx(np.exp(readout.steepness_error) * slope(readout))
+    np.testing.assert_allclose(other.probabilities(scores).mean(axis=0), NOISE.priors, atol=1e-8)

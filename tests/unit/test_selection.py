@@ -33,9 +33,9 @@ def test_alignment_finds_a_penalty_nearly_as_good_as_the_best_on_clean_labels(fi
         t = targets.optimized(NOISE)[NOISE.flip(y, rng)]
         spectrum = Spectrum.of(X, fit_intercept=fit_intercept)
         regs = candidate_regs(spectrum)
-        scores = spectrum.leave_one_out(t, regs).label_free_scores[:, :, 0]
+        scores = spectrum.leave_one_out(t, regs).label_free_scores
         accuracy = clean_accuracy(spectrum.path(t, regs).coef[:, :, 0], mu, scales)
-        chosen = best_reg(scores, t, np.ones(400), scale_free=True, centred=fit_intercept)
+        chosen = best_reg(scores, t[:, None], np.ones(400), scale_free=True, centred=fit_intercept)
         regret.append(accuracy.max() - accuracy[chosen])
         fixed.append(accuracy.max() - accuracy[[0, -1]])
     assert np.mean(regret) < 0.02
@@ -48,8 +48,8 @@ def test_squared_error_under_flips_is_the_clean_one_plus_a_constant():
     for seed in range(10):
         X, y, *_, rng = ill_conditioned(n, 50, seed)
         t = targets.unbiased(NOISE)[NOISE.flip(y, rng)]
-        scores = Spectrum.of(X).leave_one_out(t, [0.01, 1.0, 100.0]).label_free_scores[:, :, 0]
-        noisy, clean = (loo_squared_error(scores, v, np.ones(n)) for v in (t, 2.0 * y - 1))
+        scores = Spectrum.of(X).leave_one_out(t, [0.01, 1.0, 100.0]).label_free_scores
+        noisy, clean = (loo_squared_error(scores, v[:, None], np.ones(n)) for v in (t, 2.0 * y - 1))
         differences.append(noisy - clean)
     differences = np.array(differences)
     error = differences.std(axis=0, ddof=1) / np.sqrt(10)
@@ -62,10 +62,19 @@ def test_alignment_is_the_weighted_correlation_or_cosine():
     scores, t, weights = rng.normal(size=(30, 2)), rng.normal(size=30), rng.integers(1, 4, size=30)
     repeated_scores, repeated_t = scores.repeat(weights, axis=0), t.repeat(weights)
     correlation = [np.corrcoef(column, repeated_t)[0, 1] for column in repeated_scores.T]
-    np.testing.assert_allclose(loo_alignment(scores, t, weights, centred=True), correlation)
+    np.testing.assert_allclose(loo_alignment(scores[:, :, None], t[:, None], weights, centred=True), correlation)
     cosine = repeated_t @ repeated_scores / np.linalg.norm(repeated_scores, axis=0) / np.linalg.norm(repeated_t)
-    np.testing.assert_allclose(loo_alignment(scores, t, weights, centred=False), cosine)
+    np.testing.assert_allclose(loo_alignment(scores[:, :, None], t[:, None], weights, centred=False), cosine)
 
 
 def test_scores_without_variation_do_not_divide_by_zero():
-    assert loo_alignment(np.zeros((4, 1)), np.array([-1.0, 1, -1, 1]), np.ones(4), centred=True) == 0
+    targets_ = np.array([[-1.0], [1], [-1], [1]])
+    assert loo_alignment(np.zeros((4, 1, 1)), targets_, np.ones(4), centred=True) == 0
+
+
+def test_alignment_of_several_targets_does_not_depend_on_their_axes():
+    rng = np.random.default_rng(0)
+    scores, t = rng.normal(size=(50, 2, 3)), rng.normal(size=(50, 3))
+    rotation = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    found = [loo_alignment(scores @ turn, t @ turn, np.ones(50), centred=True) for turn in (np.eye(3), rotation)]
+    np.testing.assert_allclose(found[0], found[1])

@@ -229,3 +229,28 @@ def test_parts_of_rows_leave_like_copies():
     parts = pooled.of_copies(owner, t[owner], (1 / repeats)[owner])
     np.testing.assert_allclose(parts.scores, copies.scores, atol=1e-10)
     np.testing.assert_allclose(parts.label_free_scores, copies.label_free_scores, atol=1e-10)
+
+
+@pytest.mark.parametrize(("n", "p"), [(30, 8), (12, 20)])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_shrinkage_and_diagonal_give_the_hat_values(n, p, fit_intercept, weighted):
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(n, p)), rng.uniform(0.5, 2, size=n) if weighted else None
+    spectrum = Spectrum.of(X, weights, fit_intercept=fit_intercept)
+    regs = np.array([0.1, 3.0])
+    hat = spectrum.diagonal(spectrum.shrinkage(regs))
+    own_weight = np.ones(n) if weights is None else weights
+    intercept_share = own_weight[:, None] / spectrum.n if fit_intercept else 0.0
+    np.testing.assert_allclose(hat + intercept_share, 1 - spectrum.leave_one_out(np.ones(n), regs).slack, atol=1e-10)
+    np.testing.assert_allclose(hat.sum(axis=0), spectrum.shrinkage(regs).sum(axis=0), atol=1e-9)
+
+
+@pytest.mark.parametrize(("n", "p"), [(30, 8), (12, 20)])
+def test_kernel_sums_leave_the_row_itself_out(n, p):
+    rng = np.random.default_rng(0)
+    X, t = rng.normal(size=(n, p)), rng.normal(size=n)
+    centred = X - X.mean(axis=0)
+    kernel = centred @ centred.T
+    np.fill_diagonal(kernel, 0)
+    np.testing.assert_allclose(Spectrum.of(X).kernel_sums(t)[:, 0], kernel @ t, atol=1e-10)

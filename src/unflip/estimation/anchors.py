@@ -42,11 +42,28 @@ def anchor_rates(scores: FloatArray, codes: IntArray, weights: FloatArray) -> Ro
     k = scores.shape[1]
     sizes = np.bincount(codes, weights, minlength=k)
     wanted = np.clip(_SHARE * sizes, _FEWEST, _LARGEST_SHARE * sizes.sum())
-    anchors = np.stack([_labels_at_top(scores[:, a], codes, weights, wanted[a], k) for a in range(k)])
+    anchors = _pooled(np.stack([_labels_at_top(scores[:, a], codes, weights, wanted[a], k) for a in range(k)]), wanted)
     rates = np.where(np.eye(k, dtype=bool), 0.0, _KEPT * anchors)
     largest = _contradicted(scores, codes, weights)
     doubt = largest**2 / 12 + (largest / 2 - rates) ** 2 + _KEPT**2 * anchors * (1 - anchors) / wanted[:, None]
     return RoughRates(with_diagonal(rates), with_diagonal_errors(np.sqrt(doubt)))
+
+
+def _pooled(anchors: FloatArray, sizes: FloatArray) -> FloatArray:
+    """Move the share of flips in each group towards that of all, as ten more rows would: few say little of one class.
+
+    Parameters
+    ----------
+    anchors : ndarray of shape (k, k)
+        Shares of the observed classes among the anchor rows of each class.
+    sizes : ndarray of shape (k,)
+        Number of anchor rows.
+    """
+    flips = 1 - np.diag(anchors)
+    moved = (sizes * flips + _FEWEST * np.average(flips, weights=sizes)) / (sizes + _FEWEST)
+    table = anchors * (moved / np.maximum(flips, np.finfo(float).tiny))[:, None]
+    np.fill_diagonal(table, 1 - moved)
+    return table
 
 
 def with_diagonal(rates: FloatArray) -> FloatArray:

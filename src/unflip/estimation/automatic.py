@@ -24,6 +24,7 @@ from unflip.spectrum import Spectrum
 
 _LARGEST_SUM = 0.999  # of ε₊ + ε₋
 _LEAST_DETERMINANT = 0.05
+_LARGEST_MISFIT, _SMALLEST_MISFIT = 5.0, 0.05  # of given proportions to clusters: standard errors, and beyond these
 _SMALLEST_SHARE_LEFT = 0.1  # of an observed class that flips may leave as its true share
 
 Source = Literal["trusted rows", "mixture", "anchor rows"]
@@ -107,16 +108,19 @@ class Automatic(NoiseEstimator):
         It does not warn of what was assumed: see ``assumption_``.
         """
         k = int(codes.max()) + 1
+        known = None if self.priors is None else NoiseModel.none(k).with_priors(self.priors).known_priors
         self.assumption_ = ""
         alone = (rows.weights == 1).all()  # weights and copies are no independent rows, which the tests need
         self.evidence_ = mixture_evidence(spectrum, codes, k) if alone else None
         if self.evidence_ is not None and self.evidence_.supported:
             self.source_ = "mixture"
-            pi_neg = None if self.priors is None or k != 2 else float(np.asarray(self.priors)[0])
-            mixture = CrossMoment(pi_neg=pi_neg).fit_spectrum(spectrum, codes)
+            mixture = CrossMoment().fit_spectrum(spectrum, codes)
+            if known is not None and k == 2:
+                _check_clusters(known, mixture.noise_.known_priors, len(codes))
+                mixture = CrossMoment(pi_neg=float(known[0])).fit_spectrum(spectrum, codes)
             return self._keep(mixture.noise_, mixture.noise_std_, rows, codes)
         self.source_ = "anchor rows"
-        rough = anchor_rates(class_scores(rows, codes, k, spectrum), codes, rows.member_weights)
+        rough = anchor_rates(class_scores(rows, codes, k, spectrum), codes, rows.counts)
         self._keep(consistent(rough.transition, _shares(rows, codes)), rough.errors, rows, codes)
         self.assumption_ = self._guess()
         return self
@@ -147,6 +151,15 @@ def narrowed(
     known = noise.with_priors(priors).known_priors
     found = given_proportions(RoughRates(noise.transition, errors), known, _shares(rows, codes), rows.n_effective)
     return NoiseModel(informative(found.transition), known), found.errors
+
+
+def _check_clusters(priors: FloatArray, found: FloatArray, n: int) -> None:
+    """Raise where given proportions are not those of the clusters that the rows form."""
+    if abs(priors[0] - found[0]) > _LARGEST_MISFIT * np.sqrt(found[0] * found[1] / n) + _SMALLEST_MISFIT:
+        raise ValueError(
+            f"priors {priors.round(3).tolist()} contradict the clusters of the rows, which have the proportions "
+            f"{found.round(3).tolist()}: check the priors and the order of their classes (sorted)."
+        )
 
 
 def consistent(transition: FloatArray, observed: FloatArray) -> NoiseModel:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
 from unflip._typing import FloatArray
 from unflip.noise import NoiseModel
@@ -40,6 +41,7 @@ class NoiseEstimator(BaseEstimator):
 
     def interval(self, confidence: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return the lower and upper ends of intervals that hold each entry of the transition with this confidence."""
+        check_is_fitted(self)
         reach = ndtri((1 + checked_confidence(confidence)) / 2) * self.noise_std_
         estimate = self.noise_.transition
         return np.clip(estimate - reach, 0, 1), np.clip(estimate + reach, 0, 1)

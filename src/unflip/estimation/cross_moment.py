@@ -180,8 +180,8 @@ class _Statistics:
     ) -> _Statistics:
         total = float(np.asarray(spectrum.variances).sum())
         label_power = 4 * proportion.value * (1 - proportion.value)
-        noise_variance = total / (spectrum.n_features + label_power * length.value)
-        aspect = spectrum.n_features / spectrum.n
+        noise_variance = total / (spectrum.n_varying + label_power * length.value)
+        aspect = spectrum.n_varying / spectrum.n
         left_out = spectrum.leave_one_out(2.0 * codes - 1, [reg * noise_variance])
         share = float(codes.mean())
         return cls(

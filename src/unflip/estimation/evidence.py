@@ -99,7 +99,7 @@ def mixture_evidence(spectrum: Spectrum, codes: IntArray, n_classes: int) -> Mix
 
 
 def _cluster_gain(coordinates: FloatArray, n_classes: int) -> float:
-    single = GaussianMixture(1, covariance_type="tied").fit(coordinates)
+    single = GaussianMixture(1, covariance_type="tied", random_state=0).fit(coordinates)
     return float(single.bic(coordinates) - label_free_mixture(coordinates, n_classes).bic(coordinates))
 
 

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_X_y
 
 from unflip._typing import FloatArray, IntArray
-from unflip.estimation.strata import UNCHECKED, Posterior
-from unflip.labels import encode
+from unflip.estimation.strata import Posterior
+from unflip.labels import UNCHECKED, encode
 from unflip.rows import DistinctRows
 
 

@@ -19,7 +19,7 @@ _SMALLEST_ERROR = 1e-6
 def given_proportions(rough: RoughRates, priors: FloatArray, observed: FloatArray, n: float) -> RoughRates:
     """Move the rates, each as far as it is in doubt, to where they explain the observed proportions.
 
-    Minimises Σ(ε − ε₀)²/s² + Σ(πᵀT − P)²/(P(1 − P)/n) over rates ε ≥ 0: the estimate given two sources of evidence.
+    Minimises Σ(ε − ε₀)²/s² + Σ(πᵀT − P)²/(P/n) over rates ε ≥ 0: two sources of evidence, the second that of counts.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def given_proportions(rough: RoughRates, priors: FloatArray, observed: FloatArra
     """
     off_diagonal = ~np.eye(len(priors), dtype=bool)
     rates, errors = rough.transition[off_diagonal], np.maximum(rough.errors[off_diagonal], _SMALLEST_ERROR)
-    counting = np.sqrt(np.maximum(observed * (1 - observed), 1 / n) / n)
+    counting = np.sqrt(np.maximum(observed, 1 / n) / n)
     flows = _flows(priors)[:, off_diagonal.ravel()] / counting[:, None]
     design = np.vstack([np.diag(1 / errors), flows])
     aim = np.concatenate([rates / errors, (observed - priors) / counting])

@@ -6,7 +6,7 @@ import numpy as np
 
 from unflip._typing import FloatArray, IntArray
 from unflip.rows import DistinctRows
-from unflip.selection import candidate_regs, loo_alignment
+from unflip.selection import best_reg, candidate_regs, without_copies
 from unflip.spectrum import Spectrum
 
 
@@ -35,10 +35,7 @@ def class_scores(rows: DistinctRows, codes: IntArray, n_classes: int, spectrum: 
     known = Spectrum.of(rows.X, rows.spectrum_weights) if spectrum is None else spectrum
     # The scores of all classes sum to one, so the first needs no regression of its own.
     targets = np.column_stack([rows.average((codes == a).astype(float)) for a in range(1, n_classes)])
-    left_out = known.leave_one_out(targets, candidate_regs(known))
-    scores = left_out.of_copies(np.arange(len(targets)), targets, rows.leaving_share).label_free_scores
-    alignments = [
-        loo_alignment(scores[:, :, a], targets[:, a], rows.weights, centred=True) for a in range(n_classes - 1)
-    ]
-    others = scores[rows.owner, int(np.argmax(np.sum(alignments, axis=0)))]
+    scores = without_copies(known.leave_one_out(targets, candidate_regs(known)), rows).label_free_scores
+    best = best_reg(scores, targets, rows.weights, scale_free=True, centred=True)
+    others = scores[rows.owner, best]
     return np.column_stack([1 - others.sum(axis=1), others])

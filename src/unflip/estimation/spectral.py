@@ -31,6 +31,7 @@ from unflip.spectrum import Spectrum
 _FALSE_ALARM = 0.01
 # The Tracy–Widom law of the largest eigenvalue (real data), as Chiani's shifted gamma law: right to three digits.
 _TRACY_WIDOM = gamma(46.446, loc=-9.84801, scale=0.186054)
+_ROUNDING = 1e-10
 _LOG_ODDS_GRID = np.linspace(-5, 5, 41)
 
 
@@ -61,12 +62,14 @@ class Spikes:
     @classmethod
     def of(cls, spectrum: Spectrum) -> Spikes:
         """Find the spikes in the spectrum of centred rows, all of weight 1."""
-        n_features, n_free = spectrum.n_features, spectrum.n - 1
         variances, unit = _relative_variances(spectrum)
+        n_features, n_free = len(variances), spectrum.n - 1
         edge, most = bulk_edge(n_features, n_free), min(n_features, n_free) / 2
         n_spikes = 0
         noise, strengths = _noise_and_strengths(variances, n_spikes, n_free)
         while n_spikes + 1 <= most and variances[n_spikes] > noise * edge:
+            if variances[n_spikes + 1 :].sum() <= _ROUNDING * variances.sum():
+                break  # what stands out is all there is: no noise to stand out of
             n_spikes += 1
             noise, strengths = _noise_and_strengths(variances, n_spikes, n_free)
         return cls(
@@ -168,11 +171,11 @@ def bulk_edge(n_features: int, n_free: float) -> float:
 
 
 def _relative_variances(spectrum: Spectrum) -> tuple[FloatArray, float]:
-    """Unbiased variances along all p principal directions, largest first, and the mean that they are relative to."""
-    found = np.sort(np.asarray(spectrum.variances))[::-1][: spectrum.n_features]
-    unseen = np.zeros(spectrum.n_features - len(found))
-    unit = float(found.mean()) * len(found) / spectrum.n_features
-    variances = np.append(found / unit, unseen) if unit > 0 else np.ones(spectrum.n_features)
+    """Unbiased variances along all principal directions, largest first, and the mean that they are relative to."""
+    n_features = max(spectrum.n_varying, 1)
+    found = np.sort(np.asarray(spectrum.variances))[::-1][:n_features]
+    unit = float(found.sum()) / n_features
+    variances = np.append(found / unit, np.zeros(n_features - len(found))) if unit > 0 else np.ones(n_features)
     return variances, unit * spectrum.n / (spectrum.n - 1)
 
 

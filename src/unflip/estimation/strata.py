@@ -23,12 +23,11 @@ import numpy as np
 from scipy.special import gammaln
 
 from unflip._typing import FloatArray, IntArray
+from unflip.labels import UNCHECKED
 from unflip.noise import NoiseModel
 
 #: Strata of an observed class, at most.
 N_BINS = 4
-#: True class of a row that was not checked.
-UNCHECKED = -1
 #: Values of A: in how many rows' worth of evidence a stratum follows the proportions of its class.
 _COHESIONS = np.array([1.0, 2, 4, 8, 16, 32])
 _DRAWS = 4000

@@ -15,18 +15,18 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from unflip._typing import FloatArray, IntArray, RandomState
 from unflip.estimation.base import NoiseEstimator, checked_confidence
 from unflip.estimation.mean_norm import mean_norm_of, rescaled
 from unflip.estimation.scores import class_scores
-from unflip.estimation.strata import N_BINS, UNCHECKED, Tally, Urgency, better_than_chance, draw_posterior
-from unflip.labels import encode
+from unflip.estimation.strata import N_BINS, Tally, Urgency, better_than_chance, draw_posterior
+from unflip.labels import UNCHECKED, encode, true_codes
 from unflip.noise import NoiseModel
 from unflip.randomness import generator
 from unflip.rows import DistinctRows
@@ -104,15 +104,15 @@ class TrustedSubset(NoiseEstimator):
             raise ValueError("sample_weight is 0 for every row: give at least one non-zero weight.")
         self._rows = np.flatnonzero(weights > 0)
         self.classes_, codes = encode(labels[self._rows], "TrustedSubset")
-        self._true = _true_codes(self.y_trusted, len(given), self._rows, self.classes_)
+        self._true = true_codes(self.y_trusted, len(given), self._rows, self.classes_, "y_trusted")
         self.n_trusted_ = int((self._true != UNCHECKED).sum())
         self._warn_of_unseen_classes()
 
         rows = DistinctRows.of(rescaled(given[self._rows]), weights[self._rows])
         k = len(self.classes_)
         own_scores = class_scores(rows, codes, k)[np.arange(len(codes)), codes]
-        self._strata = _strata(own_scores, codes, rows.member_weights, k)
-        tally = Tally.of(self._strata, self._true, rows.member_weights, k)
+        self._strata = _strata(own_scores, codes, rows.counts, k)
+        tally = Tally.of(self._strata, self._true, rows.counts, k)
         posterior = better_than_chance(draw_posterior(tally, np.random.default_rng(0)))
         self._transitions, self._seen = posterior.transitions, tally.seen
         self.noise_ = _noise_model(posterior.true_given_observed.mean(axis=0), tally.observed)
@@ -175,42 +175,6 @@ class TrustedSubset(NoiseEstimator):
                 UserWarning,
                 stacklevel=3,
             )
-
-
-def _true_codes(y_trusted: ArrayLike | None, n: int, rows: IntArray, classes: NDArray[Any]) -> IntArray:
-    """Class index of the true label of each of the rows, `UNCHECKED` where it is missing."""
-    if y_trusted is None:
-        return np.full(len(rows), UNCHECKED)
-    labels = np.asarray(y_trusted, dtype=object)
-    if labels.shape != (n,):
-        raise ValueError(
-            f"y_trusted has shape {labels.shape} but there are {n} rows: give one entry for each, None where the true "
-            "label is not known."
-        )
-    missing = np.ma.getmaskarray(y_trusted) if isinstance(y_trusted, np.ma.MaskedArray) else np.zeros(n, dtype=bool)
-    index = {label: code for code, label in enumerate(classes.tolist())}
-    return np.array([UNCHECKED if missing[i] else _true_code(labels[i], index) for i in rows], dtype=np.intp)
-
-
-def _true_code(label: Any, index: dict[Any, int]) -> int:
-    if _is_missing(label):
-        return UNCHECKED
-    try:
-        return index[label]
-    except (KeyError, TypeError):
-        raise ValueError(
-            f"y_trusted holds the label {label!r}, which is not among the observed classes {list(index)}: correct it, "
-            "or put None where the true label is not known."
-        ) from None
-
-
-def _is_missing(label: Any) -> bool:
-    if label is None:
-        return True
-    try:
-        return bool(label != label)  # NaN and NaT alone are unlike themselves
-    except (TypeError, ValueError):
-        return True  # pandas.NA does not know whether it is
 
 
 def _strata(scores: FloatArray, codes: IntArray, weights: FloatArray, k: int) -> IntArray:

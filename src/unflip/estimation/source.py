@@ -1,0 +1,123 @@
+"""Whatever a user says of the noise, as a noise model with standard errors."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
+
+from unflip._typing import FloatArray, IntArray
+from unflip._validation import as_floats
+from unflip.estimation.automatic import AssumedNoiseWarning, Automatic, narrowed
+from unflip.estimation.base import NoiseEstimator
+from unflip.noise import NoiseModel
+from unflip.rows import DistinctRows
+from unflip.spectrum import Spectrum
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Rows with observed labels, as given and as prepared."""
+
+    X: FloatArray
+    y: NDArray[Any]
+    weights: FloatArray
+    classes: NDArray[Any]
+    rows: DistinctRows
+    codes: IntArray  # of the members
+
+    @property
+    def observed(self) -> FloatArray:
+        """Proportions of the observed classes."""
+        return np.asarray(np.bincount(self.codes, self.rows.member_weights) / self.rows.member_weights.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseSource:
+    """A noise model with priors, the standard errors of its transition, and what estimated them, if anything did."""
+
+    noise: NoiseModel
+    errors: FloatArray
+    estimator: NoiseEstimator | None
+
+
+def noise_source(noise: object, priors: ArrayLike | None, data: Labelled, spectrum: Spectrum) -> NoiseSource:
+    """Return the noise that `noise=` and `priors=` stand for.
+
+    Parameters
+    ----------
+    noise : "estimate", NoiseModel, NoiseEstimator, transition matrix, or None
+        As in `LPClassifier`.
+    priors : array-like of shape (k,), optional
+        Proportions of the true classes, where known.
+    data : Labelled
+        The rows and labels.
+    spectrum : Spectrum
+        Of the distinct rows, centred or not.
+    """
+    if isinstance(noise, str) and noise == "estimate":
+        return _automatic(priors, data, spectrum)
+    if isinstance(noise, NoiseEstimator):
+        return _estimated(noise, priors, data)
+    model = _given(noise)
+    k = len(data.classes)
+    if model.n_classes != k:
+        raise ValueError(
+            f"The noise model knows {model.n_classes} classes but y has {k}: give a transition matrix for the classes "
+            f"{data.classes.tolist()}, in that order."
+        )
+    return NoiseSource(_with_priors(model, priors, data.observed), np.zeros((k, k)), None)
+
+
+def centred(spectrum: Spectrum, rows: DistinctRows) -> Spectrum:
+    """Return the spectrum of the rows about their mean."""
+    return spectrum if spectrum.fit_intercept else Spectrum.of(rows.X, rows.spectrum_weights)
+
+
+def _automatic(priors: ArrayLike | None, data: Labelled, spectrum: Spectrum) -> NoiseSource:
+    estimator = Automatic(priors=priors).fit_spectrum(centred(spectrum, data.rows), data.rows, data.codes)
+    if estimator.assumption_:
+        warnings.warn(estimator.assumption_, AssumedNoiseWarning, stacklevel=4)  # at the caller of fit
+    estimator.classes_, estimator.n_features_in_ = data.classes, data.X.shape[1]
+    return NoiseSource(estimator.noise_, estimator.noise_std_, estimator)
+
+
+def _estimated(estimator: NoiseEstimator, priors: ArrayLike | None, data: Labelled) -> NoiseSource:
+    fitted = clone(estimator)
+    if has_fit_parameter(fitted, "sample_weight"):
+        fitted.fit(data.X, data.y, sample_weight=data.weights)
+    elif (data.weights == 1).all():
+        fitted.fit(data.X, data.y)
+    else:
+        raise ValueError(f"noise={estimator!r} takes no sample_weight: fit without weights, or repeat rows.")
+    if priors is None:
+        return NoiseSource(fitted.noise_, fitted.noise_std_, fitted)
+    noise, errors = narrowed(fitted.noise_, fitted.noise_std_, priors, data.rows, data.codes)
+    return NoiseSource(noise, errors, fitted)
+
+
+def _given(noise: object) -> NoiseModel:
+    if noise is None:
+        return NoiseModel.none()
+    if isinstance(noise, NoiseModel):
+        return noise
+    if isinstance(noise, str) or hasattr(noise, "fit") or np.ndim(np.asarray(noise, dtype=object)) < 2:
+        raise ValueError(
+            f"noise={noise!r} is not known: use 'estimate', a NoiseModel (for two classes NoiseModel.binary(eps_pos=, "
+            "eps_neg=)), a transition matrix, an estimator of unflip.estimation, or None for no noise."
+        )
+    return NoiseModel(as_floats(noise, "noise"))
+
+
+def _with_priors(noise: NoiseModel, priors: ArrayLike | None, observed: FloatArray) -> NoiseModel:
+    if priors is None:
+        return noise.with_observed(observed) if noise.priors is None else noise
+    given = noise.with_priors(priors)
+    if noise.priors is not None and not np.allclose(noise.priors, given.known_priors):
+        raise ValueError(f"priors={priors!r} contradict those of the noise model, {noise.priors.tolist()}: give one.")
+    return given

@@ -1,0 +1,135 @@
+r"""The accuracy to expect on clean labels, without any: from probabilities of leave-one-out scores.
+
+If P(a | sᵢ) is right, a rule that predicts class ŷᵢ is right with probability P(ŷᵢ | sᵢ), and the mean over
+leave-one-out scores, which have the law of new rows' scores, is the accuracy. Its standard error adds up what is
+uncertain of it: the sample, the steepness of the read-out, and the noise rates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from unflip._typing import FloatArray, IntArray
+from unflip.decoder import Readout, gaussian_readout, steeper
+from unflip.noise import NoiseModel
+
+
+@dataclass(frozen=True)
+class ExpectedAccuracy:
+    """Expected accuracy and its standard error."""
+
+    value: float
+    error: float
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredRows:
+    """Rows with leave-one-out scores that are free of their own labels.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n, r)
+        The scores.
+    codes, weights : ndarray of shape (n,)
+        Observed class and weight of each row.
+    n_rows : float
+        How many independent rows they stand for.
+    """
+
+    scores: FloatArray
+    codes: IntArray
+    weights: FloatArray
+    n_rows: float
+
+    def read(self, noise: NoiseModel) -> Readout:
+        """Read the scores under a noise model."""
+        return gaussian_readout(self.scores, self.codes, self.weights, noise, n_rows=self.n_rows)
+
+
+def expected_accuracy(
+    rows: ScoredRows,
+    readout: Readout,
+    noise: NoiseModel,
+    *,
+    others: list[NoiseModel],
+    deployed: FloatArray,
+    predict: Callable[[FloatArray], IntArray],
+) -> ExpectedAccuracy:
+    """Return the accuracy to expect of a rule on new rows.
+
+    Parameters
+    ----------
+    rows : ScoredRows
+        The rows.
+    readout : Readout
+        Of their scores, under `noise`.
+    noise : NoiseModel
+        With priors.
+    others : list of NoiseModel
+        Noise models that are one standard error away, each in a way of its own.
+    deployed : ndarray of shape (k,)
+        Class proportions of the new rows.
+    predict : callable
+        The rule: classes for scores.
+    """
+    predicted = predict(rows.scores)
+    share = rows.weights / rows.weights.sum()
+
+    def right(source: Readout, priors: FloatArray) -> FloatArray:
+        """Probability that each prediction is right; rows stand for more or fewer new ones, as their class does."""
+        weighed = source.probabilities(rows.scores) * (deployed / priors)
+        return np.asarray(weighed[np.arange(len(predicted)), predicted])
+
+    each = right(readout, noise.known_priors)
+    value = float(share @ each)
+    # A label counts twice, as its row's own and through the scores of the others. Sums over pairs of rows vary more
+    # than sums over rows do, by a factor between √2 and 2 of the standard error: here nearer to the first.
+    steep = steeper(readout, rows.scores, rows.weights, noise, errors=np.sqrt(2))
+    moved = [right(steep, noise.known_priors), *(right(rows.read(other), other.known_priors) for other in others)]
+    sampling = float(share @ (each - value) ** 2) / rows.n_rows
+    doubt = sum((float(share @ other) - value) ** 2 for other in moved)
+    return ExpectedAccuracy(min(value, 1.0), float(np.sqrt(sampling + doubt)))
+
+
+def other_noise(noise: NoiseModel, errors: FloatArray, observed: FloatArray | None) -> list[NoiseModel]:
+    """Return noise models one standard error away, the rates out of one true class at a time.
+
+    Parameters
+    ----------
+    noise : NoiseModel
+        With priors.
+    errors : ndarray of shape (k, k)
+        Standard errors of its transition.
+    observed : ndarray of shape (k,) or None
+        Observed class proportions that the priors follow; None where the priors are known.
+    """
+    found = []
+    for a in np.flatnonzero(np.diag(errors) > 0):
+        error = float(errors[a, a])
+        fewer, more = (moved_rate(noise, int(a), sign * error, observed) for sign in (-1, 1))
+        can_fall = 1 - noise.transition[a, a] >= error
+        moved = next((model for model in ((fewer, more) if can_fall else (more, fewer)) if model is not None), None)
+        if moved is not None:
+            found.append(moved)
+    return found
+
+
+def moved_rate(noise: NoiseModel, a: int, change: float, observed: FloatArray | None) -> NoiseModel | None:
+    """Return the noise model with more (or fewer) flips out of class a, or None where there is no such model.
+
+    Flips keep their shares among the other classes; `observed` is that of `other_noise`.
+    """
+    transition = noise.transition.copy()
+    flips = 1 - transition[a, a]
+    others = np.arange(noise.n_classes) != a
+    share = transition[a, others] / flips if flips > 0 else np.full(noise.n_classes - 1, 1 / (noise.n_classes - 1))
+    wanted = float(np.clip(flips + change, 0.0, 1.0))
+    transition[a, others], transition[a, a] = wanted * share, 1 - wanted
+    try:
+        model = NoiseModel(transition)
+        return model.with_priors(noise.known_priors) if observed is None else model.with_observed(observed)
+    except ValueError:
+        return None

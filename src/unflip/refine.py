@@ -1,0 +1,232 @@
+r"""A target for each row: the observed label and the leave-one-out score, combined by Bayes, refitted and repeated.
+
+Round r regresses on targets t⁽ʳ⁾ and gets leave-one-out scores s⁽ʳ⁾ = L⁽ʳ⁾t⁽ʳ⁾, where L has no diagonal. A read-out
+of the scores (`unflip.decoder`) gives P(y | sᵢ), the observed label makes it qᵢ = P(y | sᵢ, ỹᵢ), and the next targets
+are the posterior means. All rounds share one eigendecomposition.
+
+**The leak.** In the first round row i's label has no part in its score. From then on the other rows' targets contain
+it: label i moved score j through Lⱼᵢ, that moved target j, and target j moves score i through Lᵢⱼ. To first order in
+one row's label, with g the mean derivative of targets by scores and Δᵢ what the label adds to row i's own target,
+
+.. math:: \text{leak}_i^{(r)} = \sum_{m=1}^{r} \Bigl[ L^{(r)} \prod_{j=1}^{m} g^{(r-j+1)} L^{(r-j)} \Bigr]_{ii}
+          \Delta_i^{(r-m)}.
+
+L is D(H − h) with the hat matrix H, its diagonal h and D = 1/(1 − h). Products of hat matrices share eigenvectors, so
+their diagonals cost one pass over the rows; only for rows in between are D and h replaced by their means.
+Subtracting the leak gives scores in which, to first order, row i's own label has no part. They are what read-outs are
+fitted to, what rounds are compared by, and what is reported.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import helmert
+
+from unflip._typing import FloatArray, IntArray
+from unflip.decoder import Readout, gaussian_readout
+from unflip.labels import UNCHECKED
+from unflip.noise import NoiseModel
+from unflip.rows import DistinctRows
+from unflip.selection import loo_alignment, without_copies
+from unflip.spectrum import Spectrum
+
+MAX_ROUNDS = 2
+#: Penalties tried in each round, relative to that of the round before: refined targets carry less noise.
+RELATIVE_REGS = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
+#: Agreement with the labels that a round may lose and still be taken, in standard errors 1/√n of a correlation.
+_TOLERATED_LOSS = 2.0
+_SETTLED = 1e-6
+_SMALLEST_SLACK = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """One fit of the loop.
+
+    Attributes
+    ----------
+    targets : ndarray of shape (n_positive, k − 1)
+        Targets of the members.
+    reg : float
+        Penalty γ.
+    scores : ndarray of shape (m, k − 1)
+        Leave-one-out scores of the distinct rows, in which a row's own label has no part.
+    readout : Readout
+        Read-out of the scores.
+    leak : ndarray of shape (m, k − 1)
+        What was subtracted from plain leave-one-out scores to that end.
+    alignment : float
+        Correlation of the scores with the observed labels.
+    """
+
+    targets: FloatArray
+    reg: float
+    scores: FloatArray
+    readout: Readout
+    leak: FloatArray
+    alignment: float
+
+
+def contrasts(n_classes: int) -> FloatArray:
+    """Return k × (k − 1) values that tell classes apart: −1 and +1 for two, orthonormal contrasts for more."""
+    return np.array([[-1.0], [1.0]]) if n_classes == 2 else np.asarray(helmert(n_classes).T)
+
+
+def refine(
+    spectrum: Spectrum,
+    rows: DistinctRows,
+    codes: IntArray,
+    noise: NoiseModel,
+    regs: FloatArray,
+    *,
+    search: bool,
+    truth: IntArray | None = None,
+) -> Round:
+    """Refine the targets until the scores agree less with the observed labels, at most twice.
+
+    Agreement is right under label noise, as `unflip.selection` explains, because the scores are free of the row's own
+    label; so a round that loses more than a little of it has drifted, and is not taken.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+        That of the distinct rows.
+    rows : DistinctRows
+        The rows.
+    codes : ndarray of shape (n_positive,)
+        Observed class of each member.
+    noise : NoiseModel
+        With priors.
+    regs : ndarray
+        Penalties of the first round: the one with the best agreement is taken.
+    search : bool
+        Whether later rounds may move away from it.
+    truth : ndarray of shape (n_positive,), optional
+        True class of each member, `UNCHECKED` where it is not known; the targets of the others are their true labels.
+    """
+    loop = _Loop(spectrum, rows, codes, noise, truth)
+    current = loop.first(regs)
+    best, tolerated = current.alignment, _TOLERATED_LOSS / np.sqrt(rows.n_effective)
+    for _ in range(MAX_ROUNDS):
+        following = loop.next(current, current.reg * (RELATIVE_REGS if search else np.ones(1)))
+        if following is None or following.alignment < best - tolerated:
+            break
+        current, best = following, max(best, following.alignment)
+    return current
+
+
+def known_rows(posterior: FloatArray, truth: IntArray) -> FloatArray:
+    """Replace the posterior of rows whose true class is known by certainty."""
+    certain = np.eye(posterior.shape[1])[np.maximum(truth, 0)]
+    return np.where((truth == UNCHECKED)[:, None], posterior, certain)
+
+
+class _Loop:
+    """The rounds so far, as far as leaks depend on them."""
+
+    def __init__(
+        self,
+        spectrum: Spectrum,
+        rows: DistinctRows,
+        codes: IntArray,
+        noise: NoiseModel,
+        truth: IntArray | None = None,
+    ) -> None:
+        self._spectrum, self._rows, self._codes, self._noise = spectrum, rows, codes, noise
+        self._truth = np.full(len(codes), UNCHECKED) if truth is None else truth
+        self._contrasts = contrasts(noise.n_classes)
+        self._labels = rows.average(self._contrasts[codes])
+        self._hats: list[_Hat] = []
+        self._own_parts: list[FloatArray] = []  # Δ, per distinct row
+        self._derivatives: list[FloatArray] = []  # g of each round but the first
+
+    def first(self, regs: FloatArray) -> Round:
+        expected = self._noise.known_priors @ self._contrasts
+        posterior = known_rows(self._noise.posterior[self._codes], self._truth)
+        return self._fit(posterior @ self._contrasts, expected[None, :], regs)
+
+    def next(self, before: Round, regs: FloatArray) -> Round | None:
+        """Run another round; None where the targets do not change any more."""
+        scores = before.scores[self._rows.owner]
+        posterior = known_rows(before.readout.posterior(scores, self._codes, self._noise), self._truth)
+        targets = posterior @ self._contrasts
+        if np.abs(targets - before.targets).max() < _SETTLED:
+            return None
+        share = self._rows.member_weights / self._rows.member_weights.sum()
+        spread = np.diag(share @ posterior) - (posterior.T * share) @ posterior
+        self._derivatives.append(before.readout.slopes @ spread @ self._contrasts)
+        return self._fit(targets, before.readout.probabilities(scores) @ self._contrasts, regs)
+
+    def _fit(self, targets: FloatArray, expected: FloatArray, regs: FloatArray) -> Round:
+        """Fit these targets, of which `expected` is what is known of them without the row's own label."""
+        means = self._rows.average(targets)
+        left_out = without_copies(self._spectrum.leave_one_out(means, regs), self._rows)
+        hat = _Hat.of(self._spectrum, regs)
+        leak = self._leak(hat)
+        scores = left_out.label_free_scores - leak
+        fit_intercept = self._spectrum.fit_intercept
+        alignment = loo_alignment(scores, self._labels, self._rows.weights, centred=fit_intercept)
+        best = int(np.argmax(alignment))
+        self._hats.append(hat.at(best))
+        own_part = np.where((self._truth == UNCHECKED)[:, None], targets - expected, 0.0)  # true labels may be seen
+        self._own_parts.append(self._rows.average(own_part))
+        chosen = scores[:, best, :]
+        return Round(targets, float(regs[best]), chosen, self._read(chosen), leak[:, best, :], float(alignment[best]))
+
+    def _read(self, scores: FloatArray) -> Readout:
+        rows = self._rows
+        members = scores[rows.owner]
+        return gaussian_readout(members, self._codes, rows.member_weights, self._noise, n_rows=rows.n_effective)
+
+    def _leak(self, current: _Hat) -> FloatArray:
+        """Part that a row's own label has in its scores, (m, n_regs, k − 1)."""
+        leak = np.zeros((len(self._rows.X), current.kept.shape[1], self._contrasts.shape[1]))
+        if self._hats:
+            through = self._own_parts[-1] @ self._derivatives[-1]
+            leak += _there_and_back(self._spectrum, current, self._hats[-1])[:, :, None] * through[:, None, :]
+        if len(self._hats) > 1:
+            through = self._own_parts[-2] @ self._derivatives[-2] @ self._derivatives[-1]
+            diagonal = _round_three(self._spectrum, current, self._hats[-1], self._hats[-2])
+            leak += diagonal[:, :, None] * through[:, None, :]
+        return leak
+
+
+@dataclass(frozen=True, eq=False)
+class _Hat:
+    """The hat matrix H for each penalty: its eigenvalues, its diagonal, and what leaving rows out divides by."""
+
+    kept: FloatArray  # s/(s + nγ), (n_directions, n_regs)
+    diagonal: FloatArray  # h, (m, n_regs)
+
+    @classmethod
+    def of(cls, spectrum: Spectrum, regs: FloatArray) -> _Hat:
+        kept = np.asarray(spectrum.shrinkage(regs))
+        return cls(kept, np.asarray(spectrum.diagonal(kept)))
+
+    @property
+    def growth(self) -> FloatArray:
+        """1/(1 − h), by which leaving a row out magnifies what the others say of it."""
+        return np.asarray(1 / np.maximum(1 - self.diagonal, _SMALLEST_SLACK))
+
+    def at(self, index: int) -> _Hat:
+        return _Hat(self.kept[:, [index]], self.diagonal[:, [index]])
+
+
+def _there_and_back(spectrum: Spectrum, last: _Hat, first: _Hat) -> FloatArray:
+    """Diagonal of L₁L₀, of which L = D(H − h) with D = 1/(1 − h): (H₁H₀)ᵢᵢ − h₁ᵢh₀ᵢ, times D₁ᵢ and the mean of D₀."""
+    product = np.asarray(spectrum.diagonal(last.kept * first.kept)) - last.diagonal * first.diagonal
+    return np.asarray(last.growth * first.growth.mean(axis=0) * product)
+
+
+def _round_three(spectrum: Spectrum, last: _Hat, middle: _Hat, first: _Hat) -> FloatArray:
+    """Diagonal of L₂L₁L₀: of the products of three hat matrices, those without a row that follows itself."""
+    n_regs = last.kept.shape[1]
+    values = [last.kept * middle.kept * first.kept, last.kept * middle.kept, last.kept * first.kept]
+    diagonals = np.asarray(spectrum.diagonal(np.hstack([*values, middle.kept * first.kept])))
+    all_three, last_two, outer, first_two = np.split(diagonals, [n_regs, 2 * n_regs, 3 * n_regs], axis=1)
+    a, b, c = last.diagonal, middle.diagonal, first.diagonal
+    product = all_three - a * first_two - c * last_two - b.mean(axis=0) * (outer - a * c) + a * b * c
+    growth = last.growth * middle.growth.mean(axis=0) * first.growth.mean(axis=0)
+    return np.asarray(growth * product)
