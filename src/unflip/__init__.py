@@ -1,8 +1,20 @@
 """Linear classifiers from noisy labels in high dimension."""
 
 from unflip import datasets, estimation, losses, targets, theory
+from unflip.auditing import Audit, audit, audit_scores
 from unflip.classifier import LPClassifier
 from unflip.noise import NoiseModel
 
-__all__ = ["LPClassifier", "NoiseModel", "datasets", "estimation", "losses", "targets", "theory"]
+__all__ = [
+    "Audit",
+    "LPClassifier",
+    "NoiseModel",
+    "audit",
+    "audit_scores",
+    "datasets",
+    "estimation",
+    "losses",
+    "targets",
+    "theory",
+]
 __version__ = "0.1.0"

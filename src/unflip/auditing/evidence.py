@@ -1,0 +1,185 @@
+r"""What an audit rests on: honest probabilities of the true class, and the noise model that joins labels to them.
+
+A row's probabilities P(y = a | xᵢ) come from a model that has not seen its label, so Bayes joins the two,
+
+.. math:: P(y_i = a \mid x_i, \tilde y_i) \propto P(y = a \mid x_i)\, T_{a \tilde y_i},
+
+and for other rates the probabilities are read anew from the same scores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unflip._typing import FloatArray, IntArray
+from unflip.decoder import gaussian_readout
+from unflip.estimation.anchors import anchor_rates
+from unflip.estimation.automatic import consistent, narrowed
+from unflip.expected import moved_rate
+from unflip.labels import UNCHECKED
+from unflip.noise import NoiseModel
+from unflip.rows import DistinctRows
+
+_TINY = 1e-12
+
+
+class Reader(Protocol):
+    """P(true class | row), (n, k), under a noise model."""
+
+    def __call__(self, noise: NoiseModel, /) -> FloatArray:
+        """Read the probabilities."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreReader:
+    """Reads scores that are free of the row's own label by the gaussian read-out."""
+
+    scores: FloatArray  # (n, r)
+    codes: IntArray
+    n_rows: float
+
+    def __call__(self, noise: NoiseModel, /) -> FloatArray:
+        """Fit the read-out under this noise model."""
+        weights = np.ones(len(self.codes))
+        readout = gaussian_readout(self.scores, self.codes, weights, noise, n_rows=self.n_rows)
+        return readout.probabilities(self.scores)
+
+
+@dataclass(frozen=True, eq=False)
+class ProbabilityReader:
+    """Reads P(observed label | row) = P(true class | row)·T backwards."""
+
+    observed: FloatArray  # (n, k)
+
+    def __call__(self, noise: NoiseModel, /) -> FloatArray:
+        """Invert the transition; what falls outside the simplex is clipped to it."""
+        inverted = np.clip(self.observed @ noise.inverse_transition, _TINY, None)
+        return np.asarray(inverted / inverted.sum(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Noise:
+    """The noise model of an audit, and where it comes from.
+
+    Attributes
+    ----------
+    model : NoiseModel
+        With priors.
+    errors : ndarray of shape (k, k)
+        Standard errors of its transition.
+    source : str
+        "given", "trusted rows", "mixture" or "anchor rows".
+    assumption : str
+        What was assumed rather than seen; empty where nothing was.
+    priors_known : bool
+        Whether the priors are known rather than inferred from the observed proportions.
+    """
+
+    model: NoiseModel
+    errors: FloatArray
+    source: str
+    assumption: str
+    priors_known: bool
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Evidence:
+    """Everything that an audit is computed from.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (k,)
+        Labels, sorted.
+    codes : ndarray of shape (n,)
+        Observed class of each row.
+    truth : ndarray of shape (n,)
+        True class of the rows that were checked, −1 for the others.
+    probabilities : ndarray of shape (n, k)
+        P(true class | row), without the row's own label.
+    log_scores : ndarray of shape (n, k)
+        Logarithms of the model's own probabilities, before any noise model.
+    noise : Noise
+        The noise model.
+    accuracy, accuracy_std : float
+        Accuracy to expect on clean labels, and its standard error.
+    dimension : float
+        Effective dimension of the rows; NaN where it is not known.
+    n_rows : float
+        How many independent rows these stand for.
+    read : Reader
+        Where the probabilities come from.
+    """
+
+    classes: NDArray[Any]
+    codes: IntArray
+    truth: IntArray
+    probabilities: FloatArray
+    log_scores: FloatArray
+    noise: Noise
+    accuracy: float
+    accuracy_std: float
+    dimension: float
+    n_rows: float
+    read: Reader
+
+    @property
+    def label_posterior(self) -> FloatArray:
+        """P(true class | row, observed label), (n, k); 0 and 1 for rows that were checked."""
+        posterior = joined(self.probabilities, self.codes, self.noise.model)
+        checked = self.truth != UNCHECKED
+        posterior[checked] = np.eye(len(self.classes))[self.truth[checked]]
+        return posterior
+
+    @property
+    def wrong(self) -> FloatArray:
+        """P(the observed label is wrong) of each row."""
+        return 1 - self.label_posterior[np.arange(len(self.codes)), self.codes]
+
+    def with_rate(self, true_class: int, change: float) -> Evidence | None:
+        """Return the evidence with more or fewer flips out of one class; None where no noise model is like that."""
+        known = self.noise.priors_known
+        model = moved_rate(self.noise.model, true_class, change, None if known else shares(self.codes))
+        if model is None:
+            return None
+        return replace(self, noise=replace(self.noise, model=model), probabilities=self.read(model))
+
+    def one_error_away(self) -> list[Evidence]:
+        """Return the evidence with each rate in doubt moved by its standard error, towards fewer flips if possible."""
+        errors = np.diag(self.noise.errors)
+        moves = [(int(a), float(errors[a])) for a in np.flatnonzero(errors > 0)]
+        found = [self.with_rate(a, -error) or self.with_rate(a, error) for a, error in moves]
+        return [other for other in found if other is not None]
+
+
+def joined(probabilities: FloatArray, codes: IntArray, noise: NoiseModel) -> FloatArray:
+    """P(true class | row, observed label) ∝ P(true class | row)·P(observed label | true class), (n, k)."""
+    joint = np.maximum(probabilities, _TINY) * noise.transition[:, codes].T
+    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+
+
+def shares(codes: IntArray) -> FloatArray:
+    """Proportions of the observed classes."""
+    return np.asarray(np.bincount(codes) / len(codes))
+
+
+def guessed_noise(scores: FloatArray, codes: IntArray, priors: ArrayLike | None) -> Noise:
+    """Guess the noise rates from the labels of the rows that score highest for each class (n, k).
+
+    See `unflip.estimation.anchors`.
+    """
+    rough = anchor_rates(scores, codes, np.ones(len(codes)))
+    model, errors = consistent(rough.transition, shares(codes)), rough.errors
+    if priors is not None:
+        model, errors = narrowed(model, errors, priors, DistinctRows.of(scores), codes)
+    doubt = float(errors[~np.eye(len(errors), dtype=bool)].max())
+    assumption = (
+        f"The noise rates are a guess, from the labels of the surest rows, with standard errors up to {doubt:.2f}: "
+        "give noise= if the rates are known, or true labels of some rows as trusted=."
+    )
+    return Noise(
+        model=model, errors=errors, source="anchor rows", assumption=assumption, priors_known=priors is not None
+    )

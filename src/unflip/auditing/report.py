@@ -1,0 +1,254 @@
+"""The answer of an audit: which labels look wrong, how sure that is, what it costs, and what to do next."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unflip._typing import FloatArray, IntArray
+from unflip.auditing.dependence import Dependence, dependence_test
+from unflip.auditing.evidence import Evidence
+from unflip.auditing.outlook import Outlook
+from unflip.auditing.suspects import Table, cut, expected_wrong, sensitivity_table, suspect_table, table, worst_first
+from unflip.estimation.trusted import TrustedSubset
+from unflip.labels import UNCHECKED
+from unflip.noise import NoiseModel
+
+_N_SHOWN = 5
+_SURPRISING = 0.01
+_PLANNED_CHECKS = (10, 50, 100)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Audit:
+    """What `audit` and `audit_scores` found. Printing it gives a summary in words.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        What everything is computed from.
+    false_discovery_rate : float
+        Share of right labels that is accepted among the first ``n_suspects`` suspects.
+    """
+
+    evidence: Evidence
+    false_discovery_rate: float = 0.1
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """Labels, sorted."""
+        return self.evidence.classes
+
+    @property
+    def noise(self) -> NoiseModel:
+        """The noise model, with priors."""
+        return self.evidence.noise.model
+
+    @property
+    def noise_std(self) -> FloatArray:
+        """Standard errors of ``noise.transition``, (k, k); 0 where the noise model was given."""
+        return self.evidence.noise.errors
+
+    @property
+    def noise_source(self) -> str:
+        """Where the rates come from: "given", "trusted rows", "mixture" or "anchor rows"."""
+        return self.evidence.noise.source
+
+    @property
+    def assumption(self) -> str:
+        """What was assumed of the rates rather than seen, in words; empty where nothing was."""
+        return self.evidence.noise.assumption
+
+    @cached_property
+    def label_posterior(self) -> FloatArray:
+        """P(true class | row, observed label), (n, k); 0 and 1 for trusted rows."""
+        return self.evidence.label_posterior
+
+    @cached_property
+    def suspects(self) -> Table:
+        """Rows whose label looks wrong, worst first, with fields row, observed, proposed and probability.
+
+        The probability is P(label wrong); ``proposed`` is the likeliest other class. Listed are the first
+        ``n_suspects`` and all others for which another class is likelier than the observed one.
+        """
+        return suspect_table(self.evidence, self.n_suspects)
+
+    @cached_property
+    def n_suspects(self) -> int:
+        """The largest m whose mean P(label wrong) among the first m suspects is at least 1 − false_discovery_rate."""
+        return cut(self.evidence.wrong, self.false_discovery_rate)
+
+    @property
+    def expected_wrong(self) -> float:
+        """Expected number of wrong labels among all rows."""
+        return self._expected_wrong[0]
+
+    @property
+    def expected_wrong_std(self) -> float:
+        """Its standard error, from the rows and from the rates."""
+        return self._expected_wrong[1]
+
+    @property
+    def expected_accuracy(self) -> float:
+        """Accuracy to expect on new rows with clean labels."""
+        return self.evidence.accuracy
+
+    @property
+    def expected_accuracy_std(self) -> float:
+        """Its standard error."""
+        return self.evidence.accuracy_std
+
+    @cached_property
+    def dependence(self) -> Dependence:
+        """Test of whether flips depend on more of a row than its true class."""
+        return dependence_test(self.evidence)
+
+    @cached_property
+    def sensitivity(self) -> Table:
+        """How the answers move with each rate, by its standard error or by 0.05 where it was given.
+
+        Fields: ``true_class`` whose flip rate moves (the first row: none does), ``rate`` its flip rate then, and under
+        it ``n_suspects``, ``expected_wrong``, ``expected_accuracy`` and ``overlap``: the share of the first
+        ``n_suspects`` suspects that would still be the worst.
+        """
+        return sensitivity_table(self.evidence, self.false_discovery_rate)
+
+    @cached_property
+    def plan(self) -> Table:
+        """Accuracy now, after checks of the first suspects, of all rows, and with twice the rows; see `accuracy_after`.
+
+        Fields: ``effort`` in words, ``checked`` rows, ``accuracy``.
+        """
+        n = len(self.evidence.codes)
+        counts = sorted({m for m in (*_PLANNED_CHECKS, self.n_suspects) if 0 < m < n})
+        lines = [("now", 0, self.expected_accuracy)]
+        lines += [(f"check {m} suspects", m, self.accuracy_after(m)) for m in counts]
+        lines += [("check all rows", n, self.accuracy_after(n))]
+        lines += [("twice the rows", 0, self._outlook.after(np.empty(0, dtype=np.intp), growth=2.0))]
+        effort, checked, accuracy = zip(*lines, strict=True)
+        return table(effort=effort, checked=checked, accuracy=accuracy)
+
+    def accuracy_after(self, m: int) -> float:
+        """Return the accuracy to expect once the m worst rows are checked, set right, and the classifier refitted.
+
+        A rough guide from the isotropic theory (see docs/audit.md); NaN for `audit_scores` without a dimension.
+        """
+        checked = worst_first(self.evidence.wrong)[: self._count(m, len(self.evidence.codes))]
+        return self._outlook.after(checked)
+
+    def check_next(self, m: int) -> IntArray:
+        """Return the rows whose check tells most.
+
+        Where the rates are a guess, rows that pin down the rates, drawn at random within strata
+        (`TrustedSubset.suggest`): their true labels can be given as ``trusted=``. Otherwise the rows whose label is
+        most in doubt, by 1 − Σ P(true class)²: what checking a row adds to what its label tells a classifier.
+        """
+        unchecked = np.flatnonzero(self.evidence.truth == UNCHECKED)
+        wanted = self._count(m, len(unchecked))
+        if self.noise_source == "anchor rows":
+            return self._rows_for_rates(wanted)
+        certainty = (self.label_posterior[unchecked] ** 2).sum(axis=1)
+        return np.asarray(unchecked[np.argsort(certainty, kind="stable")[:wanted]])
+
+    def to_frame(self) -> Any:
+        """Return the suspects as a pandas DataFrame."""
+        try:
+            pandas = import_module("pandas")
+        except ImportError:
+            raise ImportError("to_frame needs pandas: install it, or use .suspects, a NumPy record array.") from None
+        return pandas.DataFrame({name: self.suspects[name] for name in self.suspects.dtype.names})
+
+    def __str__(self) -> str:
+        parts = (self._said_of_noise(), self._said_of_cost(), self._said_of_suspects(), self._said_of_next())
+        return "\n".join([*parts, self._said_of_assumptions()])
+
+    def __repr__(self) -> str:
+        return f"<Audit of {len(self.evidence.codes)} rows: {self.n_suspects} suspects, rates from {self.noise_source}>"
+
+    @cached_property
+    def _expected_wrong(self) -> tuple[float, float]:
+        return expected_wrong(self.evidence)
+
+    @cached_property
+    def _outlook(self) -> Outlook:
+        return Outlook.of(self.evidence)
+
+    @staticmethod
+    def _count(m: int, available: int) -> int:
+        if isinstance(m, bool) or not isinstance(m, Integral) or not 0 <= m <= available:
+            raise ValueError(f"m = {m!r} must be a whole number between 0 and the {available} rows there are.")
+        return int(m)
+
+    def _rows_for_rates(self, m: int) -> IntArray:
+        if m == 0:
+            return np.empty(0, dtype=np.intp)
+        evidence = self.evidence
+        features = evidence.log_scores[:, 1:] - evidence.log_scores[:, :1]
+        known = np.where(evidence.truth == UNCHECKED, np.nan, evidence.truth)
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", UserWarning
+            )  # of classes that no checked row has: that is why more are asked for
+            strata = TrustedSubset(known).fit(features, evidence.codes)
+        return strata.suggest(m, random_state=0)
+
+    def _said_of_noise(self) -> str:
+        rates = ", ".join(
+            f"{1 - self.noise.transition[a, a]:.0%}{self._doubt(a)} of {label!r}"
+            for a, label in enumerate(self.classes.tolist())
+        )
+        n = len(self.evidence.codes)
+        wrong = f"about {self.expected_wrong:.0f} ± {self.expected_wrong_std:.0f} of {n}"
+        return f"How noisy: {wrong} labels are wrong; flipped are {rates} (rates: {self.noise_source})."
+
+    def _doubt(self, a: int) -> str:
+        error = self.noise_std[a, a]
+        return f" ± {error:.0%}" if error > 0 else ""
+
+    def _said_of_cost(self) -> str:
+        now = f"{self.expected_accuracy:.1%} ± {self.expected_accuracy_std:.1%}"
+        clean = self.accuracy_after(len(self.evidence.codes))
+        instead = "" if np.isnan(clean) else f", about {clean:.1%} were every label right"
+        return f"What it costs: a classifier has an expected accuracy of {now} on clean labels{instead}."
+
+    def _said_of_suspects(self) -> str:
+        lines = [
+            f"Suspects: {self.n_suspects} labels look wrong, of which about {self.false_discovery_rate:.0%} should "
+            f"turn out right. {len(self.suspects)} are listed, worst first:"
+        ]
+        for row, observed, proposed, probability in self.suspects[:_N_SHOWN].tolist():
+            lines.append(f"  row {row}: {observed!r} should be {proposed!r} (probability wrong {probability:.3f})")
+        return "\n".join(lines)
+
+    def _said_of_next(self) -> str:
+        if self.noise_source == "anchor rows":
+            return (
+                "Next: the rates are a guess, so have the rows of .check_next(100) checked and give them as trusted=."
+            )
+        return "Next: look through the first .n_suspects of .suspects; .check_next(m) has the rows most in doubt."
+
+    def _said_of_assumptions(self) -> str:
+        test = self.dependence
+        said = "Assumed: flips depend on the true class alone"
+        if np.isnan(test.p_value):
+            return f"{said} (too few rows to test it)."
+        verdict = (
+            "the labels do NOT look like that" if test.p_value < _SURPRISING else "the labels do not contradict it"
+        )
+        return f"{said}; {verdict} (p = {test.p_value:.2g})."
+
+
+def checked_rate(false_discovery_rate: float) -> float:
+    """Return the false-discovery rate, or an error where it is not a share between 0 and 1."""
+    if isinstance(false_discovery_rate, bool) or not 0 < false_discovery_rate < 1:
+        raise ValueError(
+            f"false_discovery_rate = {false_discovery_rate!r} must lie strictly between 0 and 1, for example 0.1."
+        )
+    return float(false_discovery_rate)

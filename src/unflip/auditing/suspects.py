@@ -1,0 +1,86 @@
+"""The rows whose labels look wrong, worst first, and how many of them to act on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from unflip._typing import FloatArray, IntArray
+from unflip.auditing.evidence import Evidence
+
+Table = np.recarray[Any, Any]
+
+
+def table(**columns: ArrayLike) -> Table:
+    """Return the columns as a record array."""
+    arrays = [np.asarray(column) for column in columns.values()]
+    fields = [(name, array.dtype) for name, array in zip(columns, arrays, strict=True)]
+    return np.rec.fromarrays(arrays, dtype=np.dtype(fields))
+
+
+def worst_first(wrong: FloatArray) -> IntArray:
+    """Return all rows by P(label wrong), the largest first; ties in the order of the rows."""
+    return np.asarray(np.argsort(-wrong, kind="stable"))
+
+
+def cut(wrong: FloatArray, false_discovery_rate: float) -> int:
+    """Return the largest m whose mean P(label wrong) among the m worst rows is at least 1 − false_discovery_rate."""
+    worst = np.sort(wrong)[::-1]
+    mean = np.cumsum(worst) / np.arange(1, len(worst) + 1)
+    # The running mean never rises, so it is counted how long it stays above; rounding must not lose a tie.
+    return int((mean >= 1 - false_discovery_rate - 1e-12).sum())
+
+
+def suspect_table(evidence: Evidence, n_suspects: int) -> Table:
+    """List the first `n_suspects` rows, and all others for which another class is likelier than the observed one."""
+    posterior, codes = evidence.label_posterior, evidence.codes
+    order = worst_first(evidence.wrong)
+    listed = np.zeros(len(codes), dtype=bool)
+    listed[order[:n_suspects]] = True
+    listed |= posterior.argmax(axis=1) != codes
+    rows = order[listed[order]]
+    others = posterior[rows].copy()
+    others[np.arange(len(rows)), codes[rows]] = -1.0
+    proposed = evidence.classes[others.argmax(axis=1)]
+    observed = evidence.classes[codes[rows]]
+    return table(row=rows, observed=observed, proposed=proposed, probability=evidence.wrong[rows])
+
+
+def expected_wrong(evidence: Evidence) -> tuple[float, float]:
+    """Return the expected number of wrong labels and its standard error, from the rows and from the rates."""
+    wrong = evidence.wrong
+    total = float(wrong.sum())
+    sampling = float(wrong @ (1 - wrong)) * len(wrong) / evidence.n_rows
+    moved = [float(other.wrong.sum()) - total for other in evidence.one_error_away()]
+    return total, float(np.sqrt(sampling + sum(change**2 for change in moved)))
+
+
+def sensitivity_table(evidence: Evidence, false_discovery_rate: float, given_change: float = 0.05) -> Table:
+    """Tell how the answers move with each rate: down and up by its standard error, or by `given_change` if it has none.
+
+    Fields: ``true_class`` whose flip rate moves (the first row: none does), ``rate`` the flip rate then, and under it
+    ``n_suspects``, ``expected_wrong``, ``expected_accuracy``, and ``overlap``, the share of the rows acted on that
+    would still be the worst (of the 20 worst where fewer are).
+    """
+    errors = np.diag(evidence.noise.errors)
+    steps = np.where(errors > 0, errors, given_change)
+    n_compared = max(cut(evidence.wrong, false_discovery_rate), min(20, len(evidence.codes)))
+    worst = worst_first(evidence.wrong)[:n_compared]
+    moves = [(a, change) for a, step in enumerate(steps.tolist()) for change in (-step, step)]
+    cases = [("", np.nan, evidence)]
+    for a, change in moves:
+        other = evidence.with_rate(a, change)
+        if other is not None:
+            cases.append((str(evidence.classes[a]), 1 - float(other.noise.model.transition[a, a]), other))
+    names = ("true_class", "rate", "n_suspects", "expected_wrong", "expected_accuracy", "overlap")
+    lines = [(name, rate, *_answers(case, worst, false_discovery_rate)) for name, rate, case in cases]
+    return table(**dict(zip(names, zip(*lines, strict=True), strict=True)))
+
+
+def _answers(evidence: Evidence, worst: IntArray, false_discovery_rate: float) -> tuple[int, float, float, float]:
+    wrong = evidence.wrong
+    still = np.isin(worst, worst_first(wrong)[: len(worst)]).mean()
+    accuracy = evidence.probabilities.max(axis=1).mean()
+    return cut(wrong, false_discovery_rate), float(wrong.sum()), float(accuracy), float(still)

@@ -1,0 +1,399 @@
+"""Audits: exact algebra, honesty of the cut, groups, the test of dependence, outlook, and what bad input is told."""
+
+import pickle
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from support.amazon import needs_data
+from unflip import Audit, LPClassifier, NoiseModel, audit, audit_scores, theory
+from unflip.auditing.outlook import Outlook, accuracy_of, effective_dimension, separation_of
+from unflip.auditing.suspects import cut
+from unflip.datasets import load_amazon_reviews, make_mixture
+from unflip.estimation import AssumedNoiseWarning
+
+NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1)
+NAMES = np.array(["bad", "good"])
+THREE = NoiseModel([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.0, 0.3, 0.7]], [0.2, 0.5, 0.3])
+
+
+def draw(seed=0, n=600, p=60, mean_norm=1.8):
+    X, y = make_mixture(n, p, mean_norm=mean_norm, random_state=seed)
+    return X, NOISE.flip(y, random_state=seed), y
+
+
+def quiet(function, *args, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssumedNoiseWarning)
+        return function(*args, **options)
+
+
+@pytest.fixture(scope="module")
+def found():
+    X, observed, _ = draw()
+    return audit(X, NAMES[observed], noise=NOISE)
+
+
+class TestAlgebra:
+    def test_the_posterior_is_the_classifiers(self, found):
+        X, observed, _ = draw()
+        fitted = LPClassifier(NOISE).fit(X, observed)
+        np.testing.assert_allclose(found.label_posterior, fitted.label_posterior_, atol=1e-9)
+        assert found.expected_accuracy == fitted.expected_accuracy_
+        assert found.expected_accuracy_std == fitted.expected_accuracy_std_
+
+    @pytest.mark.parametrize("noise", [NoiseModel.binary(eps_pos=0.3, eps_neg=0.2, pi_neg=0.4), THREE])
+    def test_probabilities_of_observed_labels_are_read_backwards_by_bayes(self, noise):
+        rng = np.random.default_rng(0)
+        true = rng.dirichlet(np.ones(noise.n_classes), size=50)
+        codes = np.arange(50) % noise.n_classes
+        posterior = audit_scores(true @ noise.transition, codes, noise=noise).label_posterior
+        for i, b in enumerate(codes):
+            joint = true[i] * noise.transition[:, b]
+            np.testing.assert_allclose(posterior[i], joint / joint.sum(), atol=1e-9)
+
+    def test_probabilities_that_no_true_class_explains_are_clipped(self):
+        noise = NoiseModel.binary(eps_pos=0.3, eps_neg=0.2, pi_neg=0.5)
+        posterior = audit_scores([[0.95, 0.05], [0.5, 0.5]], [1, 0], noise=noise).label_posterior
+        np.testing.assert_allclose(posterior[0], [1, 0], atol=1e-9)
+        np.testing.assert_allclose(posterior.sum(axis=1), 1, atol=1e-12)
+
+    @pytest.mark.parametrize("rate", [0.05, 0.1, 0.5, 0.9])
+    def test_the_cut_is_its_definition(self, rate):
+        wrong = np.random.default_rng(1).beta(0.3, 0.6, size=200)
+        means = [np.sort(wrong)[::-1][:m].mean() for m in range(1, 201)]
+        assert cut(wrong, rate) == max(m for m in range(1, 201) if means[m - 1] >= 1 - rate)
+
+    def test_no_suspect_is_worse_than_too_many(self):
+        assert cut(np.full(10, 0.3), 0.1) == 0
+        assert cut(np.ones(10), 0.1) == 10
+
+    def test_suspects_are_sorted_and_complete(self, found):
+        suspects, wrong = found.suspects, found.evidence.wrong
+        assert (np.diff(suspects.probability) <= 0).all()
+        np.testing.assert_array_equal(suspects.probability, wrong[suspects.row])
+        assert set(np.flatnonzero(wrong > 0.5)) <= set(suspects.row)
+        assert (suspects.observed != suspects.proposed).all()
+        assert set(suspects.proposed) == {"bad", "good"}
+        assert wrong[suspects.row[: found.n_suspects]].mean() >= 0.9
+
+    def test_proposals_of_three_classes(self):
+        true = np.array([[0.0, 0.1, 0.9], [0.98, 0.01, 0.01], [0.1, 0.8, 0.1], [0.0, 0.1, 0.9]])
+        result = audit_scores(true @ THREE.transition, ["a", "a", "b", "c"], noise=THREE)
+        assert result.suspects.row[0] == result.evidence.wrong.argmax() == 0
+        assert result.suspects.proposed[0] == "b"  # c never turns into a
+
+    def test_right_labels_leave_no_suspects(self):
+        X, _, y = draw()
+        result = audit(X, y, noise=None)
+        assert result.n_suspects == len(result.suspects) == 0
+        assert result.expected_wrong == pytest.approx(0, abs=1e-6)
+        assert "0 labels look wrong" in str(result)
+
+
+def test_the_first_suspects_are_as_often_right_as_promised():
+    flipped = total = 0
+    for seed in range(8):
+        X, observed, y = draw(seed, n=800)
+        result = audit(X, observed, noise=NOISE, false_discovery_rate=0.15)
+        total += result.n_suspects
+        flipped += (observed != y)[result.suspects.row[: result.n_suspects]].sum()
+    assert total > 500
+    assert abs(flipped / total - 0.85) < 4 * np.sqrt(0.85 * 0.15 / total)
+
+
+def test_the_number_of_wrong_labels_lies_within_its_error():
+    misses = []
+    for seed in range(8):
+        X, observed, y = draw(seed)
+        result = audit(X, observed)  # rates from the mixture
+        misses.append((result.expected_wrong - (observed != y).sum()) / result.expected_wrong_std)
+    assert np.abs(misses).max() < 4
+    assert 0.3 < np.sqrt(np.mean(np.square(misses))) < 2
+
+
+class TestGroups:
+    def test_near_copies_hide_each_others_wrong_labels_unless_grouped(self):
+        centres, y = make_mixture(60, 200, mean_norm=4.0, random_state=0)
+        groups = np.repeat(np.arange(60), 8)
+        X = centres[groups] + 0.05 * np.random.default_rng(5).normal(size=(480, 200))
+        planted = groups < 8
+        observed = np.where(planted, 1 - y[groups], y[groups])
+        noise = NoiseModel.binary(eps_pos=0.15, eps_neg=0.15)
+        alone = audit(X, observed, noise=noise).evidence.wrong
+        grouped = audit(X, observed, noise=noise, groups=groups).evidence.wrong
+        assert (alone[planted] > 0.5).mean() == 0
+        assert (grouped[planted] > 0.5).mean() > 0.5
+        assert (grouped[~planted] > 0.5).mean() < 0.05
+
+    def test_a_row_does_not_see_the_labels_of_its_group(self):
+        X, observed, _ = draw(n=200, p=20)
+        groups = np.arange(200) // 4
+        other = observed.copy()
+        other[:4] = 1 - other[:4]
+        noise = NoiseModel.binary(eps_pos=0.2, eps_neg=0.2, pi_neg=0.5)
+        first, second = (audit(X, labels, noise=noise, groups=groups) for labels in (observed, other))
+        # Scores of the four are the same; the read-out of all scores may differ a little.
+        ratio = np.diff(first.evidence.log_scores)[:, 0][:4], np.diff(second.evidence.log_scores)[:, 0][:4]
+        assert np.corrcoef(*ratio)[0, 1] > 1 - 1e-9
+
+    def test_groups_of_one_row_change_nothing(self, found):
+        X, observed, _ = draw()
+        same = audit(X, NAMES[observed], noise=NOISE, groups=np.arange(600))
+        np.testing.assert_array_equal(same.label_posterior, found.label_posterior)
+
+    def test_rates_are_guessed_from_other_groups(self):
+        X, observed, _ = draw()
+        with pytest.warns(AssumedNoiseWarning, match="give noise= if the rates are known"):
+            result = audit(X * np.linspace(0.5, 1.5, 60), observed, groups=np.arange(600) // 2)
+        assert result.noise_source == "anchor rows"
+        assert abs(result.noise.eps_pos - 0.3) < 2 * result.noise_std[1, 0]
+        assert 0 < result.expected_accuracy_std < 0.3
+
+    def test_bad_groups(self):
+        X, observed, _ = draw(n=100)
+        for groups, message in [
+            (np.arange(99), r"groups has shape \(99,\) but y has \(100,\)"),
+            (np.zeros(100), "groups holds one group only"),
+            (np.r_[np.nan, np.zeros(99)], "groups has missing entries"),
+            (observed, "A class lies in so few groups"),
+        ]:
+            with pytest.raises(ValueError, match=message):
+                audit(X, observed, noise=NOISE, groups=groups)
+
+
+class TestDependence:
+    @staticmethod
+    def p_value(seed, near_boundary):
+        X, y = make_mixture(700, 60, mean_norm=1.8, random_state=seed)
+        observed = NOISE.flip(y, random_state=seed)
+        if near_boundary:
+            observed = y.copy()
+            nearest = np.argsort(np.abs(X.sum(axis=1)))[:200]
+            observed[nearest] = np.random.default_rng(seed).integers(2, size=200)
+        joint = np.bincount(2 * y + observed, minlength=4).reshape(2, 2)
+        return audit(X, observed, noise=joint / joint.sum(axis=1, keepdims=True)).dependence.p_value
+
+    def test_it_rejects_class_conditional_flips_rarely(self):
+        p_values = np.array([self.p_value(seed, False) for seed in range(40)])
+        assert (p_values < 0.05).sum() <= 7  # 2 are expected; more than 7 in less than one run of 1000
+        assert 0.3 < p_values.mean() < 0.7
+
+    def test_it_finds_flips_near_the_boundary(self):
+        assert max(self.p_value(seed, True) for seed in range(5)) < 0.01
+
+    def test_doubtful_rates_reject_less(self):
+        X, observed, y = draw(n=1000)
+        wrong = NoiseModel.binary(eps_pos=0.05, eps_neg=0.25)
+        sure = audit(X, observed, noise=wrong).dependence
+        trusted = np.where(np.arange(1000) % 20 == 0, y, np.nan)
+        unsure = audit(X, observed, trusted=trusted).dependence
+        assert sure.p_value < 0.01 < unsure.p_value
+        assert unsure.degrees == 8
+
+    def test_few_rows_are_not_tested(self):
+        X, observed, _ = draw(n=30)
+        result = audit(X, observed, noise=NOISE)
+        assert np.isnan(result.dependence.p_value)
+        assert "too few rows to test it" in str(result)
+
+
+class TestSensitivity:
+    def test_given_rates_move_by_five_points(self, found):
+        table = found.sensitivity
+        np.testing.assert_allclose(table.rate[1:], [0.05, 0.15, 0.25, 0.35], atol=1e-12)
+        assert table.true_class.tolist() == ["", "bad", "bad", "good", "good"]
+        assert table.n_suspects[0] == found.n_suspects
+        assert table.expected_wrong[0] == pytest.approx(found.expected_wrong)
+        assert table.expected_accuracy[0] == pytest.approx(found.expected_accuracy, abs=1e-6)
+        assert table.expected_wrong[1] < table.expected_wrong[2]
+        assert (table.overlap > 0.6).all()
+
+    def test_estimated_rates_move_by_their_errors(self):
+        X, observed, _ = draw()
+        result = audit(X, observed)
+        expected = 1 - result.noise.transition[0, 0] + np.array([-1, 1]) * result.noise_std[0, 0]
+        np.testing.assert_allclose(result.sensitivity.rate[1:3], expected, atol=1e-9)
+
+
+class TestTrusted:
+    def test_checked_rows_are_certain(self):
+        X, observed, y = draw()
+        trusted = np.where(np.arange(600) % 5 == 0, y, np.nan)
+        result = audit(X, observed, trusted=trusted)
+        assert result.noise_source == "trusted rows"
+        checked = ~np.isnan(trusted)
+        np.testing.assert_array_equal(result.evidence.wrong[checked], (observed != y)[checked].astype(float))
+        assert not np.intersect1d(result.check_next(100), np.flatnonzero(checked)).size
+        certain = np.flatnonzero(checked & (observed != y))
+        assert set(result.suspects.row[: len(certain)]) == set(certain)
+
+    def test_a_given_noise_model_is_kept(self):
+        X, observed, y = draw()
+        result = audit(X, observed, noise=NOISE, trusted=np.where(np.arange(600) < 50, y, np.nan))
+        assert result.noise_source == "given"
+        np.testing.assert_array_equal(result.noise.transition, NOISE.transition)
+        assert (result.label_posterior[:50].max(axis=1) == 1).all()
+
+    def test_of_any_models_probabilities(self):
+        X, observed, y = draw()
+        probabilities = LPClassifier(NOISE).fit(X, observed).predict_proba(X) @ NOISE.transition
+        trusted = np.where(np.arange(600) % 3 == 0, y, np.nan)
+        result = audit_scores(probabilities, observed, trusted=trusted)
+        assert result.noise_source == "trusted rows"
+        assert abs(result.noise.eps_pos - 0.3) < 4 * result.noise_std[1, 0] < 0.3
+
+
+class TestOutlook:
+    def test_accuracy_is_that_of_the_theory(self):
+        for pi_neg in (0.5, 0.2):
+            noise = NoiseModel.binary(eps_pos=0.0, eps_neg=0.0, pi_neg=pi_neg)
+            mixture = theory.Mixture(mean_norm=1.3, aspect=1.0, noise=noise)
+            assert accuracy_of(2.6, noise.known_priors) == pytest.approx(float(mixture.bayes_accuracy), abs=1e-9)
+        assert accuracy_of(1.7, np.array([0.5, 0.5])) == pytest.approx(ndtr(0.85), abs=1e-12)
+
+    def test_three_classes_against_simulation(self):
+        priors = np.array([0.5, 0.3, 0.2])
+        X, y = make_mixture(100_000, 3, means=1.5 * np.eye(3), priors=priors, random_state=0)
+        right = ((1.5 * X + np.log(priors)).argmax(axis=1) == y).mean()
+        assert accuracy_of(1.5 * np.sqrt(2), priors) == pytest.approx(right, abs=0.005)
+
+    def test_separation_undoes_accuracy(self):
+        priors = np.array([0.3, 0.7])
+        assert separation_of(accuracy_of(1.9, priors), priors) == pytest.approx(1.9, abs=1e-8)
+        assert separation_of(0.5, priors) < 0.01
+        assert separation_of(1.0, priors) == 30.0
+
+    def test_checking_everything_is_the_theory_of_clean_labels(self):
+        n, p, u = 2000, 500, 1.44
+        noise = NoiseModel.binary(eps_pos=0.2, eps_neg=0.2, pi_neg=0.5)
+        plan = theory.plan(n=n, p=p, mean_norm=np.sqrt(u), noise=noise)
+        quality = (1 - 0.4) ** 2
+        outlook = Outlook(noise.known_priors, plan.accuracy, float(p), np.full(n, quality))
+        assert outlook.after(np.arange(n)) == pytest.approx(plan.oracle_accuracy, abs=1e-6)
+        assert outlook.after(np.arange(100)) == pytest.approx(float(plan.accuracy_of(checked=100)), abs=1e-6)
+        nothing = np.empty(0, dtype=int)
+        assert outlook.after(nothing, growth=2.0) == pytest.approx(float(plan.accuracy_of(rows=2 * n)), abs=1e-6)
+
+    def test_it_rises_with_every_check(self, found):
+        values = [found.accuracy_after(m) for m in range(0, 601, 50)]
+        assert values[0] == pytest.approx(found.expected_accuracy, abs=1e-12)
+        assert (np.diff(values) > 0).all()
+        assert values[-1] < 1
+
+    def test_the_dimension_of_isotropic_rows_is_their_number_of_features(self):
+        X = np.random.default_rng(0).normal(size=(400, 300))
+        assert effective_dimension(X) == pytest.approx(300, rel=0.03)
+        assert effective_dimension(X * np.linspace(0, 1, 300) ** 2) < 200
+        assert effective_dimension(np.outer(X[:, 0], X[0])) == pytest.approx(1.0, rel=0.01)
+
+    def test_plan(self, found):
+        plan = found.plan
+        assert plan.effort[0] == "now"
+        assert plan.effort[-1] == "twice the rows"
+        assert found.n_suspects in plan.checked
+        assert (plan.accuracy[1:] > plan.accuracy[0]).all()
+
+    def test_unknown_dimension(self):
+        probabilities = np.tile([[0.3, 0.7], [0.8, 0.2]], (20, 1))
+        codes = np.tile([1, 0], 20)
+        assert np.isnan(audit_scores(probabilities, codes, noise=NOISE).accuracy_after(3))
+        assert audit_scores(probabilities, codes, noise=NOISE, effective_dimension=5).accuracy_after(3) > 0.5
+
+
+class TestNext:
+    def test_the_most_doubtful_rows(self, found):
+        doubt = found.label_posterior.max(axis=1)
+        np.testing.assert_array_equal(np.sort(doubt[found.check_next(20)]), np.sort(doubt)[:20])
+
+    def test_rows_for_the_rates_while_these_are_a_guess(self):
+        X, observed, _ = draw()
+        result = quiet(audit, X * np.linspace(0.5, 1.5, 60), observed)
+        assert result.noise_source == "anchor rows"
+        assert "guess" in result.assumption
+        rows = result.check_next(100)
+        assert len(set(rows)) == 100
+        # They are spread over sure and doubtful rows alike.
+        assert result.evidence.wrong[rows].min() < 0.1
+        assert "trusted=" in str(result)
+
+    def test_how_many(self, found):
+        assert found.check_next(0).size == 0
+        for m in (-1, 601, 2.5, True):
+            with pytest.raises(ValueError, match="must be a whole number between 0 and the 600 rows"):
+                found.check_next(m)
+            with pytest.raises(ValueError, match="must be a whole number between 0 and the 600 rows"):
+                found.accuracy_after(m)
+
+
+class TestSurface:
+    def test_the_summary_says_it_all(self, found):
+        said = str(found)
+        for part in ("How noisy", "10% of 'bad', 30% of 'good'", "What it costs", "Suspects", "Next", "Assumed"):
+            assert part in said
+        assert said.count("probability wrong") == 5
+        assert repr(found).startswith("<Audit of 600 rows")
+
+    def test_frame(self, found, monkeypatch):
+        pandas = pytest.importorskip("pandas")
+        frame = found.to_frame()
+        assert isinstance(frame, pandas.DataFrame)
+        assert list(frame.columns) == ["row", "observed", "proposed", "probability"]
+        monkeypatch.setitem(sys.modules, "pandas", None)
+        with pytest.raises(ImportError, match="to_frame needs pandas"):
+            found.to_frame()
+
+    def test_it_pickles(self, found):
+        again = pickle.loads(pickle.dumps(found))
+        assert isinstance(again, Audit)
+        np.testing.assert_array_equal(again.sensitivity.n_suspects, found.sensitivity.n_suspects)
+
+    def test_bad_input(self):
+        X, observed, _ = draw(n=100)
+        for rate in (0, 1, -0.1, 1.5):
+            with pytest.raises(ValueError, match="must lie strictly between 0 and 1"):
+                audit(X, observed, noise=NOISE, false_discovery_rate=rate)
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            audit(X, observed[:-1], noise=NOISE)
+        with pytest.raises(ValueError, match="NaN"):
+            audit(np.where(np.arange(60) == 3, np.nan, X), observed, noise=NOISE)
+        with pytest.raises(ValueError, match="one entry for each"):
+            audit(X, observed, noise=NOISE, trusted=observed[:-1])
+
+    @pytest.mark.parametrize(
+        ("probabilities", "message"),
+        [
+            ([[0.5, 0.5]], r"pred_probs has shape \(1, 2\) but y has \(2,\)"),
+            ([0.5, 0.5], r"pred_probs has shape \(2,\) but y has \(2,\)"),
+            ([[0.5, 0.5], [0.5, 0.6]], r"pred_probs\[1\] = \[0.5, 0.6\] is no set of probabilities"),
+            ([[1.5, -0.5], [0.5, 0.5]], r"pred_probs\[0\] = \[1.5, -0.5\] is no set of probabilities"),
+            ([[np.nan, 0.5], [0.5, 0.5]], "pred_probs holds NaN"),
+            ([[0.2, 0.3, 0.5], [0.2, 0.3, 0.5]], "pred_probs has 3 columns but y has 2 classes"),
+        ],
+    )
+    def test_bad_probabilities(self, probabilities, message):
+        with pytest.raises(ValueError, match=message):
+            audit_scores(probabilities, [0, 1], noise=NOISE)
+
+    def test_guessed_rates_of_probabilities_are_warned_of(self):
+        X, observed, _ = draw()
+        probabilities = LPClassifier(NOISE).fit(X, observed).predict_proba(X) @ NOISE.transition
+        with pytest.warns(AssumedNoiseWarning, match="a guess, from the labels of the surest rows"):
+            result = audit_scores(probabilities, observed)
+        assert result.noise_source == "anchor rows"
+        known = quiet(audit_scores, probabilities, observed, priors=[0.5, 0.5])
+        np.testing.assert_allclose(known.noise.priors, [0.5, 0.5])
+        assert known.noise_std[1, 0] <= result.noise_std[1, 0]
+
+
+@needs_data
+def test_suspects_of_review_data():
+    X, y = load_amazon_reviews("kitchen")
+    X = (X - X.mean(axis=0)) / (X.std(axis=0) + 1e-12)
+    observed = NOISE.flip(y, random_state=0)
+    result = audit(X, observed, noise=NOISE)
+    assert result.n_suspects > 100
+    assert (observed != y)[result.suspects.row[: result.n_suspects]].mean() > 0.8
