@@ -31,6 +31,7 @@ benchmark: $(READY)
 	$(BIN)/python benchmarks/loo_path.py
 	$(BIN)/python benchmarks/theory.py
 	$(BIN)/python benchmarks/noise_rates.py --quick
+	$(BIN)/python benchmarks/accuracy.py --quick
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -1,0 +1,169 @@
+"""What the accuracy benchmark compares: classifiers of this library and others, fitted to the same rows and labels."""
+
+import importlib.util
+import time
+import warnings
+from dataclasses import dataclass, field
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, RidgeClassifier, RidgeClassifierCV
+from sklearn.model_selection import cross_val_predict
+
+from unflip import LPClassifier
+from unflip.estimation import AssumedNoiseWarning
+
+HAS_CLEANLAB = importlib.util.find_spec("cleanlab") is not None
+FOLDS = 5
+ALPHAS = np.logspace(-1, 6, 15)
+CS = np.logspace(-4, 1, 6)
+CLEANLAB_CS = (1e-4, 1e-3, 1e-2, 1.0)
+DEFAULT_POINT = (1.0, None)
+RATES, PRIORS, NOTHING, OPTIMIZED = "rates known", "priors known", "nothing known", "optimized targets"
+OURS = (RATES, PRIORS, NOTHING, OPTIMIZED)
+RIDGE, LOGISTIC, ORACLE = "ridge", "logistic CV", "oracle ridge"
+RIDGE_AWARE, LOGISTIC_AWARE = "ridge, aware threshold", "logistic, aware threshold"
+CLEANLAB, CLEANLAB_GIVEN, GRID = "cleanlab default", "cleanlab, rates given", "cleanlab C="
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Training rows with true and observed labels, test rows with true ones, and the noise model."""
+
+    X: np.ndarray
+    y: np.ndarray
+    observed: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+    noise: object
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Decision values of test rows, doubt about each training label, seconds, and what else is to be stored."""
+
+    method: str
+    decision: np.ndarray
+    seconds: float
+    doubts: tuple = ()
+    classifier: object = None
+    extra: dict = field(default_factory=dict)
+
+
+def outcomes(draw):
+    """Fit everything to one draw."""
+    found = [ours(method, draw) for method in OURS] + linear_peers(draw)
+    return found + (cleanlab_peers(draw) if HAS_CLEANLAB else [])
+
+
+def timed(function):
+    """Return the result of a function and the seconds it took."""
+    start = time.perf_counter()
+    result = function()
+    return result, time.perf_counter() - start
+
+
+def ours(method, draw):
+    """Fit one variant of this library's classifier."""
+    classifier = {
+        RATES: lambda: LPClassifier(draw.noise),
+        PRIORS: lambda: LPClassifier(priors=np.bincount(draw.y) / len(draw.y)),
+        NOTHING: lambda: LPClassifier(),
+        OPTIMIZED: lambda: LPClassifier(draw.noise, targets="optimized"),
+    }[method]()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        _, seconds = timed(lambda: classifier.fit(draw.X, draw.observed))
+    others = [str(w.message) for w in caught if not issubclass(w.category, AssumedNoiseWarning)]
+    doubt = 1 - classifier.label_posterior_[np.arange(len(draw.y)), draw.observed]
+    extra = {
+        "reg": classifier.reg_,
+        "eps_pos": classifier.noise_.eps_pos,
+        "eps_neg": classifier.noise_.eps_neg,
+        "warnings": "; ".join(others),
+    }
+    return Outcome(method, classifier.decision_function(draw.X_test), seconds, (doubt,), classifier, extra)
+
+
+def linear_peers(draw):
+    """Ridge and logistic regression, with their own and a noise-aware threshold, and ridge on clean labels."""
+    ridge, ridge_seconds = timed(lambda: RidgeClassifierCV(ALPHAS).fit(draw.X, draw.observed))
+    logistic, logistic_seconds = timed(lambda: logistic_cv().fit(draw.X, draw.observed))
+    oracle, oracle_seconds = timed(lambda: RidgeClassifierCV(ALPHAS).fit(draw.X, draw.y))
+    return [
+        Outcome(RIDGE, ridge.decision_function(draw.X_test), ridge_seconds),
+        aware(RIDGE_AWARE, ridge, RidgeClassifier(ridge.alpha_), ridge_seconds, draw),
+        Outcome(LOGISTIC, logistic.decision_function(draw.X_test), logistic_seconds),
+        aware(LOGISTIC_AWARE, logistic, logistic_at(float(np.ravel(logistic.C_)[0])), logistic_seconds, draw),
+        Outcome(ORACLE, oracle.decision_function(draw.X_test), oracle_seconds),
+    ]
+
+
+def logistic_cv():
+    """Logistic regression that chooses its penalty by cross-validated accuracy."""
+    return LogisticRegressionCV(Cs=CS, cv=FOLDS, scoring="accuracy", max_iter=1000)
+
+
+def logistic_at(C, class_weight=None):
+    """Logistic regression at one penalty."""
+    return LogisticRegression(C=C, class_weight=class_weight, max_iter=1000)
+
+
+def aware(method, fitted, same, seconds, draw):
+    """Move a peer's threshold so that it calls positive the true share that the noise model implies."""
+
+    def threshold():
+        values = cross_val_predict(same, draw.X, draw.observed, cv=FOLDS, method="decision_function")
+        return np.quantile(values, 1 - positive_share(draw.noise, draw.observed))
+
+    value, more = timed(threshold)
+    return Outcome(method, fitted.decision_function(draw.X_test) - value, seconds + more)
+
+
+def positive_share(noise, observed):
+    """Proportion of true positives that explains the observed one."""
+    share = (observed.mean() - noise.eps_neg) / (1 - noise.eps_pos - noise.eps_neg)
+    return float(np.clip(share, 0.01, 0.99))
+
+
+def cleanlab_peers(draw):
+    """Cleanlab at every point of its grid, once more as default, and at the default with the true rates given."""
+    found = []
+    for point in [(C, weight) for C in CLEANLAB_CS for weight in (None, "balanced")]:
+        probabilities, seconds = timed(lambda point=point: cross_validated(point, draw))
+        outcome = cleanlab_at(grid_name(point), point, probabilities, seconds, draw)
+        found.append(outcome)
+        if point == DEFAULT_POINT:
+            found.append(Outcome(CLEANLAB, outcome.decision, outcome.seconds, outcome.doubts))
+            given = {"noise_matrix": draw.noise.transition.T}
+            found.append(cleanlab_at(CLEANLAB_GIVEN, point, probabilities, seconds, draw, **given))
+    return found
+
+
+def grid_name(point):
+    """Name a grid point."""
+    return f"{GRID}{point[0]:g}{' balanced' if point[1] else ''}"
+
+
+def cross_validated(point, draw):
+    """Probabilities of the observed classes from five folds."""
+    return cross_val_predict(logistic_at(*point), draw.X, draw.observed, cv=FOLDS, method="predict_proba")
+
+
+def cleanlab_at(method, point, probabilities, seconds, draw, **options):
+    """Fit CleanLearning from cross-validated probabilities; its time includes theirs."""
+    from cleanlab.classification import CleanLearning
+
+    learner = CleanLearning(logistic_at(*point), find_label_issues_kwargs={"n_jobs": 1})
+    _, more = timed(lambda: learner.fit(draw.X, draw.observed, pred_probs=probabilities, **options))
+    decision = learner.predict_proba(draw.X_test)[:, 1] - 0.5
+    return Outcome(method, decision, seconds + more, doubts(draw.observed, probabilities))
+
+
+def doubts(observed, probabilities):
+    """One minus cleanlab's label quality, in each of its forms."""
+    from cleanlab.rank import get_label_quality_scores
+
+    forms = [(m, adjust) for m in ("self_confidence", "normalized_margin") for adjust in (False, True)]
+    return tuple(
+        1 - get_label_quality_scores(observed, probabilities, method=m, adjust_pred_probs=adjust) for m, adjust in forms
+    )
