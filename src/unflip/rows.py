@@ -76,6 +76,10 @@ class DistinctRows:
         """Weight of each member as a count of independent rows: they sum to `n_effective`, whatever their scale."""
         return np.asarray(self.member_weights * (self.n_effective / self.weights.sum()))
 
+    def shares(self, codes: IntArray) -> FloatArray:
+        """Proportions of the classes that the members are of."""
+        return np.asarray(np.bincount(codes, self.member_weights) / self.member_weights.sum())
+
     def average(self, values: FloatArray) -> FloatArray:
         """Weighted mean of the members' values over the copies of each distinct row."""
         if len(self.X) == len(self.members):

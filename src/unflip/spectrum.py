@@ -71,11 +71,6 @@ class LeaveOneOut:
         shift = (self.targets - self.mean_target[None, :]) * (self.removed / (self.n - self.removed))[:, None]
         return scores + shift[:, None, :]
 
-    def at(self, index: int) -> LeaveOneOut:
-        """Keep one penalty of the path."""
-        kept = slice(index, index + 1)
-        return replace(self, residuals=self.residuals[:, kept, :], slack=self.slack[:, kept])
-
     def of_copies(self, owner: Array, targets: Array, share: Array) -> LeaveOneOut:
         """Leave out parts of rows.
 

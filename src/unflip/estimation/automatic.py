@@ -121,7 +121,7 @@ class Automatic(NoiseEstimator):
             return self._keep(mixture.noise_, mixture.noise_std_, rows, codes)
         self.source_ = "anchor rows"
         rough = anchor_rates(class_scores(rows, codes, k, spectrum), codes, rows.counts)
-        self._keep(consistent(rough.transition, _shares(rows, codes)), rough.errors, rows, codes)
+        self._keep(consistent(rough.transition, rows.shares(codes)), rough.errors, rows, codes)
         self.assumption_ = self._guess()
         return self
 
@@ -149,7 +149,7 @@ def narrowed(
 ) -> tuple[NoiseModel, FloatArray]:
     """Return uncertain rates and their standard errors once the true class proportions are known."""
     known = noise.with_priors(priors).known_priors
-    found = given_proportions(RoughRates(noise.transition, errors), known, _shares(rows, codes), rows.n_effective)
+    found = given_proportions(RoughRates(noise.transition, errors), known, rows.shares(codes), rows.n_effective)
     return NoiseModel(informative(found.transition), known), found.errors
 
 
@@ -180,8 +180,3 @@ def informative(transition: FloatArray) -> FloatArray:
         return transition
     total = float(transition[0, 1] + transition[1, 0])
     return np.asarray(np.eye(2) + min(1.0, _LARGEST_SUM / max(total, _LARGEST_SUM)) * (transition - np.eye(2)))
-
-
-def _shares(rows: DistinctRows, codes: IntArray) -> FloatArray:
-    """Proportions of the observed classes."""
-    return np.asarray(np.bincount(codes, rows.member_weights) / rows.member_weights.sum())

@@ -30,8 +30,7 @@ def class_scores(rows: DistinctRows, codes: IntArray, n_classes: int, spectrum: 
         Exact leave-one-out scores at the penalty with the best alignment; rows sum to 1.
     """
     if len(rows.X) < 2:  # all rows alike
-        shares = np.bincount(codes, rows.member_weights, minlength=n_classes) / rows.member_weights.sum()
-        return np.tile(shares, (len(codes), 1))
+        return np.tile(rows.shares(codes), (len(codes), 1))
     known = Spectrum.of(rows.X, rows.spectrum_weights) if spectrum is None else spectrum
     # The scores of all classes sum to one, so the first needs no regression of its own.
     targets = np.column_stack([rows.average((codes == a).astype(float)) for a in range(1, n_classes)])

@@ -34,7 +34,7 @@ class Labelled:
     @property
     def observed(self) -> FloatArray:
         """Proportions of the observed classes."""
-        return np.asarray(np.bincount(self.codes, self.rows.member_weights) / self.rows.member_weights.sum())
+        return self.rows.shares(self.codes)
 
 
 @dataclass(frozen=True, eq=False)
