@@ -17,6 +17,9 @@ from unflip.decoder import Readout, gaussian_readout, steeper
 from unflip.noise import NoiseModel
 
 
+_PAIRS = 1.7
+
+
 @dataclass(frozen=True)
 class ExpectedAccuracy:
     """Expected accuracy and its standard error."""
@@ -86,8 +89,8 @@ def expected_accuracy(
     each = right(readout, noise.known_priors)
     value = float(share @ each)
     # A label counts twice, as its row's own and through the scores of the others. Sums over pairs of rows vary more
-    # than sums over rows do, by a factor between √2 and 2 of the standard error: here nearer to the first.
-    steep = steeper(readout, rows.scores, rows.weights, noise, errors=np.sqrt(2))
+    # than sums over rows do, by a factor between √2 (where the labels' noise decides) and 2 of the standard error.
+    steep = steeper(readout, rows.scores, rows.weights, noise, errors=_PAIRS)
     moved = [right(steep, noise.known_priors), *(right(rows.read(other), other.known_priors) for other in others)]
     sampling = float(share @ (each - value) ** 2) / rows.n_rows
     doubt = sum((float(share @ other) - value) ** 2 for other in moved)

@@ -25,7 +25,7 @@ def test_it_is_the_mean_probability_of_what_is_predicted():
     value = np.average(right, weights=rows.weights)
     assert found.value == pytest.approx(value)
     sampling = np.sqrt(np.average((right - value) ** 2, weights=rows.weights) / 4)
-    steep = steeper(readout, rows.scores, rows.weights, clean, errors=np.sqrt(2)).probabilities(rows.scores)
+    steep = steeper(readout, rows.scores, rows.weights, clean, errors=1.7).probabilities(rows.scores)
     moved = np.average(steep[[0, 1, 2], [0, 1, 1]], weights=rows.weights) - value
     assert found.error == pytest.approx(np.hypot(sampling, moved))
 
