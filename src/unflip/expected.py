@@ -16,7 +16,6 @@ from unflip._typing import FloatArray, IntArray
 from unflip.decoder import Readout, gaussian_readout, steeper
 from unflip.noise import NoiseModel
 
-
 _PAIRS = 1.7
 
 
