@@ -233,6 +233,18 @@ class Spectrum(ABC):
     def coordinates(self, count: int) -> Array:
         """Coordinates of the rows along the first principal directions, each scaled to variance 1; shape (m, count)."""
 
+    @property
+    @abstractmethod
+    def principal_rows(self) -> Array:
+        """The rows (about their mean, with an intercept) along the principal directions, (m, n_directions).
+
+        Whatever depends on products of rows alone, such as any ridge-penalised fit, can be found in these coordinates.
+        """
+
+    @abstractmethod
+    def from_principal(self, coef: Array) -> Array:
+        """Return coefficients of the features, (p, n_targets), from those of `principal_rows`."""
+
     def kernel_sums(self, targets: Array) -> Array:
         """Σⱼ wⱼ(xᵢ − x̄)ᵀ(xⱼ − x̄)tⱼ over the OTHER rows j, for every row i and target: ridge without its inverse."""
         xp = array_namespace(self._rows)
@@ -310,6 +322,15 @@ class PrimalSpectrum(Spectrum):
         inverse = xp.where(reached, 1 / xp.where(reached, self._eigenvalues, 1 + 0 * self._eigenvalues), 0.0)
         return self._weights[:, None] * xp.matmul(self._coordinates**2, inverse[:, None] * values)
 
+    @property
+    def principal_rows(self) -> Array:
+        """The rows along the principal directions."""
+        return self._coordinates
+
+    def from_principal(self, coef: Array) -> Array:
+        """Return coefficients of the features."""
+        return array_namespace(coef).matmul(self._gram.vectors, coef)
+
     def coordinates(self, count: int) -> Array:
         """Coordinates of the rows along the first principal directions, each scaled to variance 1."""
         xp = array_namespace(self._rows)
@@ -373,6 +394,20 @@ class DualSpectrum(Spectrum):
     def diagonal(self, values: Array) -> Array:
         """Diagonal of U diag(values) Uᵀ."""
         return array_namespace(self._rows).matmul(self._vectors**2, values)
+
+    @property
+    def principal_rows(self) -> Array:
+        """The rows along the principal directions."""
+        xp = array_namespace(self._rows)
+        return self._vectors * xp.sqrt(self._values)[None, :] / self._root_weights[:, None]
+
+    def from_principal(self, coef: Array) -> Array:
+        """Return coefficients of the features; directions that no row reaches have none."""
+        xp = array_namespace(coef)
+        reached = _reached(self._values)
+        root = xp.sqrt(xp.where(reached, self._values, xp.ones_like(self._values)))
+        kept = xp.where(reached[:, None], coef / root[:, None], xp.zeros_like(coef))
+        return xp.matmul(self._scaled.T, xp.matmul(self._vectors, kept))
 
     def coordinates(self, count: int) -> Array:
         """Coordinates of the rows along the first principal directions, each scaled to variance 1."""

@@ -254,3 +254,17 @@ def test_kernel_sums_leave_the_row_itself_out(n, p):
     kernel = centred @ centred.T
     np.fill_diagonal(kernel, 0)
     np.testing.assert_allclose(Spectrum.of(X).kernel_sums(t)[:, 0], kernel @ t, atol=1e-10)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("shape", [(30, 8), (12, 20)])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_principal_rows_are_the_rows_in_other_axes(shape, fit_intercept, weighted):
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=shape) + 3, rng.uniform(0.5, 2, size=shape[0]) if weighted else None
+    spectrum = Spectrum.of(X, weights, fit_intercept=fit_intercept)
+    rows = X - np.average(X, axis=0, weights=weights) if fit_intercept else X
+    turned = spectrum.principal_rows
+    np.testing.assert_allclose(turned @ turned.T, rows @ rows.T, atol=1e-10)
+    coef = rng.normal(size=(turned.shape[1], 2))
+    np.testing.assert_allclose(rows @ spectrum.from_principal(coef), turned @ coef, atol=1e-10)
