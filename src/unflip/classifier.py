@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from unflip import targets as target_values
-from unflip import theory
 from unflip._typing import FloatArray, IntArray
-from unflip.decisions import Rule
-from unflip.decoder import Readout, gaussian_readout, symmetric_readout
+from unflip.decisions import Decision, Rule
+from unflip.decoder import common_slope, symmetric_slope
 from unflip.estimation.base import NoiseEstimator
 from unflip.estimation.evidence import mixture_evidence
+from unflip.estimation.penalty import predicted_reg
 from unflip.estimation.source import Labelled, centred, noise_source
-from unflip.estimation.spectral import Spikes
 from unflip.expected import ScoredRows, expected_accuracy, other_noise
 from unflip.labels import encode, true_codes
 from unflip.noise import NoiseModel
-from unflip.refine import Round, known_rows, refine
+from unflip.refine import Round, contrasts, fit_table, known_rows, refine
 from unflip.rows import DistinctRows
-from unflip.selection import best_reg, candidate_regs, without_copies
+from unflip.selection import candidate_regs
 from unflip.spectrum import Spectrum
 
 _LARGEST_RELATIVE_REG = 1e12
@@ -188,60 +184,69 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         self.noise_, self.noise_std_, self.noise_estimator_ = source.noise, source.errors, source.estimator
         self._rule = Rule.of(self.noise_, self.deployment_priors, self.costs)
         found = self._rounds(spectrum, data)
-        self.reg_ = found.reg
+        self.reg_, self._decision = found.reg, self._decide_by(found, data)
 
         means = rows.average(found.targets)
         path = spectrum.path(means, [self.reg_])
-        self._keep_decision(path.coef[:, 0, 0], float(path.intercept[0, 0]), found.readout)
-        left_out = spectrum.leave_one_out(means, [self.reg_])
-        alone = left_out.of_copies(rows.owner, found.targets, rows.member_weights / rows.weights[rows.owner])
-        scores = data.X @ path.coef[:, 0, :] + path.intercept[0]  # rows of no weight have no part in the fit
+        coef, intercept = path.coef[:, 0, :], path.intercept[0, :]
+        self.coef_, self.intercept_ = (coef @ self._decision.slopes).T, self._decision.values(intercept)
+        scores = data.X @ coef + intercept  # rows of no weight have no part in the fit
         self._warn_of_one_sided_scores(scores)
         self._report(found, data, scores.copy())
+        left_out = spectrum.leave_one_out(means, [self.reg_])
+        alone = left_out.of_copies(rows.owner, found.targets, rows.member_weights / rows.weights[rows.owner])
         # A read-out fitted to the others would move with their mean target: it needs the scores without that move.
         free = alone.label_free_scores[:, 0, :] - found.leak[rows.owner]
         scores[rows.members] = alone.scores[:, 0, :] if self.readout == "plain" else free
-        self.loo_decision_ = self._decide(scores)[:, 0]
+        self.loo_decision_ = _one_column(self._decision.values(scores))
         return self
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
-        """Decision value of each row, positive for the second class.
+        """Decision value of each row: one, positive for the second class, or for more than two classes one for each.
 
-        The log-odds of the true label with the gaussian read-out, the fitted score with the plain one.
+        The gaussian read-out's are log-odds of the true class (about their mean over more than two classes), the plain
+        one's are fitted scores.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, k)
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        decision: FloatArray = X @ self.coef_[0] + self.intercept_[0]
-        return decision
+        return _one_column(self._values(X))
 
     def predict(self, X: ArrayLike) -> np.ndarray[Any, Any]:
         """Predict the TRUE class of each row."""
-        positive = self.decision_function(X) > 0
-        return self.classes_[positive.astype(np.intp)]
+        values = self._values(X)
+        return self.classes_[self._decision.classes(values)]
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Probability of each TRUE class.
 
         Calibrated on leave-one-out scores under the noise model, for rows whose classes have the proportions of
-        ``deployment_priors``. With the plain read-out they keep to its threshold: the class means are taken as ±m and
-        the classes as equally frequent.
+        ``deployment_priors``. With the plain read-out they keep to its threshold: the likeliest class is the
+        predicted one.
         """
-        decision = self.decision_function(X)
-        log_odds = self._log_odds_per_decision * (decision - self._cost_shift)
-        return np.column_stack([expit(-log_odds), expit(log_odds)])
+        values = self._values(X)
+        return self._decision.probabilities(values)
 
     def __sklearn_tags__(self) -> Tags:
-        """Two classes only."""
+        """Options that are made for two classes refuse more."""
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_class = not self._for_two_classes
         return tags
+
+    def _values(self, X: ArrayLike) -> FloatArray:
+        check_is_fitted(self)
+        rows = validate_data(self, X, dtype=np.float64, reset=False)
+        return np.asarray(rows @ self.coef_.T + self.intercept_)
 
     def _check_options(self) -> None:
         if self.readout not in ("gaussian", "plain"):
             raise ValueError(f"readout={self.readout!r} is not known: use 'gaussian' or 'plain'.")
         if isinstance(self.targets, str) and self.targets not in ("refined", *target_values.NAMED):
             choices = ", ".join(map(repr, ("refined", *target_values.NAMED)))
-            raise ValueError(f"targets={self.targets!r} is not known: use {choices} or the values (t_neg, t_pos).")
+            raise ValueError(
+                f"targets={self.targets!r} is not known: use {choices}, the values (t_neg, t_pos), or a table."
+            )
         if self.loss != "squared":
             raise ValueError(f"loss={self.loss!r} is not available: use loss='squared'.")
         if isinstance(self.reg, str):
@@ -257,8 +262,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"fit_intercept={self.fit_intercept!r} must be True or False.")
 
     def _warn_of_one_sided_targets(self) -> None:
-        t_neg, t_pos = self.targets_
-        if self.readout == "plain" and self.fit_intercept and t_neg * t_pos > 0:
+        if self.targets_.ndim == 1 and self.readout == "plain" and self.fit_intercept and self.targets_.prod() > 0:
+            t_neg, t_pos = self.targets_
             warnings.warn(
                 f"Both targets ({t_neg:.3g}, {t_pos:.3g}) have the same sign, so with an intercept nearly all scores "
                 "do: use readout='gaussian', which finds the threshold, or fit_intercept=False at a known origin.",
@@ -267,14 +272,22 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             )
 
     def _warn_of_one_sided_scores(self, scores: FloatArray) -> None:
-        positive = float((scores > 0).mean())
-        if self._refines and self.readout == "plain" and not _ONE_SIDED < positive < 1 - _ONE_SIDED:
+        if not self._refines or self.readout == "gaussian":
+            return
+        predicted = self._decision.classes(self._decision.values(scores))
+        most = float(np.bincount(predicted).max() / len(predicted))
+        if most > 1 - _ONE_SIDED:
             warnings.warn(
-                f"{positive:.0%} of the fitted scores are positive, so the plain read-out predicts one class almost "
+                f"{most:.0%} of the fitted scores favour one class, so the plain read-out predicts it almost "
                 "everywhere: use readout='gaussian', which finds the threshold.",
                 UserWarning,
                 stacklevel=3,
             )
+
+    @property
+    def _for_two_classes(self) -> bool:
+        options = (self.noise, self.priors, self.targets, self.deployment_priors, self.costs)
+        return any(_n_classes_of(option) == 2 for option in options)
 
     @property
     def _refines(self) -> bool:
@@ -286,45 +299,38 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         if not weights.any():
             raise ValueError("sample_weight is 0 for every row: give at least one non-zero weight.")
         rows = DistinctRows.of(given, weights)
-        classes, codes = _encode(labels[rows.members])
+        classes, codes = encode(labels[rows.members], "LPClassifier")
+        if len(classes) > 2 and self._for_two_classes:
+            raise ValueError(
+                f"Only binary classification is supported. That is, with these options, but y has {len(classes)} "
+                "classes: make noise, priors, targets, deployment_priors and costs for as many."
+            )
         _check_rows(rows.X)
         return Labelled(given, labels, weights, classes, rows, codes)
 
     def _rounds(self, spectrum: Spectrum, data: Labelled) -> Round:
         """Fit the targets, refining them if asked to, at the penalty given or chosen."""
-        regs = self._candidates(spectrum, data)
-        search = isinstance(self.reg, str) and self.reg == "loo"
+        rows, codes, noise = data.rows, data.codes, self.noise_
+        regs, search = self._candidates(spectrum, data), isinstance(self.reg, str) and self.reg == "loo"
+        scale_free = self.readout == "gaussian" or not self.fit_intercept
         if self._refines:
             truth = self._truth(data)
-            found = refine(spectrum, data.rows, data.codes, self.noise_, regs, search=search, truth=truth)
-            self.targets_ = np.zeros(len(data.X))
-            self.targets_[data.rows.members] = found.targets[:, 0]
-            return found if self.readout == "gaussian" else replace(found, readout=self._plain_readout(found, data))
-        self.targets_ = target_values.resolve(self.targets, self.noise_)
+            found = refine(spectrum, rows, codes, noise, regs, search=search, scale_free=scale_free, truth=truth)
+            self.targets_ = np.zeros((len(data.X), found.targets.shape[1]))
+            self.targets_[rows.members] = found.targets
+            self.targets_ = _class_targets(self.targets_, noise.n_classes)
+            return found
+        self.targets_ = target_values.resolve_classes(self.targets, noise)
         self._warn_of_one_sided_targets()
-        return self._single_round(spectrum, data, regs)
+        table = self.targets_.reshape(noise.n_classes, -1)
+        if noise.n_classes > 2 and self.readout == "gaussian":
+            table = table @ contrasts(noise.n_classes)  # the sum of the scores tells no class from another
+        return fit_table(spectrum, rows, codes, noise, regs, table=table, scale_free=scale_free)
 
     def _truth(self, data: Labelled) -> IntArray:
         """Return the true class of members that were checked, `UNCHECKED` for the others."""
         checked = getattr(self.noise_estimator_, "y_trusted", None)
         return true_codes(checked, len(data.X), data.rows.members, data.classes, "y_trusted")
-
-    def _single_round(self, spectrum: Spectrum, data: Labelled, regs: FloatArray) -> Round:
-        rows = data.rows
-        targets = self.targets_[data.codes][:, None]
-        means = rows.average(targets)
-        scores = without_copies(spectrum.leave_one_out(means, regs), rows).label_free_scores
-        scale_free = self.readout == "gaussian" or not self.fit_intercept
-        best = best_reg(scores, means, rows.weights, scale_free=scale_free, centred=self.fit_intercept)
-        chosen = scores[:, best, :]
-        fit = symmetric_readout if self.readout == "plain" else gaussian_readout
-        readout = fit(chosen[rows.owner], data.codes, rows.member_weights, self.noise_, n_rows=rows.n_effective)
-        return Round(targets, float(regs[best]), chosen, readout, np.zeros_like(chosen), np.nan)
-
-    def _plain_readout(self, found: Round, data: Labelled) -> Readout:
-        rows = data.rows
-        scores = found.scores[rows.owner]
-        return symmetric_readout(scores, data.codes, rows.member_weights, self.noise_, n_rows=rows.n_effective)
 
     def _candidates(self, spectrum: Spectrum, data: Labelled) -> FloatArray:
         """Return the penalties to choose from: one where it is given."""
@@ -344,51 +350,45 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         """Return γ* of the isotropic mixture behind the rows; it may be infinite."""
         if not (rows.weights == 1).all():
             raise ValueError("reg='theory' needs distinct rows without weights: use reg='loo'.")
-        evidence = mixture_evidence(spectrum, codes, 2)
+        evidence = mixture_evidence(spectrum, codes, self.noise_.n_classes)
         if not evidence.supported:
             raise ValueError(f"reg='theory' does not fit these data ({evidence}): use reg='loo'.")
-        spikes = Spikes.of(spectrum)
-        priors = self.noise_.known_priors
-        mean_norm = np.sqrt(spikes.strengths[0] / (4 * priors[0] * priors[1]))
-        mixture = theory.Mixture(mean_norm=mean_norm, aspect=spikes.aspect, noise=self.noise_)
-        scale_counts = self.readout == "plain" and self.fit_intercept
-        best = theory.optimal_reg(
-            mixture,
+        return predicted_reg(
+            spectrum,
+            codes,
+            self.noise_,
             targets="optimized" if self._refines else self.targets,
-            objective="risk" if scale_counts else "accuracy",
+            plain=self.readout == "plain",
             fit_intercept=self.fit_intercept,
         )
-        return float(best) * spikes.noise_variance
 
-    def _keep_decision(self, coef: FloatArray, intercept: float, readout: Readout) -> None:
-        """Set what predictions need: the score for the plain read-out, else the log-odds and what wrong ones cost."""
-        log_odds = readout.under(self._rule.priors, self.noise_.known_priors) if self.readout == "gaussian" else readout
-        slope, offset = (1.0, 0.0) if self.readout == "plain" else (log_odds.slopes[0, 1], log_odds.offsets[1])
-        self._cost_shift = self._rule.log_cost_ratio if self.readout == "gaussian" else 0.0
-        self._slope, self._offset = float(slope), float(offset + self._cost_shift)
-        self.coef_ = self._slope * coef[None, :]
-        self.intercept_ = np.array([self._slope * intercept + self._offset])
-        # What predict_proba multiplies decision values with; the gaussian read-out's are log-odds already.
-        self._log_odds_per_decision = float(log_odds.slopes[0, 1]) if self.readout == "plain" else 1.0
-
-    def _decide(self, scores: FloatArray) -> FloatArray:
-        return self._slope * scores + self._offset
+    def _decide_by(self, found: Round, data: Labelled) -> Decision:
+        """Decide by log-odds, or, with the plain read-out, by the scores as they are."""
+        k, trained = self.noise_.n_classes, self.noise_.known_priors
+        if self.readout == "gaussian":
+            log_odds = found.readout.under(self._rule.priors, trained)
+            return Decision.by_log_odds(log_odds.slopes, log_odds.offsets, self._rule)
+        rows, codes, noise = data.rows, data.codes, self.noise_
+        scores, weights = found.scores[rows.owner], rows.member_weights
+        if k == 2:
+            slope = symmetric_slope(scores[:, 0], codes, weights, noise, n_rows=rows.n_effective)
+            return Decision(np.eye(1), np.zeros(1), steepness=slope)
+        per_class = contrasts(k).T if self._refines else np.eye(k)
+        return Decision(per_class, np.zeros(k), steepness=common_slope(scores @ per_class, codes, weights, noise))
 
     def _report(self, found: Round, data: Labelled, fitted: FloatArray) -> None:
         """Set label_posterior_ and expected_accuracy_, from scores that are free of the row's own label.
 
         Copies of a row leave together, so that none vouches for another; rows of no weight have their fitted scores.
         """
-        rows, codes, noise = data.rows, data.codes, self.noise_
+        rows, codes, noise, readout = data.rows, data.codes, self.noise_, found.readout
         scores = found.scores[rows.owner]
-        readout = found.readout
-        if self.readout == "plain":
-            readout = gaussian_readout(scores, codes, rows.member_weights, noise, n_rows=rows.n_effective)
         self.label_posterior_ = readout.probabilities(fitted)
         posterior = readout.posterior(scores, codes, noise)
         self.label_posterior_[rows.members] = known_rows(posterior, self._truth(data))
         fitted[rows.members] = scores
-        self.label_free_log_odds_, self.n_effective_ = readout.log_odds(fitted)[:, 1], rows.n_effective
+        self.label_free_log_odds_ = _one_column(readout.log_odds(fitted)[:, 1:])
+        self.n_effective_ = rows.n_effective
         observed = data.observed if self.priors is None else None
         expected = expected_accuracy(
             ScoredRows(scores, codes, rows.member_weights, rows.n_effective),
@@ -396,7 +396,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             noise,
             others=other_noise(noise, self.noise_std_, observed),
             deployed=self._rule.priors,
-            predict=lambda values: (self._decide(values)[:, 0] > 0).astype(np.intp),
+            predict=lambda values: self._decision.classes(self._decision.values(values)),
         )
         self.expected_accuracy_, self.expected_accuracy_std_ = expected.value, expected.error
 
@@ -410,9 +410,18 @@ def _check_rows(distinct: FloatArray) -> None:
         raise ValueError(f"The largest feature of X is {largest:.2g}, and its square no number: rescale X.")
 
 
-def _encode(y: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], IntArray]:
-    """Classes and class index of each row of positive weight, or an error where there are not two."""
-    kind = type_of_target(y, input_name="y", raise_unknown=True)
-    if kind != "binary":
-        raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
-    return encode(y, "LPClassifier")
+def _one_column(values: FloatArray) -> FloatArray:
+    """Return the one value that two classes have as a vector, as scikit-learn does."""
+    return values[:, 0] if values.shape[1] == 1 else values
+
+
+def _class_targets(targets: FloatArray, n_classes: int) -> FloatArray:
+    """Return targets in contrasts as values of y = ±1 (two classes), or as a row of class probabilities (more)."""
+    return targets[:, 0] if n_classes == 2 else targets @ contrasts(n_classes).T + 1 / n_classes
+
+
+def _n_classes_of(option: object) -> int | None:
+    """Return the number of classes that an option is made for, None where it takes any."""
+    if option is None or isinstance(option, str | NoiseEstimator):
+        return None
+    return option.n_classes if isinstance(option, NoiseModel) else len(np.atleast_1d(np.asarray(option, dtype=object)))

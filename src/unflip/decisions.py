@@ -1,4 +1,4 @@
-"""What to predict, given probabilities: for other class proportions than those of the training rows, and for costs."""
+"""What to predict: from scores to decision values, for given class proportions and costs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import expit, softmax
 
-from unflip._typing import FloatArray
+from unflip._typing import FloatArray, IntArray
 from unflip._validation import as_floats
 from unflip.noise import NoiseModel
 
@@ -17,7 +18,7 @@ class Rule:
     """Proportions of the rows to predict, and the cost of predicting each class where another is true."""
 
     priors: FloatArray  # (k,)
-    costs: FloatArray  # (k, k), row = true class, column = predicted
+    costs: FloatArray | None  # (k, k), row = true class, column = predicted; None: all wrong ones cost the same
 
     @classmethod
     def of(cls, noise: NoiseModel, deployment_priors: ArrayLike | str | None, costs: ArrayLike | None) -> Rule:
@@ -30,7 +31,7 @@ class Rule:
         deployment_priors : array-like of shape (k,), "balanced" or None
             Class proportions of the rows to predict.
         costs : array-like of shape (k, k) or None
-            Cost of each prediction; None: 1 for every wrong one.
+            Cost of each prediction; None: the same for every wrong one.
         """
         k = noise.n_classes
         if deployment_priors is None:
@@ -43,13 +44,71 @@ class Rule:
             priors = np.full(k, 1 / k)
         else:
             priors = noise.with_priors(deployment_priors).known_priors
-        return cls(priors, 1 - np.eye(k) if costs is None else _checked_costs(costs, k))
+        return cls(priors, None if costs is None else _checked_costs(costs, k))
 
     @property
     def log_cost_ratio(self) -> float:
         """How far costs move the log-odds of two classes at which the second is predicted."""
+        if self.costs is None:
+            return 0.0
         regret = self.costs - np.diag(self.costs)[:, None]  # beyond the right prediction's
         return float(np.log(regret[1, 0] / regret[0, 1]))
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """Decision values, linear in the fitted scores, and what is read off them.
+
+    Two classes have one value, positive for the second, in which costs are a shift. More have a value each: the
+    largest is predicted, or, with costs, the class whose expected cost is lowest.
+
+    Attributes
+    ----------
+    slopes : ndarray of shape (n_scores, d)
+        Of the values, by the scores.
+    offsets : ndarray of shape (d,)
+        Of the values.
+    steepness : float
+        Log-odds of the true class per unit of the values.
+    costs : ndarray of shape (k, k) or None
+        Costs of more than two classes.
+    shift : float
+        Part of the one value of two classes that costs are to blame for, not log-odds.
+    """
+
+    slopes: FloatArray
+    offsets: FloatArray
+    steepness: float = 1.0
+    costs: FloatArray | None = None
+    shift: float = 0.0
+
+    @classmethod
+    def by_log_odds(cls, slopes: FloatArray, offsets: FloatArray, rule: Rule) -> Decision:
+        """Decide by log-odds, (n_scores, k) and (k,), of each class against the first."""
+        if len(offsets) == 2:
+            shift = rule.log_cost_ratio
+            return cls(slopes[:, 1:], offsets[1:] + shift, shift=shift)
+        # About their mean: no class is special.
+        return cls(slopes - slopes.mean(axis=1, keepdims=True), offsets - offsets.mean(), costs=rule.costs)
+
+    def values(self, scores: FloatArray) -> FloatArray:
+        """Decision values, (n, d)."""
+        return np.asarray(scores @ self.slopes + self.offsets)
+
+    def classes(self, values: FloatArray) -> IntArray:
+        """Class index that is predicted at each row of decision values."""
+        if values.shape[1] == 1:
+            return (values[:, 0] > 0).astype(np.intp)
+        if self.costs is None:
+            return np.asarray(values.argmax(axis=1))
+        return np.asarray((self.probabilities(values) @ self.costs).argmin(axis=1))
+
+    def probabilities(self, values: FloatArray) -> FloatArray:
+        """P(true class), (n, k), at decision values."""
+        log_odds = self.steepness * (values - self.shift)
+        if values.shape[1] == 1:
+            return np.hstack([expit(-log_odds), expit(log_odds)])
+        return np.asarray(softmax(log_odds, axis=1))
 
 
 def _checked_costs(costs: ArrayLike, k: int) -> FloatArray:

@@ -23,7 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit
 
 from unflip._typing import FloatArray, IntArray
@@ -71,7 +71,9 @@ class Readout:
 
     def posterior(self, scores: FloatArray, codes: IntArray, noise: NoiseModel) -> FloatArray:
         """P(true class | score, observed label), (n, k)."""
-        joint = self.probabilities(scores) * noise.transition[:, codes].T
+        # However sure the score is, a label that its class cannot have is believed: no row without a class.
+        likely = np.maximum(self.probabilities(scores), np.finfo(float).tiny)
+        joint = likely * noise.transition[:, codes].T
         return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
     def under(self, priors: FloatArray, trained: FloatArray) -> Readout:
@@ -119,16 +121,15 @@ def steeper(
     return Readout(slopes, _offsets(scores @ slopes, weights / weights.sum(), noise.known_priors))
 
 
-def symmetric_readout(
+def symmetric_slope(
     scores: FloatArray, codes: IntArray, weights: FloatArray, noise: NoiseModel, *, n_rows: float
-) -> Readout:
-    """Fit log-odds of two classes that change sign where the score does: means ±m, as in the paper's model, no prior.
+) -> float:
+    """Log-odds of two classes per unit of a score of shape (n,), if they change sign where the score does.
 
-    Parameters are those of `gaussian_readout`.
+    The class means are ±m, as in the paper's model, without a prior. Other parameters are those of `gaussian_readout`.
     """
-    values = scores[:, 0]
-    spread = float(np.sqrt(np.average(values**2, weights=weights)))
-    standard = values / spread if spread > 0 else values
+    spread = float(np.sqrt(np.average(scores**2, weights=weights))) or 1.0
+    standard = scores / spread
     label_log_odds = np.diff(_log_posterior(codes, noise), axis=1)[:, 0]
     slope = 0.0
     for _ in range(_MAX_ROUNDS):
@@ -137,7 +138,39 @@ def symmetric_readout(
         previous, slope = slope, 2 * mean / max(1 - mean**2, 1 / n_rows)
         if abs(slope - previous) <= _TOLERANCE * (1 + abs(slope)):
             break
-    return Readout(np.array([[0.0, max(slope, _SMALLEST_SLOPE) / (spread or 1.0)]]), np.zeros(2))
+    return max(slope, _SMALLEST_SLOPE) / spread
+
+
+def common_slope(scores: FloatArray, codes: IntArray, weights: FloatArray, noise: NoiseModel) -> float:
+    """Log-odds of k classes per unit of their scores, (n, k), if the largest score is always the likeliest class.
+
+    It maximises the likelihood of the observed labels. Other parameters are those of `gaussian_readout`.
+    """
+    share = weights / weights.sum()
+    label_given_true = noise.transition.T[codes]
+    leads = scores - scores.mean(axis=1, keepdims=True)
+    spread = float(np.sqrt(share @ (leads**2).sum(axis=1))) or 1.0
+
+    def cost(log_slope: float) -> float:
+        observed = np.einsum("nk,nk->n", _softmax(np.exp(log_slope) / spread * leads), label_given_true)
+        return -float(share @ np.log(np.maximum(observed, np.finfo(float).tiny)))
+
+    def descent(log_slope: float) -> float:
+        logits = np.exp(log_slope) / spread * leads
+        joint = _softmax(logits) * label_given_true
+        gain = joint - _softmax(logits) * joint.sum(axis=1, keepdims=True)
+        return float(share @ ((gain * logits).sum(axis=1) / np.maximum(joint.sum(axis=1), np.finfo(float).tiny)))
+
+    steepest = -np.log(_SMALLEST_SLOPE)
+    best = float(minimize_scalar(cost, bounds=(-steepest, steepest), method="bounded").x)
+    low, high = max(best - _STEP, -steepest), min(best + _STEP, steepest)
+    if descent(low) <= 0:
+        best = low
+    elif descent(high) >= 0:
+        best = high
+    else:  # a minimum is known to half the digits, the root of a derivative to all
+        best = float(brentq(descent, low, high, xtol=1e-13))
+    return float(np.exp(best) / spread)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ UNCHECKED = -1
 
 
 def encode(y: NDArray[Any], owner: str) -> tuple[NDArray[Any], IntArray]:
-    """Return the sorted classes and the class index of each row, or an error where there are not two classes.
+    """Return the sorted classes and the class index of each row, or an error where there is only one.
 
     Parameters
     ----------
@@ -29,7 +29,9 @@ def encode(y: NDArray[Any], owner: str) -> tuple[NDArray[Any], IntArray]:
         raise ValueError(f"{owner} needs class labels, but the type of the target is {kind}. Unknown label type.")
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(f"{owner} needs two classes, but y holds only {classes.tolist()} in rows of positive weight.")
+        raise ValueError(
+            f"{owner} needs at least two classes, but y holds only {classes.tolist()} in rows of positive weight."
+        )
     return classes, codes.astype(np.intp)
 
 

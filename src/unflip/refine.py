@@ -29,7 +29,7 @@ from unflip.decoder import Readout, gaussian_readout
 from unflip.labels import UNCHECKED
 from unflip.noise import NoiseModel
 from unflip.rows import DistinctRows
-from unflip.selection import loo_alignment, without_copies
+from unflip.selection import best_reg, loo_alignment, loo_squared_error, without_copies
 from unflip.spectrum import Spectrum
 
 MAX_ROUNDS = 2
@@ -47,18 +47,18 @@ class Round:
 
     Attributes
     ----------
-    targets : ndarray of shape (n_positive, k − 1)
+    targets : ndarray of shape (n_positive, n_scores)
         Targets of the members.
     reg : float
         Penalty γ.
-    scores : ndarray of shape (m, k − 1)
+    scores : ndarray of shape (m, n_scores)
         Leave-one-out scores of the distinct rows, in which a row's own label has no part.
     readout : Readout
         Read-out of the scores.
-    leak : ndarray of shape (m, k − 1)
+    leak : ndarray of shape (m, n_scores)
         What was subtracted from plain leave-one-out scores to that end.
     alignment : float
-        Correlation of the scores with the observed labels.
+        Correlation of the scores with the observed labels; NaN where rounds are not compared.
     """
 
     targets: FloatArray
@@ -82,6 +82,7 @@ def refine(
     regs: FloatArray,
     *,
     search: bool,
+    scale_free: bool = True,
     truth: IntArray | None = None,
 ) -> Round:
     """Refine the targets until the scores agree less with the observed labels, at most twice.
@@ -103,18 +104,45 @@ def refine(
         Penalties of the first round: the one with the best agreement is taken.
     search : bool
         Whether later rounds may move away from it.
+    scale_free : bool
+        Whether the scores are read in a way that their scale does not change; otherwise the penalty is the one with
+        the smallest squared error (see `unflip.selection`).
     truth : ndarray of shape (n_positive,), optional
         True class of each member, `UNCHECKED` where it is not known; the targets of the others are their true labels.
     """
-    loop = _Loop(spectrum, rows, codes, noise, truth)
+    loop = _Loop(spectrum, rows, codes, noise, scale_free, truth)
     current = loop.first(regs)
     best, tolerated = current.alignment, _TOLERATED_LOSS / np.sqrt(rows.n_effective)
     for _ in range(MAX_ROUNDS):
-        following = loop.next(current, current.reg * (RELATIVE_REGS if search else np.ones(1)))
+        nearby = np.unique(np.maximum(current.reg * (RELATIVE_REGS if search else np.ones(1)), regs.min()))
+        following = loop.next(current, nearby)
         if following is None or following.alignment < best - tolerated:
             break
         current, best = following, max(best, following.alignment)
     return current
+
+
+def fit_table(
+    spectrum: Spectrum,
+    rows: DistinctRows,
+    codes: IntArray,
+    noise: NoiseModel,
+    regs: FloatArray,
+    *,
+    table: FloatArray,
+    scale_free: bool,
+) -> Round:
+    """Fit one row of targets per observed class, (k, n_scores), with nothing to refine.
+
+    Parameters are those of `refine`; `scale_free` is that of `unflip.selection.best_reg`.
+    """
+    targets = table[codes]
+    means = rows.average(targets)
+    scores = without_copies(spectrum.leave_one_out(means, regs), rows).label_free_scores
+    best = best_reg(scores, means, rows.weights, scale_free=scale_free, centred=spectrum.fit_intercept)
+    chosen = scores[:, best, :]
+    readout = gaussian_readout(chosen[rows.owner], codes, rows.member_weights, noise, n_rows=rows.n_effective)
+    return Round(targets, float(regs[best]), chosen, readout, np.zeros_like(chosen), np.nan)
 
 
 def known_rows(posterior: FloatArray, truth: IntArray) -> FloatArray:
@@ -132,9 +160,11 @@ class _Loop:
         rows: DistinctRows,
         codes: IntArray,
         noise: NoiseModel,
+        scale_free: bool = True,
         truth: IntArray | None = None,
     ) -> None:
         self._spectrum, self._rows, self._codes, self._noise = spectrum, rows, codes, noise
+        self._scale_free = scale_free
         self._truth = np.full(len(codes), UNCHECKED) if truth is None else truth
         self._contrasts = contrasts(noise.n_classes)
         self._labels = rows.average(self._contrasts[codes])
@@ -168,7 +198,8 @@ class _Loop:
         scores = left_out.label_free_scores - leak
         fit_intercept = self._spectrum.fit_intercept
         alignment = loo_alignment(scores, self._labels, self._rows.weights, centred=fit_intercept)
-        best = int(np.argmax(alignment))
+        error = None if self._scale_free else loo_squared_error(scores, means, self._rows.weights)
+        best = int(np.argmax(alignment) if error is None else np.argmin(error))
         self._hats.append(hat.at(best))
         own_part = np.where((self._truth == UNCHECKED)[:, None], targets - expected, 0.0)  # true labels may be seen
         self._own_parts.append(self._rows.average(own_part))

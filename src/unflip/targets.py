@@ -126,9 +126,27 @@ def resolve_table(targets: str | ArrayLike, noise: NoiseModel) -> FloatArray:
     return table
 
 
+def resolve_classes(targets: str | ArrayLike, noise: NoiseModel) -> FloatArray:
+    """Return what a classifier regresses on: (t_neg, t_pos) for two classes, a k×k table for more."""
+    k = noise.n_classes
+    if k == 2:
+        return resolve(targets, noise)
+    table = resolve_table(targets, noise)
+    if table.shape != (k, k):
+        raise ValueError(f"targets has shape {table.shape}: {k} classes need {k} scores, so give a {k}×{k} table.")
+    if np.allclose(table, table[0]):
+        raise ValueError("targets has the same row for every observed class, so nothing can be learnt from labels.")
+    return table
+
+
 def checked(targets: ArrayLike) -> FloatArray:
-    """Return explicit binary targets as an array, or say what is wrong with them."""
+    """Return explicit binary targets as an array, or say what is wrong with them.
+
+    A 2×2 table, such as that of `multi_lpc`, has two scores, and the larger decides: its targets are their difference.
+    """
     values = as_floats(targets, "targets")
+    if values.shape == (2, 2):
+        values = values[:, 1] - values[:, 0]
     if values.shape != (2,):
         raise ValueError(f"targets has shape {values.shape}: give the two values (t_neg, t_pos), or {_choices()}.")
     if not np.isfinite(values).all() or values[0] >= values[1]:

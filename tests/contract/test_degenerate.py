@@ -116,7 +116,7 @@ def test_gaussian_readout_without_noise_and_few_features_is_discriminant_analysi
     np.testing.assert_allclose(ours.intercept_, fisher.intercept_, rtol=0.02)
 
 
-@pytest.mark.filterwarnings("ignore:.*of the fitted scores are positive:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*of the fitted scores favour:UserWarning")
 @pytest.mark.parametrize("readout", ["plain", "gaussian"])
 @pytest.mark.parametrize(("fit_intercept", "value"), [(True, 0.0), (True, 1.0), (True, 1e6), (False, 0.0)])
 def test_constant_columns_change_nothing_with_an_intercept_nor_zeros_without(fit_intercept, value, readout):

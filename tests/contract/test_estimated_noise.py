@@ -101,8 +101,8 @@ def test_the_theory_s_penalty_is_refused_elsewhere():
 
 def test_a_plain_readout_of_refined_scores_on_one_side_is_warned_of():
     X, y = make_mixture(600, 20, mean_norm=2.0, priors=[0.2, 0.8], random_state=0)
-    with pytest.warns(UserWarning, match="of the fitted scores are positive, so the plain read-out predicts") as caught:
-        LPClassifier(NOISE, readout="plain").fit(X, NOISE.flip(y, random_state=0))
+    with pytest.warns(UserWarning, match="of the fitted scores favour one class, so the plain read-out") as caught:
+        LPClassifier(NOISE, readout="plain", reg=1e4).fit(X, NOISE.flip(y, random_state=0))
     assert caught[0].filename == __file__
 
 

@@ -154,7 +154,7 @@ def test_bad_data():
     X, codes, _ = draw(100, 10)
     with pytest.raises(ValueError, match="describe two classes, but y has 3"):
         CrossMoment(pi_neg=0.5).fit(X, np.arange(100) % 3)
-    with pytest.raises(ValueError, match=r"needs two classes, but y holds only \[1\]"):
+    with pytest.raises(ValueError, match=r"needs at least two classes, but y holds only \[1\]"):
         CrossMoment().fit(X, np.ones(100, dtype=int))
     with pytest.raises(ValueError, match="No direction of X stands out of isotropic noise"):
         CrossMoment().fit(np.random.default_rng(0).normal(size=(100, 50)), codes)

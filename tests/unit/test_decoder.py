@@ -6,7 +6,7 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
 from unflip import NoiseModel
-from unflip.decoder import Readout, gaussian_readout, steeper, symmetric_readout
+from unflip.decoder import Readout, common_slope, gaussian_readout, steeper, symmetric_slope
 
 NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
 CLEAN = NoiseModel.none().with_priors([0.5, 0.5])
@@ -20,6 +20,11 @@ def draw(n, means, std, noise, seed=0):
 
 def read(scores, codes, noise, fit=gaussian_readout, n_rows=None):
     return fit(scores, codes, np.ones(len(codes)), noise, n_rows=n_rows or len(codes))
+
+
+def symmetric_readout(scores, codes, weights, noise, *, n_rows):
+    found = symmetric_slope(scores[:, 0], codes, weights, noise, n_rows=n_rows)
+    return Readout(np.array([[0.0, found]]), np.zeros(2))
 
 
 def slope(readout):
@@ -84,11 +89,10 @@ def test_weights_are_copies():
         np.testing.assert_allclose(weighted.offsets, repeated.offsets, rtol=1e-6, atol=1e-9)
 
 
-def test_symmetric_readout_finds_the_slope_of_the_papers_model():
+def test_symmetric_slope_finds_that_of_the_papers_model():
     noise = NoiseModel.binary(eps_pos=0.2, eps_neg=0.3, pi_neg=0.5)
     scores, codes, _ = draw(200_000, (-0.4, 0.4), 0.5, noise)
     readout = read(scores, codes, noise, symmetric_readout)
-    assert (readout.offsets == 0).all()
     assert slope(readout) == pytest.approx(2 * 0.4 / 0.5**2, rel=0.02)
 
 
@@ -105,6 +109,16 @@ def test_three_classes_in_two_contrasts():
         scores[:2000] @ precision @ means.T - 0.5 * np.diag(means @ precision @ means.T) + np.log(noise.priors), axis=1
     )
     np.testing.assert_allclose(found, exact, atol=0.03)
+
+
+def test_the_common_slope_of_three_classes_is_found_through_the_noise():
+    rng = np.random.default_rng(0)
+    noise = NoiseModel(np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]]))
+    log_odds = 2 * rng.normal(size=(160_000, 3))
+    y = (softmax(log_odds, axis=1).cumsum(axis=1) < rng.random((160_000, 1))).sum(axis=1)
+    codes, weights = noise.flip(y, rng), np.ones(160_000)
+    assert common_slope(5 + log_odds / 3, codes, weights, noise) == pytest.approx(3, rel=0.03)
+    assert common_slope(np.zeros((10, 3)), codes[:10], weights[:10], noise) > 0
 
 
 def test_directions_without_spread_are_dropped():

@@ -39,7 +39,7 @@ def test_a_rule_that_always_predicts_the_deployed_class_is_sure_of_its_accuracy(
     assert clf.expected_accuracy_std_ < 0.04
 
 
-@pytest.mark.filterwarnings("ignore:.*of the fitted scores are positive:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*of the fitted scores favour:UserWarning")
 @pytest.mark.parametrize("options", [{}, {"targets": "optimized"}, {"readout": "plain"}, {"fit_intercept": False}])
 def test_it_is_right_on_average_and_knows_its_error(options):
     gaps, errors = [], []

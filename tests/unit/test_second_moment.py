@@ -244,7 +244,7 @@ def test_bad_parameters_are_named(parameters, says):
     ("X", "y", "says"),
     [
         (np.ones((6, 2)), np.arange(6) % 3, "takes two classes, but y holds 3"),
-        (np.ones((6, 2)), np.zeros(6), "needs two classes"),
+        (np.ones((6, 2)), np.zeros(6), "needs at least two classes"),
         (np.ones((6, 2)), np.linspace(0, 1, 6), "needs class labels"),
         (np.ones((6, 2)), None, "requires y to be passed"),
         (np.full((6, 2), np.nan), np.arange(6) % 2, "contains NaN"),

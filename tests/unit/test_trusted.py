@@ -172,7 +172,7 @@ def test_bad_trusted_labels_are_named(trusted, says):
 @pytest.mark.parametrize(
     ("y", "weights", "says"),
     [
-        (np.zeros(40), None, "needs two classes"),
+        (np.zeros(40), None, "needs at least two classes"),
         (np.linspace(0, 1, 40), None, "Unknown label type"),
         (np.arange(39) % 2, None, "inconsistent numbers of samples"),
         (np.arange(40) % 2, np.zeros(40), "non-zero"),
@@ -436,7 +436,7 @@ def test_noisy_rows_sharpen_the_mean_norm():
     [
         (np.eye(4), [0, 1, 2, 2], "takes two classes; y has 3"),
         (np.eye(4), [0, 1, 1, 1], "Class 0 has one row only"),
-        (np.eye(4), [0, 0, 0, 0], "needs two classes"),
+        (np.eye(4), [0, 0, 0, 0], "needs at least two classes"),
         (np.repeat(np.eye(2), 2, axis=0), [0, 0, 1, 1], "all alike"),
     ],
 )

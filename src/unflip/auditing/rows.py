@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_expit
+from scipy.special import log_softmax
 from sklearn.model_selection import GroupKFold
 from sklearn.utils import column_or_1d
 
@@ -44,7 +44,7 @@ def audit(
     X : array-like of shape (n, p)
         Rows. Scale the features first, as for any penalised linear model.
     y : array-like of shape (n,)
-        Observed labels of two classes.
+        Observed labels.
     noise, priors
         As in `LPClassifier`.
     trusted : array-like of shape (n,), optional
@@ -90,9 +90,9 @@ def audit(
 
 @dataclass(frozen=True, eq=False)
 class _Scored:
-    """Log-odds of the second class, honest, with what they were read by and what they promise."""
+    """Log-odds of each class against the first, honest, with what they were read by and what they promise."""
 
-    log_odds: FloatArray
+    log_odds: FloatArray  # (n, k − 1)
     noise: Noise
     accuracy: ExpectedAccuracy
     n_rows: float
@@ -100,7 +100,7 @@ class _Scored:
 
 def _evidence(scored: _Scored, rows: FloatArray, codes: IntArray, classes: NDArray[Any], truth: IntArray) -> Evidence:
     log_odds = scored.log_odds
-    log_scores = np.column_stack([log_expit(-log_odds), log_expit(log_odds)])
+    log_scores = log_softmax(np.column_stack([np.zeros(len(log_odds)), log_odds]), axis=1)
     return Evidence(
         classes=classes,
         codes=codes,
@@ -112,7 +112,7 @@ def _evidence(scored: _Scored, rows: FloatArray, codes: IntArray, classes: NDArr
         accuracy_std=scored.accuracy.error,
         dimension=effective_dimension(rows),
         n_rows=scored.n_rows,
-        read=ScoreReader(log_odds[:, None], codes, scored.n_rows),
+        read=ScoreReader(log_odds, codes, scored.n_rows),
     )
 
 
@@ -120,7 +120,8 @@ def _scored_alone(fitted: LPClassifier, priors_known: bool) -> _Scored:
     """Each row by the fit to all others."""
     accuracy = ExpectedAccuracy(fitted.expected_accuracy_, fitted.expected_accuracy_std_)
     noise = _noise(fitted, priors_known)
-    return _Scored(fitted.label_free_log_odds_, noise, accuracy, fitted.n_effective_)
+    log_odds = fitted.label_free_log_odds_.reshape(len(fitted.label_posterior_), -1)
+    return _Scored(log_odds, noise, accuracy, fitted.n_effective_)
 
 
 def _scored_by_others(
@@ -128,8 +129,8 @@ def _scored_by_others(
 ) -> _Scored:
     """Each row by fits to other groups; read anew, because the folds' own read-outs trust near-copies."""
     if noise.assumption:
-        noise = guessed_noise(np.column_stack([-held_out, held_out]), codes, priors)
-    rows = ScoredRows(held_out[:, None], codes, np.ones(len(codes)), n_rows)
+        noise = guessed_noise(held_out, codes, priors)
+    rows = ScoredRows(held_out, codes, np.ones(len(codes)), n_rows)
     readout = rows.read(noise.model)
     accuracy = expected_accuracy(
         rows,
@@ -139,7 +140,7 @@ def _scored_by_others(
         deployed=noise.model.known_priors,
         predict=lambda values: readout.probabilities(values).argmax(axis=1),
     )
-    return _Scored(readout.log_odds(rows.scores)[:, 1], noise, accuracy, n_rows)
+    return _Scored(readout.log_odds(rows.scores)[:, 1:], noise, accuracy, n_rows)
 
 
 def _noise(fitted: LPClassifier, priors_known: bool) -> Noise:
@@ -179,12 +180,13 @@ def _group_folds(groups: ArrayLike | None, shape: tuple[int, ...]) -> Folds:
 
 
 def _held_out(rows: FloatArray, labels: NDArray[Any], folds: Folds, noise: NoiseModel) -> FloatArray:
-    """Log-odds of each row by a fit to the other groups."""
-    scores = np.empty(len(labels))
+    """Log-odds of each class, (n, k), by a fit to the other groups."""
+    scores = np.empty((len(labels), noise.n_classes))
     for train, test in folds:
-        if len(np.unique(labels[train])) < 2:
+        if len(np.unique(labels[train])) < noise.n_classes:
             raise ValueError("A class lies in so few groups that the other groups lack it: give finer groups, or none.")
-        scores[test] = LPClassifier(noise).fit(rows[train], labels[train]).decision_function(rows[test])
+        values = LPClassifier(noise).fit(rows[train], labels[train]).decision_function(rows[test])
+        scores[test] = np.column_stack([-values / 2, values / 2]) if values.ndim == 1 else values
     return scores
 
 

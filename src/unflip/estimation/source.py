@@ -64,8 +64,8 @@ def noise_source(noise: object, priors: ArrayLike | None, data: Labelled, spectr
         return _automatic(priors, data, spectrum)
     if isinstance(noise, NoiseEstimator):
         return _estimated(noise, priors, data)
-    model = _given(noise)
     k = len(data.classes)
+    model = _given(noise, k)
     if model.n_classes != k:
         raise ValueError(
             f"The noise model knows {model.n_classes} classes but y has {k}: give a transition matrix for the classes "
@@ -101,9 +101,9 @@ def _estimated(estimator: NoiseEstimator, priors: ArrayLike | None, data: Labell
     return NoiseSource(noise, errors, fitted)
 
 
-def _given(noise: object) -> NoiseModel:
+def _given(noise: object, n_classes: int) -> NoiseModel:
     if noise is None:
-        return NoiseModel.none()
+        return NoiseModel.none(n_classes)
     if isinstance(noise, NoiseModel):
         return noise
     if isinstance(noise, str) or hasattr(noise, "fit") or np.ndim(np.asarray(noise, dtype=object)) < 2:

@@ -1,0 +1,266 @@
+"""More than two classes: known models recovered, two classes as a special case, the paper's own settings."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+from sklearn.metrics import accuracy_score, roc_auc_score
+from sklearn.utils.estimator_checks import check_estimator
+
+from support.multiclass import paper_setting
+from unflip import LPClassifier, NoiseModel, audit, targets, theory
+from unflip.datasets import make_mixture
+from unflip.estimation import AssumedNoiseWarning, CrossMoment, TrustedSubset
+
+MEANS = np.pad(1.5 * np.array([[1.0, 0.0], [-0.5, 0.9], [-0.5, -0.9]]), ((0, 0), (0, 18)))
+NOISE = NoiseModel([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.15, 0.15, 0.7]], [0.3, 0.3, 0.4])
+NAMES = np.array(["cat", "dog", "eel"])
+
+
+def draw(n, seed, p=20, noise=NOISE):
+    X, y = make_mixture(n, p, means=np.pad(MEANS[:, :2], ((0, 0), (0, p - 2))), priors=noise.priors, random_state=seed)
+    return X, y, noise.flip(y, seed)
+
+
+X, TRUE, OBSERVED = draw(400, 0)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("shape", [(60, 8), (15, 30)])
+@pytest.mark.parametrize("weighted", [True, False])
+class TestPlainScoresAreRidges:
+    def fitted(self, shape, fit_intercept, weighted, table):
+        rng = np.random.default_rng(0)
+        rows, codes = rng.normal(size=shape) + 1, rng.permutation(np.arange(shape[0]) % 3)
+        weights = rng.uniform(0.5, 2, size=shape[0]) if weighted else np.ones(shape[0])
+        options = {"readout": "plain", "reg": 0.3, "fit_intercept": fit_intercept}
+        clf = LPClassifier(NOISE, targets=table, **options).fit(rows, NAMES[codes], weights)
+        return clf, rows, codes, weights
+
+    @pytest.mark.parametrize("name", ["naive", "unbiased", "optimized", "multi_lpc"])
+    def test_of_the_table(self, shape, fit_intercept, weighted, name):
+        table = targets.multi_lpc([1, 0.5, 2], [0.1, -0.3, 0]) if name == "multi_lpc" else name
+        clf, rows, codes, weights = self.fitted(shape, fit_intercept, weighted, table)
+        values = table if name == "multi_lpc" else targets.NAMED[name](NOISE)
+        np.testing.assert_allclose(clf.targets_, values, atol=1e-12)
+        alpha = 0.3 * weights.sum()
+        ridge = Ridge(alpha=alpha, fit_intercept=fit_intercept).fit(rows, values[codes], weights)
+        np.testing.assert_allclose(clf.coef_, ridge.coef_, atol=1e-10)
+        np.testing.assert_allclose(clf.intercept_, ridge.intercept_, atol=1e-10)
+        np.testing.assert_array_equal(clf.predict(rows), NAMES[ridge.predict(rows).argmax(axis=1)])
+
+    def test_left_out_one_by_one(self, shape, fit_intercept, weighted):
+        clf, rows, codes, weights = self.fitted(shape, fit_intercept, weighted, "unbiased")
+        values, alpha = clf.targets_[codes], 0.3 * weights.sum()
+        for i in range(shape[0]):
+            others = np.arange(shape[0]) != i
+            ridge = Ridge(alpha=alpha, fit_intercept=fit_intercept)
+            alone = ridge.fit(rows[others], values[others], weights[others]).predict(rows[[i]])[0]
+            np.testing.assert_allclose(clf.loo_decision_[i], alone, atol=1e-9)
+
+
+class TestTwoClasses:
+    """A 2×2 table is the binary target that its columns differ by, and either way of writing it is the same model."""
+
+    noise = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1, pi_neg=0.4)
+
+    @pytest.mark.parametrize("readout", ["plain", "gaussian"])
+    @pytest.mark.parametrize("name", ["naive", "unbiased", "optimized"])
+    def test_tables_and_values_agree(self, readout, name):
+        X, y = make_mixture(150, 30, mean_norm=1.5, random_state=0)
+        codes = self.noise.flip(y, 0)
+        table = targets.resolve_table(name, self.noise)
+        first, second = (
+            LPClassifier(self.noise, targets=t, readout=readout, reg=0.5).fit(X, codes) for t in (name, table)
+        )
+        np.testing.assert_allclose(second.coef_, first.coef_, rtol=1e-10)
+        np.testing.assert_allclose(second.label_posterior_, first.label_posterior_, atol=1e-10)
+
+    def test_a_class_that_never_occurs_truly_changes_nothing(self):
+        """Three classes of which two are told apart by the plain rule as two classes alone are."""
+        X, y = make_mixture(200, 20, mean_norm=2.0, random_state=0)
+        two = LPClassifier(self.noise, targets="unbiased", readout="plain", reg=0.5).fit(X, self.noise.flip(y, 0))
+        table = np.zeros((3, 3))
+        table[:2, :2], table[2, 2] = self.noise.inverse_transition, 1.0
+        codes = np.append(self.noise.flip(y, 0), 2)
+        weights = np.append(np.ones(200), 1e-13)
+        three = LPClassifier(None, targets=table, readout="plain", reg=0.5)
+        three.fit(np.vstack([X, X[:1] + 1e-3]), codes, weights)
+        difference = three.coef_[1] - three.coef_[0]
+        np.testing.assert_allclose(difference, two.coef_[0], atol=1e-10)
+
+
+def test_named_targets_share_one_read_out():
+    """Every invertible table has the same scores in other axes, so the gaussian read-out sees one model."""
+    found = [
+        LPClassifier(NOISE, targets=name, reg=0.5).fit(X, OBSERVED).predict_proba(X)
+        for name in ("naive", "unbiased", "optimized", targets.multi_lpc([1, 0.5, 2], [0.1, -0.3, 0]))
+    ]
+    for other in found[1:]:
+        np.testing.assert_allclose(other, found[0], atol=5e-3)  # EM stops where directions settle to 1e-5
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("readout", ["plain", "gaussian"])
+@pytest.mark.parametrize("name", ["naive", "unbiased", "optimized", "refined"])
+def test_whatever_is_asked_of_it(name, readout, fit_intercept):
+    labels = NAMES[OBSERVED]
+    clf = LPClassifier(NOISE, targets=name, readout=readout, fit_intercept=fit_intercept).fit(X, labels)
+    assert clf.coef_.shape == (3, 20)
+    assert clf.intercept_.shape == (3,)
+    assert clf.loo_decision_.shape == clf.decision_function(X).shape == clf.label_posterior_.shape == (400, 3)
+    assert clf.label_free_log_odds_.shape == (400, 2)
+    assert clf.targets_.shape == ((400, 3) if name == "refined" else (3, 3))
+    probability = clf.predict_proba(X)
+    np.testing.assert_allclose(probability.sum(axis=1), 1)
+    np.testing.assert_array_equal(clf.predict(X), NAMES[probability.argmax(axis=1)])
+    np.testing.assert_array_equal(clf.predict(X), NAMES[clf.decision_function(X).argmax(axis=1)])
+    assert clf.expected_accuracy_std_ > 0
+
+
+def test_refined_targets_are_posteriors():
+    clf = LPClassifier(NOISE).fit(X, OBSERVED)
+    np.testing.assert_allclose(clf.targets_.sum(axis=1), 1)
+    assert roc_auc_score(TRUE != OBSERVED, 1 - clf.targets_[np.arange(400), OBSERVED]) > 0.8
+
+
+def test_relabelling_classes_changes_nothing():
+    order = np.array([2, 0, 1])  # class a is called order[a]
+    turned = NoiseModel(NOISE.transition[np.ix_([1, 2, 0], [1, 2, 0])], NOISE.priors[[1, 2, 0]])
+    first = LPClassifier(NOISE).fit(X, OBSERVED)
+    second = LPClassifier(turned).fit(X, order[OBSERVED])
+    np.testing.assert_allclose(second.predict_proba(X)[:, order], first.predict_proba(X), atol=2e-3)
+
+
+def test_clean_labels_cost_nothing():
+    """With no noise, refined is within a point of the posterior targets, which then are the labels."""
+    clf = LPClassifier(None).fit(X, TRUE)
+    new, y, _ = draw(4000, 1)
+    plain = LPClassifier(None, targets="naive").fit(X, TRUE)
+    assert clf.score(new, y) > plain.score(new, y) - 0.01
+
+
+def test_probabilities_and_posteriors_are_calibrated():
+    rows, y, observed = draw(3000, 2, p=100)
+    clf = LPClassifier(NOISE).fit(rows, observed)
+    new, y_new, _ = draw(6000, 3, p=100)
+    for probability, truth in ((clf.predict_proba(new), y_new), (clf.label_posterior_, y)):
+        sure, right = probability.max(axis=1), probability.argmax(axis=1) == truth
+        for low in (0.4, 0.6, 0.8):
+            inside = (sure >= low) & (sure < low + 0.2)
+            assert abs(right[inside].mean() - sure[inside].mean()) < 4 * 0.5 / np.sqrt(inside.sum()) + 0.02
+    accuracy = accuracy_score(y_new, clf.predict(new))
+    assert abs(accuracy - clf.expected_accuracy_) < 3 * clf.expected_accuracy_std_
+
+
+def test_costs_and_other_proportions_move_the_prediction():
+    clf = LPClassifier(NOISE, reg=0.5).fit(X, OBSERVED)
+    costs = np.array([[0, 1, 1], [1, 0, 1], [9, 9, 0.0]])
+    careful = LPClassifier(NOISE, reg=0.5, costs=costs).fit(X, OBSERVED)
+    expected = clf.predict_proba(X) @ costs
+    np.testing.assert_array_equal(careful.predict(X), expected.argmin(axis=1))
+    assert (careful.predict(X) == 2).sum() > (clf.predict(X) == 2).sum()
+    moved = LPClassifier(NOISE, reg=0.5, deployment_priors=[0.1, 0.1, 0.8]).fit(X, OBSERVED).predict_proba(X)
+    odds = clf.predict_proba(X) * np.array([0.1, 0.1, 0.8]) / NOISE.priors
+    np.testing.assert_allclose(moved, odds / odds.sum(axis=1, keepdims=True), atol=1e-10)
+
+
+@pytest.mark.parametrize("noise", [NOISE.transition, CrossMoment(), "estimate", None])
+def test_noise_of_every_kind(noise):
+    rows, _, observed = draw(1500, 4, p=60)
+    new, y, _ = draw(2000, 5, p=60)
+    assert LPClassifier(noise).fit(rows, observed).score(new, y) > 0.75
+
+
+def test_trusted_rows_pin_their_posteriors():
+    trusted = np.where(np.arange(400) < 120, TRUE.astype(object), None)
+    clf = LPClassifier(TrustedSubset(trusted)).fit(X, OBSERVED)
+    np.testing.assert_array_equal(clf.label_posterior_[:120].argmax(axis=1), TRUE[:120])
+    assert (clf.label_posterior_[:120].max(axis=1) == 1).all()
+
+
+class TestPenaltyByTheory:
+    def test_it_is_the_theorys(self):
+        rows, _, observed = draw(1500, 4, p=60)
+        clf = LPClassifier(NOISE, reg="theory").fit(rows, observed)
+        expected = theory.optimal_multiclass_reg(
+            means=np.pad(MEANS, ((0, 0), (0, 40))), n=1500, noise=NOISE, fit_intercept=True
+        )
+        best = {
+            reg: theory.predict_multiclass(
+                means=np.pad(MEANS, ((0, 0), (0, 40))), n=1500, noise=NOISE, reg=reg, fit_intercept=True
+            ).readout_accuracy
+            for reg in (clf.reg_, expected)
+        }
+        assert best[clf.reg_] > best[expected] - 1e-3
+
+    def test_it_needs_an_intercept(self):
+        rows, _, observed = draw(1500, 4, p=60)
+        with pytest.raises(ValueError, match="about their mean only: use fit_intercept=True"):
+            LPClassifier(NOISE, reg="theory", fit_intercept=False).fit(rows, observed)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"noise": NoiseModel.binary(eps_pos=0.1, eps_neg=0.1)},
+            r"with these options, but y has 3 classes: make noise",
+        ),
+        ({"noise": NOISE, "targets": (-1, 1)}, r"with these options, but y has 3 classes"),
+        ({"noise": NOISE, "targets": np.eye(3)[:, :2]}, r"3 classes need 3 scores, so give a 3×3 table"),
+        ({"noise": NOISE, "targets": np.ones((3, 3))}, r"same row for every observed class"),
+        ({"noise": NOISE, "costs": 1 - np.eye(2)}, r"with these options, but y has 3 classes"),
+    ],
+)
+def test_what_does_not_fit_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        LPClassifier(**options).fit(X, OBSERVED)
+
+
+@pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning")
+@pytest.mark.filterwarnings("ignore:.*of the fitted scores:UserWarning", "ignore:Can't check dok sparse:UserWarning")
+@pytest.mark.parametrize("readout", ["plain", "gaussian"])
+@pytest.mark.parametrize("name", ["naive", "refined"])
+def test_scikit_learn_checks_of_any_number_of_classes(name, readout):
+    estimator = LPClassifier(None, targets=name, readout=readout)
+    assert clone(estimator).__sklearn_tags__().classifier_tags.multi_class
+    statuses = {result["status"] for result in check_estimator(estimator, on_skip=None)}
+    assert statuses <= {"passed", "skipped"}
+
+
+@pytest.mark.parametrize(("n_classes", "least"), [(3, 0.775), (4, 0.96)])
+def test_the_papers_settings(n_classes, least):
+    means, noise = paper_setting(n_classes)
+    accuracies = []
+    for seed in range(3):
+        rows, y = make_mixture(2000, 200, means=means, priors=noise.priors, random_state=seed)
+        new, y_new = make_mixture(4000, 200, means=means, priors=noise.priors, random_state=100 + seed)
+        accuracies.append(LPClassifier(noise).fit(rows, noise.flip(y, seed)).score(new, y_new))
+    assert np.mean(accuracies) > least - 2 * np.std(accuracies, ddof=1) / np.sqrt(3)
+    assert np.mean(accuracies) < theory.multiclass_bayes_accuracy(means=means, noise=noise) + 0.01
+
+
+class TestAudit:
+    def test_of_three_classes(self):
+        rows, y, observed = draw(1500, 6, p=60)
+        found = audit(rows, NAMES[observed], noise=NOISE)
+        chosen = found.suspects[: found.n_suspects]
+        wrong = (observed != y)[chosen.row]
+        assert wrong.mean() > 0.9 - 3 * np.sqrt(0.09 / len(chosen))
+        assert (chosen.proposed[wrong] == NAMES[y[chosen.row]][wrong]).mean() > 0.9
+        assert abs(found.expected_wrong - (observed != y).sum()) < 4 * max(found.expected_wrong_std, 10)
+
+    def test_groups_of_three_classes(self):
+        rows, y, observed = draw(300, 7, p=10)
+        doubled, groups = np.vstack([rows, rows + 1e-6]), np.tile(np.arange(300), 2)
+        found = audit(doubled, np.tile(observed, 2), noise=NOISE, groups=groups)
+        wrong = np.tile(observed != y, 2)
+        assert roc_auc_score(wrong, 1 - found.label_posterior[np.arange(600), np.tile(observed, 2)]) > 0.8
+
+    def test_rates_that_are_guessed(self):
+        rows, _, observed = draw(400, 8)
+        with pytest.warns(AssumedNoiseWarning):
+            found = audit(rows * np.linspace(0.3, 2, 20), observed)
+        assert found.noise_source == "anchor rows"
+        assert found.noise.n_classes == 3
