@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_X_y
 
+from unflip._sparse import canonical
 from unflip._typing import FloatArray, IntArray, Rows
 from unflip.centred import CentredRows
 from unflip.estimation.strata import Posterior
@@ -145,8 +146,10 @@ def rescaled(X: Rows) -> Rows:
 
     Sparse rows keep their origin, without which they would not be sparse.
     """
+    if issparse(X):
+        return _up_to_one(canonical(X))
     rows = _up_to_one(X)
-    return rows if issparse(X) else _up_to_one(rows - rows[0])
+    return _up_to_one(rows - rows[0])
 
 
 def _up_to_one(X: Rows) -> Rows:
