@@ -1,10 +1,10 @@
 """Weighted rows about their mean, as the products that fits are made of.
 
-A sparse matrix less its mean is dense, so there the mean is never subtracted from the rows but from their products:
-(X − 1x̄ᵀ)ᵀB = XᵀB − x̄(1ᵀB), and so on. Subtracting afterwards costs digits in columns that vary little about a mean far
-from 0. In a column of which at most half the entries are stored, the power about the mean is at least half the power
-about 0 (of equal weights), so that one bit is lost. The other columns hold at least half of what is stored in them:
-dense, they take no more than twice the memory that the entries do, and are centred as dense rows are.
+A sparse matrix less its mean is dense, so the mean is not subtracted from sparse rows but from their products:
+(X − 1x̄ᵀ)ᵀB = XᵀB − x̄(1ᵀB), and so on. That costs digits where a column varies little about a mean far from 0. It cannot
+where at most half of the column's entries are stored: its power about the mean then is at least half of that about 0
+(for equal weights). Columns with more entries than that are kept dense, which takes at most twice the memory of their
+entries, and centred as dense rows are.
 """
 
 from __future__ import annotations
@@ -174,11 +174,11 @@ class SparseRows(CentredRows):
 
     def column_powers(self) -> FloatArray:
         """Weighted sum of squares of each column: a sum of positive terms, so that none cancels."""
-        entries, stored = self.scattered.copy(), self.scattered.copy()
-        entries.data = (entries.data - self.offset[entries.indices]) ** 2
-        stored.data = np.ones_like(stored.data)
-        missing = np.maximum(self.weights.sum() - self.weights @ stored, 0.0)  # weight of the entries not stored
-        powers: FloatArray = self.weights @ entries + missing * self.offset**2
+        columns, n_features = self.scattered.indices, self.scattered.shape[1]
+        weights = np.repeat(self.weights, np.diff(self.scattered.indptr))
+        squares = (self.scattered.data - self.offset[columns]) ** 2
+        empty = np.maximum(self.weights.sum() - np.bincount(columns, weights, minlength=n_features), 0.0)
+        powers: FloatArray = np.bincount(columns, weights * squares, minlength=n_features) + empty * self.offset**2
         powers[self.filled] = self.block.column_powers()
         return powers
 
