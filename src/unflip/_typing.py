@@ -11,4 +11,10 @@ IntArray: TypeAlias = NDArray[np.intp]
 #: An array of any array-API namespace: NumPy, CuPy, torch, ...
 Array: TypeAlias = Any
 
+#: What scipy.sparse holds; it has no types of its own.
+SparseArray: TypeAlias = Any
+
+#: Rows of data: a dense array, or a matrix or array of scipy.sparse.
+Rows: TypeAlias = Any
+
 RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None

@@ -213,7 +213,7 @@ class _Loop:
 
     def _leak(self, current: _Hat) -> FloatArray:
         """Part that a row's own label has in its scores, (m, n_regs, k − 1)."""
-        leak = np.zeros((len(self._rows.X), current.kept.shape[1], self._contrasts.shape[1]))
+        leak = np.zeros((len(self._rows.weights), current.kept.shape[1], self._contrasts.shape[1]))
         if self._hats:
             through = self._own_parts[-1] @ self._derivatives[-1]
             leak += _there_and_back(self._spectrum, current, self._hats[-1])[:, :, None] * through[:, None, :]

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
 
-from unflip._typing import FloatArray, IntArray
+from unflip._sparse import canonical
+from unflip._typing import FloatArray, IntArray, Rows, SparseArray
 
 _MOST_COPIES, _MOST_SHARE = 5.0, 0.01
 
@@ -22,8 +27,8 @@ class DistinctRows:
 
     Attributes
     ----------
-    X : ndarray of shape (m, p)
-        The distinct rows of positive weight.
+    X : ndarray or sparse array of shape (m, p)
+        The distinct rows of positive weight; sparse where they were given so.
     weights : ndarray of shape (m,)
         Total weight of the copies of each.
     members : ndarray of shape (n_positive,)
@@ -34,21 +39,22 @@ class DistinctRows:
         Weight of each member.
     """
 
-    X: FloatArray
+    X: Rows
     weights: FloatArray
     members: IntArray
     owner: IntArray
     member_weights: FloatArray
 
     @classmethod
-    def of(cls, X: FloatArray, sample_weight: FloatArray | None = None) -> DistinctRows:
+    def of(cls, X: Rows, sample_weight: FloatArray | None = None) -> DistinctRows:
         """Find the distinct rows of X, in the order of their first copy."""
-        weights: FloatArray = np.ones(len(X)) if sample_weight is None else sample_weight
+        rows = canonical(X) if issparse(X) else X
+        weights: FloatArray = np.ones(rows.shape[0]) if sample_weight is None else sample_weight
         members = np.flatnonzero(weights > 0)
-        kept = X if len(members) == len(X) else X[members]
+        kept = rows if len(members) == rows.shape[0] else rows[members]
         owner = _owners(kept)
-        first = np.flatnonzero(owner == np.arange(len(kept)))
-        if len(first) == len(kept):
+        first = np.flatnonzero(owner == np.arange(len(members)))
+        if len(first) == len(members):
             return cls(kept, weights[members], members, owner, weights[members])
         position = np.searchsorted(first, owner)
         pooled = np.bincount(position, weights[members]).astype(float)
@@ -62,8 +68,8 @@ class DistinctRows:
     @property
     def leaving_share(self) -> FloatArray:
         """Share of each distinct row's weight that leaves together: all of it, or as much as 5 copies or 1% of all."""
-        if len(self.X) == len(self.members):
-            return np.ones(len(self.X))
+        if len(self.weights) == len(self.members):
+            return np.ones(len(self.weights))
         return np.asarray(np.minimum(1.0, max(_MOST_COPIES, _MOST_SHARE * self.weights.sum()) / self.weights))
 
     @property
@@ -82,7 +88,7 @@ class DistinctRows:
 
     def average(self, values: FloatArray) -> FloatArray:
         """Weighted mean of the members' values over the copies of each distinct row."""
-        if len(self.X) == len(self.members):
+        if len(self.weights) == len(self.members):
             return values
         if values.ndim > 1:
             return np.column_stack([self.average(column) for column in values.T])
@@ -90,26 +96,43 @@ class DistinctRows:
         return mean
 
 
-def _owners(X: FloatArray) -> IntArray:
+def _owners(X: Rows) -> IntArray:
     """For each row, the index of the first row equal to it."""
-    owner = np.arange(len(X))
+    owner = np.arange(X.shape[0])
     candidates = _possible_copies(X)
     if len(candidates):
-        # Adding 0.0 turns -0.0 into 0.0, which equals it but has other bits.
-        rows = np.ascontiguousarray(X[candidates] + 0.0)
-        as_bytes = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
-        _, first, copies = np.unique(as_bytes, return_index=True, return_inverse=True)
+        first, copies = _first_equal(X[candidates])
         owner[candidates] = candidates[first[copies]]
     return owner
 
 
-def _possible_copies(X: FloatArray) -> IntArray:
+def _first_equal(X: Rows) -> tuple[IntArray, IntArray]:
+    """Index of the first of each kind of row, and the kind of each row."""
+    as_bytes = _sparse_bytes(X) if issparse(X) else _dense_bytes(X)
+    _, first, copies = np.unique(as_bytes, return_index=True, return_inverse=True)
+    return first, copies
+
+
+def _dense_bytes(X: FloatArray) -> NDArray[Any]:
+    # Adding 0.0 turns -0.0 into 0.0, which equals it but has other bits.
+    rows = np.ascontiguousarray(X + 0.0)
+    return rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
+
+
+def _sparse_bytes(X: SparseArray) -> NDArray[Any]:
+    """Where the entries of each row are and what they are: one string for equal rows, as each is stored one way."""
+    spans = [slice(*ends) for ends in pairwise(X.indptr)]
+    return np.array([X.indices[span].tobytes() + X.data[span].tobytes() for span in spans], dtype=object)
+
+
+def _possible_copies(X: Rows) -> IntArray:
     """Rows whose projection onto one random direction is, up to rounding, that of another row."""
-    n_features = X.shape[1]
-    direction = np.random.default_rng(0).normal(size=n_features)
+    direction = np.random.default_rng(0).normal(size=X.shape[1])
     projection = X @ direction
     order = np.argsort(projection)
-    rounding = 2 * n_features * np.finfo(float).eps * float(np.abs(direction).sum()) * max(X.max(), -X.min())
+    n_terms = int(np.diff(X.indptr).max()) if issparse(X) else X.shape[1]
+    largest_sum = min(n_terms * float(np.abs(direction).max()), float(np.abs(direction).sum())) * max(X.max(), -X.min())
+    rounding = 2 * n_terms * np.finfo(float).eps * largest_sum
     close = np.diff(projection[order]) <= rounding
     candidates: IntArray = np.sort(order[np.append(close, False) | np.append(False, close)])
     return candidates

@@ -14,13 +14,16 @@ The fit is linear in t with hat values Hᵢ, so leaving row i out, at the same p
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from array_api_compat import array_namespace, device
 from numpy.typing import ArrayLike
 
-from unflip._typing import Array
+from unflip._sparse import as_dense
+from unflip._typing import Array, Rows
+from unflip.centred import CentredRows, DenseRows
 from unflip.moments import Moments
 
 _SMALLEST_SLACK = 1e-10
@@ -151,33 +154,30 @@ class Spectrum(ABC):
 
     Parameters
     ----------
-    X : array of shape (m, p), of any array-API namespace
-        Rows.
-    weights : array of shape (m,) or None
-        Positive weights, 1 by default; n is their sum.
+    rows : CentredRows
+        The rows with their weights; n is the sum of these.
     fit_intercept : bool
         Whether rows and targets are centred by their mean.
     """
 
-    def __init__(self, X: Array, weights: Array | None, *, fit_intercept: bool) -> None:
-        xp = array_namespace(X)
-        if weights is not None and weights.shape != (X.shape[0],):
-            raise ValueError(f"X has {X.shape[0]} rows but sample_weight has shape {weights.shape}.")
+    def __init__(self, rows: CentredRows, *, fit_intercept: bool) -> None:
         self.fit_intercept = fit_intercept
-        self._weights = xp.ones(X.shape[0], dtype=X.dtype, device=device(X)) if weights is None else weights
-        self.n = float(xp.sum(self._weights))
-        self._mean = xp.matmul(self._weights, X) / self.n
-        self._rows = X
-        if fit_intercept:
-            self._rows = X - self._mean[None, :]
-            # Once more: the first mean of many rows is off by rounding, which would make constant columns vary.
-            correction = xp.matmul(self._weights, self._rows) / self.n
-            self._rows -= correction[None, :]
-            self._mean += correction
+        self._rows, self._weights, self._mean = rows, rows.weights, rows.mean
+        self.n = float(array_namespace(rows.weights).sum(rows.weights))
 
     @staticmethod
-    def of(X: Array, sample_weight: Array | None = None, *, fit_intercept: bool = True) -> Spectrum:
-        """Decompose the smaller Gram matrix of the rows: p×p, or m×m where the fit could reproduce every target."""
+    def of(X: Rows, sample_weight: Array | None = None, *, fit_intercept: bool = True) -> Spectrum:
+        """Decompose the smaller Gram matrix of the rows: p×p, or m×m where the fit could reproduce every target.
+
+        Parameters
+        ----------
+        X : array of shape (m, p), of any array-API namespace or of scipy.sparse
+            Rows. Sparse ones become dense only where there are fewer features than rows.
+        sample_weight : array of shape (m,) or None
+            Positive weights, 1 by default.
+        fit_intercept : bool
+            Whether rows and targets are centred by their mean.
+        """
         kind = PrimalSpectrum if X.shape[0] > X.shape[1] + int(fit_intercept) else DualSpectrum
         return kind(X, sample_weight, fit_intercept=fit_intercept)
 
@@ -191,7 +191,7 @@ class Spectrum(ABC):
 
         It is the same for a row of weight 2 and for two copies of it, and 0 for rows that are all alike.
         """
-        xp = array_namespace(self._rows)
+        xp = array_namespace(self._eigenvalues)
         top = float(xp.max(self._eigenvalues)) or 1.0  # divided out so that squares do not overflow
         relative = self._eigenvalues / top
         total = float(xp.sum(relative))
@@ -213,12 +213,12 @@ class Spectrum(ABC):
     @property
     def n_rows(self) -> int:
         """Number of rows m, whatever their weights."""
-        return int(self._rows.shape[0])
+        return int(self._weights.shape[0])
 
     def shrinkage(self, regs: ArrayLike) -> Array:
         """s/(s + nγ), the share of each principal direction that a fit keeps; a column for each γ."""
         penalties = self.n * _as_regs(regs, self._eigenvalues)[None, :]
-        largest = float(array_namespace(self._rows).max(self._eigenvalues)) or 1.0
+        largest = float(array_namespace(self._eigenvalues).max(self._eigenvalues)) or 1.0
         relative = self._eigenvalues[:, None] / largest
         return relative / (relative + penalties / largest + (relative + penalties == 0))
 
@@ -247,10 +247,9 @@ class Spectrum(ABC):
 
     def kernel_sums(self, targets: Array) -> Array:
         """Σⱼ wⱼ(xᵢ − x̄)ᵀ(xⱼ − x̄)tⱼ over the OTHER rows j, for every row i and target: ridge without its inverse."""
-        xp = array_namespace(self._rows)
         weighted = self._weights[:, None] * _as_columns(targets)
-        own = xp.sum(self._rows**2, axis=1)[:, None] * weighted
-        return xp.matmul(self._rows, xp.matmul(self._rows.T, weighted)) - own
+        own = self._rows.squared_norms()[:, None] * weighted
+        return self._rows.times(self._rows.transposed_times(weighted)) - own
 
     def leave_one_out(self, targets: Array, regs: ArrayLike) -> LeaveOneOut:
         """Exact leave-one-out fits of every row, for every penalty and target; a row leaves with its whole weight."""
@@ -291,13 +290,14 @@ class Spectrum(ABC):
 class PrimalSpectrum(Spectrum):
     """More rows than features: eigenvectors of the p×p Gram matrix and the rows' coordinates in them."""
 
-    def __init__(self, X: Array, weights: Array | None = None, *, fit_intercept: bool) -> None:
-        super().__init__(X, weights, fit_intercept=fit_intercept)
-        xp = array_namespace(X)
-        scaled = self._rows if weights is None else self._rows * xp.sqrt(weights)[:, None]
+    def __init__(self, X: Rows, weights: Array | None = None, *, fit_intercept: bool) -> None:
+        rows = DenseRows.of(as_dense(X), weights, centre=fit_intercept)  # no larger than the coordinates below
+        super().__init__(rows, fit_intercept=fit_intercept)
+        xp = array_namespace(rows.values)
+        scaled = rows.values if weights is None else rows.values * xp.sqrt(weights)[:, None]
         gram = xp.matmul(scaled.T, scaled)
         self._gram = GramSpectrum.from_gram(gram, self._mean, self.n, fit_intercept=fit_intercept)
-        self._coordinates = xp.matmul(self._rows, self._gram.vectors)
+        self._coordinates = rows.times(self._gram.vectors)
 
     @property
     def n_varying(self) -> int:
@@ -312,12 +312,12 @@ class PrimalSpectrum(Spectrum):
         """Coefficients and intercepts for every penalty and target."""
         columns = _as_columns(targets)
         weighted = self._weights[:, None] * (columns - self._centre(columns))
-        cross = array_namespace(self._rows).matmul(self._rows.T, weighted)
+        cross = self._rows.transposed_times(weighted)
         return self._gram.path(cross, self._mean_target(columns), regs)
 
     def diagonal(self, values: Array) -> Array:
         """Diagonal of U diag(values) Uᵀ."""
-        xp = array_namespace(self._rows)
+        xp = array_namespace(self._weights)
         reached = _reached(self._eigenvalues)
         inverse = xp.where(reached, 1 / xp.where(reached, self._eigenvalues, 1 + 0 * self._eigenvalues), 0.0)
         return self._weights[:, None] * xp.matmul(self._coordinates**2, inverse[:, None] * values)
@@ -333,7 +333,7 @@ class PrimalSpectrum(Spectrum):
 
     def coordinates(self, count: int) -> Array:
         """Coordinates of the rows along the first principal directions, each scaled to variance 1."""
-        xp = array_namespace(self._rows)
+        xp = array_namespace(self._weights)
         last = self._eigenvalues.shape[0]
         leading = slice(last - count, last)
         scaled = self._coordinates[:, leading] / xp.sqrt(self._eigenvalues[leading] / self.n)[None, :]
@@ -345,7 +345,7 @@ class PrimalSpectrum(Spectrum):
         return centred[:, None, :] - _times(self._coordinates, filtered)
 
     def _slack(self, regs: ArrayLike) -> Array:
-        per_weight = array_namespace(self._rows).matmul(self._coordinates**2, self._gram.inverse(regs))
+        per_weight = array_namespace(self._weights).matmul(self._coordinates**2, self._gram.inverse(regs))
         intercept_share = 1 / self.n if self.fit_intercept else 0.0
         return 1 - self._weights[:, None] * (per_weight + intercept_share)
 
@@ -361,19 +361,21 @@ class DualSpectrum(Spectrum):
     sums of nγ/(s + nγ) over the other directions, exact however small γ is.
     """
 
-    def __init__(self, X: Array, weights: Array | None = None, *, fit_intercept: bool) -> None:
-        super().__init__(X, weights, fit_intercept=fit_intercept)
-        xp = array_namespace(X)
-        self._root_weights = xp.sqrt(self._weights)
-        self._scaled = self._rows if weights is None else self._rows * self._root_weights[:, None]
-        gram = xp.matmul(self._scaled, self._scaled.T)
+    def __init__(self, X: Rows, weights: Array | None = None, *, fit_intercept: bool) -> None:
+        rows = CentredRows.of(X, weights, centre=fit_intercept)
+        super().__init__(rows, fit_intercept=fit_intercept)
+        xp = array_namespace(rows.weights)
+        self._root_weights = xp.sqrt(rows.weights)
+        gram = rows.gram()
+        if weights is not None:
+            gram = self._root_weights[:, None] * gram * self._root_weights[None, :]
         if fit_intercept:
             top = 2 * float(xp.sum(xp.linalg.diagonal(gram))) or 1.0
             gram = gram + (top / self.n) * self._root_weights[:, None] * self._root_weights[None, :]
         eigenvalues, vectors = xp.linalg.eigh(gram)
         penalised = slice(0, eigenvalues.shape[0] - int(fit_intercept))
         self._values, self._vectors = _nonnegative(eigenvalues[penalised]), vectors[:, penalised]
-        self._n_varying = _count_varying(xp.sum(self._scaled**2, axis=0), self._mean, self.n)
+        self._n_varying = _count_varying(rows.column_powers(), self._mean, self.n)
 
     @property
     def n_varying(self) -> int:
@@ -388,17 +390,17 @@ class DualSpectrum(Spectrum):
         """Coefficients and intercepts for every penalty and target."""
         columns = _as_columns(targets)
         filtered = self._inverse(regs)[:, :, None] * self._rotated(columns - self._centre(columns))[:, None, :]
-        coef = _times(self._scaled.T, _times(self._vectors, filtered))
+        coef = self._features(_times(self._vectors, filtered))
         return _with_intercept(coef, self._mean, self._mean_target(columns), self.fit_intercept)
 
     def diagonal(self, values: Array) -> Array:
         """Diagonal of U diag(values) Uᵀ."""
-        return array_namespace(self._rows).matmul(self._vectors**2, values)
+        return array_namespace(self._weights).matmul(self._vectors**2, values)
 
     @property
     def principal_rows(self) -> Array:
         """The rows along the principal directions."""
-        xp = array_namespace(self._rows)
+        xp = array_namespace(self._weights)
         return self._vectors * xp.sqrt(self._values)[None, :] / self._root_weights[:, None]
 
     def from_principal(self, coef: Array) -> Array:
@@ -407,11 +409,11 @@ class DualSpectrum(Spectrum):
         reached = _reached(self._values)
         root = xp.sqrt(xp.where(reached, self._values, xp.ones_like(self._values)))
         kept = xp.where(reached[:, None], coef / root[:, None], xp.zeros_like(coef))
-        return xp.matmul(self._scaled.T, xp.matmul(self._vectors, kept))
+        return self._features(xp.matmul(self._vectors, kept))
 
     def coordinates(self, count: int) -> Array:
         """Coordinates of the rows along the first principal directions, each scaled to variance 1."""
-        xp = array_namespace(self._rows)
+        xp = array_namespace(self._weights)
         last = self._values.shape[0]
         scaled = self._vectors[:, last - count : last] * (self.n**0.5 / self._root_weights)[:, None]
         return xp.flip(scaled, axis=1)
@@ -421,13 +423,17 @@ class DualSpectrum(Spectrum):
         return _times(self._vectors, filtered) / self._root_weights[:, None, None]
 
     def _slack(self, regs: ArrayLike) -> Array:
-        return array_namespace(self._rows).matmul(self._vectors**2, self._remainder(regs))
+        return array_namespace(self._weights).matmul(self._vectors**2, self._remainder(regs))
 
     def _resolution(self, regs: ArrayLike) -> float:
         return 0.0 if float(np.min(regs)) > 0 else _SMALLEST_SLACK  # a sum of positive terms, unless some vanish
 
     def _rotated(self, centred: Array) -> Array:
         return array_namespace(centred).matmul(self._vectors.T, self._root_weights[:, None] * centred)
+
+    def _features(self, combined: Array) -> Array:
+        """AᵀB for a stack B of shape (m, ...)."""
+        return _in_one(lambda flat: self._rows.transposed_times(self._root_weights[:, None] * flat), combined)
 
     def _inverse(self, regs: ArrayLike) -> Array:
         return _inverse(self._values, self.n, _as_regs(regs, self._values), self._n_varying)
@@ -499,6 +505,11 @@ def _as_regs(regs: ArrayLike, like: Array) -> Array:
 
 def _times(matrix: Array, stacked: Array) -> Array:
     """Multiply a matrix with a (q, n_regs, n_targets) stack along its first axis, in one product."""
-    xp = array_namespace(matrix)
-    flat = xp.reshape(stacked, (stacked.shape[0], -1))
-    return xp.reshape(xp.matmul(matrix, flat), (matrix.shape[0], *stacked.shape[1:]))
+    return _in_one(lambda flat: array_namespace(matrix).matmul(matrix, flat), stacked)
+
+
+def _in_one(product: Callable[[Array], Array], stacked: Array) -> Array:
+    """Apply a product with columns to all columns of a stack at once."""
+    xp = array_namespace(stacked)
+    found = product(xp.reshape(stacked, (stacked.shape[0], -1)))
+    return xp.reshape(found, (found.shape[0], *stacked.shape[1:]))

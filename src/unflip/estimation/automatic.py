@@ -82,14 +82,14 @@ class Automatic(NoiseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
+        X : array-like or sparse matrix of shape (n, p)
             Rows.
         y : array-like of shape (n,)
             Observed labels.
         sample_weight : array-like of shape (n,), optional
             Weights of the rows; a row of weight 2 counts as two copies, one of weight 0 as absent.
         """
-        given, labels = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        given, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
         weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
         rows = DistinctRows.of(given, weights)
         self.classes_, codes = encode(labels[rows.members], "Automatic")

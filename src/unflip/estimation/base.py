@@ -34,8 +34,9 @@ class NoiseEstimator(BaseEstimator):
     noise_std_: FloatArray
 
     def __sklearn_tags__(self) -> Tags:
-        """Labels are needed."""
+        """Labels are needed; rows may be sparse."""
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         tags.target_tags.required = True
         return tags
 

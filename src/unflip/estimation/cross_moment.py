@@ -83,8 +83,8 @@ class CrossMoment(NoiseEstimator):
         self.reg = reg
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Estimate from rows X with observed labels y."""
-        rows, labels = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=4)
+        """Estimate from rows X, an array or a sparse matrix, with observed labels y."""
+        rows, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=4)
         self.classes_, codes = encode(labels, "CrossMoment")
         return self.fit_spectrum(Spectrum.of(rows), codes)
 

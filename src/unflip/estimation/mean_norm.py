@@ -6,9 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_X_y
 
-from unflip._typing import FloatArray, IntArray
+from unflip._sparse import canonical
+from unflip._typing import FloatArray, IntArray, Rows
+from unflip.centred import CentredRows
 from unflip.estimation.strata import Posterior
 from unflip.labels import UNCHECKED, encode
 from unflip.rows import DistinctRows
@@ -29,7 +32,7 @@ def mean_norm_from_rows(X: ArrayLike, y: ArrayLike) -> float:
 
     Parameters
     ----------
-    X : array-like of shape (n, p)
+    X : array-like or sparse matrix of shape (n, p)
         Rows.
     y : array-like of shape (n,)
         True labels of two classes, at least two rows of each.
@@ -46,7 +49,7 @@ def mean_norm_from_rows(X: ArrayLike, y: ArrayLike) -> float:
     >>> print(f"{mean_norm_from_rows(X, y):.1f}")
     2.0
     """
-    rows, labels = check_X_y(X, y, dtype=np.float64)
+    rows, labels = check_X_y(X, y, accept_sparse="csr", dtype=np.float64)
     classes, codes = encode(labels, "mean_norm_from_rows")
     if len(classes) != 2:
         raise ValueError(f"mean_norm_from_rows takes two classes; y has {len(classes)}.")
@@ -55,7 +58,7 @@ def mean_norm_from_rows(X: ArrayLike, y: ArrayLike) -> float:
         raise ValueError(
             f"Class {classes.tolist()[counts.argmin()]!r} has one row only: two are needed to see how it varies."
         )
-    gap = _gap(rescaled(rows), codes, np.ones(len(rows)))
+    gap = _gap(rescaled(rows), codes, np.ones(len(codes)))
     if not gap.within > 0:
         raise ValueError("The rows of each class are all alike, so there is no unit for ‖μ‖: give rows that vary.")
     return _root(gap.square / gap.within)
@@ -105,7 +108,7 @@ class _Gap:
         return self.within * square * self.v + self.n_features * (self.within * self.v) ** 2 / 8
 
 
-def _merged(rows: DistinctRows, codes: IntArray) -> tuple[FloatArray, IntArray, FloatArray] | None:
+def _merged(rows: DistinctRows, codes: IntArray) -> tuple[Rows, IntArray, FloatArray] | None:
     """Distinct rows, class and weight of those that have a class; None unless both classes have two of them."""
     known = codes != UNCHECKED
     cells, position = np.unique(2 * rows.owner[known] + codes[known], return_inverse=True)
@@ -114,7 +117,7 @@ def _merged(rows: DistinctRows, codes: IntArray) -> tuple[FloatArray, IntArray, 
     return rows.X[cells // 2], cells % 2, np.bincount(position, rows.member_weights[known]).astype(float)
 
 
-def _gap(X: FloatArray, codes: IntArray, weights: FloatArray) -> _Gap:
+def _gap(X: Rows, codes: IntArray, weights: FloatArray) -> _Gap:
     """Compare the two classes; see `mean_norm_from_rows`."""
     parts = [_moments(X[codes == a], weights[codes == a]) for a in (0, 1)]
     distance = parts[1].mean - parts[0].mean
@@ -126,24 +129,29 @@ def _gap(X: FloatArray, codes: IntArray, weights: FloatArray) -> _Gap:
     )
 
 
-def _moments(X: FloatArray, weights: FloatArray) -> _ClassMoments:
+def _moments(X: Rows, weights: FloatArray) -> _ClassMoments:
     share = weights / weights.sum()
-    mean = share @ X
+    rows = CentredRows.of(X, share)
     n_effective = 1 / float(share @ share)
-    trace = float((share @ (X - mean) ** 2).sum()) * n_effective / (n_effective - 1)
-    return _ClassMoments(mean, trace, n_effective)
+    trace = float(rows.column_powers().sum()) * n_effective / (n_effective - 1)
+    return _ClassMoments(np.asarray(rows.mean), trace, n_effective)
 
 
 def _root(square: float) -> float:
     return float(np.sqrt(max(square, 0.0)))
 
 
-def rescaled(X: FloatArray) -> FloatArray:
-    """Rows about the first and up to 1, so that no square overflows or vanishes; origin and unit have no part here."""
+def rescaled(X: Rows) -> Rows:
+    """Rows about the first and up to 1, so that no square overflows or vanishes; origin and unit have no part here.
+
+    Sparse rows keep their origin, without which they would not be sparse.
+    """
+    if issparse(X):
+        return _up_to_one(canonical(X))
     rows = _up_to_one(X)
     return _up_to_one(rows - rows[0])
 
 
-def _up_to_one(X: FloatArray) -> FloatArray:
-    largest = float(np.abs(X).max())
+def _up_to_one(X: Rows) -> Rows:
+    largest = float(abs(X).max())
     return X / largest if largest > 0 else X

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from sklearn.covariance import ledoit_wolf
 from sklearn.utils.validation import check_X_y
 
+from unflip._sparse import as_dense
 from unflip._typing import FloatArray
 from unflip.noise import NoiseModel
 from unflip.theory import GeneralMixture
@@ -28,7 +29,7 @@ def estimate_mixture(
 
     Parameters
     ----------
-    X : array-like of shape (n, p)
+    X : array-like or sparse matrix of shape (n, p)
         Rows.
     y : array-like of shape (n,)
         Observed labels of two classes; the later in sorted order is positive.
@@ -62,7 +63,8 @@ def estimate_mixture(
     """
     if not isinstance(noise, NoiseModel):
         raise ValueError(f"noise = {noise!r} must be a NoiseModel, for example NoiseModel.binary(...).")
-    rows, labels = check_X_y(X, y, dtype=np.float64)
+    given, labels = check_X_y(X, y, accept_sparse="csr", dtype=np.float64)
+    rows = as_dense(given)  # the covariances are p×p whatever the rows are
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) != 2 or noise.n_classes != 2:
         given = f"y has {len(classes)}, the noise model {noise.n_classes}"

@@ -29,7 +29,7 @@ def class_scores(rows: DistinctRows, codes: IntArray, n_classes: int, spectrum: 
     ndarray of shape (n_positive, k)
         Exact leave-one-out scores at the penalty with the best alignment; rows sum to 1.
     """
-    if len(rows.X) < 2:  # all rows alike
+    if len(rows.weights) < 2:  # all rows alike
         return np.tile(rows.shares(codes), (len(codes), 1))
     known = Spectrum.of(rows.X, rows.spectrum_weights) if spectrum is None else spectrum
     # The scores of all classes sum to one, so the first needs no regression of its own.

@@ -133,12 +133,12 @@ class SecondMomentMatching(NoiseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
+        X : array-like or sparse matrix of shape (n, p)
             Rows, with the origin at the midpoint of the class means.
         y : array-like of shape (n,)
             Observed labels of two classes; the later in sorted order is positive.
         """
-        rows, labels = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        rows, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
         self.classes_, codes = encode(labels, "SecondMomentMatching")
         if len(self.classes_) > 2:
             raise ValueError(
@@ -148,7 +148,7 @@ class SecondMomentMatching(NoiseEstimator):
         system = moment_system(
             mean_norm=self.mean_norm,
             pi_neg=self.pi_neg,
-            aspect=rows.shape[1] / len(rows),
+            aspect=rows.shape[1] / len(codes),
             reg=self.reg,
             rho_pairs=self.rho_pairs,
         )
@@ -156,7 +156,7 @@ class SecondMomentMatching(NoiseEstimator):
         left_out = spectrum.leave_one_out(system.targets.T[codes], [float(self.reg)])
         self.second_moments_ = _second_moments(left_out)
         match = match_moments(self.second_moments_, system, positive_share=float(codes.mean()))
-        covariance = jackknife_covariance(left_out, _residual_maker(spectrum, len(rows), float(self.reg)))
+        covariance = jackknife_covariance(left_out, _residual_maker(spectrum, len(codes), float(self.reg)))
         self._store(match, system, covariance)
         return self
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from unflip._typing import FloatArray, IntArray
+from unflip._typing import FloatArray, IntArray, Rows
 from unflip._validation import as_floats
 from unflip.estimation.automatic import AssumedNoiseWarning, Automatic, narrowed
 from unflip.estimation.base import NoiseEstimator
@@ -24,7 +24,7 @@ from unflip.spectrum import Spectrum
 class Labelled:
     """Rows with observed labels, as given and as prepared."""
 
-    X: FloatArray
+    X: Rows
     y: NDArray[Any]
     weights: FloatArray
     classes: NDArray[Any]

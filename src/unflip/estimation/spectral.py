@@ -113,7 +113,7 @@ def spectral_mixture(X: ArrayLike) -> SpectralMixture:
 
     Parameters
     ----------
-    X : array-like of shape (n, p)
+    X : array-like or sparse matrix of shape (n, p)
         Rows.
 
     Examples
@@ -124,7 +124,7 @@ def spectral_mixture(X: ArrayLike) -> SpectralMixture:
     >>> print(f"{found.mean_norm:.1f} {found.pi_small:.1f} {found.noise_std:.1f}")
     2.0 0.3 3.0
     """
-    rows = check_array(X, dtype=np.float64, ensure_min_samples=4)
+    rows = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=4)
     spikes = Spikes.of(Spectrum.of(rows))
     check_visible(spikes)
     pi = proportion_along(spikes.coordinates[:, 0], float(spikes.visibility[0]))

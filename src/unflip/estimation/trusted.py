@@ -90,7 +90,7 @@ class TrustedSubset(NoiseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
+        X : array-like or sparse matrix of shape (n, p)
             Rows.
         y : array-like of shape (n,)
             Observed labels of two or more classes.
@@ -98,13 +98,13 @@ class TrustedSubset(NoiseEstimator):
             Weights of the rows; a row of weight 2 counts as two copies (both checked, if it was checked), one of
             weight 0 as absent.
         """
-        given, labels = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        given, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
         weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
         if not weights.any():
             raise ValueError("sample_weight is 0 for every row: give at least one non-zero weight.")
         self._rows = np.flatnonzero(weights > 0)
         self.classes_, codes = encode(labels[self._rows], "TrustedSubset")
-        self._true = true_codes(self.y_trusted, len(given), self._rows, self.classes_, "y_trusted")
+        self._true = true_codes(self.y_trusted, len(weights), self._rows, self.classes_, "y_trusted")
         self.n_trusted_ = int((self._true != UNCHECKED).sum())
         self._warn_of_unseen_classes()
 
