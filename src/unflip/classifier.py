@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from unflip import targets as target_values
-from unflip._typing import FloatArray, IntArray
+from unflip._typing import FloatArray, IntArray, Rows
 from unflip.decisions import Decision, Rule
 from unflip.decoder import common_slope, symmetric_slope
 from unflip.estimation.base import NoiseEstimator
@@ -169,10 +169,10 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
-            Rows.
+        X : array-like or sparse matrix of shape (n, p)
+            Rows. Sparse ones are not made dense where there are more features than rows.
         y : array-like of shape (n,)
-            Observed labels of two classes.
+            Observed labels.
         sample_weight : array-like of shape (n,), optional
             Weights of the rows; a row of weight 2 counts as two copies, one of weight 0 as absent.
         """
@@ -232,11 +232,12 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         """Options that are made for two classes refuse more."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = not self._for_two_classes
+        tags.input_tags.sparse = True
         return tags
 
     def _values(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        rows = validate_data(self, X, dtype=np.float64, reset=False)
+        rows = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         return np.asarray(rows @ self.coef_.T + self.intercept_)
 
     def _check_options(self) -> None:
@@ -294,7 +295,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         return isinstance(self.targets, str) and self.targets == "refined"
 
     def _prepared(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Labelled:
-        given, labels = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        given, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
         weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
         if not weights.any():
             raise ValueError("sample_weight is 0 for every row: give at least one non-zero weight.")
@@ -316,7 +317,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         if self._refines:
             truth = self._truth(data)
             found = refine(spectrum, rows, codes, noise, regs, search=search, scale_free=scale_free, truth=truth)
-            self.targets_ = np.zeros((len(data.X), found.targets.shape[1]))
+            self.targets_ = np.zeros((len(data.y), found.targets.shape[1]))
             self.targets_[rows.members] = found.targets
             self.targets_ = _class_targets(self.targets_, noise.n_classes)
             return found
@@ -330,7 +331,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     def _truth(self, data: Labelled) -> IntArray:
         """Return the true class of members that were checked, `UNCHECKED` for the others."""
         checked = getattr(self.noise_estimator_, "y_trusted", None)
-        return true_codes(checked, len(data.X), data.rows.members, data.classes, "y_trusted")
+        return true_codes(checked, len(data.y), data.rows.members, data.classes, "y_trusted")
 
     def _candidates(self, spectrum: Spectrum, data: Labelled) -> FloatArray:
         """Return the penalties to choose from: one where it is given."""
@@ -401,12 +402,12 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         self.expected_accuracy_, self.expected_accuracy_std_ = expected.value, expected.error
 
 
-def _check_rows(distinct: FloatArray) -> None:
-    if len(distinct) < 2:
+def _check_rows(distinct: Rows) -> None:
+    if distinct.shape[0] < 2:
         raise ValueError("All rows of X are alike, so no feature tells the classes apart: give rows that vary.")
     largest = max(float(distinct.max()), -float(distinct.min()))
     limits = np.finfo(float)
-    if not np.sqrt(limits.tiny) < largest < np.sqrt(limits.max / distinct.size):
+    if not np.sqrt(limits.tiny) < largest < np.sqrt(limits.max / np.prod(distinct.shape)):
         raise ValueError(f"The largest feature of X is {largest:.2g}, and its square no number: rescale X.")
 
 

@@ -21,8 +21,10 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from unflip._typing import FloatArray, IntArray
+from unflip._sparse import as_dense
+from unflip._typing import FloatArray, IntArray, Rows
 from unflip.auditing.evidence import Evidence
+from unflip.centred import CentredRows, DenseRows
 from unflip.labels import UNCHECKED
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(96)
@@ -105,10 +107,13 @@ class Outlook:
         return max(float(information.mean()), _LEAST_INFORMATION)
 
 
-def effective_dimension(X: FloatArray) -> float:
+def effective_dimension(X: Rows) -> float:
     """Return (Σλ)²/Σλ² of the features' covariance, less what sampling adds to the spread of its eigenvalues λ."""
     n, p = X.shape
-    centred = X - X.mean(axis=0)
-    gram = centred @ centred.T if n < p else centred.T @ centred
+    if n < p:
+        gram = CentredRows.of(X).gram()
+    else:
+        centred = DenseRows.of(as_dense(X))
+        gram = centred.transposed_times(centred.values)
     in_sample = float(np.trace(gram)) ** 2 / float((gram**2).sum())
     return float(np.clip(1 / max(1 / in_sample - 1 / n, 1 / p), 1.0, p))

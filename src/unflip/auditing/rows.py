@@ -8,11 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from scipy.special import log_softmax
 from sklearn.model_selection import GroupKFold
 from sklearn.utils import column_or_1d
 
-from unflip._typing import FloatArray, IntArray
+from unflip._sparse import canonical
+from unflip._typing import FloatArray, IntArray, Rows
 from unflip.auditing.evidence import Evidence, Noise, ScoreReader, guessed_noise, shares
 from unflip.auditing.outlook import effective_dimension
 from unflip.auditing.report import Audit, checked_rate
@@ -41,7 +43,7 @@ def audit(
 
     Parameters
     ----------
-    X : array-like of shape (n, p)
+    X : array-like or sparse matrix of shape (n, p)
         Rows. Scale the features first, as for any penalised linear model.
     y : array-like of shape (n,)
         Observed labels.
@@ -76,7 +78,7 @@ def audit(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssumedNoiseWarning)  # said below, of the rates that are used in the end
         fitted = LPClassifier(wanted, priors=priors).fit(X, y)
-    rows, labels = np.asarray(X, dtype=float), np.asarray(y)
+    rows, labels = canonical(X) if issparse(X) else np.asarray(X, dtype=float), np.asarray(y)
     codes = np.searchsorted(fitted.classes_, labels)
     scored = _scored_alone(fitted, priors is not None or (isinstance(noise, NoiseModel) and noise.priors is not None))
     if folds:
@@ -98,7 +100,7 @@ class _Scored:
     n_rows: float
 
 
-def _evidence(scored: _Scored, rows: FloatArray, codes: IntArray, classes: NDArray[Any], truth: IntArray) -> Evidence:
+def _evidence(scored: _Scored, rows: Rows, codes: IntArray, classes: NDArray[Any], truth: IntArray) -> Evidence:
     log_odds = scored.log_odds
     log_scores = log_softmax(np.column_stack([np.zeros(len(log_odds)), log_odds]), axis=1)
     return Evidence(
@@ -179,7 +181,7 @@ def _group_folds(groups: ArrayLike | None, shape: tuple[int, ...]) -> Folds:
     return list(GroupKFold(min(_N_FOLDS, n_groups)).split(ids, groups=ids))
 
 
-def _held_out(rows: FloatArray, labels: NDArray[Any], folds: Folds, noise: NoiseModel) -> FloatArray:
+def _held_out(rows: Rows, labels: NDArray[Any], folds: Folds, noise: NoiseModel) -> FloatArray:
     """Log-odds of each class, (n, k), by a fit to the other groups."""
     scores = np.empty((len(labels), noise.n_classes))
     for train, test in folds:
