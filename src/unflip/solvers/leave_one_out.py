@@ -1,0 +1,165 @@
+r"""Approximate leave-one-out scores of a ridge-penalised convex loss: one Newton step from the fit to all rows.
+
+With z̃ = (z, 1) (or z without an intercept), gradient gᵢ and curvature Cᵢ of row i's loss at its score, and
+
+.. math:: A = \sum_j w_j\, C_j \otimes \tilde z_j \tilde z_j^\top + 2 n \gamma
+          \quad (\text{no penalty on the intercept}), \qquad
+          h_i = (I \otimes \tilde z_i)^\top A^{-1} (I \otimes \tilde z_i) \in R^{r \times r},
+
+the step that minimises the loss of the other rows, at the same penalty nγ, takes row i's score to
+
+.. math:: s_i^{(-i)} = s_i + h_i (I - w_i C_i h_i)^{-1} w_i g_i.
+
+It is exact for the squared loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from unflip._typing import FloatArray, IntArray
+from unflip.losses import ScoreLoss
+from unflip.solvers.newton import Objective
+
+#: Largest r·d (scores times directions) for which A is formed and factored.
+LARGEST_EXACT = 4096
+_SMALLEST_SLACK = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class ApproximateLeaveOneOut:
+    """What every row's fit to the others is made of, for every γ; see `unflip.spectrum.LeaveOneOut`.
+
+    Attributes
+    ----------
+    targets : ndarray of shape (m, r)
+        Targets of the rows.
+    fitted : ndarray of shape (m, n_regs, r)
+        Scores of the rows by the fit to all of them.
+    leverage : ndarray of shape (m, n_regs, r, r)
+        hᵢ.
+    removed : ndarray of shape (m,)
+        Weight that leaves with each row.
+    weights : ndarray of shape (m,)
+        The rows' weights in the fit.
+    mean_target : ndarray of shape (r,) or None
+        t̄, with an intercept.
+    mean_curvature : ndarray of shape (n_regs, r, r)
+        C̄, the mean of ℓ″ over the rows at each fit.
+    mean_response : ndarray of shape (n_regs, r, r)
+        R̄, the mean of −∂ℓ′/∂t over the rows: moving row j's target by δ moves row i's score by about
+        wⱼ z̃ᵢᵀA⁻¹z̃ⱼ R̄δ, which is C̄⁻¹R̄ times the hat matrix of a ridge fit of penalty 2γC̄⁻¹ (that of γ for the squared
+        loss).
+    """
+
+    targets: FloatArray
+    fitted: FloatArray
+    leverage: FloatArray
+    removed: FloatArray
+    weights: FloatArray
+    mean_target: FloatArray | None
+    mean_curvature: FloatArray
+    mean_response: FloatArray
+    loss: Callable[[FloatArray], ScoreLoss]
+
+    @property
+    def scores(self) -> FloatArray:
+        """Score of each row by the fit to all other rows, (m, n_regs, r)."""
+        return np.stack([self._scores(j) for j in range(self.fitted.shape[1])], axis=1)
+
+    @property
+    def label_free_scores(self) -> FloatArray:
+        r"""Leave-one-out scores without the trace that a row's own target leaves on the others' intercept.
+
+        The mean target of the remaining rows differs from that of all by wᵢ(tᵢ − t̄)/(n − wᵢ), and their intercept
+        answers by that times the ratio of mean response and mean curvature. Adding it back,
+
+        .. math:: s_i^{(-i)} + \Bigl(\sum_{j \ne i} w_j C_j\Bigr)^{-1} \Bigl(\sum_{j \ne i} w_j R_j\Bigr)
+                  \frac{w_i (t_i - \bar t)}{n - w_i},
+
+        leaves scores in which row i's own label has no part, as for the squared loss, where the ratio is 1. For the
+        logistic loss it is wᵢ(τᵢ − τ̄) over the sum of the others' curvatures.
+        """
+        scores = self.scores
+        if self.mean_target is None:
+            return scores
+        n = self.weights.sum()
+        missing = (self.targets - self.mean_target) * (self.removed / (n - self.removed))[:, None]
+        return scores + np.stack([self._intercept_shift(j, missing) for j in range(self.fitted.shape[1])], axis=1)
+
+    def of_copies(self, owner: IntArray, targets: FloatArray, share: FloatArray) -> ApproximateLeaveOneOut:
+        """Leave out parts of rows.
+
+        Row i of the result is a copy of row ``owner[i]`` that has a target of its own and leaves with a share of that
+        row's weight.
+        """
+        return replace(
+            self,
+            targets=targets[:, None] if targets.ndim == 1 else targets,
+            fitted=self.fitted[owner],
+            leverage=self.leverage[owner],
+            removed=share * self.removed[owner],
+        )
+
+    def _scores(self, index: int) -> FloatArray:
+        fitted, leverage, loss = self.fitted[:, index], self.leverage[:, index], self.loss(self.targets)
+        weight = self.removed[:, None, None]
+        slack = np.eye(fitted.shape[1]) - weight * np.matmul(loss.curvature(fitted), leverage)
+        if np.linalg.eigvals(slack).real.min() <= _SMALLEST_SLACK:
+            raise ValueError(
+                "A row cannot be left out: at this reg it alone determines a direction of the fit. Use a larger reg, "
+                "or more distinct rows."
+            )
+        pull = np.linalg.solve(slack, weight * loss.gradient(fitted)[:, :, None])
+        return np.asarray(fitted + np.matmul(leverage, pull)[:, :, 0])
+
+    def _intercept_shift(self, index: int, missing: FloatArray) -> FloatArray:
+        """Answer of the others' intercept to a shift of their targets."""
+        n, own = self.weights.sum(), self.removed[:, None, None]
+        loss, fitted = self.loss(self.targets), self.fitted[:, index]
+        curvature = n * self.mean_curvature[index] - own * loss.curvature(fitted)
+        response = n * self.mean_response[index] - own * loss.response(fitted)
+        return np.asarray(np.linalg.solve(curvature, np.matmul(response, missing[:, :, None]))[:, :, 0])
+
+
+def leverages(objective: Objective, scores: FloatArray) -> FloatArray:
+    """Return hᵢ of each row at these scores, (m, r, r).
+
+    Up to `LARGEST_EXACT` unknowns A is formed and factored. Beyond, every row is given the mean curvature, so that A is
+    diagonal in the principal directions and the axes of C̄.
+    """
+    curvature = objective.loss.curvature(scores)
+    n_unknowns = len(objective.penalties) * scores.shape[1]
+    return (_exact if n_unknowns <= LARGEST_EXACT else _mean_curvature)(objective, curvature)
+
+
+def _exact(objective: Objective, curvature: FloatArray) -> FloatArray:
+    rows = objective.rows
+    if objective.fit_intercept:
+        rows = np.column_stack([rows, np.ones(len(rows))])
+    size, n_scores = rows.shape[1], curvature.shape[1]
+    blocks = np.empty((n_scores, size, n_scores, size))
+    for a in range(n_scores):
+        for b in range(a + 1):
+            weighted = (objective.weights * curvature[:, a, b])[:, None] * rows
+            blocks[a, :, b, :] = blocks[b, :, a, :] = weighted.T @ rows  # symmetric in both pairs of axes
+        blocks[a, range(size), a, range(size)] += objective.n * objective.penalties
+    factor = cho_factor(blocks.reshape(n_scores * size, -1), lower=True, overwrite_a=True, check_finite=False)
+    inverse = cho_solve(factor, np.eye(n_scores * size), overwrite_b=True, check_finite=False)
+    inverse = inverse.reshape(n_scores, size, n_scores, size)
+    leverage = np.empty((len(rows), n_scores, n_scores))
+    for a in range(n_scores):
+        for b in range(a + 1):
+            leverage[:, a, b] = leverage[:, b, a] = np.einsum("ij,ij->i", rows @ inverse[a, :, b, :], rows)
+    return leverage
+
+
+def _mean_curvature(objective: Objective, curvature: FloatArray) -> FloatArray:
+    values, axes = np.linalg.eigh(objective.mean_curvature(curvature))
+    inverse = 1 / (objective.variances[:, None] * values[None, :] + 2 * objective.reg)
+    along = (objective.rows**2 @ inverse + (1 / values if objective.fit_intercept else 0.0)) / objective.n
+    return np.asarray(np.einsum("aj,ij,bj->iab", axes, along, axes))
