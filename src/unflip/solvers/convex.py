@@ -1,4 +1,4 @@
-"""Fits of any ridge-penalised convex loss in the principal coordinates of a spectrum, and their leave-one-out scores."""
+"""Fits of a ridge-penalised convex loss in the principal coordinates of a spectrum, and their leave-one-out scores."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FINITE_STEP = 1e-3  # a further Newton step beyond this share of the scores mea
 class ConvexFits:
     r"""Minimisers of a ridge-penalised convex loss for every penalty, with the methods of `unflip.spectrum.Spectrum`.
 
-    .. math:: F(B, b) = \frac1n \sum_i w_i\, \ell_{t_i}(B^\top x_i + b) + \gamma \lVert B \rVert^2, \qquad n = \sum_i w_i
+    .. math:: F(B, b) = \frac1n \sum_i w_i\, \ell_{t_i}(B^\top x_i + b) + \gamma \lVert B \rVert^2, \quad n = \sum_i w_i
 
     Parameters
     ----------

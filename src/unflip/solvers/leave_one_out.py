@@ -28,6 +28,8 @@ from unflip.solvers.newton import Objective
 #: Largest r·d (scores times directions) for which A is formed and factored.
 LARGEST_EXACT = 4096
 _SMALLEST_SLACK = 1e-10
+_MOST_UPDATES = 50
+_SETTLED = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,12 +131,12 @@ class ApproximateLeaveOneOut:
 def leverages(objective: Objective, scores: FloatArray) -> FloatArray:
     """Return hᵢ of each row at these scores, (m, r, r).
 
-    Up to `LARGEST_EXACT` unknowns A is formed and factored. Beyond, every row is given the mean curvature, so that A is
-    diagonal in the principal directions and the axes of C̄.
+    Up to `LARGEST_EXACT` unknowns A is formed and factored. Beyond, every row is given one common curvature C*, so that
+    A is diagonal in the principal directions and the axes of C*.
     """
     curvature = objective.loss.curvature(scores)
     n_unknowns = len(objective.penalties) * scores.shape[1]
-    return (_exact if n_unknowns <= LARGEST_EXACT else _mean_curvature)(objective, curvature)
+    return (_exact if n_unknowns <= LARGEST_EXACT else _common)(objective, curvature)
 
 
 def _exact(objective: Objective, curvature: FloatArray) -> FloatArray:
@@ -158,8 +160,35 @@ def _exact(objective: Objective, curvature: FloatArray) -> FloatArray:
     return leverage
 
 
-def _mean_curvature(objective: Objective, curvature: FloatArray) -> FloatArray:
-    values, axes = np.linalg.eigh(objective.mean_curvature(curvature))
+def _common(objective: Objective, curvature: FloatArray) -> FloatArray:
+    """Give every row the curvature C* that holds the others' fit as stiffly as their own curvatures do.
+
+    A row of curvature C pulls back with C(I + wkC)⁻¹, k its leverage among the others. C* is such that the mean of that
+    over the rows is the same with C* as with their own; the mean curvature C̄ would be too stiff.
+    """
+    common, squares = objective.mean_curvature(curvature), objective.rows**2
+    for _ in range(_MOST_UPDATES):
+        of_others = _among_others(objective, squares, common)
+        own, shared = (_mean_stiffness(objective, of_others, c) for c in (curvature, common[None, :, :]))
+        update = common @ np.linalg.solve(shared, own)
+        change, common = np.abs(update - common).max(), (update + update.T) / 2
+        if change <= _SETTLED * np.abs(common).max():
+            break
+    of_others = _among_others(objective, squares, common)
+    put_back = np.eye(len(common)) + objective.weights[:, None, None] * np.matmul(of_others, curvature)
+    return np.asarray(np.linalg.solve(put_back, of_others))
+
+
+def _among_others(objective: Objective, squares: FloatArray, common: FloatArray) -> FloatArray:
+    """Leverage of each row in the fit to the others, all of the same curvature, (m, r, r)."""
+    values, axes = np.linalg.eigh(common)
     inverse = 1 / (objective.variances[:, None] * values[None, :] + 2 * objective.reg)
-    along = (objective.rows**2 @ inverse + (1 / values if objective.fit_intercept else 0.0)) / objective.n
-    return np.asarray(np.einsum("aj,ij,bj->iab", axes, along, axes))
+    along = (squares @ inverse + (1 / values if objective.fit_intercept else 0.0)) / objective.n
+    without = along / np.maximum(1 - objective.weights[:, None] * values * along, _SMALLEST_SLACK)
+    return np.asarray(np.einsum("aj,ij,bj->iab", axes, without, axes))
+
+
+def _mean_stiffness(objective: Objective, of_others: FloatArray, curvature: FloatArray) -> FloatArray:
+    yielding = np.eye(curvature.shape[1]) + objective.weights[:, None, None] * np.matmul(of_others, curvature)
+    stiffness = np.linalg.solve(np.swapaxes(yielding, 1, 2), np.broadcast_to(curvature, yielding.shape))
+    return objective.mean_curvature(stiffness)

@@ -26,9 +26,9 @@ MAX_ITERATIONS = 100
 _LOOSEST_STEP = 0.1  # relative residual of the first Newton steps
 _NEEDED_STEP = 0.3  # residual of the last one, relative to the tolerance
 _ACCEPTED_SLOPE = 0.1  # share of the slope at the start that a full step may leave, uphill
-_MOST_DOUBLINGS = 30
+_MOST_DOUBLINGS = 3  # a further step says more of a direction that runs off than a longer one
 _SMALLEST_CURVATURE = 1e-8
-_DAMPING = 1e-10  # keeps the Hessian positive where every curvature vanishes
+_DAMPING = 1e-14  # keeps the Hessian positive where every curvature vanishes
 _SMALLEST_PULL = 1e-4  # below it, gradients come close to rounding errors
 _BLOCK = 1 << 17  # numbers in a block of rows: 1 MiB stays in the cache between two products
 
@@ -141,7 +141,7 @@ def minimise(objective: Objective, start: FloatArray, *, tolerance: float, max_i
         relative = float(np.max(np.abs(gradient) / objective.unit(scores)[:, None], initial=0.0))
         if relative <= tolerance or n_iterations == max_iterations:
             return Minimum(argument, scores, largest, relative, n_iterations, relative <= tolerance)
-        accuracy = max(min(_LOOSEST_STEP, relative), _NEEDED_STEP * tolerance / relative)
+        accuracy = max(min(_LOOSEST_STEP, relative**0.5), _NEEDED_STEP * tolerance / relative)
         step = newton_step(objective, scores, gradient, accuracy)
         moved = objective.scores(step)
         length = _step_length(objective, argument, scores, step, moved)
