@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from unflip.losses import LOGISTIC, SQUARED, Loss, SeparateLoss, SoftmaxLoss, TargetLoss
-from unflip.solvers import ConvexFits, gradient_descent, leave_one_out
+from unflip.solvers import ConvexFits, gradient_descent
 from unflip.spectrum import Spectrum
 
 SHAPES = pytest.mark.parametrize(("n", "p"), [(80, 12), (30, 60)])
@@ -146,7 +146,7 @@ def test_warm_starts_end_where_cold_ones_do(shape):
         assert_relative(ConvexFits(spectrum, LOGISTIC).path(t, [reg]).coef[:, 0], path.coef[:, j], 1e-6)
 
 
-def test_path_and_leave_one_out_share_one_fit(monkeypatch):
+def test_path_and_leave_one_out_share_one_fit():
     X, codes, _ = problem(40, 6)
     fits, t = ConvexFits(Spectrum.of(X), LOGISTIC), 2.0 * codes - 1
     assert fits.fit(t, REGS) is fits.fit(t.copy(), list(REGS))
@@ -206,15 +206,14 @@ def test_approximate_leave_one_out_of_three_classes(reg, bound, fit_intercept):
 
 
 @INTERCEPT
-def test_one_common_curvature_stands_for_all_where_there_are_many_directions(monkeypatch, fit_intercept):
+def test_one_common_curvature_stands_for_all_where_there_are_many_directions(fit_intercept):
     X, codes, weights = problem(120, 30, weighted=True, n_classes=3)
     spectrum, targets = Spectrum.of(X, weights, fit_intercept=fit_intercept), classes_in_contrasts(codes, 3)
     exact = ConvexFits(spectrum, SoftmaxLoss).leave_one_out(targets, [0.03])
-    monkeypatch.setattr(leave_one_out, "LARGEST_EXACT", 0)
-    common = ConvexFits(spectrum, SoftmaxLoss).leave_one_out(targets, [0.03])
+    common = ConvexFits(spectrum, SoftmaxLoss, largest_exact=0).leave_one_out(targets, [0.03])
     apart, moved = (np.std(a.scores - b) for a, b in [(common, exact.scores), (exact, exact.fitted)])
     assert 0 < apart < 0.1 * moved
-    squared = ConvexFits(spectrum, SQUARED).leave_one_out(targets, [0.03])
+    squared = ConvexFits(spectrum, SQUARED, largest_exact=0).leave_one_out(targets, [0.03])
     np.testing.assert_allclose(squared.scores, spectrum.leave_one_out(targets, [0.03]).scores, atol=1e-9)
 
 

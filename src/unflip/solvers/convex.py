@@ -19,6 +19,7 @@ from unflip.solvers.refusals import refuse_unbounded
 from unflip.spectrum import RidgePath, Spectrum
 
 TOLERANCE = 1e-8
+LARGEST_EXACT = 4096
 _FINITE_STEP = 1e-3  # a further Newton step beyond this share of the scores means that they run off
 
 
@@ -39,6 +40,11 @@ class ConvexFits:
         (`Objective.unit`): about the largest entry itself, for features of variance 1.
     max_iterations : int
         Newton steps for each penalty.
+    largest_exact : int
+        Largest number of unknowns (directions times scores, d·r) for which leave-one-out takes an exact Newton step,
+        at a cost of order m(dr)² for each penalty. Beyond it, all rows have one common curvature, at a cost of order
+        mdr. In isotropic mixtures the scores are then off by .1%, .5% and 2% of their spread at γ = 1, .1 and .01,
+        where an exact step is off by .02%, .1% and .4%.
 
     Examples
     --------
@@ -60,9 +66,10 @@ class ConvexFits:
         *,
         tolerance: float = TOLERANCE,
         max_iterations: int = MAX_ITERATIONS,
+        largest_exact: int = LARGEST_EXACT,
     ) -> None:
         self.spectrum, self.loss = spectrum, loss
-        self.tolerance, self.max_iterations = tolerance, max_iterations
+        self.tolerance, self.max_iterations, self.largest_exact = tolerance, max_iterations, largest_exact
         self._weights = np.asarray(spectrum._weights, dtype=float)
         variances = np.asarray(spectrum.variances)
         rounding = variances.max(initial=0.0) * len(variances) * np.finfo(float).eps
@@ -125,13 +132,15 @@ class ConvexFits:
                 f"reg=0 needs a Gram matrix of full rank, but the rows span {n_reached} of {self.spectrum.n_varying} "
                 "varying features: use a positive reg, drop collinear features, or add rows."
             )
-        mean_target = self._weights @ targets / self.spectrum.n
         fit_intercept, smallest = self.spectrum.fit_intercept, float(regs.min())
-        refuse_unbounded(self.loss, targets, mean_target, fit_intercept=fit_intercept, smallest_reg=smallest)
+        refuse_unbounded(self.loss, targets, self._mean(targets), fit_intercept=fit_intercept, smallest_reg=smallest)
 
     def _objective(self, targets: FloatArray, reg: float) -> Objective:
         loss, fit_intercept = self._row_loss(targets), self.spectrum.fit_intercept
         return Objective(self._rows, self._weights, self._variances, fit_intercept, loss, reg)
+
+    def _mean(self, values: FloatArray) -> FloatArray:
+        return np.asarray(np.tensordot(self._weights / self.spectrum.n, values, axes=1))
 
     @property
     def _row_loss(self) -> Callable[[FloatArray], ScoreLoss]:
@@ -190,18 +199,16 @@ class Fits:
         """What the leave-one-out scores are made of."""
         source, scores = self.source, [minimum.scores for minimum in self.minima]
         objectives = [source._objective(self.targets, float(reg)) for reg in self.regs]
-        curvatures = [objective.loss.curvature(s) for objective, s in zip(objectives, scores, strict=True)]
-        responses = [objective.loss.response(s) for objective, s in zip(objectives, scores, strict=True)]
-        share = source._weights / source.spectrum.n
+        fits = list(zip(objectives, scores, strict=True))
         return ApproximateLeaveOneOut(
             targets=self.targets,
             fitted=np.stack(scores, axis=1),
-            leverage=np.stack([leverages(o, s) for o, s in zip(objectives, scores, strict=True)], axis=1),
+            leverage=np.stack([leverages(o, s, largest_exact=source.largest_exact) for o, s in fits], axis=1),
             removed=source._weights,
             weights=source._weights,
-            mean_target=share @ self.targets if source.spectrum.fit_intercept else None,
-            mean_curvature=np.stack([np.tensordot(share, values, axes=1) for values in curvatures]),
-            mean_response=np.stack([np.tensordot(share, values, axes=1) for values in responses]),
+            mean_target=source._mean(self.targets) if source.spectrum.fit_intercept else None,
+            mean_curvature=np.stack([source._mean(o.loss.curvature(s)) for o, s in fits]),
+            mean_response=np.stack([source._mean(o.loss.response(s)) for o, s in fits]),
             loss=source._row_loss,
         )
 

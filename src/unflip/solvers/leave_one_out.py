@@ -15,7 +15,7 @@ It is exact for the squared loss.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,9 +25,8 @@ from unflip._typing import FloatArray, IntArray
 from unflip.losses import ScoreLoss
 from unflip.solvers.newton import Objective
 
-#: Largest r·d (scores times directions) for which A is formed and factored.
-LARGEST_EXACT = 4096
 _SMALLEST_SLACK = 1e-10
+_BLOCK = 1024
 _MOST_UPDATES = 50
 _SETTLED = 1e-4
 
@@ -128,36 +127,52 @@ class ApproximateLeaveOneOut:
         return np.asarray(np.linalg.solve(curvature, np.matmul(response, missing[:, :, None]))[:, :, 0])
 
 
-def leverages(objective: Objective, scores: FloatArray) -> FloatArray:
+def leverages(objective: Objective, scores: FloatArray, *, largest_exact: int) -> FloatArray:
     """Return hᵢ of each row at these scores, (m, r, r).
 
-    Up to `LARGEST_EXACT` unknowns A is formed and factored. Beyond, every row is given one common curvature C*, so that
+    Up to `largest_exact` unknowns A is formed and factored. Beyond, every row is given one common curvature C*, so that
     A is diagonal in the principal directions and the axes of C*.
     """
     curvature = objective.loss.curvature(scores)
     n_unknowns = len(objective.penalties) * scores.shape[1]
-    return (_exact if n_unknowns <= LARGEST_EXACT else _common)(objective, curvature)
+    return (_exact if n_unknowns <= largest_exact else _common)(objective, curvature)
 
 
 def _exact(objective: Objective, curvature: FloatArray) -> FloatArray:
-    rows = objective.rows
-    if objective.fit_intercept:
-        rows = np.column_stack([rows, np.ones(len(rows))])
-    size, n_scores = rows.shape[1], curvature.shape[1]
-    blocks = np.empty((n_scores, size, n_scores, size))
-    for a in range(n_scores):
-        for b in range(a + 1):
-            weighted = (objective.weights * curvature[:, a, b])[:, None] * rows
-            blocks[a, :, b, :] = blocks[b, :, a, :] = weighted.T @ rows  # symmetric in both pairs of axes
-        blocks[a, range(size), a, range(size)] += objective.n * objective.penalties
-    factor = cho_factor(blocks.reshape(n_scores * size, -1), lower=True, overwrite_a=True, check_finite=False)
+    size, n_scores = len(objective.penalties), curvature.shape[1]
+    pairs = [(a, b) for a in range(n_scores) for b in range(a + 1)]
+    matrix = np.zeros((n_scores, size, n_scores, size))
+    weighted = objective.weights[:, None, None] * curvature
+    for block, rows in _blocks(objective):
+        for a, b in pairs:
+            matrix[a, :, b, :] += _weighted_gram(rows, weighted[block, a, b], positive=a == b)
+    for a, b in pairs:
+        matrix[b, :, a, :] = matrix[a, :, b, :]  # symmetric in both pairs of axes
+    matrix[range(n_scores), :, range(n_scores), :] += np.diag(objective.n * objective.penalties)
+    factor = cho_factor(matrix.reshape(n_scores * size, -1), lower=True, overwrite_a=True, check_finite=False)
     inverse = cho_solve(factor, np.eye(n_scores * size), overwrite_b=True, check_finite=False)
-    inverse = inverse.reshape(n_scores, size, n_scores, size)
-    leverage = np.empty((len(rows), n_scores, n_scores))
-    for a in range(n_scores):
-        for b in range(a + 1):
-            leverage[:, a, b] = leverage[:, b, a] = np.einsum("ij,ij->i", rows @ inverse[a, :, b, :], rows)
+    inverse = inverse.reshape(matrix.shape)
+    leverage = np.empty_like(curvature)
+    for block, rows in _blocks(objective):
+        for a, b in pairs:
+            values = np.einsum("ij,ij->i", rows @ inverse[a, :, b, :], rows)
+            leverage[block, a, b] = leverage[block, b, a] = values
     return leverage
+
+
+def _blocks(objective: Objective) -> Iterator[tuple[slice, FloatArray]]:
+    """Rows z̃, some at a time, so that what is made of them stays small."""
+    for first in range(0, len(objective.rows), _BLOCK):
+        block = slice(first, first + _BLOCK)
+        rows = objective.rows[block]
+        yield block, np.column_stack([rows, np.ones(len(rows))]) if objective.fit_intercept else rows
+
+
+def _weighted_gram(rows: FloatArray, weights: FloatArray, *, positive: bool) -> FloatArray:
+    if not positive:
+        return np.asarray((weights[:, None] * rows).T @ rows)
+    scaled = np.sqrt(weights)[:, None] * rows
+    return np.asarray(scaled.T @ scaled)  # a matrix by itself: half the work
 
 
 def _common(objective: Objective, curvature: FloatArray) -> FloatArray:
