@@ -176,10 +176,12 @@ def _weighted_gram(rows: FloatArray, weights: FloatArray, *, positive: bool) -> 
 
 
 def _common(objective: Objective, curvature: FloatArray) -> FloatArray:
-    """Give every row the curvature C* that holds the others' fit as stiffly as their own curvatures do.
+    """Give every row the curvature C* that holds the fit as stiffly as their own curvatures do.
 
-    A row of curvature C pulls back with C(I + wkC)⁻¹, k its leverage among the others. C* is such that the mean of that
-    over the rows is the same with C* as with their own; the mean curvature C̄ would be too stiff.
+    A row of curvature C resists with C(I + wkC)⁻¹, where k is its leverage among the others. C* is such that the mean
+    of that over the rows, each with its wk, is the same with C* as with their own: for one score, the fit then has as
+    many degrees of freedom. The mean curvature C̄ would be too stiff. Row i, of curvature C* like all others, is taken
+    out of A and put back with its own.
     """
     common, squares = objective.mean_curvature(curvature), objective.rows**2
     for _ in range(_MOST_UPDATES):
@@ -206,4 +208,5 @@ def _among_others(objective: Objective, squares: FloatArray, common: FloatArray)
 def _mean_stiffness(objective: Objective, of_others: FloatArray, curvature: FloatArray) -> FloatArray:
     yielding = np.eye(curvature.shape[1]) + objective.weights[:, None, None] * np.matmul(of_others, curvature)
     stiffness = np.linalg.solve(np.swapaxes(yielding, 1, 2), np.broadcast_to(curvature, yielding.shape))
-    return objective.mean_curvature(stiffness)
+    share = objective.weights * np.trace(of_others, axis1=1, axis2=2)
+    return np.asarray(np.tensordot(share / share.sum(), stiffness, axes=1))
