@@ -198,11 +198,10 @@ class SoftmaxLoss:
 
     def curvature(self, s: FloatArray) -> FloatArray:
         """Second derivatives: contrasts of the covariance of the class indicators."""
-        probabilities, contrasts = self._probabilities(s), self._contrasts
-        products = (contrasts[:, None, :] * contrasts[None, :, :]).reshape(-1, contrasts.shape[1])
-        mean = probabilities @ contrasts.T
-        second = (probabilities @ products.T).reshape(*mean.shape, mean.shape[1])
-        return np.asarray(second - mean[:, :, None] * mean[:, None, :])
+        probabilities = self._probabilities(s)
+        # About the mean first: a difference of second moments could come out negative.
+        apart = self._contrasts.T[None, :, :] - (probabilities @ self._contrasts.T)[:, None, :]
+        return np.asarray(np.matmul(np.swapaxes(apart, 1, 2), probabilities[:, :, None] * apart))
 
     def response(self, s: FloatArray) -> FloatArray:
         """Identity matrices."""

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from unflip._typing import FloatArray
-from unflip.losses import Loss, ScoreLoss, SeparateLoss
+from unflip.losses import Loss, ScoreLoss, SeparateLoss, SoftmaxLoss
 from unflip.solvers.leave_one_out import ApproximateLeaveOneOut, leverages
 from unflip.solvers.newton import MAX_ITERATIONS, Minimum, Objective, best_constant, minimise, newton_step
 from unflip.solvers.refusals import refuse_unbounded
@@ -32,9 +32,9 @@ class ConvexFits:
     ----------
     spectrum : Spectrum
         Of the rows, as NumPy arrays; it says whether there is an intercept b.
-    loss : Loss or type
-        A `Loss` for two classes, of which every column of targets is a fit of its own; or `SoftmaxLoss` (anything that
-        makes a `ScoreLoss` of targets), where the columns are contrasts that are fitted together.
+    loss : Loss or SoftmaxLoss
+        A `Loss` for two classes, of which every column of targets is a fit of its own; or the class `SoftmaxLoss`, for
+        which the columns are contrasts of the classes that are fitted together.
     tolerance : float
         Largest entry of ∇F that counts as none, relative to what it would be if all rows pulled one way
         (`Objective.unit`): about the largest entry itself, for features of variance 1.
@@ -62,7 +62,7 @@ class ConvexFits:
     def __init__(
         self,
         spectrum: Spectrum,
-        loss: Loss | Callable[[FloatArray], ScoreLoss],
+        loss: Loss | type[SoftmaxLoss],
         *,
         tolerance: float = TOLERANCE,
         max_iterations: int = MAX_ITERATIONS,

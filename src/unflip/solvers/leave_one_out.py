@@ -27,6 +27,7 @@ from unflip.solvers.newton import Objective
 
 _SMALLEST_SLACK = 1e-10
 _BLOCK = 1024
+_SMALLEST_CURVATURE = 1e-12
 _MOST_UPDATES = 50
 _SETTLED = 1e-4
 
@@ -149,7 +150,9 @@ def _exact(objective: Objective, curvature: FloatArray) -> FloatArray:
     for a, b in pairs:
         matrix[b, :, a, :] = matrix[a, :, b, :]  # symmetric in both pairs of axes
     matrix[range(n_scores), :, range(n_scores), :] += np.diag(objective.n * objective.penalties)
-    factor = cho_factor(matrix.reshape(n_scores * size, -1), lower=True, overwrite_a=True, check_finite=False)
+    factor = cho_factor(
+        matrix.reshape(n_scores * size, n_scores * size), lower=True, overwrite_a=True, check_finite=False
+    )
     inverse = cho_solve(factor, np.eye(n_scores * size), overwrite_b=True, check_finite=False)
     inverse = inverse.reshape(matrix.shape)
     leverage = np.empty_like(curvature)
@@ -183,6 +186,7 @@ def _common(objective: Objective, curvature: FloatArray) -> FloatArray:
     many degrees of freedom. The mean curvature C̄ would be too stiff. Row i, of curvature C* like all others, is taken
     out of A and put back with its own.
     """
+    curvature = curvature + _SMALLEST_CURVATURE * np.eye(curvature.shape[1])  # all may vanish where scores are large
     common, squares = objective.mean_curvature(curvature), objective.rows**2
     for _ in range(_MOST_UPDATES):
         of_others = _among_others(objective, squares, common)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from unflip._typing import FloatArray
-from unflip.losses import Loss, ScoreLoss, SoftmaxLoss, TargetLoss
+from unflip.losses import Loss, SoftmaxLoss, TargetLoss
 
 _FARTHEST_SCORE = 100.0  # times 1 + the largest target
 _GRID = 401
@@ -15,7 +13,7 @@ _ROUNDING = 1e-12
 
 
 def refuse_unbounded(
-    loss: Loss | Callable[[FloatArray], ScoreLoss],
+    loss: Loss | type[SoftmaxLoss],
     targets: FloatArray,
     mean_target: FloatArray,
     *,
