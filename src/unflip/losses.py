@@ -11,17 +11,24 @@ Its two weights sum to 1, so that one number per observed class says it all, and
 .. math:: \ell_t(s) = \tfrac{1 + t}{2}\,\ell(s, +1) + \tfrac{1 - t}{2}\,\ell(s, -1), \qquad t = t(\tilde y).
 
 For the squared loss this is (s − t)² + const; for the logistic loss, softplus(s) − τs with τ = (1 + t)/2.
+
+More than two classes have the softmax loss, in scores of k − 1 orthonormal contrasts C of the classes:
+
+.. math:: \ell_t(s) = \log \sum_a e^{(C s)_a} - t^\top s, \qquad t = C^\top \tau,
+
+where τ are the k targets of the classes, which sum to one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit
+from scipy.linalg import helmert
+from scipy.special import expit, logsumexp, softmax
 
 from unflip._typing import FloatArray
 
@@ -88,6 +95,133 @@ class TargetLoss:
     def _combined(self, function: LossFunction, s: ArrayLike) -> FloatArray:
         scores, target = np.asarray(s, dtype=float), np.asarray(self.target, dtype=float)
         return np.asarray((1 + target) / 2 * function(scores, 1.0) + (1 - target) / 2 * function(scores, -1.0))
+
+
+class ScoreLoss(Protocol):
+    """A convex loss of r scores in each of m rows, with the targets of the rows in it."""
+
+    @property
+    def n_scores(self) -> int:
+        """Number of scores r of each row."""
+
+    def value(self, s: FloatArray) -> FloatArray:
+        """Loss of each row, (m,)."""
+
+    def gradient(self, s: FloatArray) -> FloatArray:
+        """First derivatives in the scores, (m, r)."""
+
+    def curvature(self, s: FloatArray) -> FloatArray:
+        """Second derivatives in the scores, (m, r, r)."""
+
+    def response(self, s: FloatArray) -> FloatArray:
+        """Minus the derivatives of the gradient in the targets, (m, r, r): how far targets pull scores."""
+
+
+@dataclass(frozen=True)
+class SeparateLoss:
+    """Σⱼ ℓ_t(sⱼ) with t = tᵢⱼ: a loss of one score for each column of targets.
+
+    Parameters
+    ----------
+    loss : Loss
+        The loss ℓ of clean labels.
+    target : ndarray of shape (m, r)
+        Targets of the rows.
+
+    Examples
+    --------
+    >>> SeparateLoss(SQUARED, np.array([[0.5]])).gradient(np.array([[2.0]]))  # 2(s − t)
+    array([[3.]])
+    """
+
+    loss: Loss
+    target: FloatArray
+
+    @property
+    def n_scores(self) -> int:
+        """Number of columns of targets."""
+        return int(self.target.shape[1])
+
+    def value(self, s: FloatArray) -> FloatArray:
+        """Loss of each row."""
+        return np.asarray(self._of_target.value(s).sum(axis=1))
+
+    def gradient(self, s: FloatArray) -> FloatArray:
+        """First derivatives in the scores."""
+        return self._of_target.gradient(s)
+
+    def curvature(self, s: FloatArray) -> FloatArray:
+        """Second derivatives: diagonal matrices."""
+        return _diagonal_matrices(self._of_target.curvature(s))
+
+    def response(self, s: FloatArray) -> FloatArray:
+        """(ℓ′(s, −1) − ℓ′(s, +1))/2, in diagonal matrices."""
+        return _diagonal_matrices((self.loss.gradient(s, -1.0) - self.loss.gradient(s, 1.0)) / 2)
+
+    @property
+    def _of_target(self) -> TargetLoss:
+        return TargetLoss(self.loss, self.target)
+
+
+@dataclass(frozen=True)
+class SoftmaxLoss:
+    """log Σ exp(Cs) − tᵀs, the softmax loss of k classes in k − 1 orthonormal (Helmert) contrasts C of their scores.
+
+    The ridge penalty of the contrasts' coefficients is that of the k classes' coefficients, which sum to zero.
+
+    Parameters
+    ----------
+    target : ndarray of shape (m, k − 1)
+        Cᵀτ for each row, τ the targets of the k classes. They sum to one, so nothing is lost.
+
+    Examples
+    --------
+    >>> loss = SoftmaxLoss(np.array([[0.0, 1.0, 0.0]]) @ helmert(3).T)
+    >>> loss.value(np.zeros((1, 2))).round(4)  # log 3
+    array([1.0986])
+    """
+
+    target: FloatArray
+
+    @property
+    def n_scores(self) -> int:
+        """Number of contrasts k − 1."""
+        return int(self.target.shape[1])
+
+    def value(self, s: FloatArray) -> FloatArray:
+        """Loss of each row."""
+        return np.asarray(logsumexp(s @ self._contrasts, axis=1) - np.sum(self.target * s, axis=1))
+
+    def gradient(self, s: FloatArray) -> FloatArray:
+        """First derivatives: contrasts of the probabilities less the targets."""
+        return np.asarray(self._probabilities(s) @ self._contrasts.T - self.target)
+
+    def curvature(self, s: FloatArray) -> FloatArray:
+        """Second derivatives: contrasts of the covariance of the class indicators."""
+        probabilities = self._probabilities(s)
+        # About the mean first: a difference of second moments could come out negative.
+        apart = self._contrasts.T[None, :, :] - (probabilities @ self._contrasts.T)[:, None, :]
+        return np.asarray(np.matmul(np.swapaxes(apart, 1, 2), probabilities[:, :, None] * apart))
+
+    def response(self, s: FloatArray) -> FloatArray:
+        """Identity matrices."""
+        return np.broadcast_to(np.eye(self.n_scores), (len(s), self.n_scores, self.n_scores))
+
+    @property
+    def class_targets(self) -> FloatArray:
+        """Targets τ of the classes, (m, k)."""
+        return np.asarray(1 / (self.n_scores + 1) + self.target @ self._contrasts)
+
+    @property
+    def _contrasts(self) -> FloatArray:
+        return np.asarray(helmert(self.n_scores + 1))
+
+    def _probabilities(self, s: FloatArray) -> FloatArray:
+        return np.asarray(softmax(s @ self._contrasts, axis=1))
+
+
+def _diagonal_matrices(values: FloatArray) -> FloatArray:
+    return np.asarray(values[:, :, None] * np.eye(values.shape[1]))
 
 
 def _squared(s: FloatArray, y: ArrayLike) -> FloatArray:
