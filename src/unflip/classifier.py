@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from numbers import Real
 from typing import Any, Literal, Self
 
@@ -12,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from unflip import losses
 from unflip import targets as target_values
 from unflip._typing import FloatArray, IntArray, Rows
 from unflip.decisions import Decision, Rule
@@ -22,13 +24,17 @@ from unflip.estimation.penalty import predicted_reg
 from unflip.estimation.source import Labelled, centred, noise_source
 from unflip.expected import ScoredRows, expected_accuracy, other_noise
 from unflip.labels import encode, true_codes
+from unflip.losses import Loss
 from unflip.noise import NoiseModel
-from unflip.refine import Round, contrasts, fit_table, known_rows, refine
+from unflip.refine import known_rows, refine
+from unflip.rounds import Round, contrasts, fit_table
 from unflip.rows import DistinctRows
 from unflip.selection import candidate_regs
+from unflip.solvers import ConvexFits
 from unflip.spectrum import Spectrum
 
 _LARGEST_RELATIVE_REG = 1e12
+_TRIED = slice(12, None, 4)  # of the candidate penalties, for losses without a closed form: from .01 of the scale on
 _ONE_SIDED = 0.02  # share of scores on the rarer side of 0 that makes a plain read-out pointless
 
 
@@ -63,8 +69,10 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         squared distance to them. Both are right under label noise (see `unflip.selection`). "theory" takes the penalty
         that `unflip.theory` predicts to be best (at most the largest that "loo" would try), for rows that look like
         classes in isotropic noise; others are refused.
-    loss : {"squared"}
-        Loss that is minimised.
+    loss : {"squared", "logistic"} or Loss
+        Loss that is minimised. Each is perturbed by the targets in the same way (see `unflip.losses`): the logistic
+        one is softplus(s) − τs with τ = (1 + t)/2, and its softmax counterpart for more than two classes. A `Loss` of
+        your own is for two classes.
     fit_intercept : bool
         False is the paper's model: the origin must be the midpoint of the two class means. That knowledge is worth
         a lot (see the README), and wrong where it does not hold.
@@ -149,7 +157,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         targets: str | ArrayLike = "refined",
         readout: Literal["gaussian", "plain"] = "gaussian",
         reg: float | Literal["loo", "theory"] = "loo",
-        loss: Literal["squared"] = "squared",
+        loss: Literal["squared", "logistic"] | Loss = "squared",
         fit_intercept: bool = True,
         deployment_priors: ArrayLike | Literal["balanced"] | None = None,
         costs: ArrayLike | None = None,
@@ -183,17 +191,18 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         source = noise_source(self.noise, self.priors, data, spectrum)
         self.noise_, self.noise_std_, self.noise_estimator_ = source.noise, source.errors, source.estimator
         self._rule = Rule.of(self.noise_, self.deployment_priors, self.costs)
-        found = self._rounds(spectrum, data)
+        fits = self._fits(spectrum, len(self.classes_))
+        found = self._rounds(fits, spectrum, data)
         self.reg_, self._decision = found.reg, self._decide_by(found, data)
 
         means = rows.average(found.targets)
-        path = spectrum.path(means, [self.reg_])
+        path = fits.path(means, [self.reg_])
         coef, intercept = path.coef[:, 0, :], path.intercept[0, :]
         self.coef_, self.intercept_ = (coef @ self._decision.slopes).T, self._decision.values(intercept)
         scores = data.X @ coef + intercept  # rows of no weight have no part in the fit
         self._warn_of_one_sided_scores(scores)
         self._report(found, data, scores.copy())
-        left_out = spectrum.leave_one_out(means, [self.reg_])
+        left_out = fits.leave_one_out(means, [self.reg_])
         alone = left_out.of_copies(rows.owner, found.targets, rows.member_weights / rows.weights[rows.owner])
         # A read-out fitted to the others would move with their mean target: it needs the scores without that move.
         free = alone.label_free_scores[:, 0, :] - found.leak[rows.owner]
@@ -248,8 +257,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"targets={self.targets!r} is not known: use {choices}, the values (t_neg, t_pos), or a table."
             )
-        if self.loss != "squared":
-            raise ValueError(f"loss={self.loss!r} is not available: use loss='squared'.")
+        losses.resolve(self.loss)
         if isinstance(self.reg, str):
             if self.reg not in ("loo", "theory"):
                 raise ValueError(f"reg={self.reg!r} is not known: use 'loo', 'theory' or a number γ ≥ 0.")
@@ -272,6 +280,12 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
                 stacklevel=4,
             )
 
+    def _check_shares(self) -> None:
+        """Raise where the softmax loss is given a table whose rows do not sum to 1: only their contrasts matter."""
+        squared = losses.resolve(self.loss) is losses.SQUARED
+        if not squared and self.targets_.ndim == 2 and not np.allclose(self.targets_.sum(axis=1), 1):
+            raise ValueError("loss='logistic' takes targets as shares of the classes: make each row sum to 1.")
+
     def _warn_of_one_sided_scores(self, scores: FloatArray) -> None:
         if not self._refines or self.readout == "gaussian":
             return
@@ -288,7 +302,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     @property
     def _for_two_classes(self) -> bool:
         options = (self.noise, self.priors, self.targets, self.deployment_priors, self.costs)
-        return any(_n_classes_of(option) == 2 for option in options)
+        return isinstance(self.loss, Loss) or any(_n_classes_of(option) == 2 for option in options)
 
     @property
     def _refines(self) -> bool:
@@ -304,42 +318,62 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         if len(classes) > 2 and self._for_two_classes:
             raise ValueError(
                 f"Only binary classification is supported. That is, with these options, but y has {len(classes)} "
-                "classes: make noise, priors, targets, deployment_priors and costs for as many."
+                "classes: make noise, priors, targets, deployment_priors and costs for as many, and name the loss."
             )
         _check_rows(rows.X)
         return Labelled(given, labels, weights, classes, rows, codes)
 
-    def _rounds(self, spectrum: Spectrum, data: Labelled) -> Round:
+    def _fits(self, spectrum: Spectrum, n_classes: int) -> Spectrum | ConvexFits:
+        """Return who fits the loss: the spectrum itself for the squared one."""
+        loss = losses.resolve(self.loss)
+        if loss is losses.SQUARED:
+            return spectrum
+        return ConvexFits(spectrum, loss if n_classes == 2 else losses.SoftmaxLoss)
+
+    def _rounds(self, fits: Spectrum | ConvexFits, spectrum: Spectrum, data: Labelled) -> Round:
         """Fit the targets, refining them if asked to, at the penalty given or chosen."""
         rows, codes, noise = data.rows, data.codes, self.noise_
-        regs, search = self._candidates(spectrum, data), isinstance(self.reg, str) and self.reg == "loo"
+        regs, search = self._candidates(fits, spectrum, data), isinstance(self.reg, str) and self.reg == "loo"
         scale_free = self.readout == "gaussian" or not self.fit_intercept
         if self._refines:
             truth = self._truth(data)
-            found = refine(spectrum, rows, codes, noise, regs, search=search, scale_free=scale_free, truth=truth)
+            found = refine(fits, rows, codes, noise, regs, search=search, scale_free=scale_free, truth=truth)
             self.targets_ = np.zeros((len(data.y), found.targets.shape[1]))
             self.targets_[rows.members] = found.targets
             self.targets_ = _class_targets(self.targets_, noise.n_classes)
-            return found
+            return replace(found, reg=found.reg if search else float(regs[0]))  # free of rounding
         self.targets_ = target_values.resolve_classes(self.targets, noise)
         self._warn_of_one_sided_targets()
+        self._check_shares()
         table = self.targets_.reshape(noise.n_classes, -1)
-        if noise.n_classes > 2 and self.readout == "gaussian":
-            table = table @ contrasts(noise.n_classes)  # the sum of the scores tells no class from another
-        return fit_table(spectrum, rows, codes, noise, regs, table=table, scale_free=scale_free)
+        if self._in_contrasts:
+            table = table @ contrasts(noise.n_classes)
+        return fit_table(fits, rows, codes, noise, regs, table=table, scale_free=scale_free)
+
+    @property
+    def _in_contrasts(self) -> bool:
+        """Whether k − 1 scores are fitted to k > 2 classes: what they sum to tells no class from another.
+
+        The plain read-out of a table keeps all k, which are those of ridge regressions.
+        """
+        squared = losses.resolve(self.loss) is losses.SQUARED
+        return self.noise_.n_classes > 2 and (self._refines or self.readout == "gaussian" or not squared)
 
     def _truth(self, data: Labelled) -> IntArray:
         """Return the true class of members that were checked, `UNCHECKED` for the others."""
         checked = getattr(self.noise_estimator_, "y_trusted", None)
         return true_codes(checked, len(data.y), data.rows.members, data.classes, "y_trusted")
 
-    def _candidates(self, spectrum: Spectrum, data: Labelled) -> FloatArray:
+    def _candidates(self, fits: Spectrum | ConvexFits, spectrum: Spectrum, data: Labelled) -> FloatArray:
         """Return the penalties to choose from: one where it is given."""
+        candidates = candidate_regs(spectrum)
+        if isinstance(fits, ConvexFits):  # each costs a fit of its own
+            candidates = fits.stiffness(len(data.classes) - 1) * candidates[_TRIED]
         if self.reg == "loo":
-            return candidate_regs(spectrum)
+            return candidates
         if self.reg == "theory":
             predicted = self._predicted_reg(centred(spectrum, data.rows), data.rows, data.codes)
-            return np.array([min(predicted, float(candidate_regs(spectrum)[-1]))])
+            return np.array([min(predicted, float(candidates[-1]))])
         if self.readout == "gaussian" and self.reg > _LARGEST_RELATIVE_REG * spectrum.scale:
             raise ValueError(
                 f"reg={self.reg!r} is beyond {_LARGEST_RELATIVE_REG:g} times the variance of the features "
@@ -359,6 +393,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             codes,
             self.noise_,
             targets="optimized" if self._refines else self.targets,
+            loss=losses.resolve(self.loss),
             plain=self.readout == "plain",
             fit_intercept=self.fit_intercept,
         )
@@ -374,7 +409,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         if k == 2:
             slope = symmetric_slope(scores[:, 0], codes, weights, noise, n_rows=rows.n_effective)
             return Decision(np.eye(1), np.zeros(1), steepness=slope)
-        per_class = contrasts(k).T if self._refines else np.eye(k)
+        per_class = contrasts(k).T if self._in_contrasts else np.eye(k)
         return Decision(per_class, np.zeros(k), steepness=common_slope(scores @ per_class, codes, weights, noise))
 
     def _report(self, found: Round, data: Labelled, fitted: FloatArray) -> None:

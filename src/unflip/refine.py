@@ -15,6 +15,10 @@ L is D(H − h) with the hat matrix H, its diagonal h and D = 1/(1 − h). Produ
 their diagonals cost one pass over the rows; only for rows in between are D and h replaced by their means.
 Subtracting the leak gives scores in which, to first order, row i's own label has no part. They are what read-outs are
 fitted to, what rounds are compared by, and what is reported.
+
+**Other losses** refine by the squared loss, whose rounds cost next to nothing, and fit the last targets themselves.
+Near its minimum such a fit answers to its targets as a ridge fit does, of penalty 2γC̄⁻¹ and C̄⁻¹R̄ times as much (see
+`unflip.solvers.ApproximateLeaveOneOut`), so the leak has the same form along each axis of the mean curvature C̄.
 """
 
 from __future__ import annotations
@@ -22,14 +26,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import helmert
 
 from unflip._typing import FloatArray, IntArray
 from unflip.decoder import Readout, gaussian_readout
 from unflip.labels import UNCHECKED
 from unflip.noise import NoiseModel
+from unflip.rounds import Round, best_convex, contrasts, usable_regs
 from unflip.rows import DistinctRows
-from unflip.selection import best_reg, loo_alignment, loo_squared_error, without_copies
+from unflip.selection import loo_alignment, loo_squared_error, without_copies
+from unflip.solvers import ApproximateLeaveOneOut, ConvexFits
 from unflip.spectrum import Spectrum
 
 MAX_ROUNDS = 2
@@ -41,41 +46,8 @@ _SETTLED = 1e-6
 _SMALLEST_SLACK = 1e-6
 
 
-@dataclass(frozen=True, eq=False)
-class Round:
-    """One fit of the loop.
-
-    Attributes
-    ----------
-    targets : ndarray of shape (n_positive, n_scores)
-        Targets of the members.
-    reg : float
-        Penalty γ.
-    scores : ndarray of shape (m, n_scores)
-        Leave-one-out scores of the distinct rows, in which a row's own label has no part.
-    readout : Readout
-        Read-out of the scores.
-    leak : ndarray of shape (m, n_scores)
-        What was subtracted from plain leave-one-out scores to that end.
-    alignment : float
-        Correlation of the scores with the observed labels; NaN where rounds are not compared.
-    """
-
-    targets: FloatArray
-    reg: float
-    scores: FloatArray
-    readout: Readout
-    leak: FloatArray
-    alignment: float
-
-
-def contrasts(n_classes: int) -> FloatArray:
-    """Return k × (k − 1) values that tell classes apart: −1 and +1 for two, orthonormal contrasts for more."""
-    return np.array([[-1.0], [1.0]]) if n_classes == 2 else np.asarray(helmert(n_classes).T)
-
-
 def refine(
-    spectrum: Spectrum,
+    fits: Spectrum | ConvexFits,
     rows: DistinctRows,
     codes: IntArray,
     noise: NoiseModel,
@@ -92,8 +64,8 @@ def refine(
 
     Parameters
     ----------
-    spectrum : Spectrum
-        That of the distinct rows.
+    fits : Spectrum or ConvexFits
+        Spectrum of the distinct rows, or the fits of another loss.
     rows : DistinctRows
         The rows.
     codes : ndarray of shape (n_positive,)
@@ -101,7 +73,7 @@ def refine(
     noise : NoiseModel
         With priors.
     regs : ndarray
-        Penalties of the first round: the one with the best agreement is taken.
+        Penalties of that loss for the first round: the one with the best agreement is taken.
     search : bool
         Whether later rounds may move away from it.
     scale_free : bool
@@ -110,39 +82,25 @@ def refine(
     truth : ndarray of shape (n_positive,), optional
         True class of each member, `UNCHECKED` where it is not known; the targets of the others are their true labels.
     """
+    spectrum, convex = (fits, None) if isinstance(fits, Spectrum) else (fits.spectrum, fits)
+    stiffness = 1.0 if convex is None else convex.stiffness(noise.n_classes - 1)
+    regs = regs / stiffness
     loop = _Loop(spectrum, rows, codes, noise, scale_free, truth)
     current = loop.first(regs)
     best, tolerated = current.alignment, _TOLERATED_LOSS / np.sqrt(rows.n_effective)
     for _ in range(MAX_ROUNDS):
-        nearby = np.unique(np.maximum(current.reg * (RELATIVE_REGS if search else np.ones(1)), regs.min()))
-        following = loop.next(current, nearby)
+        following = loop.next(current, _nearby(current.reg, regs, search))
         if following is None or following.alignment < best - tolerated:
             break
         current, best = following, max(best, following.alignment)
-    return current
+    if convex is None:
+        return current
+    return loop.last(current, convex, stiffness * _nearby(current.reg, regs, search) if search else stiffness * regs)
 
 
-def fit_table(
-    spectrum: Spectrum,
-    rows: DistinctRows,
-    codes: IntArray,
-    noise: NoiseModel,
-    regs: FloatArray,
-    *,
-    table: FloatArray,
-    scale_free: bool,
-) -> Round:
-    """Fit one row of targets per observed class, (k, n_scores), with nothing to refine.
-
-    Parameters are those of `refine`; `scale_free` is that of `unflip.selection.best_reg`.
-    """
-    targets = table[codes]
-    means = rows.average(targets)
-    scores = without_copies(spectrum.leave_one_out(means, regs), rows).label_free_scores
-    best = best_reg(scores, means, rows.weights, scale_free=scale_free, centred=spectrum.fit_intercept)
-    chosen = scores[:, best, :]
-    readout = gaussian_readout(chosen[rows.owner], codes, rows.member_weights, noise, n_rows=rows.n_effective)
-    return Round(targets, float(regs[best]), chosen, readout, np.zeros_like(chosen), np.nan)
+def _nearby(reg: float, regs: FloatArray, search: bool) -> FloatArray:
+    """Penalties around one, none smaller than those of the first round: rows must not be fitted exactly."""
+    return np.unique(np.maximum(reg * (RELATIVE_REGS if search else np.ones(1)), regs.min()))
 
 
 def known_rows(posterior: FloatArray, truth: IntArray) -> FloatArray:
@@ -175,7 +133,7 @@ class _Loop:
     def first(self, regs: FloatArray) -> Round:
         expected = self._noise.known_priors @ self._contrasts
         posterior = known_rows(self._noise.posterior[self._codes], self._truth)
-        return self._fit(posterior @ self._contrasts, expected[None, :], regs)
+        return self._fit(posterior @ self._contrasts, expected[None, :], regs, 0)
 
     def next(self, before: Round, regs: FloatArray) -> Round | None:
         """Run another round; None where the targets do not change any more."""
@@ -187,14 +145,36 @@ class _Loop:
         share = self._rows.member_weights / self._rows.member_weights.sum()
         spread = np.diag(share @ posterior) - (posterior.T * share) @ posterior
         self._derivatives.append(before.readout.slopes @ spread @ self._contrasts)
-        return self._fit(targets, before.readout.probabilities(scores) @ self._contrasts, regs)
+        expected = before.readout.probabilities(scores) @ self._contrasts
+        return self._fit(targets, expected, regs, before.index + 1)
 
-    def _fit(self, targets: FloatArray, expected: FloatArray, regs: FloatArray) -> Round:
+    def last(self, current: Round, fits: ConvexFits, regs: FloatArray) -> Round:
+        """Fit the targets of the current round with another loss, instead of the squared one."""
+        means = self._rows.average(current.targets)
+        if len(regs) > 1:
+            compared = fits.comparing()
+
+            def label_free(reg: float) -> FloatArray:
+                return self._convex_scores(compared, means, np.array([reg]), current.index)[0]
+
+            usable, tried = usable_regs(compared, means, regs, label_free)
+            regs = usable[[best_convex(fits, means, tried, self._labels, self._rows.weights, self._scale_free)]]
+        scores, leak = (part[:, 0, :] for part in self._convex_scores(fits, means, regs, current.index))
+        return Round(current.targets, float(regs[0]), scores, self._read(scores), leak, current.index, np.nan)
+
+    def _convex_scores(
+        self, fits: ConvexFits, means: FloatArray, regs: FloatArray, index: int
+    ) -> tuple[FloatArray, FloatArray]:
+        left_out = without_copies(fits.leave_one_out(means, regs), self._rows)
+        leak = self._leak(_convex_answers(self._spectrum, left_out, regs), index)
+        return left_out.label_free_scores - leak, leak
+
+    def _fit(self, targets: FloatArray, expected: FloatArray, regs: FloatArray, index: int) -> Round:
         """Fit these targets, of which `expected` is what is known of them without the row's own label."""
         means = self._rows.average(targets)
         left_out = without_copies(self._spectrum.leave_one_out(means, regs), self._rows)
         hat = _Hat.of(self._spectrum, regs)
-        leak = self._leak(hat)
+        leak = self._leak([_Answer(hat, np.eye(targets.shape[1])[None, :, :])], index)
         scores = left_out.label_free_scores - leak
         fit_intercept = self._spectrum.fit_intercept
         alignment = loo_alignment(scores, self._labels, self._rows.weights, centred=fit_intercept)
@@ -204,23 +184,26 @@ class _Loop:
         own_part = np.where((self._truth == UNCHECKED)[:, None], targets - expected, 0.0)  # true labels may be seen
         self._own_parts.append(self._rows.average(own_part))
         chosen = scores[:, best, :]
-        return Round(targets, float(regs[best]), chosen, self._read(chosen), leak[:, best, :], float(alignment[best]))
+        agreement = float(alignment[best])
+        return Round(targets, float(regs[best]), chosen, self._read(chosen), leak[:, best, :], index, agreement)
 
     def _read(self, scores: FloatArray) -> Readout:
         rows = self._rows
         members = scores[rows.owner]
         return gaussian_readout(members, self._codes, rows.member_weights, self._noise, n_rows=rows.n_effective)
 
-    def _leak(self, current: _Hat) -> FloatArray:
-        """Part that a row's own label has in its scores, (m, n_regs, k − 1)."""
-        leak = np.zeros((len(self._rows.weights), current.kept.shape[1], self._contrasts.shape[1]))
-        if self._hats:
-            through = self._own_parts[-1] @ self._derivatives[-1]
-            leak += _there_and_back(self._spectrum, current, self._hats[-1])[:, :, None] * through[:, None, :]
-        if len(self._hats) > 1:
-            through = self._own_parts[-2] @ self._derivatives[-2] @ self._derivatives[-1]
-            diagonal = _round_three(self._spectrum, current, self._hats[-1], self._hats[-2])
-            leak += diagonal[:, :, None] * through[:, None, :]
+    def _leak(self, answers: list[_Answer], index: int) -> FloatArray:
+        """Part that a row's own label has in its scores after so many rounds, (m, n_regs, k − 1)."""
+        spectrum, n_regs = self._spectrum, answers[0].hat.kept.shape[1]
+        leak = np.zeros((len(self._rows.weights), n_regs, self._contrasts.shape[1]))
+        for answer in answers:
+            if index >= 1:
+                through = self._own_parts[index - 1] @ self._derivatives[index - 1]
+                leak += answer.to(through, _there_and_back(spectrum, answer.hat, self._hats[index - 1]))
+            if index >= 2:
+                through = self._own_parts[index - 2] @ self._derivatives[index - 2] @ self._derivatives[index - 1]
+                diagonal = _round_three(spectrum, answer.hat, self._hats[index - 1], self._hats[index - 2])
+                leak += answer.to(through, diagonal)
         return leak
 
 
@@ -243,6 +226,29 @@ class _Hat:
 
     def at(self, index: int) -> _Hat:
         return _Hat(self.kept[:, [index]], self.diagonal[:, [index]])
+
+
+@dataclass(frozen=True, eq=False)
+class _Answer:
+    """How scores answer to targets: the hat matrix times what it does to the targets' columns."""
+
+    hat: _Hat
+    columns: FloatArray  # (n_regs, n_scores, n_scores), or one for all penalties
+
+    def to(self, through: FloatArray, diagonal: FloatArray) -> FloatArray:
+        """Return what reaches the scores, (m, n_regs, n_scores), of targets' changes, by a diagonal (m, n_regs)."""
+        return np.asarray(diagonal[:, :, None] * np.einsum("ma,gab->mgb", through, self.columns))
+
+
+def _convex_answers(spectrum: Spectrum, left_out: ApproximateLeaveOneOut, regs: FloatArray) -> list[_Answer]:
+    """Return an answer for each axis of the mean curvature."""
+    curvatures, axes = np.linalg.eigh(left_out.mean_curvature)
+    answers = []
+    for b in range(axes.shape[2]):
+        axis = axes[:, :, b]
+        columns = np.einsum("gca,gc,gb->gab", left_out.mean_response, axis / curvatures[:, [b]], axis)
+        answers.append(_Answer(_Hat.of(spectrum, 2 * regs / curvatures[:, b]), columns))
+    return answers
 
 
 def _there_and_back(spectrum: Spectrum, last: _Hat, first: _Hat) -> FloatArray:

@@ -20,11 +20,15 @@ E[t·y]·m/√(ν·E[t²]).
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 
 from unflip._typing import FloatArray
 from unflip.rows import DistinctRows
-from unflip.spectrum import LeaveOneOut, Spectrum
+from unflip.spectrum import LeftOut, Spectrum
+
+AnyLeftOut = TypeVar("AnyLeftOut", bound=LeftOut)
 
 #: Penalties tried, in units of the typical eigenvalue of the covariance.
 RELATIVE_REGS = np.logspace(-4, 4, 50)
@@ -35,7 +39,7 @@ def candidate_regs(spectrum: Spectrum) -> FloatArray:
     return spectrum.scale * RELATIVE_REGS
 
 
-def without_copies(left_out: LeaveOneOut, rows: DistinctRows) -> LeaveOneOut:
+def without_copies(left_out: AnyLeftOut, rows: DistinctRows) -> AnyLeftOut:
     """Leave copies of a row out together, as far as they should."""
     share = rows.leaving_share
     if (share == 1).all():

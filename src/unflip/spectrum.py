@@ -16,6 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol, Self
 
 import numpy as np
 from array_api_compat import array_namespace, device
@@ -35,6 +36,25 @@ class RidgePath:
 
     coef: Array  # (p, n_regs, n_targets)
     intercept: Array  # (n_regs, n_targets)
+
+
+class LeftOut(Protocol):
+    """Scores of rows by fits to the other rows, exact or not; see `LeaveOneOut`."""
+
+    @property
+    def targets(self) -> Array:
+        """Targets of the rows, (m, n_targets)."""
+
+    @property
+    def scores(self) -> Array:
+        """Score of each row by the fit to all other rows, (m, n_regs, n_targets)."""
+
+    @property
+    def label_free_scores(self) -> Array:
+        """The same without the trace that a row's own target leaves on the others' mean."""
+
+    def of_copies(self, owner: Array, targets: Array, share: Array) -> Self:
+        """Leave out parts of rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,11 +178,20 @@ class Spectrum(ABC):
         The rows with their weights; n is the sum of these.
     fit_intercept : bool
         Whether rows and targets are centred by their mean.
+
+    Attributes
+    ----------
+    weights : array of shape (m,)
+        Weights of the rows.
+    mean : array of shape (p,)
+        Weighted mean of the rows as given.
+    n : float
+        Sum of the weights.
     """
 
     def __init__(self, rows: CentredRows, *, fit_intercept: bool) -> None:
         self.fit_intercept = fit_intercept
-        self._rows, self._weights, self._mean = rows, rows.weights, rows.mean
+        self._rows, self.weights, self.mean = rows, rows.weights, rows.mean
         self.n = float(array_namespace(rows.weights).sum(rows.weights))
 
     @staticmethod
@@ -213,7 +242,7 @@ class Spectrum(ABC):
     @property
     def n_rows(self) -> int:
         """Number of rows m, whatever their weights."""
-        return int(self._weights.shape[0])
+        return int(self.weights.shape[0])
 
     def shrinkage(self, regs: ArrayLike) -> Array:
         """s/(s + nγ), the share of each principal direction that a fit keeps; a column for each γ."""
@@ -247,7 +276,7 @@ class Spectrum(ABC):
 
     def kernel_sums(self, targets: Array) -> Array:
         """Σⱼ wⱼ(xᵢ − x̄)ᵀ(xⱼ − x̄)tⱼ over the OTHER rows j, for every row i and target: ridge without its inverse."""
-        weighted = self._weights[:, None] * _as_columns(targets)
+        weighted = self.weights[:, None] * _as_columns(targets)
         own = self._rows.squared_norms()[:, None] * weighted
         return self._rows.times(self._rows.transposed_times(weighted)) - own
 
@@ -259,7 +288,7 @@ class Spectrum(ABC):
             targets=columns,
             residuals=self._residuals(columns - centre, regs),
             slack=self._slack(regs),
-            removed=self._weights,
+            removed=self.weights,
             mean_target=centre[0, :] if self.fit_intercept else None,
             n=self.n,
             resolution=self._resolution(regs),
@@ -280,7 +309,7 @@ class Spectrum(ABC):
         """Slack that cannot be told from none."""
 
     def _mean_target(self, columns: Array) -> Array:
-        return array_namespace(columns).matmul(self._weights, columns) / self.n
+        return array_namespace(columns).matmul(self.weights, columns) / self.n
 
     def _centre(self, columns: Array) -> Array:
         mean = self._mean_target(columns)[None, :]
@@ -296,7 +325,7 @@ class PrimalSpectrum(Spectrum):
         xp = array_namespace(rows.values)
         scaled = rows.values if weights is None else rows.values * xp.sqrt(weights)[:, None]
         gram = xp.matmul(scaled.T, scaled)
-        self._gram = GramSpectrum.from_gram(gram, self._mean, self.n, fit_intercept=fit_intercept)
+        self._gram = GramSpectrum.from_gram(gram, self.mean, self.n, fit_intercept=fit_intercept)
         self._coordinates = rows.times(self._gram.vectors)
 
     @property
@@ -311,16 +340,16 @@ class PrimalSpectrum(Spectrum):
     def path(self, targets: Array, regs: ArrayLike) -> RidgePath:
         """Coefficients and intercepts for every penalty and target."""
         columns = _as_columns(targets)
-        weighted = self._weights[:, None] * (columns - self._centre(columns))
+        weighted = self.weights[:, None] * (columns - self._centre(columns))
         cross = self._rows.transposed_times(weighted)
         return self._gram.path(cross, self._mean_target(columns), regs)
 
     def diagonal(self, values: Array) -> Array:
         """Diagonal of U diag(values) Uᵀ."""
-        xp = array_namespace(self._weights)
+        xp = array_namespace(self.weights)
         reached = _reached(self._eigenvalues)
         inverse = xp.where(reached, 1 / xp.where(reached, self._eigenvalues, 1 + 0 * self._eigenvalues), 0.0)
-        return self._weights[:, None] * xp.matmul(self._coordinates**2, inverse[:, None] * values)
+        return self.weights[:, None] * xp.matmul(self._coordinates**2, inverse[:, None] * values)
 
     @property
     def principal_rows(self) -> Array:
@@ -333,21 +362,21 @@ class PrimalSpectrum(Spectrum):
 
     def coordinates(self, count: int) -> Array:
         """Coordinates of the rows along the first principal directions, each scaled to variance 1."""
-        xp = array_namespace(self._weights)
+        xp = array_namespace(self.weights)
         last = self._eigenvalues.shape[0]
         leading = slice(last - count, last)
         scaled = self._coordinates[:, leading] / xp.sqrt(self._eigenvalues[leading] / self.n)[None, :]
         return xp.flip(scaled, axis=1)
 
     def _residuals(self, centred: Array, regs: ArrayLike) -> Array:
-        rotated = array_namespace(centred).matmul(self._coordinates.T, self._weights[:, None] * centred)
+        rotated = array_namespace(centred).matmul(self._coordinates.T, self.weights[:, None] * centred)
         filtered = self._gram.inverse(regs)[:, :, None] * rotated[:, None, :]
         return centred[:, None, :] - _times(self._coordinates, filtered)
 
     def _slack(self, regs: ArrayLike) -> Array:
-        per_weight = array_namespace(self._weights).matmul(self._coordinates**2, self._gram.inverse(regs))
+        per_weight = array_namespace(self.weights).matmul(self._coordinates**2, self._gram.inverse(regs))
         intercept_share = 1 / self.n if self.fit_intercept else 0.0
-        return 1 - self._weights[:, None] * (per_weight + intercept_share)
+        return 1 - self.weights[:, None] * (per_weight + intercept_share)
 
     def _resolution(self, regs: ArrayLike) -> float:
         return _SMALLEST_SLACK  # found by subtraction: digits are lost
@@ -375,7 +404,7 @@ class DualSpectrum(Spectrum):
         eigenvalues, vectors = xp.linalg.eigh(gram)
         penalised = slice(0, eigenvalues.shape[0] - int(fit_intercept))
         self._values, self._vectors = _nonnegative(eigenvalues[penalised]), vectors[:, penalised]
-        self._n_varying = _count_varying(rows.column_powers(), self._mean, self.n)
+        self._n_varying = _count_varying(rows.column_powers(), self.mean, self.n)
 
     @property
     def n_varying(self) -> int:
@@ -391,16 +420,16 @@ class DualSpectrum(Spectrum):
         columns = _as_columns(targets)
         filtered = self._inverse(regs)[:, :, None] * self._rotated(columns - self._centre(columns))[:, None, :]
         coef = self._features(_times(self._vectors, filtered))
-        return _with_intercept(coef, self._mean, self._mean_target(columns), self.fit_intercept)
+        return _with_intercept(coef, self.mean, self._mean_target(columns), self.fit_intercept)
 
     def diagonal(self, values: Array) -> Array:
         """Diagonal of U diag(values) Uᵀ."""
-        return array_namespace(self._weights).matmul(self._vectors**2, values)
+        return array_namespace(self.weights).matmul(self._vectors**2, values)
 
     @property
     def principal_rows(self) -> Array:
         """The rows along the principal directions."""
-        xp = array_namespace(self._weights)
+        xp = array_namespace(self.weights)
         return self._vectors * xp.sqrt(self._values)[None, :] / self._root_weights[:, None]
 
     def from_principal(self, coef: Array) -> Array:
@@ -413,7 +442,7 @@ class DualSpectrum(Spectrum):
 
     def coordinates(self, count: int) -> Array:
         """Coordinates of the rows along the first principal directions, each scaled to variance 1."""
-        xp = array_namespace(self._weights)
+        xp = array_namespace(self.weights)
         last = self._values.shape[0]
         scaled = self._vectors[:, last - count : last] * (self.n**0.5 / self._root_weights)[:, None]
         return xp.flip(scaled, axis=1)
@@ -423,7 +452,7 @@ class DualSpectrum(Spectrum):
         return _times(self._vectors, filtered) / self._root_weights[:, None, None]
 
     def _slack(self, regs: ArrayLike) -> Array:
-        return array_namespace(self._weights).matmul(self._vectors**2, self._remainder(regs))
+        return array_namespace(self.weights).matmul(self._vectors**2, self._remainder(regs))
 
     def _resolution(self, regs: ArrayLike) -> float:
         return 0.0 if float(np.min(regs)) > 0 else _SMALLEST_SLACK  # a sum of positive terms, unless some vanish

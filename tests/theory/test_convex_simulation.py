@@ -6,17 +6,18 @@ As in test_isotropic_simulation: twice the estimate at (2n, 2p) minus the one at
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
-from scipy.special import expit, ndtr
+from scipy.special import ndtr
 
 from support import simulation
 from unflip import NoiseModel, targets
 from unflip.datasets import make_mixture
 from unflip.losses import LOGISTIC, TargetLoss
+from unflip.solvers import ConvexFits
+from unflip.spectrum import Spectrum
 from unflip.theory import Mixture
 from unflip.theory.convex import predict_convex
 
-REGS = (1.0, 0.1, 0.01)  # falling, so that each fit starts from the one before
+REGS = (1.0, 0.1, 0.01)
 STATISTICS = ("mean_neg", "mean_pos", "variance", "accuracy")
 # An intercept is finite only while the mean target of the drawn rows is below 1: that takes milder flips.
 NOISES = {False: simulation.NOISE, True: NoiseModel.binary(eps_pos=0.2, eps_neg=0.1, pi_neg=0.3)}
@@ -34,36 +35,20 @@ def setting(variant, noise):
     return (clean, targets.naive()) if variant == "oracle" else (noise, targets.resolve(variant, noise))
 
 
-def fit(X, t, reg, fit_intercept, start):
-    """Minimise (1/n) Σ softplus(s) − τs + γ‖w‖² over (w, b); b stays 0 without an intercept."""
-    tau = (1 + t) / 2
-
-    def objective(weights):
-        scores = X @ weights[:-1] + weights[-1]
-        pulls = (expit(scores) - tau) / len(X)
-        gradient = np.append(X.T @ pulls + 2 * reg * weights[:-1], fit_intercept * pulls.sum())
-        return (np.logaddexp(0, scores) - tau * scores).mean() + reg * weights[:-1] @ weights[:-1], gradient
-
-    options = {"maxiter": 5000, "maxcor": 20, "ftol": 0, "gtol": 1e-8}
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
-    assert np.abs(found.jac).max() < 1e-6
-    return found.x
-
-
 def draw(n, p, fit_intercept, rng):
     """Statistics of the fits to one draw of rows, shape (variants, regs, statistics)."""
     noise = NOISES[fit_intercept]
     X, y = make_mixture(n, p, mean_norm=simulation.MEAN_NORM, priors=noise.priors, random_state=rng)
     observed = noise.flip(y, rng)
+    fits = ConvexFits(Spectrum.of(X, fit_intercept=fit_intercept), LOGISTIC)
     table = np.empty((len(simulation.VARIANTS), len(REGS), len(STATISTICS)))
     for i, variant in enumerate(simulation.VARIANTS):
         _, values = setting(variant, noise)
-        weights = np.zeros(p + 1)
-        for j, reg in enumerate(REGS):
-            weights = fit(X, values[y if variant == "oracle" else observed], reg, fit_intercept, weights)
-            along = simulation.MEAN_NORM / np.sqrt(p) * weights[:-1].sum()  # wᵀμ
-            variance = weights[:-1] @ weights[:-1]
-            table[i, j] = weights[-1] - along, weights[-1] + along, variance, ndtr(along / np.sqrt(variance))
+        path = fits.path(values[y if variant == "oracle" else observed], REGS)
+        along = simulation.MEAN_NORM / np.sqrt(p) * path.coef[:, :, 0].sum(axis=0)  # wᵀμ
+        variance, intercept = (path.coef[:, :, 0] ** 2).sum(axis=0), path.intercept[:, 0]
+        statistics = intercept - along, intercept + along, variance, ndtr(along / np.sqrt(variance))
+        table[i] = np.stack(statistics, axis=1)
     return table
 
 

@@ -8,9 +8,12 @@ from sklearn.metrics import roc_auc_score
 from unflip import LPClassifier, NoiseModel
 from unflip.datasets import make_mixture
 from unflip.estimation import TrustedSubset
-from unflip.refine import RELATIVE_REGS, _Loop, contrasts, refine
+from unflip.losses import LOGISTIC, SoftmaxLoss
+from unflip.refine import RELATIVE_REGS, _Loop, refine
+from unflip.rounds import contrasts
 from unflip.rows import DistinctRows
 from unflip.selection import candidate_regs
+from unflip.solvers import ConvexFits
 from unflip.spectrum import Spectrum
 
 NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3)
@@ -203,3 +206,39 @@ def test_three_classes_gain_as_well():
     wrong_label = codes != y
     own = plain.readout.posterior(plain.scores, codes, noise)[np.arange(600), codes]
     assert roc_auc_score(wrong_label, 1 - own) > 0.85
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_own_labels_leave_no_trace_in_the_scores_of_another_loss(n_classes, fit_intercept):
+    """The last fit is logistic: within a true class its scores must not follow the row's own label."""
+    noise = NoiseModel(0.4 * np.eye(n_classes) + 0.6 / n_classes, np.full(n_classes, 1 / n_classes))
+    loss = LOGISTIC if n_classes == 2 else SoftmaxLoss
+    honest, plain = [], []
+    for seed in range(16):
+        X, y = make_mixture(300, 150, means=2.0 * np.eye(n_classes, 150), random_state=seed)
+        codes = noise.flip(y, random_state=seed)
+        fits = ConvexFits(Spectrum.of(X, fit_intercept=fit_intercept), loss)
+        last = refine(fits, DistinctRows.of(X), codes, noise, np.array([0.1]), search=False)
+        assert last.index > 0
+        labels = contrasts(n_classes)[codes]
+        for scores, found in ((last.scores, honest), (last.scores + last.leak, plain)):
+            found.append(np.mean([agreement(scores[y == a], labels[y == a]) for a in range(n_classes)]))
+    assert np.mean(plain) > 0.08
+    assert abs(np.mean(honest)) < 4 * np.std(honest) / np.sqrt(16) + 0.03
+
+
+def agreement(scores, labels):
+    """Correlation, all columns taken together."""
+    scores, labels = scores - scores.mean(axis=0), labels - labels.mean(axis=0)
+    return (scores * labels).sum() / np.sqrt((scores**2).sum() * (labels**2).sum())
+
+
+def test_the_penalty_of_another_loss_is_searched_near_that_of_the_rounds():
+    X, codes, _, noise = draw(200, 50)
+    spectrum = Spectrum.of(X)
+    fits = ConvexFits(spectrum, LOGISTIC)
+    rounds = refine(spectrum, DistinctRows.of(X), codes, noise, candidate_regs(spectrum), search=True)
+    last = refine(fits, DistinctRows.of(X), codes, noise, candidate_regs(spectrum) / 8, search=True)
+    np.testing.assert_array_equal(last.targets, rounds.targets)
+    assert np.isclose(last.reg, rounds.reg / 8 * RELATIVE_REGS).any()

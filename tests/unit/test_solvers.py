@@ -314,7 +314,8 @@ def test_fits_that_have_not_converged_warn():
     X, codes, _ = problem(80, 8)
     fits = ConvexFits(Spectrum.of(X), LOGISTIC, max_iterations=1)
     with pytest.warns(ConvergenceWarning, match=r"reg=1e-06 has not converged in 1 steps .* use a larger reg"):
-        found = fits.fit(2.0 * codes - 1, [1e-6])
+        fits.path(2.0 * codes - 1, [1e-6])
+    found = fits.fit(2.0 * codes - 1, [1e-6])
     assert not found.converged.any()
     assert found.n_iterations[0] == 1
     assert found.gradient[0] > 1e-6

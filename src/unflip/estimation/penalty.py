@@ -9,6 +9,7 @@ from unflip import theory
 from unflip._typing import FloatArray, IntArray
 from unflip.estimation.clusters import fit_clusters
 from unflip.estimation.spectral import Spikes
+from unflip.losses import SQUARED, Loss
 from unflip.noise import NoiseModel
 from unflip.spectrum import Spectrum
 
@@ -19,6 +20,7 @@ def predicted_reg(
     noise: NoiseModel,
     *,
     targets: str | ArrayLike,
+    loss: Loss,
     plain: bool,
     fit_intercept: bool,
 ) -> float:
@@ -34,6 +36,8 @@ def predicted_reg(
         With priors.
     targets : str or array-like
         As in `unflip.theory`.
+    loss : Loss
+        The loss that is minimised; of more than two classes the squared one.
     plain : bool
         Whether fitted scores decide as they are, without a threshold of their own.
     fit_intercept : bool
@@ -41,12 +45,20 @@ def predicted_reg(
     """
     spikes = Spikes.of(spectrum)
     if noise.n_classes > 2:
+        if loss is not SQUARED:
+            raise ValueError("reg='theory' knows the squared loss alone for more than two classes: use reg='loo'.")
         return _multiclass(spectrum, spikes, codes, noise, targets, plain, fit_intercept) * spikes.noise_variance
+    if plain and fit_intercept and loss is not SQUARED:
+        raise ValueError(
+            "reg='theory' does not know where the plain scores of this loss change sign: use readout='gaussian', or "
+            "reg='loo'."
+        )
     priors = noise.known_priors
     mean_norm = np.sqrt(spikes.strengths[0] / (4 * priors[0] * priors[1]))
     best = theory.optimal_reg(
         theory.Mixture(mean_norm=mean_norm, aspect=spikes.aspect, noise=noise),
         targets=targets,
+        loss=loss,
         objective="risk" if plain and fit_intercept else "accuracy",
         fit_intercept=fit_intercept,
     )

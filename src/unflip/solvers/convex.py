@@ -18,7 +18,7 @@ from unflip.solvers.newton import MAX_ITERATIONS, Minimum, Objective, best_const
 from unflip.solvers.refusals import refuse_unbounded
 from unflip.spectrum import RidgePath, Spectrum
 
-TOLERANCE = 1e-8
+TOLERANCE = 1e-10
 LARGEST_EXACT = 4096
 _FINITE_STEP = 1e-3  # a further Newton step beyond this share of the scores means that they run off
 
@@ -70,7 +70,7 @@ class ConvexFits:
     ) -> None:
         self.spectrum, self.loss = spectrum, loss
         self.tolerance, self.max_iterations, self.largest_exact = tolerance, max_iterations, largest_exact
-        self._weights = np.asarray(spectrum._weights, dtype=float)
+        self._weights = np.asarray(spectrum.weights, dtype=float)
         variances = np.asarray(spectrum.variances)
         rounding = variances.max(initial=0.0) * len(variances) * np.finfo(float).eps
         self._reached = variances > rounding  # others get no coefficient from the rows, only rounding errors
@@ -79,9 +79,41 @@ class ConvexFits:
         self._variances = variances[self._reached]
         self._latest: Fits | None = None
 
+    def comparing(self) -> ConvexFits:
+        """Return the same fits for choosing among penalties: leave-one-out with a common curvature, which is cheap."""
+        steps = self.max_iterations
+        return ConvexFits(self.spectrum, self.loss, tolerance=self.tolerance, max_iterations=steps, largest_exact=0)
+
+    def stiffness(self, n_scores: int) -> float:
+        """Half the loss's curvature at scores of zero: a penalty γ bends a fit as γ/stiffness bends the squared loss's.
+
+        It is 1 for the squared loss, 1/8 for the logistic one and 1/(2k) for the softmax of k classes.
+        """
+        curvature = self._row_loss(np.zeros((1, n_scores))).curvature(np.zeros((1, n_scores)))[0]
+        return float(np.trace(curvature)) / n_scores / 2
+
+    def mean_loss(self, targets: FloatArray, scores: FloatArray) -> FloatArray:
+        """Mean loss of scores, (m, n_regs, n_targets), for each penalty.
+
+        Of leave-one-out scores it is right under label noise: the loss is linear in the targets, which do not know the
+        scores, so flips add what no penalty changes.
+        """
+        loss = self._row_loss(targets)
+        return np.array([self._mean(loss.value(scores[:, index])) for index in range(scores.shape[1])])
+
     def path(self, targets: FloatArray, regs: ArrayLike) -> RidgePath:
-        """Coefficients and intercepts for every penalty and target."""
-        return self.fit(targets, regs).path
+        """Coefficients and intercepts for every penalty and target, with a warning where one has not converged."""
+        fits = self.fit(targets, regs)
+        if not fits.converged.all():
+            worst = int(np.argmax(fits.relative_gradient))
+            warnings.warn(
+                f"The fit at reg={fits.regs[worst]:g} has not converged in {self.max_iterations} steps (relative "
+                f"gradient {fits.relative_gradient[worst]:.1g}): use a larger reg, scale the features, or allow more "
+                "steps.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return fits.path
 
     def leave_one_out(self, targets: FloatArray, regs: ArrayLike) -> ApproximateLeaveOneOut:
         """Approximate leave-one-out fits of every row, for every penalty; a row leaves with its whole weight."""
@@ -90,18 +122,20 @@ class ConvexFits:
     def fit(self, targets: FloatArray, regs: ArrayLike) -> Fits:
         """Minimise F for every penalty, from the largest to the smallest, each from the one before.
 
-        The latest result is kept, so that `path` and `leave_one_out` of the same targets and penalties share it.
+        The latest result is kept: `path` and `leave_one_out` of the same targets and penalties share it, and other
+        penalties start from it.
         """
         columns = np.array(targets, dtype=float)  # a copy: what is kept must not change with the caller's
         columns = columns[:, None] if columns.ndim == 1 else columns
         penalties = np.atleast_1d(np.array(regs, dtype=float))
-        if self._latest is None or not self._latest.is_of(columns, penalties):
-            self._latest = self._fit(columns, penalties)
-        return self._latest
+        latest = self._latest
+        if latest is None or not (latest.has(columns) and np.array_equal(latest.regs, penalties)):
+            self._latest = latest = self._fit(columns, penalties)
+        return latest
 
     def _fit(self, targets: FloatArray, regs: FloatArray) -> Fits:
         self._refuse(targets, regs)
-        start: FloatArray | None = None
+        start = self._latest.smallest if self._latest is not None and self._latest.has(targets) else None
         minima: dict[int, Minimum] = {}
         for index in map(int, np.argsort(-regs, kind="stable")):
             objective = self._objective(targets, float(regs[index]))
@@ -110,16 +144,7 @@ class ConvexFits:
             found = minimise(objective, start, tolerance=self.tolerance, max_iterations=self.max_iterations)
             _refuse_running_off(objective, found)
             minima[index], start = found, found.argument
-        fits = Fits(self, targets, regs, [minima[index] for index in range(len(regs))])
-        if not fits.converged.all():
-            worst = int(np.argmax(fits.relative_gradient))
-            warnings.warn(
-                f"The fit at reg={regs[worst]:g} has not converged in {self.max_iterations} steps (relative gradient "
-                f"{fits.relative_gradient[worst]:.1g}): use a larger reg, scale the features, or allow more steps.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        return fits
+        return Fits(self, targets, regs, [minima[index] for index in range(len(regs))])
 
     def _refuse(self, targets: FloatArray, regs: FloatArray) -> None:
         if len(targets) != self.spectrum.n_rows or not np.isfinite(targets).all():
@@ -156,9 +181,14 @@ class Fits:
     regs: FloatArray
     minima: list[Minimum]
 
-    def is_of(self, targets: FloatArray, regs: FloatArray) -> bool:
-        """Whether these are the fits of such targets and penalties."""
-        return np.array_equal(self.targets, targets) and np.array_equal(self.regs, regs)
+    def has(self, targets: FloatArray) -> bool:
+        """Whether these are the fits of such targets."""
+        return np.array_equal(self.targets, targets)
+
+    @property
+    def smallest(self) -> FloatArray:
+        """Where the fit of the smallest penalty ended."""
+        return self.minima[int(np.argmin(self.regs))].argument
 
     @property
     def gradient(self) -> FloatArray:
@@ -191,7 +221,7 @@ class Fits:
         coef = flat.reshape(-1, *principal.shape[1:])
         constant = np.stack([found.argument[n_directions:].sum(axis=0) for found in self.minima])
         if spectrum.fit_intercept:
-            constant = constant - np.tensordot(np.asarray(spectrum._mean), coef, axes=1)
+            constant = constant - np.tensordot(np.asarray(spectrum.mean), coef, axes=1)
         return RidgePath(coef, constant)
 
     @property

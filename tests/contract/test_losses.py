@@ -1,0 +1,212 @@
+"""LPClassifier with other losses than the squared one: known models recovered, honest scores, refusals."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.special import expit, ndtr
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.utils.estimator_checks import check_estimator
+
+from unflip import LPClassifier, NoiseModel, targets, theory
+from unflip.datasets import make_mixture
+from unflip.estimation import TrustedSubset
+from unflip.losses import LOGISTIC, SQUARED, Loss, TargetLoss
+
+NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1, pi_neg=0.5)
+THREE = NoiseModel([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.15, 0.15, 0.7]], [0.3, 0.3, 0.4])
+X, TRUE = make_mixture(150, 40, mean_norm=1.5, random_state=0)
+OBSERVED = NOISE.flip(TRUE, 0)
+X3, TRUE3 = make_mixture(240, 20, means=np.pad(2 * np.eye(3), ((0, 0), (0, 17))), random_state=0)
+OBSERVED3 = THREE.flip(TRUE3, 0)
+
+
+def lopsided(s, y):
+    """softplus(−ys)²: smooth, and bent on the wrong side of a label alone, so its perturbation is not always convex."""
+    return np.logaddexp(0, -y * s) ** 2
+
+
+def lopsided_gradient(s, y):
+    return -2 * y * np.logaddexp(0, -y * s) * expit(-y * s)
+
+
+def lopsided_curvature(s, y):
+    return 2 * expit(-y * s) ** 2 + 2 * np.logaddexp(0, -y * s) * expit(y * s) * expit(-y * s)
+
+
+LOPSIDED = Loss("lopsided", lopsided, lopsided_gradient, lopsided_curvature)
+
+
+def logistic(reg, n, fit_intercept):
+    return LogisticRegression(C=1 / (2 * n * reg), fit_intercept=fit_intercept, solver="newton-cholesky", tol=1e-10)
+
+
+class TestNaivePlainFitsAreLogisticRegressions:
+    @pytest.mark.parametrize("fit_intercept", [True, False])
+    @pytest.mark.parametrize("weighted", [True, False])
+    @pytest.mark.parametrize("reg", [0.01, 1.0])
+    @pytest.mark.parametrize("data", [(X, OBSERVED), (X[:30], OBSERVED[:30]), (X3, OBSERVED3)], ids=["2", "n<p", "3"])
+    def test_coefficients(self, data, reg, weighted, fit_intercept):
+        rows, labels = data
+        weights = np.random.default_rng(0).uniform(0.5, 2, size=len(rows)) if weighted else None
+        options = {"targets": "naive", "readout": "plain", "reg": reg, "fit_intercept": fit_intercept}
+        clf = LPClassifier(None, loss="logistic", **options).fit(rows, labels, weights)
+        n = len(rows) if weights is None else weights.sum()
+        known = logistic(reg, n, fit_intercept).fit(rows, labels, weights)
+        np.testing.assert_allclose(clf.coef_, known.coef_, rtol=1e-6, atol=1e-6 * np.abs(known.coef_).max())
+        np.testing.assert_allclose(clf.intercept_, known.intercept_, atol=1e-6)
+        np.testing.assert_array_equal(clf.predict(rows), known.predict(rows))
+
+    def test_left_out_one_by_one(self):
+        clf = LPClassifier(None, targets="naive", readout="plain", loss="logistic", reg=0.1).fit(X, OBSERVED)
+        refitted = np.empty(150)
+        for i in range(150):
+            others = np.arange(150) != i
+            refitted[i] = logistic(0.1, 150, True).fit(X[others], OBSERVED[others]).decision_function(X[[i]])[0]
+        assert np.abs(clf.loo_decision_ - refitted).max() < 0.02 * refitted.std()
+
+
+@pytest.mark.parametrize("readout", ["plain", "gaussian"])
+@pytest.mark.parametrize("name", ["naive", "unbiased", "optimized", "refined"])
+class TestASquaredLossObjectIsTheSquaredLoss:
+    """The general solver, with the loss that has a closed form."""
+
+    def test_same_fit(self, name, readout):
+        mine = Loss("squared again", SQUARED.value, SQUARED.gradient, SQUARED.curvature)
+        options = {"targets": name, "readout": readout, "reg": 0.3}
+        closed, solved = (LPClassifier(NOISE, loss=loss, **options).fit(X, OBSERVED) for loss in ("squared", mine))
+        for attribute in ("coef_", "loo_decision_", "label_posterior_", "expected_accuracy_"):
+            np.testing.assert_allclose(getattr(solved, attribute), getattr(closed, attribute), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("readout", ["plain", "gaussian"])
+@pytest.mark.parametrize("name", ["naive", "unbiased", "optimized", "refined"])
+@pytest.mark.parametrize("data", [(NOISE, X, OBSERVED, TRUE), (THREE, X3, OBSERVED3, TRUE3)], ids=["2", "3"])
+def test_whatever_is_asked_of_it(data, name, readout, fit_intercept):
+    noise, rows, labels, y = data
+    options = {"targets": name, "readout": readout, "fit_intercept": fit_intercept}
+    clf = LPClassifier(noise, loss="logistic", **options).fit(rows, labels)
+    assert clf.label_posterior_.shape == (len(y), noise.n_classes)
+    np.testing.assert_array_equal(clf.predict(rows), clf.predict_proba(rows).argmax(axis=1))
+    assert clf.score(rows, y) > (0.75 if readout == "gaussian" else 0.5)
+    assert roc_auc_score(labels != y, 1 - clf.label_posterior_[np.arange(len(y)), labels]) > 0.8
+
+
+def test_targets_by_rho_are_logistic_regression_on_weighted_copies():
+    """τ and 1 − τ as weights of two copies of each row with either label, while both are positive."""
+    values = targets.from_rho(-0.2, -0.1)
+    assert (np.abs(values) < 1).all()
+    clf = LPClassifier(NOISE, targets=values, readout="plain", loss="logistic", reg=0.1).fit(X, OBSERVED)
+    tau = (1 + values[OBSERVED]) / 2
+    twice = np.vstack([X, X])
+    known = logistic(0.1, 150, True).fit(twice, np.repeat([1, 0], 150), np.append(tau, 1 - tau))
+    np.testing.assert_allclose(clf.coef_, known.coef_, rtol=1e-5, atol=1e-7)
+
+
+def test_targets_outside_the_labels_minimise_the_perturbed_loss():
+    clf = LPClassifier(NOISE, targets="unbiased", readout="plain", loss="logistic", reg=0.1).fit(X, OBSERVED)
+    perturbed = TargetLoss(LOGISTIC, clf.targets_[OBSERVED])
+    assert clf.targets_.max() > 1
+    pulls = perturbed.gradient(X @ clf.coef_[0] + clf.intercept_[0])
+    np.testing.assert_allclose(X.T @ pulls / 150 + 0.2 * clf.coef_[0], 0, atol=1e-6)
+    assert abs(pulls.mean()) < 1e-6
+
+
+def test_accuracy_is_the_theory_s():
+    noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
+    mixture = theory.Mixture(mean_norm=2.0, aspect=1.0, noise=noise)
+    found = {name: [] for name in ("naive", "unbiased", "optimized")}
+    for seed in range(8):
+        rows, y = make_mixture(400, 400, mean_norm=2.0, priors=noise.priors, random_state=seed)
+        observed = noise.flip(y, seed)
+        for name, accuracies in found.items():
+            options = {"targets": name, "readout": "plain", "reg": 1.0, "fit_intercept": False}
+            coef = LPClassifier(noise, loss="logistic", **options).fit(rows, observed).coef_[0]
+            signal = 2.0 / 20 * coef.sum() / np.linalg.norm(coef)
+            accuracies.append(ndtr(signal))
+    for name, accuracies in found.items():
+        expected = theory.predict(mixture, targets=name, reg=1.0, loss="logistic").accuracy
+        error = np.std(accuracies, ddof=1) / np.sqrt(8)
+        assert abs(np.mean(accuracies) - expected) < 4 * error + 2 / 400, name
+    assert np.mean(found["optimized"]) > np.mean(found["unbiased"]) + 0.05
+
+
+class TestThePenaltyByTheory:
+    def test_two_classes(self):
+        rows, y = make_mixture(600, 60, mean_norm=2.0, random_state=0)
+        clf = LPClassifier(NOISE, targets="naive", loss="logistic", reg="theory").fit(rows, NOISE.flip(y, 0))
+        assert clf.score(rows, y) > 0.9
+
+    @pytest.mark.parametrize(
+        ("noise", "n_classes", "readout", "says"),
+        [
+            (NOISE, 2, "plain", "does not know where the plain scores of this loss change sign"),
+            (THREE, 3, "gaussian", "knows the squared loss alone for more than two classes"),
+        ],
+    )
+    def test_elsewhere_it_is_refused(self, noise, n_classes, readout, says):
+        means = np.pad(3 * np.eye(n_classes), ((0, 0), (0, 20 - n_classes)))
+        rows, y = make_mixture(600, 20, means=means, random_state=0)
+        with pytest.raises(ValueError, match=says):
+            LPClassifier(noise, loss="logistic", reg="theory", readout=readout).fit(rows, noise.flip(y, 0))
+
+
+def test_sparse_rows_and_trusted_rows():
+    rows = np.where(np.abs(X) > 1, X, 0.0)
+    dense, thin = (LPClassifier(NOISE, loss="logistic").fit(part, OBSERVED) for part in (rows, sparse.csr_array(rows)))
+    np.testing.assert_allclose(thin.coef_, dense.coef_, rtol=1e-6, atol=1e-9)
+    trusted = TrustedSubset(np.where(np.arange(150) < 60, TRUE.astype(object), None))
+    clf = LPClassifier(trusted, loss="logistic").fit(X, OBSERVED)
+    np.testing.assert_array_equal(clf.label_posterior_[:60].argmax(axis=1), TRUE[:60])
+
+
+class TestALossOfOnesOwn:
+    def test_it_is_minimised(self):
+        clf = LPClassifier(NOISE, targets="optimized", readout="plain", loss=LOPSIDED, reg=0.1).fit(X, OBSERVED)
+        perturbed = TargetLoss(LOPSIDED, clf.targets_[OBSERVED])
+        pulls = perturbed.gradient(X @ clf.coef_[0] + clf.intercept_[0])
+        np.testing.assert_allclose(X.T @ pulls / 150 + 0.2 * clf.coef_[0], 0, atol=1e-6)
+
+    def test_refined(self):
+        assert LPClassifier(NOISE, loss=LOPSIDED).fit(X, OBSERVED).score(X, TRUE) > 0.85
+
+
+@pytest.mark.parametrize(
+    ("options", "data", "says"),
+    [
+        ({"loss": "hinge"}, (X, OBSERVED), r"loss='hinge' is not known: use 'squared', 'logistic' or an unflip"),
+        ({"targets": "unbiased", "reg": 0.0}, (X, OBSERVED), r"unbounded below, .* use a positive reg"),
+        ({"targets": (-1.0, 4.0)}, (X, OBSERVED), r"no intercept is finite: use targets='optimized'"),
+        ({"loss": LOPSIDED, "targets": "unbiased"}, (X, OBSERVED), r"is not convex: use targets within \[-1, 1\]"),
+        ({"noise": THREE, "loss": LOPSIDED}, (X3, OBSERVED3), r"but y has 3 classes: .* and name the loss"),
+        ({"noise": THREE, "targets": 2 * np.eye(3)}, (X3, OBSERVED3), r"make each row sum to 1"),
+        ({"targets": "naive", "reg": 0.0}, (X[:50], TRUE[:50]), r"use a positive reg"),
+    ],
+)
+def test_what_has_no_answer_is_refused(options, data, says):
+    with pytest.raises(ValueError, match=says):
+        LPClassifier(**{"noise": NOISE, "loss": "logistic", **options}).fit(*data)
+
+
+MILD = NoiseModel.binary(eps_pos=0.1, eps_neg=0.05)
+COMBINATIONS = [
+    LPClassifier(noise, targets=name, readout=readout, fit_intercept=fit_intercept, loss=loss, reg=reg)
+    for (noise, name, reg), readout, fit_intercept, loss in product(
+        [(MILD, "unbiased", 0.1), (None, "naive", "loo"), (None, "refined", "loo"), (MILD, "refined", 0.1)],
+        ("plain", "gaussian"),
+        (True, False),
+        ("logistic",),
+    )
+] + [LPClassifier(loss="logistic"), LPClassifier(MILD, loss=LOPSIDED)]
+
+
+@pytest.mark.filterwarnings("ignore:Can't check dok sparse matrix:UserWarning")
+@pytest.mark.filterwarnings("ignore:Both targets:UserWarning", "ignore:.*of the fitted scores:UserWarning")
+@pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning")
+@pytest.mark.parametrize("estimator", COMBINATIONS, ids=lambda e: f"{e.targets}-{e.readout}-{e.fit_intercept}-{e.reg}")
+def test_every_check_of_scikit_learn_passes(estimator):
+    results = check_estimator(estimator, on_skip=None)
+    assert {result["status"] for result in results} <= {"passed", "skipped"}
