@@ -33,6 +33,7 @@ _TOLERANCE = 1e-5  # of the mixture's directions: labels have the last word
 _MAX_ROUNDS = 300
 _NEWTON_ROUNDS = 100
 _SETTLED = 1e-9  # of the offsets, whose steps shrink quadratically
+_PULL = 1e-7  # of offsets, per unit of their distance
 _STEP = 0.05  # of log τ, to measure the curvature of the likelihood
 # Log-odds per unit of the scores' own spread are at least this: scores that show no signal keep their order and a
 # probability close to the prior.
@@ -247,17 +248,19 @@ def _by_labels(
 def _offsets(logits: FloatArray, share: FloatArray, priors: FloatArray, start: FloatArray | None = None) -> FloatArray:
     """Offsets (the first 0) under which the mean probability of each class is its prior: Newton's method.
 
-    They maximise Σ π_a b_a − mean of log Σ exp(logit + b), which is concave.
+    They maximise Σ π_a b_a − mean of log Σ exp(logit + b), which is concave, less a weak pull towards the offsets of
+    classes whose mean scores are alike: where no row is in doubt the mean probability hardly depends on them.
     """
-    offsets = np.log(priors) - share @ logits if start is None else start.copy()
-    offsets -= offsets[0]
+    neutral = np.log(priors) - share @ logits
+    neutral -= neutral[0]
+    offsets = neutral.copy() if start is None else start.copy()
     for _ in range(_NEWTON_ROUNDS):
         probability = _softmax(logits + offsets)
         weighted = share[:, None] * probability
         mean = weighted.sum(axis=0)
         hessian = np.diag(mean) - weighted.T @ probability
-        # Where rows fall apart hardly any is in doubt: a small ridge keeps steps finite.
-        step = np.linalg.solve(hessian[1:, 1:] + 1e-9 * np.eye(len(priors) - 1), (priors - mean)[1:])
+        slope = (priors - mean) - _PULL * (offsets - neutral)
+        step = np.linalg.solve(hessian[1:, 1:] + _PULL * np.eye(len(priors) - 1), slope[1:])
         step = np.clip(step, -2.0, 2.0)
         offsets[1:] += step
         if np.abs(step).max() <= _SETTLED:

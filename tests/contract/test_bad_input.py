@@ -54,7 +54,6 @@ def with_value(value):
         ({"costs": [[0, 1], [2, 0]], "readout": "plain"}, (X, Y), "deployment_priors and costs move the threshold"),
         ({"targets": (1.0, 1.0)}, (X, Y), "t_neg < t_pos"),
         ({"readout": "best"}, (X, Y), "readout='best' is not known"),
-        ({"loss": "logistic"}, (X, Y), "loss='logistic' is not available"),
         ({"reg": "best"}, (X, Y), "reg='best' is not known: use 'loo', 'theory' or a number"),
         ({"reg": "theory"}, (X[:, :1], Y), "reg='theory' does not fit these data .*: use reg='loo'"),
         ({"reg": "theory"}, (X[[*range(40), 0]], Y[[*range(40), 0]]), "reg='theory' needs distinct rows"),

@@ -201,4 +201,4 @@ def test_a_steeper_readout_keeps_the_mean_probability():
     readout = read(scores, codes, NOISE)
     other = steeper(readout, scores, np.ones(800), NOISE)
     assert slope(other) == pytest.approx(np.exp(readout.steepness_error) * slope(readout))
-    np.testing.assert_allclose(other.probabilities(scores).mean(axis=0), NOISE.priors, atol=1e-8)
+    np.testing.assert_allclose(other.probabilities(scores).mean(axis=0), NOISE.priors, atol=1e-6)

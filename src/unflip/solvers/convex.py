@@ -18,7 +18,7 @@ from unflip.solvers.newton import MAX_ITERATIONS, Minimum, Objective, best_const
 from unflip.solvers.refusals import refuse_unbounded
 from unflip.spectrum import RidgePath, Spectrum
 
-TOLERANCE = 1e-10
+TOLERANCE = 1e-12
 LARGEST_EXACT = 4096
 _FINITE_STEP = 1e-3  # a further Newton step beyond this share of the scores means that they run off
 
@@ -207,7 +207,7 @@ class Fits:
 
     @property
     def converged(self) -> NDArray[np.bool_]:
-        """Whether each gradient is within the tolerance."""
+        """Whether each gradient is within the tolerance, or as small as rounding allows."""
         return np.array([minimum.converged for minimum in self.minima])
 
     @property

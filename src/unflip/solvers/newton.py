@@ -30,6 +30,7 @@ _MOST_DOUBLINGS = 3  # a further step says more of a direction that runs off tha
 _SMALLEST_CURVATURE = 1e-8
 _DAMPING = 1e-14  # keeps the Hessian positive where every curvature vanishes
 _SMALLEST_PULL = 1e-4  # below it, gradients come close to rounding errors
+_STALLED = 1e-8  # a relative gradient that rounding errors may keep from falling further
 _BLOCK = 1 << 17  # numbers in a block of rows: 1 MiB stays in the cache between two products
 
 
@@ -121,7 +122,7 @@ class Minimum:
     n_iterations : int
         Newton steps taken.
     converged : bool
-        Whether the relative gradient is within the tolerance.
+        Whether the relative gradient is within the tolerance, or as small as rounding allows.
     """
 
     argument: FloatArray
@@ -133,14 +134,19 @@ class Minimum:
 
 
 def minimise(objective: Objective, start: FloatArray, *, tolerance: float, max_iterations: int) -> Minimum:
-    """Minimise the objective from a start of shape (d [+ 1], r) until the relative gradient is within the tolerance."""
-    argument, scores, n_iterations = start, objective.scores(start), 0
+    """Minimise the objective from a start of shape (d [+ 1], r) until the relative gradient is within the tolerance.
+
+    Where rounding errors keep it from that, a small gradient that no longer falls will do.
+    """
+    argument, scores, n_iterations, before = start, objective.scores(start), 0, np.inf
     while True:
         gradient = objective.gradient(argument, scores)
         largest = float(np.max(np.abs(gradient), initial=0.0))
         relative = float(np.max(np.abs(gradient) / objective.unit(scores)[:, None], initial=0.0))
-        if relative <= tolerance or n_iterations == max_iterations:
-            return Minimum(argument, scores, largest, relative, n_iterations, relative <= tolerance)
+        done = relative <= tolerance or (relative <= _STALLED and relative > before / 2)
+        if done or n_iterations == max_iterations:
+            return Minimum(argument, scores, largest, relative, n_iterations, done)
+        before = relative
         accuracy = max(min(_LOOSEST_STEP, relative**0.5), _NEEDED_STEP * tolerance / relative)
         step = newton_step(objective, scores, gradient, accuracy)
         moved = objective.scores(step)
