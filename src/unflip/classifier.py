@@ -39,34 +39,36 @@ _ONE_SIDED = 0.02  # share of scores on the rarer side of 0 that makes a plain r
 
 
 class LPClassifier(ClassifierMixin, BaseEstimator):
-    """Labels-Perturbed Classifier: ridge regression on targets that account for flipped labels.
+    """Labels-Perturbed Classifier: a linear fit to targets that account for flipped labels.
 
-    Minimises (1/n)Σ wᵢ(t(ỹᵢ) − b − βᵀxᵢ)² + γ‖β‖², where t(ỹ) is the target of the observed class, then reads the
-    true class off the score.
+    Minimises (1/n)Σ wᵢℓ(b + βᵀxᵢ; tᵢ) + γ‖β‖², by default with ℓ(s; t) = (s − t)² and a target tᵢ of each row's own,
+    then reads the true class off the score. Of k > 2 classes there are k scores, or k − 1 contrasts of them.
 
     Parameters
     ----------
-    noise : "estimate", NoiseModel, array-like of shape (2, 2), NoiseEstimator, or None
+    noise : "estimate", NoiseModel, array-like of shape (k, k), NoiseEstimator, or None
         How labels were flipped: a noise model, or its transition matrix (row = true class). Its classes are those of
         ``classes_``, in sorted order: the positive class of `NoiseModel.binary` is the later label. Where it is not
         known, an estimator of `unflip.estimation`, such as ``TrustedSubset(y_trusted)`` where some rows have true
         labels; refined targets then are the true labels of these rows. "estimate" does what the data allow
         (`unflip.estimation.Automatic`) and warns of what it had to assume. None: the labels are right.
-    priors : array-like of shape (2,), optional
+    priors : array-like of shape (k,), optional
         Proportions of the true classes, where known; for estimated rates they are nearly as good as knowing the rates.
         Otherwise those of the noise model, or else inferred from the observed proportions.
-    targets : {"refined", "optimized", "unbiased", "naive"} or (t_neg, t_pos)
-        What is regressed on. "refined" gives each row a target of its own, from its label and its leave-one-out score,
-        and repeats (see `unflip.refine`). The others, the paper's, give one value to each observed class. "optimized"
-        is the posterior mean E[y | ỹ]: the most accurate of these without an intercept; with one, they all give the
-        same direction and differ in the threshold alone.
+    targets : {"refined", "optimized", "unbiased", "naive"}, (t_neg, t_pos) or array-like of shape (k, k)
+        What is fitted. "refined" gives each row a target of its own, from its label and its leave-one-out score, and
+        repeats (see `unflip.refine`). The others, the paper's, give one value to each observed class, or a row of k.
+        "optimized" is the posterior mean E[y | ỹ]: the most accurate of these for two classes without an intercept;
+        with one, they all give the same direction and differ in the threshold alone. So do all invertible tables with
+        the gaussian read-out.
     readout : {"gaussian", "plain"}
-        "gaussian" corrects the threshold for the noise and the priors: the decision value is the log-odds of the
-        true label. "plain" takes the sign of the fitted score, as the paper does.
+        "gaussian" corrects the thresholds for the noise and the priors: decision values are log-odds of the true label.
+        "plain" takes the sign of the fitted score, or the largest of k, as the paper does.
     reg : float, "loo" or "theory"
-        Ridge penalty γ ≥ 0 (scikit-learn's ``Ridge(alpha=n * reg)``). "loo" chooses it by exact leave-one-out scores:
-        by their correlation with the targets, or, where the sign of the score with an intercept decides, by their
-        squared distance to them. Both are right under label noise (see `unflip.selection`). "theory" takes the penalty
+        Ridge penalty γ ≥ 0 (scikit-learn's ``Ridge(alpha=n * reg)``, ``LogisticRegression(C=1 / (2 * n * reg))``).
+        "loo" chooses it by leave-one-out scores: by their correlation with the targets, or, where the plain score with
+        an intercept decides, by their loss. Both are right under label noise (see `unflip.selection`). "theory" takes
+        the penalty
         that `unflip.theory` predicts to be best (at most the largest that "loo" would try), for rows that look like
         classes in isotropic noise; others are refused.
     loss : {"squared", "logistic"} or Loss
@@ -76,41 +78,42 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     fit_intercept : bool
         False is the paper's model: the origin must be the midpoint of the two class means. That knowledge is worth
         a lot (see the README), and wrong where it does not hold.
-    deployment_priors : array-like of shape (2,), "balanced" or None
+    deployment_priors : array-like of shape (k,), "balanced" or None
         Class proportions of the rows to predict, where they differ from those fitted to; "balanced" weighs the classes
         alike, for balanced accuracy. Gaussian read-out only.
-    costs : array-like of shape (2, 2), optional
+    costs : array-like of shape (k, k), optional
         ``costs[a, b]`` of predicting class b where a is true; predictions then cost least. Gaussian read-out only.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
-        Labels; the first is the negative class.
-    coef_ : ndarray of shape (1, p)
+    classes_ : ndarray of shape (k,)
+        Labels, sorted; the first of two is the negative class.
+    coef_ : ndarray of shape (1, p) or (k, p)
         Weights of the decision function.
-    intercept_ : ndarray of shape (1,)
-        Its constant.
+    intercept_ : ndarray of shape (1,) or (k,)
+        Its constants.
     noise_ : NoiseModel
         The noise model with priors.
-    noise_std_ : ndarray of shape (2, 2)
+    noise_std_ : ndarray of shape (k, k)
         Standard error of each entry of ``noise_.transition``; 0 where the noise model was given.
     noise_estimator_ : NoiseEstimator or None
         What estimated them, with its evidence; None where the noise model was given.
-    targets_ : ndarray of shape (2,) or (n,)
-        (t_neg, t_pos), or the refined target of each row (0 for rows of no weight).
+    targets_ : ndarray of shape (2,) or (n,), for more than two classes (k, k) or (n, k)
+        (t_neg, t_pos) or the table; or the refined target of each row, of k classes its posterior (rows of no weight
+        have that of no label).
     reg_ : float
         The penalty γ used.
-    loo_decision_ : ndarray of shape (n,)
-        Exact leave-one-out decision values of the training rows: what the fit to all other rows, at the same penalty
-        nγ, says of each. A row is left out with its whole weight. With the plain read-out they equal refits of the
-        ridge regression on ``targets_``, intercept included. The gaussian read-out is that of the whole fit, applied to
+    loo_decision_ : ndarray of shape (n,) or (n, k)
+        Leave-one-out decision values of the training rows: what the fit to all other rows, at the same penalty nγ, says
+        of each. A row is left out with its whole weight. With the squared loss and the plain read-out they equal refits
+        of the ridge regression on ``targets_``, intercept included; for other losses see docs/losses.md. The gaussian read-out is that of the whole fit, applied to
         scores without the traces that the row's own label leaves on the others' mean (see docs/leave_one_out.md) and on
         their refined targets.
-    label_posterior_ : ndarray of shape (n, 2)
+    label_posterior_ : ndarray of shape (n, k)
         P(true class | row, observed label) of the training rows. Honest: the row's own label has no part in its score,
         to first order (see `unflip.refine`). It tells which labels are likely wrong; 0 or 1 for trusted rows.
-    label_free_log_odds_ : ndarray of shape (n,)
-        Log-odds of the training rows for the second class by what the other rows say: neither a row's own label nor its
+    label_free_log_odds_ : ndarray of shape (n,) or (n, k − 1)
+        Log-odds of the training rows for each class but the first, against it, by what the other rows say: neither a row's own label nor its
         copies have a part in them. With the labels they make ``label_posterior_``.
     n_effective_ : float
         How many independent rows of equal weight the training rows stand for.
