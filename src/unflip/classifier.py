@@ -68,9 +68,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         Ridge penalty γ ≥ 0 (scikit-learn's ``Ridge(alpha=n * reg)``, ``LogisticRegression(C=1 / (2 * n * reg))``).
         "loo" chooses it by leave-one-out scores: by their correlation with the targets, or, where the plain score with
         an intercept decides, by their loss. Both are right under label noise (see `unflip.selection`). "theory" takes
-        the penalty
-        that `unflip.theory` predicts to be best (at most the largest that "loo" would try), for rows that look like
-        classes in isotropic noise; others are refused.
+        the penalty that `unflip.theory` predicts to be best (at most the largest that "loo" would try), for rows that
+        look like classes in isotropic noise; others are refused.
     loss : {"squared", "logistic"} or Loss
         Loss that is minimised. Each is perturbed by the targets in the same way (see `unflip.losses`): the logistic
         one is softplus(s) − τs with τ = (1 + t)/2, and its softmax counterpart for more than two classes. A `Loss` of
@@ -106,15 +105,15 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     loo_decision_ : ndarray of shape (n,) or (n, k)
         Leave-one-out decision values of the training rows: what the fit to all other rows, at the same penalty nγ, says
         of each. A row is left out with its whole weight. With the squared loss and the plain read-out they equal refits
-        of the ridge regression on ``targets_``, intercept included; for other losses see docs/losses.md. The gaussian read-out is that of the whole fit, applied to
-        scores without the traces that the row's own label leaves on the others' mean (see docs/leave_one_out.md) and on
-        their refined targets.
+        of the ridge regression on ``targets_``, intercept included; for other losses see docs/losses.md. The gaussian
+        read-out is that of the whole fit, applied to scores without the traces that the row's own label leaves on the
+        others' mean (see docs/leave_one_out.md) and on their refined targets.
     label_posterior_ : ndarray of shape (n, k)
         P(true class | row, observed label) of the training rows. Honest: the row's own label has no part in its score,
         to first order (see `unflip.refine`). It tells which labels are likely wrong; 0 or 1 for trusted rows.
     label_free_log_odds_ : ndarray of shape (n,) or (n, k − 1)
-        Log-odds of the training rows for each class but the first, against it, by what the other rows say: neither a row's own label nor its
-        copies have a part in them. With the labels they make ``label_posterior_``.
+        Log-odds of the training rows for each class but the first, against it, by what the other rows say: neither a
+        row's own label nor its copies have a part in them. With the labels they make ``label_posterior_``.
     n_effective_ : float
         How many independent rows of equal weight the training rows stand for.
     expected_accuracy_ : float
