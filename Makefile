@@ -32,6 +32,7 @@ benchmark: $(READY)
 	$(BIN)/python benchmarks/theory.py
 	$(BIN)/python benchmarks/noise_rates.py --quick
 	$(BIN)/python benchmarks/accuracy.py --quick
+	$(BIN)/python benchmarks/several_classes.py --quick
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

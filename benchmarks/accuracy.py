@@ -65,11 +65,11 @@ SHOWN = (
 # Draws
 
 
-def split_rows(X, y, n_train, noise, rng):
+def split_rows(X, y, n_train, noise, rng, standardise=True):
     """Split at random, standardise by the training rows, flip their labels."""
     order = rng.permutation(len(y))
     train, test = order[:n_train], order[n_train:]
-    scaler = StandardScaler().fit(X[train])
+    scaler = StandardScaler(with_mean=standardise, with_std=standardise).fit(X[train])
     observed = noise.flip(y[train], random_state=rng)
     return Draw(scaler.transform(X[train]), y[train], observed, scaler.transform(X[test]), y[test], noise)
 
@@ -114,10 +114,16 @@ def vote_draws(splits, quick):
     named = [("least accurate worker", 0, crowd.worst_votes())]
     named += [("random vote", s, crowd.random_votes(np.random.default_rng((3, s)))) for s in range(splits)]
     for name, split, votes in named:
-        shares = [np.bincount(votes[crowd.y_train == a], minlength=2) / (crowd.y_train == a).sum() for a in (0, 1)]
-        noise = NoiseModel(np.array(shares))
+        noise = realised(crowd.y_train, votes)
         level = f"{noise.eps_pos:.2f}/{noise.eps_neg:.2f}" if name != "random vote" else "realised"
         yield (name, level, split), Draw(X, crowd.y_train, votes, X_test, crowd.y_test, noise)
+
+
+def realised(y, observed):
+    """Noise model of the flips that did happen."""
+    counts = np.zeros((y.max() + 1, y.max() + 1))
+    np.add.at(counts, (y, observed), 1)
+    return NoiseModel(counts / counts.sum(axis=1, keepdims=True))
 
 
 def sklearn_draws(splits, quick):
@@ -154,7 +160,7 @@ def run(draws):
 
 def right(outcome, draw):
     """Whether each test row is predicted right."""
-    return (outcome.decision > 0) == draw.y_test
+    return outcome.predicted == draw.y_test
 
 
 def measures(outcome, draw, reference):
@@ -163,7 +169,7 @@ def measures(outcome, draw, reference):
     return {
         "method": outcome.method,
         "accuracy": 100 * hits.mean(),
-        "balanced": 100 * balanced_accuracy_score(draw.y_test, outcome.decision > 0),
+        "balanced": 100 * balanced_accuracy_score(draw.y_test, outcome.predicted),
         "auc": roc_auc_score(draw.y_test, outcome.decision),
         "auroc_wrong": best_auroc(outcome.doubts, draw),
         "n_test": len(hits),
@@ -174,10 +180,10 @@ def measures(outcome, draw, reference):
     }
 
 
-def best_auroc(forms, draw):
-    """AUROC of wrong labels, by the best form of the doubt; NaN where none is wrong."""
-    wrong = draw.observed != draw.y
-    return max((roc_auc_score(wrong, doubt) for doubt in forms), default=np.nan) if wrong.any() else np.nan
+def best_auroc(forms, draw, rows=slice(None)):
+    """AUROC of wrong labels among these rows, by the best form of the doubt; NaN where none is wrong."""
+    wrong = (draw.observed != draw.y)[rows]
+    return max((roc_auc_score(wrong, doubt[rows]) for doubt in forms), default=np.nan) if wrong.any() else np.nan
 
 
 def expectation(outcome, hits):

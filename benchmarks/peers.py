@@ -1,9 +1,9 @@
-"""What the accuracy benchmark compares: classifiers of this library and others, fitted to the same rows and labels."""
+"""What the benchmarks compare: classifiers of this library and others, fitted to the same rows and labels."""
 
 import importlib.util
 import time
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, RidgeClassifier, RidgeClassifierCV
@@ -39,7 +39,10 @@ class Draw:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Decision values of test rows, doubt about each training label, seconds, and what else is to be stored."""
+    """Decision values of test rows, doubt about each training label, seconds, and what else is to be stored.
+
+    There is one decision value for each row where there are two classes, and one for each class where there are more.
+    """
 
     method: str
     decision: np.ndarray
@@ -47,6 +50,11 @@ class Outcome:
     doubts: tuple = ()
     classifier: object = None
     extra: dict = field(default_factory=dict)
+
+    @property
+    def predicted(self):
+        """Class of each test row."""
+        return self.decision > 0 if self.decision.ndim == 1 else self.decision.argmax(axis=1)
 
 
 def outcomes(draw):
@@ -70,31 +78,38 @@ def ours(method, draw):
         NOTHING: lambda: LPClassifier(),
         OPTIMIZED: lambda: LPClassifier(draw.noise, targets="optimized"),
     }[method]()
+    outcome = fitted(method, classifier, draw)
+    rates = {"eps_pos": classifier.noise_.eps_pos, "eps_neg": classifier.noise_.eps_neg}
+    return replace(outcome, extra=outcome.extra | rates)
+
+
+def fitted(method, classifier, draw):
+    """Fit a classifier of this library, for any number of classes."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         _, seconds = timed(lambda: classifier.fit(draw.X, draw.observed))
     others = [str(w.message) for w in caught if not issubclass(w.category, AssumedNoiseWarning)]
     doubt = 1 - classifier.label_posterior_[np.arange(len(draw.y)), draw.observed]
-    extra = {
-        "reg": classifier.reg_,
-        "eps_pos": classifier.noise_.eps_pos,
-        "eps_neg": classifier.noise_.eps_neg,
-        "warnings": "; ".join(others),
-    }
+    extra = {"reg": classifier.reg_, "warnings": "; ".join(others)}
     return Outcome(method, classifier.decision_function(draw.X_test), seconds, (doubt,), classifier, extra)
 
 
 def linear_peers(draw):
-    """Ridge and logistic regression, with their own and a noise-aware threshold, and ridge on clean labels."""
+    """Ridge and logistic regression, for two classes also with a noise-aware threshold, and ridge on clean labels."""
     ridge, ridge_seconds = timed(lambda: RidgeClassifierCV(ALPHAS).fit(draw.X, draw.observed))
     logistic, logistic_seconds = timed(lambda: logistic_cv().fit(draw.X, draw.observed))
     oracle, oracle_seconds = timed(lambda: RidgeClassifierCV(ALPHAS).fit(draw.X, draw.y))
-    return [
+    found = [
         Outcome(RIDGE, ridge.decision_function(draw.X_test), ridge_seconds),
-        aware(RIDGE_AWARE, ridge, RidgeClassifier(ridge.alpha_), ridge_seconds, draw),
         Outcome(LOGISTIC, logistic.decision_function(draw.X_test), logistic_seconds),
-        aware(LOGISTIC_AWARE, logistic, logistic_at(float(np.ravel(logistic.C_)[0])), logistic_seconds, draw),
         Outcome(ORACLE, oracle.decision_function(draw.X_test), oracle_seconds),
+    ]
+    if len(ridge.classes_) > 2:
+        return found
+    return [
+        *found,
+        aware(RIDGE_AWARE, ridge, RidgeClassifier(ridge.alpha_), ridge_seconds, draw),
+        aware(LOGISTIC_AWARE, logistic, logistic_at(float(np.ravel(logistic.C_)[0])), logistic_seconds, draw),
     ]
 
 
@@ -125,10 +140,10 @@ def positive_share(noise, observed):
     return float(np.clip(share, 0.01, 0.99))
 
 
-def cleanlab_peers(draw):
+def cleanlab_peers(draw, Cs=CLEANLAB_CS):
     """Cleanlab at every point of its grid, once more as default, and at the default with the true rates given."""
     found = []
-    for point in [(C, weight) for C in CLEANLAB_CS for weight in (None, "balanced")]:
+    for point in [(C, weight) for C in Cs for weight in (None, "balanced")]:
         probabilities, seconds = timed(lambda point=point: cross_validated(point, draw))
         outcome = cleanlab_at(grid_name(point), point, probabilities, seconds, draw)
         found.append(outcome)
@@ -155,7 +170,8 @@ def cleanlab_at(method, point, probabilities, seconds, draw, **options):
 
     learner = CleanLearning(logistic_at(*point), find_label_issues_kwargs={"n_jobs": 1})
     _, more = timed(lambda: learner.fit(draw.X, draw.observed, pred_probs=probabilities, **options))
-    decision = learner.predict_proba(draw.X_test)[:, 1] - 0.5
+    shares = learner.predict_proba(draw.X_test)
+    decision = shares[:, 1] - 0.5 if shares.shape[1] == 2 else shares
     return Outcome(method, decision, seconds + more, doubts(draw.observed, probabilities))
 
 

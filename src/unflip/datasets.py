@@ -162,6 +162,38 @@ def load_sentiment_votes(*, data_home: str | os.PathLike[str] | None = None) -> 
         )
 
 
+def load_scene_votes(*, data_home: str | os.PathLike[str] | None = None) -> CrowdLabels:
+    """Load photographs of eight kinds of scenes (VGG16 activations) with votes of Amazon Mechanical Turk workers.
+
+    The data carry no licence and are not shipped. Put ``data.npz`` into a folder ``labelme_mturk`` and name its parent
+    in ``UNFLIP_DATA``. It holds ``X_train``, ``X_test`` (n×512, activations of VGG16 averaged over the picture),
+    ``y_train``, ``y_test`` (0 to 7), and ``votes`` (training rows × workers, −1 where a worker gave none). They are
+    those of the repository fmenat/PyLearningCrowds on GitHub, folder data/LabelMe (Rodrigues and Pereira 2018).
+
+    Parameters
+    ----------
+    data_home : path, optional
+        The folder that holds ``labelme_mturk``; the value of ``UNFLIP_DATA`` by default.
+
+    Returns
+    -------
+    CrowdLabels
+        Features are as given: not negative, with long tails. A linear classifier does better on their square roots.
+    """
+    with np.load(_data_file(data_home, "labelme_mturk", "data.npz", "load_scene_votes")) as content:
+        votes = content["votes"]
+        item, worker = np.nonzero(votes >= 0)
+        return CrowdLabels(
+            X_train=content["X_train"].astype(float),
+            y_train=content["y_train"].astype(np.intp),
+            X_test=content["X_test"].astype(float),
+            y_test=content["y_test"].astype(np.intp),
+            item=item,
+            worker=worker,
+            vote=votes[item, worker].astype(np.intp),
+        )
+
+
 def _data_file(data_home: str | os.PathLike[str] | None, folder: str, name: str, loader: str) -> Path:
     home = data_home if data_home is not None else os.environ.get("UNFLIP_DATA")
     if not home:

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from support.amazon import needs_data
-from unflip.datasets import AMAZON_DOMAINS, CrowdLabels, load_amazon_reviews, load_sentiment_votes, make_mixture
+from unflip.datasets import (
+    AMAZON_DOMAINS,
+    CrowdLabels,
+    load_amazon_reviews,
+    load_scene_votes,
+    load_sentiment_votes,
+    make_mixture,
+)
 
 
 def test_binary_mixture_has_the_stated_means_and_proportions():
@@ -55,6 +62,44 @@ def test_sentiment_votes():
     assert accuracy[0] == pytest.approx(0.79, abs=0.02)
     assert accuracy[1] == pytest.approx(0.5953, abs=0.001)
     np.testing.assert_array_equal(crowd.random_votes(3), crowd.random_votes(3))
+
+
+@needs_data
+def test_scene_votes():
+    crowd = load_scene_votes()
+    assert crowd.X_train.shape == (1000, 512)
+    assert crowd.X_test.shape == (1188, 512)
+    assert crowd.X_train.min() >= 0
+    assert set(crowd.vote) == set(crowd.y_train) == set(crowd.y_test) == set(range(8))
+    assert len(crowd.vote) == 2547
+    assert len(set(crowd.worker)) == 59
+    assert np.mean(crowd.vote == crowd.y_train[crowd.item]) == pytest.approx(0.740, abs=5e-4)
+
+
+def test_scene_votes_of_a_folder(tmp_path):
+    folder = tmp_path / "labelme_mturk"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    rows = {f"X_{part}": rng.random((3, 2)).astype(np.float16) for part in ("train", "test")}
+    votes = np.array([[-1, 2], [0, -1], [1, 1]], dtype=np.int8)
+    labels = {f"y_{part}": np.array([2, 0, 1], dtype=np.int8) for part in ("train", "test")}
+    np.savez(folder / "data.npz", votes=votes, **rows, **labels)
+    crowd = load_scene_votes(data_home=tmp_path)
+    np.testing.assert_array_equal(crowd.X_test, rows["X_test"].astype(float))
+    assert crowd.X_train.dtype == float
+    assert crowd.item.tolist() == [0, 1, 2, 2]
+    assert crowd.worker.tolist() == [1, 0, 0, 1]
+    assert crowd.vote.tolist() == [2, 0, 1, 1]
+    assert crowd.random_votes(0).tolist() == [2, 0, 1]
+
+
+@pytest.mark.parametrize("load", [load_sentiment_votes, load_scene_votes])
+def test_where_votes_come_from_is_said_where_they_are_missing(load, tmp_path, monkeypatch):
+    monkeypatch.delenv("UNFLIP_DATA", raising=False)
+    with pytest.raises(FileNotFoundError, match=f"UNFLIP_DATA.*{load.__name__}"):
+        load()
+    with pytest.raises(FileNotFoundError, match=f"does not exist.*{load.__name__}"):
+        load(data_home=tmp_path)
 
 
 def test_one_vote_of_each_row_is_picked():
