@@ -192,10 +192,11 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         spectrum = Spectrum.of(rows.X, rows.spectrum_weights, fit_intercept=self.fit_intercept)
         source = noise_source(self.noise, self.priors, data, spectrum)
         self.noise_, self.noise_std_, self.noise_estimator_ = source.noise, source.errors, source.estimator
-        self._rule = Rule.of(self.noise_, self.deployment_priors, self.costs)
         fits = self._fits(spectrum, len(self.classes_))
-        found = self._rounds(fits, spectrum, data)
-        self.reg_, self._decision = found.reg, self._decide_by(found, data)
+        found = self._rounds(fits, spectrum, data, infer_priors=source.counted and len(self.classes_) > 2)
+        self.noise_, self.reg_ = found.noise, found.reg
+        self._rule = Rule.of(self.noise_, self.deployment_priors, self.costs)
+        self._decision = self._decide_by(found, data)
 
         means = rows.average(found.targets)
         path = fits.path(means, [self.reg_])
@@ -332,14 +333,23 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             return spectrum
         return ConvexFits(spectrum, loss if n_classes == 2 else losses.SoftmaxLoss)
 
-    def _rounds(self, fits: Spectrum | ConvexFits, spectrum: Spectrum, data: Labelled) -> Round:
+    def _rounds(self, fits: Spectrum | ConvexFits, spectrum: Spectrum, data: Labelled, *, infer_priors: bool) -> Round:
         """Fit the targets, refining them if asked to, at the penalty given or chosen."""
         rows, codes, noise = data.rows, data.codes, self.noise_
         regs, search = self._candidates(fits, spectrum, data), isinstance(self.reg, str) and self.reg == "loo"
         scale_free = self.readout == "gaussian" or not self.fit_intercept
         if self._refines:
-            truth = self._truth(data)
-            found = refine(fits, rows, codes, noise, regs, search=search, scale_free=scale_free, truth=truth)
+            found = refine(
+                fits,
+                rows,
+                codes,
+                noise,
+                regs,
+                search=search,
+                scale_free=scale_free,
+                truth=self._truth(data),
+                infer_priors=infer_priors,
+            )
             self.targets_ = np.zeros((len(data.y), found.targets.shape[1]))
             self.targets_[rows.members] = found.targets
             self.targets_ = _class_targets(self.targets_, noise.n_classes)
@@ -350,7 +360,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         table = self.targets_.reshape(noise.n_classes, -1)
         if self._in_contrasts:
             table = table @ contrasts(noise.n_classes)
-        return fit_table(fits, rows, codes, noise, regs, table=table, scale_free=scale_free)
+        options = {"scale_free": scale_free, "infer_priors": infer_priors}
+        return fit_table(fits, rows, codes, noise, regs, table=table, **options)
 
     @property
     def _in_contrasts(self) -> bool:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
-from scipy.special import expit
+from scipy.special import chdtri, expit
 
 from unflip._typing import FloatArray, IntArray
 from unflip.noise import NoiseModel
@@ -33,6 +33,8 @@ _TOLERANCE = 1e-5  # of the mixture's directions: labels have the last word
 _MAX_ROUNDS = 300
 _NEWTON_ROUNDS = 100
 _SETTLED = 1e-9  # of the offsets, whose steps shrink quadratically
+_PRIOR_TOLERANCE = 1e-5
+_UNUSUAL = 0.2  # share of draws whose χ² is beyond the usual
 _PULL = 1e-7  # of offsets, per unit of their distance
 _STEP = 0.05  # of log τ, to measure the curvature of the likelihood
 # Log-odds per unit of the scores' own spread are at least this: scores that show no signal keep their order and a
@@ -112,6 +114,55 @@ def gaussian_readout(
     if scores.shape[1] == 1 and noise.n_classes == 2:  # no log-odds fall with the score
         directions = np.maximum(directions, [0.0, _SMALLEST_SLOPE])
     return whitening.undone(_by_labels(standard @ directions, directions, codes, share, noise, n_rows))
+
+
+def likeliest_priors(
+    scores: FloatArray, codes: IntArray, weights: FloatArray, noise: NoiseModel, *, n_rows: float
+) -> NoiseModel:
+    """Return the noise with the class proportions that the shape of the scores and the labels say together.
+
+    The priors given are those that explain the observed proportions, with an error that undoing the flips magnifies.
+    Scores that tell the classes apart narrow it: the Gaussian mixture's proportions are free. But counting labels
+    assumes less, so where the mixture's proportions miss the observed ones by more than chance (χ² beyond what one draw
+    in five has), they count for less.
+
+    Parameters are those of `gaussian_readout`.
+    """
+    share = weights / weights.sum()
+    whitening = _Whitening.of(scores, share)
+    if not whitening.rank:
+        return noise
+    found = _mixture_priors(whitening(scores), codes, share, noise, n_rows)
+    observed = np.asarray(np.bincount(codes, share, minlength=noise.n_classes), dtype=float)
+    misfit = _misfit(found, noise.transition, observed, n_rows)
+    usual = float(chdtri(noise.n_classes - 1, _UNUSUAL))
+    trust = min(1.0, usual / max(misfit, np.finfo(float).tiny)) ** 2
+    return noise.with_priors(trust * found + (1 - trust) * noise.known_priors)
+
+
+def _mixture_priors(
+    standard: FloatArray, codes: IntArray, share: FloatArray, noise: NoiseModel, n_rows: float
+) -> FloatArray:
+    """Proportions of the Gaussian mixture, by EM; one row of each class is added, so that none is empty."""
+    member = noise.posterior[codes]
+    priors, k = noise.known_priors, noise.n_classes
+    with np.errstate(divide="ignore"):
+        label_given_true = np.log(noise.transition.T[codes])
+    for _ in range(_MAX_ROUNDS):
+        directions, middle, mass = _mixture_step(standard, member, share, 1 / n_rows)
+        previous, priors = priors, (n_rows * mass + 1) / (n_rows + k)
+        if np.abs(priors - previous).max() <= _PRIOR_TOLERANCE:
+            break
+        member = _softmax(label_given_true + np.log(priors) + standard @ directions - middle)
+    return np.asarray(priors / priors.sum())
+
+
+def _misfit(priors: FloatArray, transition: FloatArray, observed: FloatArray, n_rows: float) -> float:
+    """χ² of the observed proportions, of which flips alone are random."""
+    expected = priors @ transition
+    covariance = np.diag(expected) - (transition.T * priors) @ transition
+    floor = np.eye(len(priors)) / n_rows  # where nothing is flipped, one row may differ
+    return float(n_rows * (observed - expected) @ np.linalg.solve(covariance + floor, observed - expected))
 
 
 def steeper(
@@ -211,15 +262,23 @@ def _by_shape(
     member = np.exp(label_prior)
     directions = np.zeros((standard.shape[1], noise.n_classes))
     for _ in range(_MAX_ROUNDS):
-        mass = share @ member
-        means = (member * share[:, None]).T @ standard / mass[:, None]
-        within = _floored(np.eye(standard.shape[1]) - (mass * means.T) @ means, smallest_variance)
-        previous, directions = directions, np.linalg.solve(within, (means - means[0]).T)
+        previous = directions
+        directions, middle, _ = _mixture_step(standard, member, share, smallest_variance)
         if np.abs(directions - previous).max() <= _TOLERANCE * (1 + np.abs(directions).max()):
             break
-        middle = np.einsum("ar,ra->a", means + means[0], directions) / 2
         member = _softmax(label_prior + standard @ directions - middle)
     return directions
+
+
+def _mixture_step(
+    standard: FloatArray, member: FloatArray, share: FloatArray, smallest_variance: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Directions C⁻¹(m_a − m₀), the score midway between m_a and m₀ along them, and the mass of each class."""
+    mass = share @ member
+    means = (member * share[:, None]).T @ standard / mass[:, None]
+    within = _floored(np.eye(standard.shape[1]) - (mass * means.T) @ means, smallest_variance)
+    directions = np.linalg.solve(within, (means - means[0]).T)
+    return directions, np.einsum("ar,ra->a", means + means[0], directions) / 2, mass
 
 
 def _by_labels(

@@ -28,10 +28,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from unflip._typing import FloatArray, IntArray
-from unflip.decoder import Readout, gaussian_readout
+from unflip.decoder import Readout
 from unflip.labels import UNCHECKED
 from unflip.noise import NoiseModel
-from unflip.rounds import Round, best_convex, contrasts, usable_regs
+from unflip.rounds import Round, best_convex, contrasts, read, usable_regs
 from unflip.rows import DistinctRows
 from unflip.selection import loo_alignment, loo_squared_error, without_copies
 from unflip.solvers import ApproximateLeaveOneOut, ConvexFits
@@ -56,6 +56,7 @@ def refine(
     search: bool,
     scale_free: bool = True,
     truth: IntArray | None = None,
+    infer_priors: bool = False,
 ) -> Round:
     """Refine the targets until the scores agree less with the observed labels, at most twice.
 
@@ -81,11 +82,13 @@ def refine(
         the smallest squared error (see `unflip.selection`).
     truth : ndarray of shape (n_positive,), optional
         True class of each member, `UNCHECKED` where it is not known; the targets of the others are their true labels.
+    infer_priors : bool
+        Whether the priors merely explain the observed proportions, so that scores may correct them.
     """
     spectrum, convex = (fits, None) if isinstance(fits, Spectrum) else (fits.spectrum, fits)
     stiffness = 1.0 if convex is None else convex.stiffness(noise.n_classes - 1)
     regs = regs / stiffness
-    loop = _Loop(spectrum, rows, codes, noise, scale_free, truth)
+    loop = _Loop(spectrum, rows, codes, noise, scale_free, truth, infer_priors)
     current = loop.first(regs)
     best, tolerated = current.alignment, _TOLERATED_LOSS / np.sqrt(rows.n_effective)
     for _ in range(MAX_ROUNDS):
@@ -120,9 +123,10 @@ class _Loop:
         noise: NoiseModel,
         scale_free: bool = True,
         truth: IntArray | None = None,
+        infer_priors: bool = False,
     ) -> None:
         self._spectrum, self._rows, self._codes, self._noise = spectrum, rows, codes, noise
-        self._scale_free = scale_free
+        self._scale_free, self._infer_priors = scale_free, infer_priors
         self._truth = np.full(len(codes), UNCHECKED) if truth is None else truth
         self._contrasts = contrasts(noise.n_classes)
         self._labels = rows.average(self._contrasts[codes])
@@ -138,7 +142,7 @@ class _Loop:
     def next(self, before: Round, regs: FloatArray) -> Round | None:
         """Run another round; None where the targets do not change any more."""
         scores = before.scores[self._rows.owner]
-        posterior = known_rows(before.readout.posterior(scores, self._codes, self._noise), self._truth)
+        posterior = known_rows(before.readout.posterior(scores, self._codes, before.noise), self._truth)
         targets = posterior @ self._contrasts
         if np.abs(targets - before.targets).max() < _SETTLED:
             return None
@@ -160,7 +164,8 @@ class _Loop:
             usable, tried = usable_regs(compared, means, regs, label_free)
             regs = usable[[best_convex(fits, means, tried, self._labels, self._rows.weights, self._scale_free)]]
         scores, leak = (part[:, 0, :] for part in self._convex_scores(fits, means, regs, current.index))
-        return Round(current.targets, float(regs[0]), scores, self._read(scores), leak, current.index, np.nan)
+        readout, noise = self._read(scores)
+        return Round(current.targets, float(regs[0]), scores, readout, leak, current.index, np.nan, noise)
 
     def _convex_scores(
         self, fits: ConvexFits, means: FloatArray, regs: FloatArray, index: int
@@ -185,12 +190,11 @@ class _Loop:
         self._own_parts.append(self._rows.average(own_part))
         chosen = scores[:, best, :]
         agreement = float(alignment[best])
-        return Round(targets, float(regs[best]), chosen, self._read(chosen), leak[:, best, :], index, agreement)
+        readout, noise = self._read(chosen)
+        return Round(targets, float(regs[best]), chosen, readout, leak[:, best, :], index, agreement, noise)
 
-    def _read(self, scores: FloatArray) -> Readout:
-        rows = self._rows
-        members = scores[rows.owner]
-        return gaussian_readout(members, self._codes, rows.member_weights, self._noise, n_rows=rows.n_effective)
+    def _read(self, scores: FloatArray) -> tuple[Readout, NoiseModel]:
+        return read(scores, self._rows, self._codes, self._noise, infer_priors=self._infer_priors)
 
     def _leak(self, answers: list[_Answer], index: int) -> FloatArray:
         """Part that a row's own label has in its scores after so many rounds, (m, n_regs, k − 1)."""

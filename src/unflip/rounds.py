@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import helmert
 
 from unflip._typing import FloatArray, IntArray
-from unflip.decoder import Readout, gaussian_readout
+from unflip.decoder import Readout, gaussian_readout, likeliest_priors
 from unflip.noise import NoiseModel
 from unflip.rows import DistinctRows
 from unflip.selection import best_reg, loo_alignment, without_copies
@@ -37,6 +37,8 @@ class Round:
         How many rounds came before.
     alignment : float
         Correlation of the scores with the observed labels; NaN where rounds are not compared.
+    noise : NoiseModel
+        With the priors that the read-out was fitted with.
     """
 
     targets: FloatArray
@@ -46,6 +48,7 @@ class Round:
     leak: FloatArray
     index: int
     alignment: float
+    noise: NoiseModel
 
 
 def contrasts(n_classes: int) -> FloatArray:
@@ -62,6 +65,7 @@ def fit_table(
     *,
     table: FloatArray,
     scale_free: bool,
+    infer_priors: bool = False,
 ) -> Round:
     """Fit one row of targets per observed class, (k, n_scores), with nothing to refine.
 
@@ -71,8 +75,21 @@ def fit_table(
     means = rows.average(targets)
     reg = _best_for_table(fits, rows, means, regs, scale_free)
     scores = without_copies(fits.leave_one_out(means, [reg]), rows).label_free_scores[:, 0, :]
-    readout = gaussian_readout(scores[rows.owner], codes, rows.member_weights, noise, n_rows=rows.n_effective)
-    return Round(targets, reg, scores, readout, np.zeros_like(scores), index=0, alignment=np.nan)
+    readout, noise = read(scores, rows, codes, noise, infer_priors=infer_priors)
+    return Round(targets, reg, scores, readout, np.zeros_like(scores), index=0, alignment=np.nan, noise=noise)
+
+
+def read(
+    scores: FloatArray, rows: DistinctRows, codes: IntArray, noise: NoiseModel, *, infer_priors: bool
+) -> tuple[Readout, NoiseModel]:
+    """Read the scores of the distinct rows, and return the noise with the priors that were used.
+
+    Where these merely explain the observed proportions (`infer_priors`), the scores may correct them.
+    """
+    members, weights, n_rows = scores[rows.owner], rows.member_weights, rows.n_effective
+    if infer_priors:
+        noise = likeliest_priors(members, codes, weights, noise, n_rows=n_rows)
+    return gaussian_readout(members, codes, weights, noise, n_rows=n_rows), noise
 
 
 def _best_for_table(

@@ -6,7 +6,7 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
 from unflip import NoiseModel
-from unflip.decoder import Readout, common_slope, gaussian_readout, steeper, symmetric_slope
+from unflip.decoder import Readout, common_slope, gaussian_readout, likeliest_priors, steeper, symmetric_slope
 
 NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
 CLEAN = NoiseModel.none().with_priors([0.5, 0.5])
@@ -202,3 +202,38 @@ def test_a_steeper_readout_keeps_the_mean_probability():
     other = steeper(readout, scores, np.ones(800), NOISE)
     assert slope(other) == pytest.approx(np.exp(readout.steepness_error) * slope(readout))
     np.testing.assert_allclose(other.probabilities(scores).mean(axis=0), NOISE.priors, atol=1e-6)
+
+
+class TestLikeliestPriors:
+    """Proportions of three classes, from the labels and from how the scores cluster."""
+
+    noise = NoiseModel(np.array([[0.4, 0.6, 0.0], [0.0, 0.4, 0.6], [0.5, 0.0, 0.5]]))
+    means = 2.5 * np.array([[0.0, 1.0], [1.0, -1.0], [-1.5, 0.0]])
+
+    def draw(self, seed, n=300, tails=np.inf):
+        rng = np.random.default_rng(seed)
+        y = rng.choice(3, size=n, p=[0.2, 0.3, 0.5])
+        noise_of_scores = rng.normal(size=(n, 2)) if np.isinf(tails) else rng.standard_t(tails, size=(n, 2))
+        return self.means[y] + noise_of_scores, self.noise.flip(y, rng), np.bincount(y) / n
+
+    def errors(self, **options):
+        found = []
+        for seed in range(20):
+            scores, codes, truth = self.draw(seed, **options)
+            counted = self.noise.with_observed(np.bincount(codes, minlength=3) / len(codes))
+            likeliest = read(scores, codes, counted, likeliest_priors)
+            found.append([np.abs(model.known_priors - truth).max() for model in (counted, likeliest)])
+        return np.mean(found, axis=0)
+
+    def test_scores_narrow_what_counting_says(self):
+        counted, likeliest = self.errors()
+        assert likeliest < counted / 3
+
+    def test_they_do_little_harm_where_they_are_no_mixture(self):
+        counted, likeliest = self.errors(tails=2)
+        assert likeliest < 1.2 * counted
+
+    def test_scores_that_say_nothing_change_nothing(self):
+        _, codes, _ = self.draw(0)
+        counted = self.noise.with_observed(np.bincount(codes) / 300)
+        assert read(np.zeros((300, 2)), codes, counted, likeliest_priors) is counted

@@ -39,11 +39,15 @@ class Labelled:
 
 @dataclass(frozen=True, eq=False)
 class NoiseSource:
-    """A noise model with priors, the standard errors of its transition, and what estimated them, if anything did."""
+    """A noise model with priors, the standard errors of its transition, and what estimated them, if anything did.
+
+    `counted` says that the priors are nothing but what explains the observed proportions.
+    """
 
     noise: NoiseModel
     errors: FloatArray
     estimator: NoiseEstimator | None
+    counted: bool = False
 
 
 def noise_source(noise: object, priors: ArrayLike | None, data: Labelled, spectrum: Spectrum) -> NoiseSource:
@@ -71,7 +75,8 @@ def noise_source(noise: object, priors: ArrayLike | None, data: Labelled, spectr
             f"The noise model knows {model.n_classes} classes but y has {k}: give a transition matrix for the classes "
             f"{data.classes.tolist()}, in that order."
         )
-    return NoiseSource(_with_priors(model, priors, data.observed), np.zeros((k, k)), None)
+    counted = priors is None and model.priors is None
+    return NoiseSource(_with_priors(model, priors, data.observed), np.zeros((k, k)), None, counted)
 
 
 def centred(spectrum: Spectrum, rows: DistinctRows) -> Spectrum:
@@ -84,7 +89,8 @@ def _automatic(priors: ArrayLike | None, data: Labelled, spectrum: Spectrum) -> 
     if estimator.assumption_:
         warnings.warn(estimator.assumption_, AssumedNoiseWarning, stacklevel=4)  # at the caller of fit
     estimator.classes_, estimator.n_features_in_ = data.classes, data.X.shape[1]
-    return NoiseSource(estimator.noise_, estimator.noise_std_, estimator)
+    counted = priors is None and estimator.source_ == "anchor rows"
+    return NoiseSource(estimator.noise_, estimator.noise_std_, estimator, counted)
 
 
 def _estimated(estimator: NoiseEstimator, priors: ArrayLike | None, data: Labelled) -> NoiseSource:
