@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -14,6 +14,9 @@ from rich.table import Table
 import unflip
 from unflip import demo as story
 from unflip.report import demo as picture
+
+if TYPE_CHECKING:
+    from unflip.paper.piece import Piece
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -94,14 +97,19 @@ def reproduce(
         with Progress(
             TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=_console
         ) as progress:
-            bars = {piece.name: progress.add_task(piece.title, total=None) for piece in wanted}
+            bars = {piece.name: progress.add_task(piece.title, total=None, start=False) for piece in wanted}
+
+            def show(piece: Piece, done: int, total: int) -> None:
+                progress.start_task(bars[piece.name])
+                progress.update(bars[piece.name], completed=done, total=total)
+
             outcomes = runner.run(
                 wanted,
                 out,
                 quick=quick,
                 again=again,
                 workers=workers,
-                listener=lambda piece, done, total: progress.update(bars[piece.name], completed=done, total=total),
+                listener=show,
             )
         skipped = [outcome.reason for outcome in outcomes if outcome.state == "skipped"]
         path = page.write_page(list(registry.PIECES.values()), out, skipped)

@@ -69,7 +69,7 @@ def isotropic_law(X: FloatArray, y: IntArray) -> dict[str, tuple[FloatArray, Flo
 
 
 def general_law(X: FloatArray, y: IntArray) -> dict[str, tuple[FloatArray, FloatArray]]:
-    """The same with the classes' own covariances, and μ without the length that noise adds to its estimate."""
+    """Means and standard deviations with the classes' own covariances, and μ without the length that noise adds."""
     mixture = shortened_mixture(X, y)
     laws = {}
     for name in VARIANTS:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import unflip
-from unflip.paper.piece import Piece, Table
+from unflip.paper.piece import Column, Piece, Table
 from unflip.paper.store import PICTURE, Folder, write_atomically
 
 PAGE = "index.html"
@@ -75,16 +74,20 @@ def _section(piece: Piece, folder: Folder) -> Section | None:
 
 
 def _cells(table: Table) -> list[list[str]]:
-    return [[_cell(value) for value in row] for row in table.itertuples(index=False)]
+    columns = [[_number_format(column).format(value) for value in column] for _, column in table.items()]
+    return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _cell(value: object) -> str:
-    if isinstance(value, Integral):
-        return str(value)
-    if isinstance(value, Real):
-        number = float(value)
-        return f"{number:.3g}" if abs(number) < 10 else f"{number:.1f}"
-    return str(value)
+def _number_format(column: Column) -> str:
+    """Return one format for all numbers of a column: enough digits to tell them apart, and no more."""
+    if column.dtype.kind != "f":
+        return "{}"
+    sizes = column.abs()
+    if (column.round(2) == column).all():
+        return "{:g}"
+    if sizes.max() >= 20:
+        return "{:.1f}"
+    return "{:.2g}" if sizes[sizes > 0].min() < 1e-3 else "{:.3f}"
 
 
 def _duration(seconds: float) -> str:

@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 Table: TypeAlias = pd.DataFrame
+Column: TypeAlias = pd.Series
 Tables: TypeAlias = dict[str, Table]
 
 

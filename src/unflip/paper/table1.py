@@ -279,9 +279,7 @@ def summary(tables: Tables) -> Table:
             cell: dict[str, object] = {"ε₊": e, "domain": domain}
             cell |= {f"{name}": f"{own.published[name]:.2f} → {own.replayed[name]:.2f}" for name in VARIANTS}
             cell["label-free"] = fresh.loc[(domain, e, LABEL_FREE)]["mean"]
-            cell["naive = unbiased = optimized, scaler on training rows"] = fresh.loc[
-                (domain, e, SCALED.format("optimized"))
-            ]["mean"]
+            cell["all three, scaler on training rows"] = fresh.loc[(domain, e, SCALED.format("optimized"))]["mean"]
             cell |= {name: others.loc[(domain, e, name)]["mean"] for name in (REFINED, BALANCED, KNOWN_ORIGIN)}
             if CLEANLAB_DEFAULT in averages:
                 cell["cleanlab"] = others.loc[(domain, e, CLEANLAB_DEFAULT)]["mean"]
