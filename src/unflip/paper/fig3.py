@@ -139,7 +139,7 @@ PIECE = Piece(
     paper="n = 1000, π₁ = .3, ‖μ‖ = 2, ε₊ = .4, ε₋ = .3, ρ₋ = 0 and “optimal γ”; theory only. Accuracy is largest at "
     "ρ₊*, above the unbiased approach, and smallest at ρ̄₊; it becomes flat in ρ₊ as η → 0.",
     full=Settings(draws=40, seed=3),
-    quick=Settings(draws=12, seed=3),
+    quick=Settings(draws=8, seed=3),
     tasks=tasks,
     draw=draw,
     summary=summary,

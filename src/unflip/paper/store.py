@@ -87,9 +87,9 @@ class Folder:
         shutil.rmtree(self.path / "parts", ignore_errors=True)
 
     def tables(self, manifest: Manifest) -> Tables:
-        """Read the saved tables, to the last bit."""
+        """Read the saved tables."""
         names = [name for name in manifest.files if name.endswith(".csv")]
-        return {name[: -len(".csv")]: pd.read_csv(self.path / name, float_precision="round_trip") for name in names}
+        return {name[: -len(".csv")]: pd.read_csv(self.path / name) for name in names}
 
 
 def _digest(path: Path) -> str:
