@@ -25,6 +25,7 @@ app = typer.Typer(
 )
 _console = Console()
 _SKIPPED = 3  # exit code of a run that left pieces out because their data are missing
+_INTERRUPTED = 130
 
 
 def _show_version(wanted: bool) -> None:
@@ -80,7 +81,9 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results"),
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions.")] = False,
     again: Annotated[bool, typer.Option("--again", help="Compute finished pieces once more.")] = False,
-    workers: Annotated[int, typer.Option(min=1, help="Processes; the results do not depend on it.")] = 2,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes; the results do not depend on it.", show_default="one for each core")
+    ] = os.cpu_count() or 1,
 ) -> None:
     """Remake the paper's table and figures, and a page that sets them beside what it reports."""
     try:
@@ -115,6 +118,9 @@ def reproduce(
         path = page.write_page(list(registry.PIECES.values()), out, skipped)
     except runner.PieceError as error:
         _fail(str(error))
+    except KeyboardInterrupt:
+        typer.echo("unflip: stopped; the same command goes on from here.", err=True)
+        raise typer.Exit(code=_INTERRUPTED) from None
     except OSError as error:
         _fail(f"{error.filename or out} cannot be written or read: {error.strerror}.")
     for outcome in outcomes:

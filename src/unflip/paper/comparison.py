@@ -79,8 +79,10 @@ def draw_curve(ax: Axes, points: Table, variant: str, *, label: str | None = Non
 def worst_sentence(deviations: Table) -> str:
     """Say where simulation and theory are furthest apart."""
     column = "largest, in standard errors"
-    worst = deviations.loc[deviations[column].idxmax()]
-    curve = ", ".join(f"{name} = {worst[name]}" for name in deviations.columns[: deviations.columns.get_loc(column)])
+    position = int(deviations[column].argmax())
+    names = deviations.columns[: deviations.columns.get_loc(column)]
+    curve = ", ".join(f"{name} = {deviations[name].iloc[position]}" for name in names)
+    worst = deviations.iloc[position]
     within = (deviations[column] <= 4).sum()
     return (
         f"The largest |simulation − theory| on any curve is {worst[column]:.1f} standard errors "

@@ -67,7 +67,8 @@ def draw(tables: Tables) -> Figure:
 
 def summary(tables: Tables) -> Table:
     """Largest deviation from the theory on every curve."""
-    return largest_deviations(tables["points"], ["n", "p", "mean_norm", "variant"])
+    points = tables["points"].rename(columns={"mean_norm": "‖μ‖"})
+    return largest_deviations(points, ["n", "p", "‖μ‖", "variant"])
 
 
 def notes(tables: Tables) -> list[str]:

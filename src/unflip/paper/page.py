@@ -82,12 +82,12 @@ def _number_format(column: Column) -> str:
     """Return one format for all numbers of a column: enough digits to tell them apart, and no more."""
     if column.dtype.kind != "f":
         return "{}"
-    sizes = column.abs()
     if (column.round(2) == column).all():
         return "{:g}"
-    if sizes.max() >= 20:
-        return "{:.1f}"
-    return "{:.2g}" if sizes[sizes > 0].min() < 1e-3 else "{:.3f}"
+    sizes = column.abs()
+    if sizes[sizes > 0].min() < 0.01:
+        return "{:.3g}"
+    return "{:.1f}" if sizes.max() >= 20 else "{:.3f}"
 
 
 def _duration(seconds: float) -> str:
