@@ -116,12 +116,14 @@ def test_a_piece_that_fails_is_named(tmp_path, monkeypatch):
 def test_killed_after_the_first_piece_it_ends_as_if_it_had_not_been(tmp_path, ending):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     reproduce("fig1", "fig5", "fig2", "--quick", "--out", whole)
-    process = subprocess.Popen([*RUN, "fig1", "fig5", "fig2", "--quick", "--out", str(broken)], stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [*RUN, "fig1", "fig5", "fig2", "--quick", "--out", str(broken)], stderr=subprocess.DEVNULL
+    )
     deadline = time.monotonic() + 120
     while not (broken / "fig1" / "manifest.json").exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     process.send_signal(ending)
-    process.communicate(timeout=60)
+    process.wait(timeout=60)
     assert not (broken / "index.html").exists()
     assert "fig1 was finished before" in reproduce("fig1", "fig5", "fig2", "--quick", "--out", broken).stdout
     for path in whole.rglob("*"):

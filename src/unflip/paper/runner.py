@@ -18,6 +18,7 @@ from unflip.report import style
 
 #: Told the piece, how many of its parts are done, and how many there are.
 Listener: TypeAlias = Callable[[Piece, int, int], None]
+_IDLE_SECONDS = 20
 
 
 class PieceError(RuntimeError):
@@ -107,8 +108,10 @@ def _compute(piece: Piece, settings: Settings, folder: Folder, workers: int, lis
     left = [task for task in tasks if not folder.part(mark, task).exists()]
     done = len(tasks) - len(left)
     listener(piece, done, len(tasks))
-    # One BLAS thread everywhere: sums are then rounded alike, however many processes there are.
-    with parallel_config(backend="loky", inner_max_num_threads=1), threadpool_limits(1):
+    # One BLAS thread everywhere: sums are then rounded alike, however many processes there are. Workers that outlive a
+    # killed run go when they have been idle for a while.
+    processes = parallel_config(backend="loky", inner_max_num_threads=1, idle_worker_timeout=_IDLE_SECONDS)
+    with processes, threadpool_limits(1):
         parallel = Parallel(n_jobs=min(workers, len(left)) or 1, return_as="generator_unordered")
         for _ in parallel(delayed(_run_task)(task, folder.part(mark, task)) for task in left):
             done += 1
