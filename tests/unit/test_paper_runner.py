@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from unflip.paper import fig5
-from unflip.paper.page import write_page
+from unflip.paper.page import _cells, write_page
 from unflip.paper.piece import Piece, Settings, Task
 from unflip.paper.runner import PieceError, run
 from unflip.paper.store import Folder, encode_part, read_part, write_atomically
@@ -173,3 +173,18 @@ def test_the_page_escapes_what_it_shows_and_says_what_is_missing(tmp_path):
     manifest = json.loads((tmp_path / "toy" / "manifest.json").read_text())
     assert manifest["quick"] is False
     assert "Full run" in text
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ([0.3, 0.5], ["0.3", "0.5"]),
+        ([72.694, 8.1], ["72.7", "8.1"]),
+        ([0.9391, 0.7], ["0.939", "0.700"]),
+        ([1e-6, 1234.567], ["1e-06", "1.23e+03"]),
+        ([20, 3], ["20", "3"]),
+        (["a → b", "c"], ["a → b", "c"]),
+    ],
+)
+def test_numbers_of_a_column_are_written_alike(values, shown):
+    assert [row[0] for row in _cells(pd.DataFrame({"x": values}))] == shown
