@@ -104,7 +104,8 @@ def table1_cells():
     parts += [table1.fresh_draws(domain, settings.seed, settings.draws) for domain in datasets.AMAZON_DOMAINS]
     return {
         f"{cell.domain} {cell.eps_pos} {cell.variant}": {
-            name: getattr(cell, name) for name in ("published", "replayed", "fresh", "standard_error", "deviation")
+            name: getattr(cell, name)
+            for name in ("published", "replayed", "replayed_spread", "fresh", "standard_error", "deviation")
         }
         for cell in table1.cells(gather(parts)).itertuples()
     }

@@ -34,8 +34,8 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def fingerprint(piece: Piece, settings: Settings) -> str:
-    """Identify what a piece computes: its parts, its settings and the version of the library."""
-    content = [piece.name, asdict(settings), [task.name for task in piece.tasks(settings)], unflip.__version__]
+    """Identify what a piece computes: its settings and the version of the library."""
+    content = [piece.name, asdict(settings), unflip.__version__]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
