@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -17,6 +19,7 @@ from unflip.report import demo as picture
 
 if TYPE_CHECKING:
     from unflip.paper.piece import Piece
+    from unflip.paper.runner import Listener
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -90,39 +93,21 @@ def reproduce(
         from unflip.paper import page, registry, runner
     except ModuleNotFoundError as missing:
         _fail(f"reproduce needs {missing.name}; install it with: pip install 'unflip[cli]'")
-    try:
-        wanted = registry.chosen(pieces)
-    except ValueError as error:
-        _fail(str(error))
     if out.exists() and not out.is_dir():
         _fail(f"{out} is a file: give the name of a folder.")
     try:
-        with Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), console=_console
-        ) as progress:
-            bars = {piece.name: progress.add_task(piece.title, total=None, start=False) for piece in wanted}
-
-            def show(piece: Piece, done: int, total: int) -> None:
-                progress.start_task(bars[piece.name])
-                progress.update(bars[piece.name], completed=done, total=total)
-
-            outcomes = runner.run(
-                wanted,
-                out,
-                quick=quick,
-                again=again,
-                workers=workers,
-                listener=show,
-            )
+        wanted = registry.chosen(pieces)
+        with _bars(wanted) as show:
+            outcomes = runner.run(wanted, out, quick=quick, again=again, workers=workers, listener=show)
         skipped = [outcome.reason for outcome in outcomes if outcome.state == "skipped"]
         path = page.write_page(list(registry.PIECES.values()), out, skipped)
-    except runner.PieceError as error:
+    except (ValueError, runner.PieceError) as error:
         _fail(str(error))
+    except OSError as error:
+        _fail(f"{error.filename or out} cannot be written or read: {error.strerror or error}.")
     except KeyboardInterrupt:
         typer.echo("unflip: stopped; the same command goes on from here.", err=True)
         raise typer.Exit(code=_INTERRUPTED) from None
-    except OSError as error:
-        _fail(f"{error.filename or out} cannot be written or read: {error.strerror}.")
     for outcome in outcomes:
         if outcome.state == "found":
             typer.echo(f"{outcome.piece.name} was finished before; --again computes it once more.")
@@ -131,6 +116,20 @@ def reproduce(
     typer.echo(f"Page: {path}")
     if skipped:
         raise typer.Exit(code=_SKIPPED)
+
+
+@contextmanager
+def _bars(pieces: list[Piece]) -> Iterator[Listener]:
+    """Show a bar for each piece, and yield what is to be told of its parts."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=_console) as progress:
+        bars = {piece.name: progress.add_task(piece.title, total=None, start=False) for piece in pieces}
+
+        def show(piece: Piece, done: int, total: int) -> None:
+            progress.start_task(bars[piece.name])
+            progress.update(bars[piece.name], completed=done, total=total)
+
+        yield show
 
 
 def _table(result: story.Demo) -> Table:

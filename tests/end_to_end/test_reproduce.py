@@ -99,6 +99,10 @@ def test_missing_data_skip_a_piece_and_say_so(tmp_path, monkeypatch):
     assert done.exit_code == 3
     assert f"fig4 is skipped: {tmp_path / 'amazon_reviews'} does not exist" in done.stderr
     assert "fig4 is skipped" in (tmp_path / "index.html").read_text(encoding="utf-8")
+    (tmp_path / "amazon_reviews").mkdir()
+    done = invoke("fig4", "--quick", "--out", tmp_path, "--workers", 1)
+    assert done.exit_code == 3
+    assert f"fig4 is skipped: {tmp_path / 'amazon_reviews' / 'books.mat'} does not exist" in done.stderr
 
 
 def test_a_piece_that_fails_is_named(tmp_path, monkeypatch):

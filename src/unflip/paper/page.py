@@ -31,7 +31,7 @@ class Section:
 
 
 def write_page(pieces: Sequence[Piece], results: Path, skipped: Sequence[str] = ()) -> Path:
-    """Write the page of all pieces that are finished in a folder.
+    """Write the page of all pieces that this version has finished in a folder.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def write_page(pieces: Sequence[Piece], results: Path, skipped: Sequence[str] = 
 
 def _section(piece: Piece, folder: Folder) -> Section | None:
     manifest = folder.manifest()
-    if manifest is None:
+    if manifest is None or manifest.version != unflip.__version__:
         return None
     tables = folder.tables(manifest)
     summary = piece.summary(tables)

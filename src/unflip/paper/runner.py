@@ -88,6 +88,8 @@ def _run_piece(piece: Piece, results: Path, quick: bool, again: bool, workers: i
     try:
         _compute(piece, settings, folder, workers, listener)
         _finish(piece, settings, folder, quick)
+    except FileNotFoundError as error:  # a data set may lack a file
+        return Outcome(piece, "skipped", f"{piece.name} is skipped: {error}")
     except OSError:
         raise
     except Exception as error:
