@@ -135,4 +135,4 @@ def _finish(piece: Piece, settings: Settings, folder: Folder, quick: bool) -> No
     pictures = {"svg": style.as_svg(figure, piece.name), "png": style.as_png(figure)}
     seconds = sum(seconds for _, seconds in parts)
     manifest = {"piece": piece.name, "fingerprint": mark, "quick": quick, "seconds": seconds}
-    folder.save(tables, pictures, manifest)
+    folder.save({**tables, "summary": piece.summary(tables)}, pictures, manifest)
