@@ -25,6 +25,7 @@ class Section:
     seconds: str
     picture: str  # data URI
     headings: list[str]
+    kinds: list[str]  # of the columns: "number" or "text"
     rows: list[list[str]]
     notes: list[str]
     tables: list[str]  # file names
@@ -67,6 +68,7 @@ def _section(piece: Piece, folder: Folder) -> Section | None:
         seconds=_duration(manifest.seconds),
         picture="data:image/svg+xml;base64," + base64.b64encode(svg).decode(),
         headings=[str(name).replace("_", " ") for name in summary],
+        kinds=["number" if dtype.kind in "if" else "text" for dtype in summary.dtypes],
         rows=_cells(summary),
         notes=piece.notes(tables),
         tables=[name for name in manifest.files if name.endswith(".csv")],

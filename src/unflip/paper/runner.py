@@ -79,6 +79,8 @@ def _run_piece(piece: Piece, results: Path, quick: bool, again: bool, workers: i
     folder = Folder(results, piece.name)
     settings = piece.quick if quick else piece.full
     if not again and is_finished(piece, folder, quick):
+        total = len(piece.tasks(settings))
+        listener(piece, total, total)
         return Outcome(piece, "found")
     reason = missing_data(piece)
     if reason:
