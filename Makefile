@@ -7,10 +7,13 @@ READY   = $(VENV)/.ready
 # Two test processes with one BLAS thread each are faster here than one process with two.
 PYTEST  = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -q
 
-.PHONY: demo test test-all lint golden benchmark clean
+.PHONY: demo reproduce test test-all lint golden benchmark clean
 
 demo: $(READY)
 	$(BIN)/unflip demo
+
+reproduce: $(READY)
+	$(BIN)/unflip reproduce all --out results
 
 test: lint
 	$(PYTEST) -m "not slow"
@@ -30,6 +33,7 @@ golden: $(READY)
 benchmark: $(READY)
 	$(BIN)/python benchmarks/loo_path.py
 	$(BIN)/python benchmarks/theory.py
+	$(BIN)/python benchmarks/reproduce.py
 	$(BIN)/python benchmarks/noise_rates.py --quick
 	$(BIN)/python benchmarks/accuracy.py --quick
 

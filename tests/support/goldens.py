@@ -1,10 +1,15 @@
 """What is stored as golden results, and how each is computed; `make golden` remakes them."""
 
+import json
+
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
 from support.paper import Table1
 from unflip import LPClassifier, NoiseModel, datasets, estimation, theory
+from unflip.paper import fig1, fig2, fig3, fig5, table1
+from unflip.paper.piece import gather
+from unflip.paper.variants import VARIANTS, predict
 
 EPS_NEG, EPS_POS_OF_TABLE, REG_OF_TABLE = 0.4, (0.3, 0.4, 0.5), 100.0
 
@@ -92,10 +97,46 @@ def _accuracy(variant, X, y, noise, rows, observed, unseen):
     return float(np.mean(clf.fit(X[rows], labels).predict(X[unseen]) == y[unseen]))
 
 
-#: File name (without .json), how to compute it, whether it needs real data.
+def table1_cells():
+    """The 48 cells of Table 1: published, replayed on the published stream, and drawn afresh (150 draws)."""
+    settings = table1.PIECE.full
+    parts = [table1.replay(domain, seed, 50) for domain in datasets.AMAZON_DOMAINS for seed in table1.SEEDS]
+    parts += [table1.fresh_draws(domain, settings.seed, settings.draws) for domain in datasets.AMAZON_DOMAINS]
+    return {
+        f"{cell.domain} {cell.eps_pos} {cell.variant}": {
+            name: getattr(cell, name)
+            for name in ("published", "replayed", "replayed_spread", "fresh", "standard_error", "deviation")
+        }
+        for cell in table1.cells(gather(parts)).itertuples()
+    }
+
+
+def figure_curves():
+    """Every theory curve of Figures 1, 2, 3 and 5, at every fifth or so of its points."""
+    curves = {}
+    for p in fig1.DIMENSIONS:
+        for variant in VARIANTS:
+            law = predict(variant, fig1.NOISE, mean_norm=fig1.MEAN_NORM, aspect=p / fig1.N_ROWS, reg=fig1.REG)
+            curves[f"fig1 p={p} {variant}"] = [float(law.mean), float(law.variance)]
+    for p in fig2.DIMENSIONS:
+        for variant in fig2.CURVES:
+            curves[f"fig2 p={p} {variant}"] = [fig2.predicted_at(variant, p, rate) for rate in fig2.EPS_POS[::6]]
+    for p in fig3.DIMENSIONS:
+        curves[f"fig3 p={p}"] = fig3.predicted_at(p, fig3.COARSE[::4]).tolist()
+    for n, p in fig5.SIZES:
+        for size in fig5.MEAN_NORMS:
+            for variant in VARIANTS:
+                law = predict(variant, fig5.NOISE, mean_norm=size, aspect=p / n, reg=fig5.REGS[::4])
+                curves[f"fig5 n={n} mean_norm={size} {variant}"] = law.accuracy.tolist()
+    return json.loads(json.dumps(curves))
+
+
+#: File name (without .json), how to compute it, whether it needs real data, whether it is slow.
 GOLDENS = [
-    ("predictions", predictions, False),
-    ("classifier", classifier, False),
-    ("noise_rates", noise_rates, False),
-    ("table1_first_draws", table1_first_draws, True),
+    ("predictions", predictions, False, False),
+    ("classifier", classifier, False, False),
+    ("noise_rates", noise_rates, False, False),
+    ("table1_first_draws", table1_first_draws, True, False),
+    ("figure_curves", figure_curves, False, False),
+    ("table1_cells", table1_cells, True, True),
 ]

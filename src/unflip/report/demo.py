@@ -10,11 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from unflip import demo as story
-
-# Okabe and Ito's palette: distinct for readers with any colour vision.
-_NEGATIVE, _POSITIVE = "#0072B2", "#D55E00"
-_COLOURS = {"oracle": "#666666", "naive": "#D55E00", "unbiased": "#0072B2", "optimized": "#009E73"}
-_MARKERS = {"oracle": "D", "naive": "o", "unbiased": "s", "optimized": "^"}
+from unflip.report.style import COLOURS, MARKERS, NEGATIVE, POSITIVE
 
 
 def save(result: story.Demo, path: Path) -> None:
@@ -38,7 +34,7 @@ def _draw_scores(ax: Axes, result: story.Demo, variant: str) -> None:
     scores, prediction = result.scores[variant], story.predict(variant, story.EPS_POS)
     grid = np.linspace(scores.min(), scores.max(), 200)
     std = float(np.sqrt(prediction.variance))
-    for label, colour, word in ((0, _NEGATIVE, "truly negative"), (1, _POSITIVE, "truly positive")):
+    for label, colour, word in ((0, NEGATIVE, "truly negative"), (1, POSITIVE, "truly positive")):
         bins = grid[::6].tolist()
         ax.hist(scores[result.true == label], bins=bins, density=True, color=colour, alpha=0.35, label=word)
         density = np.exp(-0.5 * ((grid - prediction.means[label]) / std) ** 2) / (std * np.sqrt(2 * np.pi))
@@ -55,13 +51,13 @@ def _draw_scores(ax: Axes, result: story.Demo, variant: str) -> None:
 def _draw_curves(ax: Axes, result: story.Demo) -> None:
     fine = np.linspace(min(story.EPS_POS_GRID), max(story.EPS_POS_GRID), 61)
     for variant, points in result.curves.items():
-        colour = _COLOURS[variant]
+        colour = COLOURS[variant]
         ax.plot(fine, [float(story.predict(variant, rate).accuracy) for rate in fine], color=colour, lw=1.5)
         ax.errorbar(
             story.EPS_POS_GRID,
             [point.simulated for point in points],
             yerr=[2 * point.standard_error for point in points],
-            fmt=_MARKERS[variant],
+            fmt=MARKERS[variant],
             color=colour,
             ms=5,
             capsize=2,

@@ -1,0 +1,108 @@
+"""Results on disk: written whole or not at all, and done only when the manifest says so."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+import unflip
+from unflip.paper.piece import Piece, Settings, Tables, Task
+
+PICTURE = "picture"
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file so that a reader finds the old one or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def fingerprint(piece: Piece, settings: Settings) -> str:
+    """Identify what a piece computes: its settings and the version of the library."""
+    content = [piece.name, asdict(settings), unflip.__version__]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a finished piece was made from, and the files it is made of."""
+
+    piece: str
+    fingerprint: str
+    quick: bool
+    version: str
+    seconds: float  # of computing, all parts added up
+    files: dict[str, str]  # name → SHA-256
+
+
+class Folder:
+    """The folder of one piece in the results."""
+
+    def __init__(self, results: Path, name: str) -> None:
+        self.path = results / name
+
+    def manifest(self) -> Manifest | None:
+        """Return the manifest, or None where it is missing, or a file is missing or not the one it names."""
+        try:
+            found = Manifest(**json.loads((self.path / "manifest.json").read_text(encoding="utf-8")))
+            whole = all(_digest(self.path / name) == digest for name, digest in found.files.items())
+        except (OSError, ValueError, TypeError):
+            return None
+        return found if whole else None
+
+    def clear(self) -> None:
+        """Forget everything computed so far."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def part(self, mark: str, task: Task) -> Path:
+        """Return where a part is saved."""
+        return self.path / "parts" / mark[:16] / f"{task.name}.json"
+
+    def save(self, tables: Tables, pictures: dict[str, bytes], manifest: dict[str, Any]) -> None:
+        """Write tables and pictures, then the manifest, then drop the parts."""
+        contents = {f"{name}.csv": table.to_csv(index=False).encode() for name, table in tables.items()}
+        contents |= {f"{PICTURE}.{kind}": content for kind, content in pictures.items()}
+        (self.path / "manifest.json").unlink(missing_ok=True)
+        for name, content in contents.items():
+            write_atomically(self.path / name, content)
+        digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+        written = asdict(Manifest(**manifest, version=unflip.__version__, files=digests))
+        write_atomically(self.path / "manifest.json", json.dumps(written, indent=1).encode())
+        shutil.rmtree(self.path / "parts", ignore_errors=True)
+
+    def tables(self, manifest: Manifest) -> Tables:
+        """Read the saved tables."""
+        names = [name for name in manifest.files if name.endswith(".csv")]
+        return {name[: -len(".csv")]: pd.read_csv(self.path / name) for name in names}
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def encode_part(tables: Tables, seconds: float) -> bytes:
+    """Write a part as JSON, which keeps every bit of a float."""
+    columns = {name: table.to_dict("list") for name, table in tables.items()}
+    return json.dumps({"seconds": seconds, "tables": columns}).encode()
+
+
+def read_part(path: Path) -> tuple[Tables, float]:
+    """Read a part and the seconds it took."""
+    content = json.loads(path.read_bytes())
+    return {name: pd.DataFrame(columns) for name, columns in content["tables"].items()}, content["seconds"]

@@ -1,0 +1,166 @@
+"""The pieces of the paper: what each computes, at tiny settings."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import Ridge
+from sklearn.preprocessing import StandardScaler
+
+from support.amazon import needs_data
+from support.paper import Table1
+from unflip import targets, theory
+from unflip.datasets import make_mixture
+from unflip.paper import fig1, fig2, fig3, fig4, fig5, fig6, reviews, table1
+from unflip.paper.comparison import comparison_rows, largest_deviations, worst_sentence
+from unflip.paper.piece import Settings, only
+from unflip.paper.registry import PIECES, chosen
+from unflip.paper.variants import accuracy_and_risk
+
+
+def test_the_registry_knows_every_piece_in_the_papers_order():
+    assert list(PIECES) == ["table1", "fig1", "fig2", "fig3", "fig4", "fig5", "fig6"]
+    assert [piece.name for piece in chosen(["fig3", "table1"])] == ["table1", "fig3"]
+    assert chosen(["all"]) == list(PIECES.values())
+    with pytest.raises(ValueError, match=r"fig77 is not a piece .* choose from table1, fig1, .* or all"):
+        chosen(["fig1", "fig77"])
+
+
+@pytest.mark.parametrize("piece", PIECES.values(), ids=PIECES)
+def test_parts_have_names_of_their_own_and_quick_is_quicker(piece):
+    for settings in (piece.quick, piece.full):
+        names = [task.name for task in piece.tasks(settings)]
+        assert len(set(names)) == len(names)
+    assert piece.quick.draws <= piece.full.draws
+
+
+def test_accuracy_and_risk_are_those_of_new_rows():
+    rng = np.random.default_rng(0)
+    coef = rng.normal(size=(6, 2)) + 0.5
+    X, y = make_mixture(200_000, 6, mean_norm=1.5, random_state=1)
+    scores, labels = X @ coef, 2 * y[:, None] - 1
+    accuracy, risk = accuracy_and_risk(coef, 1.5)
+    np.testing.assert_allclose(accuracy, (scores * labels > 0).mean(axis=0), atol=0.005)
+    np.testing.assert_allclose(risk, ((scores - labels) ** 2).mean(axis=0), rtol=0.02)
+
+
+def test_largest_deviations_are_found_curve_by_curve():
+    draws = np.array([[1.0, 2.0], [3.0, 2.2]])
+    first = comparison_rows({"curve": "a"}, draws, np.array([2.5, 1.8]), np.array([10.0, 20.0]))
+    second = comparison_rows({"curve": "b"}, draws, np.array([2.0, 2.1]), np.array([10.0, 20.0]))
+    found = largest_deviations(pd.concat([first, second], ignore_index=True), ["curve"])
+    assert found.curve.tolist() == ["a", "b"]
+    np.testing.assert_allclose(found["largest, in standard errors"], [3.0, 0.0], atol=1e-9)
+    np.testing.assert_allclose(found["at"][0], 20.0)
+    np.testing.assert_allclose(found["largest difference"][0], 0.5)
+    assert "3.0 standard errors (0.3, curve = a, at 20)" in worst_sentence(found)
+
+
+def test_fig1_scores_follow_the_predicted_law():
+    tables = fig1.simulate(50, seed=0)
+    classes = tables["classes"]
+    np.testing.assert_allclose(classes["mean"], classes.predicted_mean, atol=0.1 * classes.predicted_std.max())
+    np.testing.assert_allclose(classes["std"], classes.predicted_std, rtol=0.2)  # ‖w‖² of 50 noisy weights: ± 20%
+    np.testing.assert_allclose(classes.accuracy, classes.predicted_accuracy, atol=0.02)
+    bins = only(tables["histograms"], variant="naive", true=1)
+    assert (bins.density * (bins.right - bins.left)).sum() == pytest.approx(1)
+
+
+def test_fig2_points_lie_on_the_theory_and_the_oracle_does_not_change():
+    tables = fig2.PIECE.compute(Settings(draws=10))
+    points = tables["points"]
+    assert len(points) == 3 * 5 * 2 * 25
+    oracle = only(points, variant="oracle", metric="accuracy", p=100)
+    assert np.ptp(oracle.simulated) < 1e-12
+    early = points[points.x < 0.4]
+    assert (early.simulated - early.predicted).abs().max() < 0.06
+    naive = only(points, variant="naive", metric="risk", p=10)
+    noise = fig2.noise_at(fig2.EPS_POS[3])
+    mixture = theory.Mixture(mean_norm=2.0, aspect=0.1, noise=noise)
+    assert naive.predicted.iloc[3] == pytest.approx(float(theory.predict(mixture, targets="naive", reg=10.0).risk))
+    assert any("standard errors" in note for note in fig2.notes(tables))
+
+
+def test_fig3_marks_the_best_the_worst_and_the_unbiased():
+    tables = fig3.simulate(100, n_draws=3, seed=0)
+    marks = tables["marks"].set_index("mark")
+    assert marks.rho_pos["best"] == pytest.approx(1.57, abs=0.005)
+    assert marks.accuracy["best"] >= tables["curve"].accuracy.max()
+    assert marks.accuracy["worst"] == pytest.approx(0.5)
+    mixture = theory.Mixture(mean_norm=2.0, aspect=0.1, noise=fig3.NOISE)
+    unbiased = theory.predict(mixture, targets=targets.unbiased(fig3.NOISE), reg=fig3.REG)
+    assert marks.accuracy["unbiased"] == pytest.approx(float(unbiased.accuracy))
+    beyond = tables["points"][tables["points"].x > 0.5]
+    np.testing.assert_allclose(beyond.simulated, beyond.predicted, atol=0.02)
+
+
+def test_fig5_points_lie_on_the_theory():
+    tables = fig5.PIECE.compute(Settings(draws=8))
+    points = tables["points"]
+    assert len(points) == 2 * 3 * 4 * 20
+    assert (points.simulated - points.predicted).abs().max() < 0.05
+    assert len(fig5.summary(tables)) == 24
+
+
+def test_fig6_estimates_strong_signals_well():
+    estimates = fig6.estimate(10.0, draw=0, seed=0)["estimates"]
+    error = (estimates.estimated_pos - estimates.eps_pos).abs().groupby(estimates.method).mean()
+    assert error[fig6.OURS] < 0.03
+    assert error[fig6.PAPERS] < 0.1
+
+
+def balanced_labels():
+    return np.repeat([0, 1], 1000)
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_streams_of_several_rates_go_through_the_same_rows(which):
+    """One stream drawn for all rates is the published protocol's own stream at each."""
+    y = balanced_labels()
+    stream = reviews.Stream(y, eps_pos=table1.EPS_POS, eps_neg=0.4, seed=123)
+    alone = Table1(y, eps_pos=table1.EPS_POS[which], eps_neg=0.4, seed=123)
+    for _ in range(3):
+        sample, (rows, observed, unseen) = stream.draw(), alone.draw()
+        np.testing.assert_array_equal(sample.rows, rows)
+        np.testing.assert_array_equal(y[rows] ^ sample.flips[which], observed)
+        np.testing.assert_array_equal(sample.unseen, unseen)
+
+
+def test_one_gram_matrix_serves_both_scalers():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 12)) * rng.uniform(0.5, 2, 12) + rng.normal(size=12)
+    X[:, 3] = rng.uniform(size=2000) < 0.02
+    sample = reviews.Stream(balanced_labels(), eps_pos=(0.3,), eps_neg=0.4, seed=0).draw()
+    X[np.unique(sample.rows), 5] = 0.7  # does not vary among the rows drawn
+    columns = rng.normal(size=(reviews.N_ROWS, 3))
+    fitted = table1.Fitted.of(X, sample.rows)
+    alpha = reviews.N_ROWS * reviews.REG
+
+    ridge = Ridge(alpha=alpha, fit_intercept=False).fit(X[sample.rows], columns)
+    np.testing.assert_allclose(fitted.coef(sample.rows, columns), ridge.coef_.T, rtol=1e-8, atol=1e-12)
+
+    scaler = StandardScaler().fit(X[sample.rows])
+    ridge = Ridge(alpha=alpha, fit_intercept=False).fit(scaler.transform(X[sample.rows]), columns)
+    coef, constant = fitted.coef_on_own_scale(sample.rows, columns)
+    expected = ridge.predict(scaler.transform(X[sample.unseen]))
+    np.testing.assert_allclose(X[sample.unseen] @ coef + constant, expected, rtol=1e-7, atol=1e-10)
+
+
+@needs_data
+def test_table1_cells_and_columns_from_a_few_draws():
+    books = [table1.replay("books", 1, 2), table1.fresh_draws("books", 0, 3), table1.refined("books", 0, 0)]
+    tables = {name: table for part in books for name, table in part.items()}
+    fresh = tables["fresh"]
+    coincide = [table1.SCALED.format(name) for name in ("naive", "unbiased", "optimized")]
+    wide = fresh.pivot_table(index=["eps_pos", "draw"], columns="method", values="accuracy")
+    assert np.ptp(wide[coincide].to_numpy(), axis=1).max() == 0
+    assert wide[table1.LABEL_FREE].between(0.7, 0.85).all()
+    assert set(tables["others"].method) == {table1.REFINED, table1.BALANCED, table1.KNOWN_ORIGIN}
+    assert only(tables["replay"], method="oracle").groupby("draw").accuracy.nunique().max() == 1
+
+
+@needs_data
+def test_fig4_uses_the_papers_estimate_of_the_mean():
+    tables = fig4.simulate(2, 1)
+    assert tables["mean"].mean_norm[0] == pytest.approx(1.195, abs=5e-4)
+    general = only(fig4.summary(tables), theory="general covariance")
+    np.testing.assert_allclose(general["predicted |mean|"], general["|mean|"], rtol=0.15)
