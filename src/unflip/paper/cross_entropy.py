@@ -1,10 +1,11 @@
-"""The protocol of the paper's experiments with the cross-entropy: a few steps of gradient descent, without a penalty."""
+"""The paper's experiments with the cross-entropy: a few steps of gradient descent, without a penalty."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -142,7 +143,7 @@ def largest_replay_difference(tables: Tables, curve: str) -> float:
     fits = ["curve", "rho_pos", "seed"]
     replayed = only(tables["draws"], stream="published", curve=curve).set_index(fits).accuracy
     difference = folded(replayed) - only(tables["published"], curve=curve).set_index(fits).accuracy
-    return float(difference.abs().max())
+    return round(float(difference.abs().max()), 12)
 
 
 def summary(tables: Tables) -> Table:
@@ -187,7 +188,7 @@ def _draw_samples(ax: Axes) -> None:
     ax.plot([], [], color=lpc, label="left: LPC, fresh draws ± 2 standard errors")
     ax.plot([], [], style.MARKERS["LPC"], color=lpc, label="right: LPC, fresh draws ± 2 standard errors")
     for name in LINES:
-        ax.plot([], [], color=style.COLOURS[name], marker=style.MARKERS[name], label=f"{name} (lines and markers alike)")
+        ax.plot([], [], color=style.COLOURS[name], marker=style.MARKERS[name], label=name)
     ax.plot([], [], color=lpc, lw=1.1, label="right: theory of the penalised minimum")
     ax.plot([], [], color=style.INK, lw=1.1, ls="--", label="right: LPC, fresh draws, loss as printed")
 
@@ -197,7 +198,9 @@ def _draw_published(ax: Axes, table: Table) -> None:
         own, colour = only(table, curve=name), style.COLOURS[name]
         at, ours = _across(own, own.ours)
         ax.plot(at, ours, color=colour)
-        ax.fill_between(at, ours - 2 * own.error.to_numpy(), ours + 2 * own.error.to_numpy(), color=colour, alpha=0.2, lw=0)
+        ax.fill_between(
+            at, ours - 2 * own.error.to_numpy(), ours + 2 * own.error.to_numpy(), color=colour, alpha=0.2, lw=0
+        )
         _draw_markers(ax, own.published, own.published_error, own, fmt="o", color=style.INK, mfc="white")
     ax.set_ylabel("max(accuracy, 1 − accuracy)")
     style.set_title(ax, "as published: the flip at ρ₊ = 1 is hidden")
@@ -223,7 +226,7 @@ def _across(own: Table, values: Column) -> tuple[FloatArray, FloatArray]:
     return np.array([RHO[0] - 0.1, _EDGE]), np.repeat(values.to_numpy(), 2)
 
 
-def _draw_markers(ax: Axes, values: Column, errors: Column, own: Table, **looks: str) -> None:
+def _draw_markers(ax: Axes, values: Column, errors: Column, own: Table, **looks: Any) -> None:
     at = own.rho_pos if len(own) > 1 else [_MARK]
     ax.errorbar(at, values, yerr=2 * errors, markersize=3.5, elinewidth=0.8, **looks)
 

@@ -29,7 +29,9 @@ def one_draw(stream: str, seed: int) -> Tables:
     n_negative = round(PI_NEG * N_ROWS)
     X, y = _mixture(generator, n_negative, N_ROWS - n_negative)
     X_test, y_test = _mixture(generator, N_ROWS, N_ROWS)
-    flips = [generator.binomial(1, rate, (y == label).sum()) for label, rate in enumerate((NOISE.eps_neg, NOISE.eps_pos))]
+    flips = [
+        generator.binomial(1, rate, (y == label).sum()) for label, rate in enumerate((NOISE.eps_neg, NOISE.eps_pos))
+    ]
     coef = cross_entropy.descend(X, y, y ^ np.concatenate(flips), NOISE, N_STEPS)
     accuracies = np.mean((X_test @ coef > 0) == y_test[:, None], axis=0)
     return {"draws": cross_entropy.rows_of(accuracies, NOISE, stream=stream, seed=seed)}
