@@ -130,6 +130,7 @@ def points(tables: Tables) -> Table:
             "ours": ours.mean(),
             "error": ours.std() / np.sqrt(n),
             "deviation": (ours.mean() - theirs.mean()) / (pooled * np.sqrt(1 / n + 1 / m)),
+            "separate_deviation": (ours.mean() - theirs.mean()) / np.sqrt(ours.var() / n + theirs.var() / m),
             "upright": fresh.accuracy.mean(),
             "upright_error": fresh.accuracy.std() / np.sqrt(n),
             "predicted": tables["theory"].set_index(fits).accuracy,
@@ -246,11 +247,16 @@ def fresh_sentence(tables: Tables) -> str:
     """Say how far new draws are from the published ones."""
     found = summary(tables).set_index("curve")["fresh draws: largest, in standard errors"]
     draws = only(tables["draws"], stream="fresh").seed.nunique()
+    table = points(tables)
+    separate = table.loc[table.separate_deviation.abs().idxmax()]
+    own = only(tables["published"], curve=separate.curve, rho_pos=separate.rho_pos).accuracy
     return (
         f"{draws} fresh draws, folded alike, are at most {found.max():.1f} standard errors from the published means "
         f"({', '.join(f'{curve} {value:.1f}' for curve, value in found.items())}). The standard error is that of the "
-        "difference, with the variance pooled over both: three seeds alone can agree by chance. The points of the "
-        "curve share their draws and move together."
+        "difference, with the variance pooled over both, because three seeds can agree by chance: by the published "
+        f"seeds' own variance it would be up to {abs(separate.separate_deviation):.1f} ({separate.curve} at ρ₊ = "
+        f"{_signed(separate.rho_pos)}, where they span {np.ptp(own):.4f} and one draw has a standard deviation of "
+        f"{separate.error * np.sqrt(draws):.4f}). The points of the curve share their draws and move together."
     )
 
 
@@ -272,7 +278,7 @@ def flip_sentences(tables: Tables) -> list[str]:
 def theory_sentence(tables: Tables) -> str:
     """Say what the theory is of, and how far off."""
     found = summary(tables).set_index("curve")["theory: largest difference"]
-    each = ", ".join(f"{100 * found[name]:+.1f} ({name})" for name in ("LPC", *LINES))
+    each = ", ".join(f"{100 * found[name]:+.1f} ({name})" for name in ("LPC", *LINES)).replace("-", "−")
     return (
         "A descent that stops early has no minimum to predict. The theory shown is that of the ridge-penalised "
         "minimum with 2γ = 1/(sT), T steps of size s: to first order in the curvature both go the same way. "
