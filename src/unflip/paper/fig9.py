@@ -225,8 +225,8 @@ def notes(tables: Tables) -> list[str]:
         "The theory's curve, computed without data, is at most "
         f"{' and '.join(f'{100 * gap:.1f}' for gap in difference.groupby(curve.k).max())} points or "
         f"{' and '.join(f'{value:.1f}' for value in error)} standard errors from the simulated one. By the theory the "
-        f"best pair that there is has {both(PLANNED)}: a search on test labels finds nothing better. On the rows that it "
-        f"was picked on the best of {N_PAIRS} has {both(PICKED.format(BEST))}.",
+        f"best pair that there is has {both(PLANNED)}: a search on test labels finds nothing better. On the rows that "
+        f"it was picked on the best of {N_PAIRS} has {both(PICKED.format(BEST))}.",
         "The text's formula has no intercept, and neither have the curve, naive and oracle here. With one naive would "
         f"have {both(CENTRED.format('naive'))} and the oracle {both(CENTRED.format('oracle'))}.",
         f"{tables['curve'].draw.nunique()} draws here, 3 seeds in the paper, whose numbers are not published. We "
