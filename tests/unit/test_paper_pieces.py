@@ -14,7 +14,7 @@ from unflip import LPClassifier, targets, theory
 from unflip.datasets import make_mixture
 from unflip.paper import cross_entropy, fig1, fig2, fig3, fig4, fig5, fig6, fig7, fig8, fig9, reviews, table1
 from unflip.paper.comparison import comparison_rows, largest_deviations, worst_sentence
-from unflip.paper.piece import Settings, gather, only
+from unflip.paper.piece import Settings, only
 from unflip.paper.registry import PIECES, chosen
 from unflip.paper.variants import accuracy_and_risk
 
@@ -249,7 +249,8 @@ def test_fig9_reads_every_pair_off_one_fit():
 def test_fig9_curve_lies_on_the_theory_and_our_lines_above(monkeypatch):
     monkeypatch.setattr(fig9, "N_PAIRS", 300)
     fig9.extreme_pairs.cache_clear()
-    tables = gather([fig9.one_draw(3, i, 0) for i in range(2)] + [fig9.predicted(3, 0)])
+    monkeypatch.setattr(fig9, "NOISE", {3: fig9.NOISE[3]})
+    tables = fig9.PIECE.compute(Settings(draws=2))
     fig9.extreme_pairs.cache_clear()
     curve = fig9.points(tables)
     assert (curve["mean"] - curve.predicted).abs().max() < 0.05
@@ -258,3 +259,7 @@ def test_fig9_curve_lies_on_the_theory_and_our_lines_above(monkeypatch):
     assert curve["mean"].iloc[0] < accuracy["naive"] < curve["mean"].iloc[-1] < accuracy["oracle"]
     assert accuracy["oracle"] < accuracy[fig9.READOUT] < accuracy[fig9.REFINED] < limits[fig9.BAYES] + 0.01
     assert limits[fig9.PLANNED] > curve.predicted.max() - 1e-6
+    summary = fig9.summary(tables).set_index("accuracy")["k = 3"]
+    assert summary["Bayes"] == "0.795"
+    assert summary[fig9.BEST].endswith(f"(theory {curve.predicted.iloc[-1]:.3f})")
+    assert any("the paper's test set" in note for note in fig9.notes(tables))

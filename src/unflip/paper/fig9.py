@@ -83,8 +83,8 @@ def extreme_pairs(k: int, seed: int) -> tuple[FloatArray, FloatArray, float, flo
     scores = one_hot_scores(X, observed, X_test, k)
     naive = np.array([[np.ones(k), np.zeros(k)]])
     pairs = np.concatenate([naive, rng.uniform(-2, 2, size=(N_PAIRS - 1, 2, k))])
-    accuracies = np.array([pair_accuracy(scores, y_test, pair) for pair in pairs])
-    return pairs[accuracies.argmin()], pairs[accuracies.argmax()], accuracies.min(), accuracies.max()
+    found = np.array([pair_accuracy(scores, y_test, pair) for pair in pairs])
+    return pairs[found.argmin()], pairs[found.argmax()], found.min(), found.max()
 
 
 def between(k: int, seed: int) -> list[FloatArray]:
@@ -115,14 +115,14 @@ def plain_accuracies(
 ) -> dict[str, float]:
     """Accuracy of the largest score at the penalty that is best on the test rows, with and without an intercept."""
     columns = np.hstack([np.eye(k)[own] for own in labels.values()])
-    accuracies = {}
+    found = {}
     for name, fit_intercept in (("{}", False), (CENTRED, True)):
         path = Spectrum.of(X, fit_intercept=fit_intercept).path(columns, REGS)
         scores = np.tensordot(X_test, path.coef, axes=1) + path.intercept
         for j, own in enumerate(labels):
             largest = scores[:, :, j * k : (j + 1) * k].argmax(axis=2)
-            accuracies[name.format(own)] = float((largest == y_test[:, None]).mean(axis=0).max())
-    return accuracies
+            found[name.format(own)] = float((largest == y_test[:, None]).mean(axis=0).max())
+    return found
 
 
 def predicted_accuracy(k: int, pair: FloatArray) -> float:
@@ -193,7 +193,7 @@ def _lines(tables: Tables, k: int) -> Table:
     return lines.groupby("line", sort=False).accuracy.agg(["mean", "sem"])
 
 
-def summary(tables: Tables) -> Table:
+def accuracies(tables: Tables) -> Table:
     """Mean accuracy of everything, its standard error over draws, and what the theory says of it."""
     rows = []
     for k in NOISE:
@@ -201,12 +201,22 @@ def summary(tables: Tables) -> Table:
         for name, own in ((WORST, curve.iloc[0]), (BEST, curve.iloc[-1])):
             rows.append((k, name, own["mean"], own["sem"], own["predicted"]))
         rows += [(k, name, own["mean"], own["sem"], np.nan) for name, own in _lines(tables, k).iterrows()]
-    return pd.DataFrame(rows, columns=["k", "classifier", "accuracy", "standard error", "predicted"])
+    return pd.DataFrame(rows, columns=["k", "classifier", "accuracy", "standard_error", "predicted"])
+
+
+def summary(tables: Tables) -> Table:
+    """Accuracy of everything, ± its standard error where it is a mean over draws."""
+    found = accuracies(tables)
+    text = found.accuracy.map("{:.3f}".format)
+    text += found.standard_error.map(" ± {:.3f}".format).where(found.standard_error.notna(), "")
+    text += found.predicted.map(" (theory {:.3f})".format).where(found.predicted.notna(), "")
+    columns = {f"k = {k}": text[found.k == k].to_numpy() for k in NOISE}
+    return pd.DataFrame({"accuracy": found.classifier[found.k == found.k.iloc[0]].to_numpy(), **columns})
 
 
 def notes(tables: Tables) -> list[str]:
     """Measure the agreement with the theory and the distance to what can be had."""
-    accuracy = summary(tables).set_index(["k", "classifier"]).accuracy
+    accuracy = accuracies(tables).set_index(["k", "classifier"]).accuracy
     curve = points(tables)
     difference = (curve["mean"] - curve.predicted).abs()
     error = (difference / curve["sem"]).groupby(curve.k).max()
