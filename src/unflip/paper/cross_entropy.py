@@ -42,7 +42,7 @@ def step_sizes(noise: NoiseModel) -> FloatArray:
     """Step of every fit in the units of its loss.
 
     The text divides the perturbed gradient by 1 − ρ₊ − ρ₋ and the published experiment multiplied by it: its steps are
-    shorter by the square.
+    the text's times (1 − ρ₊ − ρ₋)².
     """
     return np.asarray(STEP * (1 - rho_pairs(noise).sum(axis=1)) ** 2)
 
