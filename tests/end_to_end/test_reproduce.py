@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from support.amazon import needs_data
+from support.amazon import needs_data, needs_published
 from unflip.cli import app
 from unflip.paper.piece import Task
 from unflip.paper.registry import PIECES
@@ -136,9 +136,11 @@ def test_killed_after_the_first_piece_it_ends_as_if_it_had_not_been(tmp_path, en
 
 
 @needs_data
+@needs_published
 @pytest.mark.slow
 def test_everything_quick(tmp_path):
     reproduce("all", "--quick", "--out", tmp_path)
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
-    assert page.count("<section") == 7
+    assert page.count("<section") == 10
     assert "48 of 48 cells" in page
+    assert page.count("all 159 published accuracies exactly") == 2

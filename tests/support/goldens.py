@@ -7,7 +7,7 @@ from sklearn.preprocessing import StandardScaler
 
 from support.paper import Table1
 from unflip import LPClassifier, NoiseModel, datasets, estimation, theory
-from unflip.paper import fig1, fig2, fig3, fig5, table1
+from unflip.paper import cross_entropy, fig1, fig2, fig3, fig5, fig7, fig8, fig9, table1
 from unflip.paper.piece import gather
 from unflip.paper.variants import VARIANTS, predict
 
@@ -112,7 +112,7 @@ def table1_cells():
 
 
 def figure_curves():
-    """Every theory curve of Figures 1, 2, 3 and 5, at every fifth or so of its points."""
+    """Every theory curve of Figures 1, 2, 3, 5, 7, 8 and 9, at every fifth or so of its points."""
     curves = {}
     for p in fig1.DIMENSIONS:
         for variant in VARIANTS:
@@ -128,6 +128,12 @@ def figure_curves():
             for variant in VARIANTS:
                 law = predict(variant, fig5.NOISE, mean_norm=size, aspect=p / n, reg=fig5.REGS[::4])
                 curves[f"fig5 n={n} mean_norm={size} {variant}"] = law.accuracy.tolist()
+    for figure, size, aspect in ((fig7, fig7.MEAN_NORM, 1.0), (fig8, 1.12, 0.25)):
+        accuracies = cross_entropy.predicted(figure.NOISE, figure.N_STEPS, mean_norm=size, aspect=aspect)
+        curves[f"{figure.PIECE.name} mean_norm={size}"] = accuracies[[*range(0, 50, 7), 50, 51, 52]].tolist()
+    for k in fig9.NOISE:
+        pairs = np.random.default_rng(k).uniform(-2, 2, size=(5, 2, k))
+        curves[f"fig9 k={k}"] = [fig9.predicted_accuracy(k, pair) for pair in pairs]
     return json.loads(json.dumps(curves))
 
 

@@ -3,14 +3,16 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
 
-from support.amazon import needs_data
+from support.amazon import needs_data, needs_published
+from support.multiclass import paper_setting
 from support.paper import Table1
-from unflip import targets, theory
+from unflip import LPClassifier, targets, theory
 from unflip.datasets import make_mixture
-from unflip.paper import fig1, fig2, fig3, fig4, fig5, fig6, reviews, table1
+from unflip.paper import cross_entropy, fig1, fig2, fig3, fig4, fig5, fig6, fig7, fig8, fig9, reviews, table1
 from unflip.paper.comparison import comparison_rows, largest_deviations, worst_sentence
 from unflip.paper.piece import Settings, only
 from unflip.paper.registry import PIECES, chosen
@@ -18,7 +20,7 @@ from unflip.paper.variants import accuracy_and_risk
 
 
 def test_the_registry_knows_every_piece_in_the_papers_order():
-    assert list(PIECES) == ["table1", "fig1", "fig2", "fig3", "fig4", "fig5", "fig6"]
+    assert list(PIECES) == ["table1", "fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "fig9"]
     assert [piece.name for piece in chosen(["fig3", "table1"])] == ["table1", "fig3"]
     assert chosen(["all"]) == list(PIECES.values())
     with pytest.raises(ValueError, match=r"fig77 is not a piece .* choose from table1, fig1, .* or all"):
@@ -164,3 +166,100 @@ def test_fig4_uses_the_papers_estimate_of_the_mean():
     assert tables["mean"].mean_norm[0] == pytest.approx(1.195, abs=5e-4)
     general = only(fig4.summary(tables), theory="general covariance")
     np.testing.assert_allclose(general["predicted |mean|"], general["|mean|"], rtol=0.15)
+
+
+def test_cross_entropy_descends_as_published():
+    """Weights that go down the printed gradient times (1 − ρ₊ − ρ₋)², turned round where that factor's root is < 0."""
+    rng = np.random.default_rng(0)
+    X, true = rng.normal(size=(40, 3)), rng.integers(2, size=40)
+    observed = fig7.NOISE.flip(true, rng)
+    found = cross_entropy.descend(X, true, observed, fig7.NOISE, n_steps=4)
+    for j in (0, 20, 36, 37, 49, 50, 51, 52):
+        (rho_pos, rho_neg), labels = cross_entropy.rho_pairs(fig7.NOISE)[j], true if j == 52 else observed
+        remainder, coef = 1 - rho_pos - rho_neg, np.zeros(3)
+        for _ in range(4):
+            share = expit(X @ coef)
+            positive = (1 - rho_neg) * (share - 1) - rho_pos * share
+            negative = (1 - rho_pos) * share - rho_neg * (share - 1)
+            coef -= 0.1 * remainder * X.T @ np.where(labels == 1, positive, negative) / 40
+        np.testing.assert_allclose(found[:, j], np.sign(remainder) * coef, rtol=1e-10, atol=1e-14)
+
+
+def test_cross_entropy_theory_has_the_matched_penalty():
+    penalties = cross_entropy.matched_penalties(fig7.NOISE, n_steps=50)
+    np.testing.assert_allclose(penalties[[50, 51]], [1 / (2 * 0.1 * 50), 1 / (2 * 0.1 * 0.3**2 * 50)])
+    mixture = theory.Mixture(mean_norm=2.0, aspect=1.0, noise=fig7.NOISE)
+    naive = theory.predict(mixture, targets="naive", reg=0.1, loss="logistic")
+    assert only(fig7.predicted()["theory"], curve="naive").accuracy.iloc[0] == pytest.approx(float(naive.accuracy))
+
+
+def test_cross_entropy_errors_pool_published_and_fresh_draws():
+    def rows(values, **labels):
+        made = [cross_entropy.rows_of(np.full(53, v), fig7.NOISE, seed=i, **labels) for i, v in enumerate(values)]
+        return pd.concat(made, ignore_index=True)
+
+    draws = pd.concat([rows([0.3, 0.2], stream="fresh"), rows([0.4, 0.4, 0.4], stream="published")])
+    tables = {"draws": draws, "published": rows([0.6, 0.6, 0.6]), "theory": rows([0.25]).drop(columns="seed")}
+    found = cross_entropy.points(tables)
+    np.testing.assert_allclose(found.ours, 0.75)  # folded
+    np.testing.assert_allclose(found.upright, 0.25)
+    pooled = np.sqrt(0.005 / 3)  # variances .005 (one degree of freedom) and 0 (two)
+    np.testing.assert_allclose(found.deviation, 0.15 / (pooled * np.sqrt(1 / 2 + 1 / 3)))
+    assert cross_entropy.summary(tables)["replayed: largest difference"].tolist() == [0.0] * 4
+    assert "all 159 published accuracies exactly" in cross_entropy.replay_sentence(tables)
+
+
+@needs_published
+@pytest.mark.parametrize(("piece", "seed"), [(fig7, 123), (fig8, 404)], ids=["fig7", "fig8"])
+def test_a_published_stream_gives_the_published_accuracies(piece, seed):
+    replayed = piece.one_draw("published", seed)["draws"]
+    published = only(piece.published()["published"], seed=seed)
+    assert replayed.curve.tolist() == published.curve.tolist()
+    np.testing.assert_allclose(cross_entropy.folded(replayed.accuracy), published.accuracy, rtol=0, atol=1e-12)
+
+
+@needs_published
+def test_fig7_from_a_few_draws():
+    tables = fig7.PIECE.compute(Settings(draws=3, seed=0))
+    found = cross_entropy.points(tables)
+    assert len(found) == 53
+    assert (found.upright - found.predicted).abs().max() < 0.06
+    assert any("all 159 published accuracies exactly" in note for note in fig7.notes(tables))
+
+
+@pytest.mark.parametrize("k", [3, 4])
+def test_fig9_has_the_papers_settings(k):
+    means, noise = paper_setting(k)
+    np.testing.assert_array_equal(fig9.class_means(k), means)
+    np.testing.assert_allclose(fig9.NOISE[k].transition, noise.transition)
+    np.testing.assert_allclose(fig9.NOISE[k].priors, noise.priors)
+
+
+def test_fig9_reads_every_pair_off_one_fit():
+    rng = np.random.default_rng(0)
+    X, _, observed, X_test, y_test = fig9.rows_and_labels(3, rng)
+    pair = rng.uniform(-2, 2, size=(2, 3))
+    clf = LPClassifier(
+        fig9.NOISE[3], targets=targets.multi_lpc(*pair), readout="plain", reg=fig9.REG, fit_intercept=False
+    )
+    scores = fig9.one_hot_scores(X, observed, X_test, 3)
+    assert fig9.pair_accuracy(scores, y_test, pair) == clf.fit(X, observed).score(X_test, y_test)
+
+
+def test_fig9_curve_lies_on_the_theory_and_our_lines_above(monkeypatch):
+    monkeypatch.setattr(fig9, "N_PAIRS", 300)
+    fig9.extreme_pairs.cache_clear()
+    monkeypatch.setattr(fig9, "NOISE", {3: fig9.NOISE[3]})
+    tables = fig9.PIECE.compute(Settings(draws=2))
+    fig9.extreme_pairs.cache_clear()
+    curve = fig9.points(tables)
+    assert (curve["mean"] - curve.predicted).abs().max() < 0.05
+    accuracy = tables["lines"].groupby("line").accuracy.mean()
+    limits = tables["limits"].set_index("line").accuracy
+    assert curve["mean"].iloc[0] < accuracy["naive"] < curve["mean"].iloc[-1] < accuracy["oracle"]
+    assert accuracy["oracle"] < accuracy[fig9.READOUT] < accuracy[fig9.REFINED] < limits[fig9.BAYES] + 0.01
+    assert limits[fig9.PLANNED] > curve.predicted.max() - 1e-6
+    summary = fig9.summary(tables).set_index("accuracy")["k = 3"]
+    assert summary["Bayes"] == "0.795"
+    assert summary[fig9.BEST].endswith(f"(theory {curve.predicted.iloc[-1]:.3f})")
+    assert any("the paper's test set" in note for note in fig9.notes(tables))

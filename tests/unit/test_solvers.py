@@ -341,6 +341,11 @@ def test_gradient_descent_takes_the_steps_it_says():
     for _ in range(3):
         coef -= 0.4 * (X.T @ (expit(X @ coef) - (1 + t) / 2) / 50 + 0.2 * coef)
     np.testing.assert_allclose(gradient_descent(X, t, LOGISTIC, step=0.4, n_steps=3, reg=0.1)[:, 0], coef, atol=1e-14)
+    steps, columns = np.array([0.4, 0.1]), np.column_stack([t, t])
+    both = gradient_descent(X, columns, LOGISTIC, step=steps, n_steps=3)
+    for j, step in enumerate(steps):
+        alone = gradient_descent(X, t, LOGISTIC, step=float(step), n_steps=3)[:, 0]
+        np.testing.assert_allclose(both[:, j], alone, atol=1e-14)
     many = gradient_descent(X, t, LOGISTIC, step=0.4, n_steps=2000, reg=0.1)
     fitted = ConvexFits(Spectrum.of(X, fit_intercept=False), LOGISTIC).path(t, [0.1])
     np.testing.assert_allclose(many, fitted.coef[:, 0], atol=1e-8)

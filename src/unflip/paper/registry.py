@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from unflip.paper import fig1, fig2, fig3, fig4, fig5, fig6, table1
+from unflip.paper import fig1, fig2, fig3, fig4, fig5, fig6, fig7, fig8, fig9, table1
 from unflip.paper.piece import Piece
 
-PIECES: dict[str, Piece] = {module.PIECE.name: module.PIECE for module in (table1, fig1, fig2, fig3, fig4, fig5, fig6)}
+PIECES: dict[str, Piece] = {
+    module.PIECE.name: module.PIECE for module in (table1, fig1, fig2, fig3, fig4, fig5, fig6, fig7, fig8, fig9)
+}
 
 
 def chosen(names: list[str]) -> list[Piece]:

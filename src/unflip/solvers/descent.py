@@ -9,7 +9,7 @@ from unflip.losses import Loss, SeparateLoss
 
 
 def gradient_descent(
-    X: FloatArray, targets: FloatArray, loss: Loss, *, step: float, n_steps: int, reg: float = 0.0
+    X: FloatArray, targets: FloatArray, loss: Loss, *, step: float | FloatArray, n_steps: int, reg: float = 0.0
 ) -> FloatArray:
     r"""Take steps down the gradient of a ridge-penalised loss, from zero and without an intercept.
 
@@ -24,8 +24,8 @@ def gradient_descent(
         Targets of the rows; every column is a fit of its own.
     loss : Loss
         The loss ℓ of clean labels.
-    step : float
-        Step size η.
+    step : float or ndarray of shape (r,)
+        Step size η, or one for each column.
     n_steps : int
         Number of steps.
     reg : float
