@@ -33,6 +33,7 @@ golden: $(READY)
 benchmark: $(READY)
 	$(BIN)/python benchmarks/loo_path.py
 	$(BIN)/python benchmarks/theory.py
+	$(BIN)/python benchmarks/logistic.py
 	$(BIN)/python benchmarks/reproduce.py
 	$(BIN)/python benchmarks/noise_rates.py --quick
 	$(BIN)/python benchmarks/accuracy.py --quick

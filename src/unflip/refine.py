@@ -33,7 +33,7 @@ from unflip.labels import UNCHECKED
 from unflip.noise import NoiseModel
 from unflip.rounds import Round, best_convex, contrasts, read, usable_regs
 from unflip.rows import DistinctRows
-from unflip.selection import loo_alignment, loo_squared_error, without_copies
+from unflip.selection import canonical_correlation, loo_alignment, loo_squared_error, without_copies
 from unflip.solvers import ApproximateLeaveOneOut, ConvexFits
 from unflip.spectrum import Spectrum
 
@@ -60,8 +60,9 @@ def refine(
 ) -> Round:
     """Refine the targets until the scores agree less with the observed labels, at most twice.
 
-    Agreement is right under label noise, as `unflip.selection` explains, because the scores are free of the row's own
-    label; so a round that loses more than a little of it has drifted, and is not taken.
+    Agreement, the correlation of the two (the canonical one for more than two classes), is right under label noise, as
+    `unflip.selection` explains, because the scores are free of the row's own label; so a round that loses more than a
+    little of it has drifted, and is not taken.
 
     Parameters
     ----------
@@ -190,6 +191,8 @@ class _Loop:
         self._own_parts.append(self._rows.average(own_part))
         chosen = scores[:, best, :]
         agreement = float(alignment[best])
+        if targets.shape[1] > 1:
+            agreement = canonical_correlation(chosen, self._labels, self._rows.weights, centred=fit_intercept)
         readout, noise = self._read(chosen)
         return Round(targets, float(regs[best]), chosen, readout, leak[:, best, :], index, agreement, noise)
 

@@ -36,7 +36,7 @@ class Round:
     index : int
         How many rounds came before.
     alignment : float
-        Correlation of the scores with the observed labels; NaN where rounds are not compared.
+        Agreement of the scores with the observed labels; NaN where rounds are not compared.
     noise : NoiseModel
         With the priors that the read-out was fitted with.
     """

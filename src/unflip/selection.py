@@ -32,6 +32,7 @@ AnyLeftOut = TypeVar("AnyLeftOut", bound=LeftOut)
 
 #: Penalties tried, in units of the typical eigenvalue of the covariance.
 RELATIVE_REGS = np.logspace(-4, 4, 50)
+_SMALLEST_POWER = 1e-10
 
 
 def candidate_regs(spectrum: Spectrum) -> FloatArray:
@@ -81,6 +82,26 @@ def loo_alignment(scores: FloatArray, targets: FloatArray, weights: FloatArray, 
     power = np.tensordot(share, scores**2, axes=1).sum(axis=-1)
     norms = np.sqrt(power * float((share @ targets**2).sum()))
     return np.asarray(agreement / np.where(norms > 0, norms, 1.0))
+
+
+def canonical_correlation(scores: FloatArray, labels: FloatArray, weights: FloatArray, *, centred: bool) -> float:
+    """Root mean square of the canonical correlations of scores and labels, (m, r) each.
+
+    It compares fits to different targets: unlike `loo_alignment`, it does not change with linear maps of the scores,
+    and flips among several classes are such a map of what the scores of true labels would be.
+    """
+    share = weights / weights.sum()
+    if centred:
+        scores, labels = scores - share @ scores, labels - share @ labels
+    common = (_whitened(scores, share).T * share) @ _whitened(labels, share)
+    return float(np.sqrt((common**2).sum() / labels.shape[1]))
+
+
+def _whitened(columns: FloatArray, share: FloatArray) -> FloatArray:
+    """Return columns in coordinates that are uncorrelated with power 1; those without power are dropped."""
+    powers, axes = np.linalg.eigh((columns.T * share) @ columns)
+    kept = powers > _SMALLEST_POWER * powers[-1]
+    return np.asarray(columns @ (axes[:, kept] / np.sqrt(powers[kept])))
 
 
 def loo_squared_error(scores: FloatArray, targets: FloatArray, weights: FloatArray) -> FloatArray:

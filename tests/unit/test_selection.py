@@ -5,7 +5,7 @@ import pytest
 from scipy.special import ndtr
 
 from unflip import NoiseModel, targets
-from unflip.selection import best_reg, candidate_regs, loo_alignment, loo_squared_error
+from unflip.selection import best_reg, candidate_regs, canonical_correlation, loo_alignment, loo_squared_error
 from unflip.spectrum import Spectrum
 
 NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.2, pi_neg=0.4)
@@ -78,3 +78,19 @@ def test_alignment_of_several_targets_does_not_depend_on_their_axes():
     rotation = np.linalg.qr(rng.normal(size=(3, 3)))[0]
     found = [loo_alignment(scores @ turn, t @ turn, np.ones(50), centred=True) for turn in (np.eye(3), rotation)]
     np.testing.assert_allclose(found[0], found[1])
+
+
+def test_canonical_correlation_is_the_correlation_of_two_classes_and_blind_to_linear_maps():
+    rng = np.random.default_rng(0)
+    labels, weights = rng.normal(size=(200, 2)), rng.uniform(0.5, 2, size=200)
+    scores = labels @ rng.normal(size=(2, 2)) + rng.normal(size=(200, 2))
+    found = canonical_correlation(scores, labels, weights, centred=True)
+    assert 0 < found < 1
+    mapped = canonical_correlation(
+        5 + scores @ rng.normal(size=(2, 2)), labels @ [[1.0, 2.0], [0.0, 1.0]], weights, centred=True
+    )
+    assert mapped == pytest.approx(found, abs=1e-10)
+    one = canonical_correlation(scores[:, :1], labels[:, :1], weights, centred=True)
+    known = loo_alignment(scores[:, None, :1], labels[:, :1], weights, centred=True)[0]
+    assert one == pytest.approx(abs(known), abs=1e-12)
+    assert canonical_correlation(labels, labels, weights, centred=False) == pytest.approx(1)
