@@ -17,7 +17,7 @@ from unflip import losses
 from unflip import targets as target_values
 from unflip._typing import FloatArray, IntArray, Rows
 from unflip.decisions import Decision, Rule
-from unflip.decoder import common_slope, symmetric_slope
+from unflip.decoder import Reading, common_slope, symmetric_slope
 from unflip.estimation.base import NoiseEstimator
 from unflip.estimation.evidence import mixture_evidence
 from unflip.estimation.penalty import predicted_reg
@@ -35,6 +35,7 @@ from unflip.spectrum import Spectrum
 
 _LARGEST_RELATIVE_REG = 1e12
 _TRIED = slice(12, None, 4)  # of the candidate penalties, for losses without a closed form: from .01 of the scale on
+_ROWS_PER_SLOPE = 2.0  # fewer make chance look like evidence
 _ONE_SIDED = 0.02  # share of scores on the rarer side of 0 that makes a plain read-out pointless
 
 
@@ -204,6 +205,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         self.coef_, self.intercept_ = (coef @ self._decision.slopes).T, self._decision.values(intercept)
         scores = data.X @ coef + intercept  # rows of no weight have no part in the fit
         self._warn_of_one_sided_scores(scores)
+        self._warn_of_few_rows(rows.n_effective)
         self._report(found, data, scores.copy())
         left_out = fits.leave_one_out(means, [self.reg_])
         alone = left_out.of_copies(rows.owner, found.targets, rows.member_weights / rows.weights[rows.owner])
@@ -411,11 +413,21 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             fit_intercept=self.fit_intercept,
         )
 
+    def _warn_of_few_rows(self, n_rows: float) -> None:
+        n_slopes = (len(self.classes_) - 1) ** 2
+        if n_rows < _ROWS_PER_SLOPE * n_slopes and n_slopes > 1:
+            warnings.warn(
+                f"{n_rows:.0f} rows are few for {len(self.classes_)} classes, whose read-out has {n_slopes} slopes: "
+                "probabilities, label_posterior_ and expected_accuracy_ are too sure. Merge classes or add rows.",
+                UserWarning,
+                stacklevel=3,
+            )
+
     def _decide_by(self, found: Round, data: Labelled) -> Decision:
         """Decide by log-odds, or, with the plain read-out, by the scores as they are."""
         k, trained = self.noise_.n_classes, self.noise_.known_priors
         if self.readout == "gaussian":
-            log_odds = found.readout.under(self._rule.priors, trained)
+            log_odds = found.reading.readout.under(self._rule.priors, trained)
             return Decision.by_log_odds(log_odds.slopes, log_odds.offsets, self._rule)
         rows, codes, noise = data.rows, data.codes, self.noise_
         scores, weights = found.scores[rows.owner], rows.member_weights
@@ -430,24 +442,31 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
 
         Copies of a row leave together, so that none vouches for another; rows of no weight have their fitted scores.
         """
-        rows, codes, noise, readout = data.rows, data.codes, self.noise_, found.readout
-        scores = found.scores[rows.owner]
-        self.label_posterior_ = readout.probabilities(fitted)
-        posterior = readout.posterior(scores, codes, noise)
-        self.label_posterior_[rows.members] = known_rows(posterior, self._truth(data))
-        fitted[rows.members] = scores
-        self.label_free_log_odds_ = _one_column(readout.log_odds(fitted)[:, 1:])
-        self.n_effective_ = rows.n_effective
+        rows, codes, noise, reading = data.rows, data.codes, self.noise_, found.reading
+        self.label_posterior_ = reading.readout.probabilities(fitted)
+        self.label_posterior_[rows.members] = known_rows(reading.posterior(codes, noise), self._truth(data))
+        log_odds = reading.readout.log_odds(fitted)
+        log_odds[rows.members] = reading.log_odds
+        self.label_free_log_odds_, self.n_effective_ = _one_column(log_odds[:, 1:]), rows.n_effective
         observed = data.observed if self.priors is None else None
+        scores = found.scores[rows.owner]
         expected = expected_accuracy(
-            ScoredRows(scores, codes, rows.member_weights, rows.n_effective),
-            readout,
+            ScoredRows(scores, codes, rows.member_weights, rows.n_effective, found.anchors),
+            reading,
             noise,
             others=other_noise(noise, self.noise_std_, observed),
             deployed=self._rule.priors,
-            predict=lambda values: self._decision.classes(self._decision.values(values)),
+            predicted=self._predicted(reading, scores),
         )
         self.expected_accuracy_, self.expected_accuracy_std_ = expected.value, expected.error
+
+    def _predicted(self, reading: Reading, scores: FloatArray) -> IntArray:
+        """Return what is predicted of rows by a read-out in which their own labels have no part."""
+        if self.readout == "plain":
+            return self._decision.classes(self._decision.values(scores))
+        shift = np.log(self._rule.priors / self.noise_.known_priors)
+        by_log_odds = Decision.by_log_odds(np.eye(len(shift)), shift - shift[0], self._rule)
+        return by_log_odds.classes(by_log_odds.values(reading.log_odds))
 
 
 def _check_rows(distinct: Rows) -> None:

@@ -44,6 +44,8 @@ _SMALLEST_SLOPE = 1e-3
 _ROUNDING = 1e3 * np.finfo(float).eps
 #: Standard deviation of log τ in its prior, and how far it may go.
 _STEEPNESS_PRIOR, _STEEPNESS_RANGE = 1.0, 3.0
+_FOLDS, _ROWS_PER_SLOPE = 8, 1000  # no folds where there are more rows than this per slope
+_MARGIN = 3.0  # of log-likelihood that another kind of directions has to gain
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,23 +74,68 @@ class Readout:
         """P(true class | score), (n, k)."""
         return _softmax(self.log_odds(scores))
 
-    def posterior(self, scores: FloatArray, codes: IntArray, noise: NoiseModel) -> FloatArray:
-        """P(true class | score, observed label), (n, k)."""
-        # However sure the score is, a label that its class cannot have is believed: no row without a class.
-        likely = np.maximum(self.probabilities(scores), np.finfo(float).tiny)
-        joint = likely * noise.transition[:, codes].T
-        return np.asarray(joint / joint.sum(axis=1, keepdims=True))
-
     def under(self, priors: FloatArray, trained: FloatArray) -> Readout:
         """Return the read-out for rows whose classes have other proportions than those it was fitted to."""
         shift = np.log(priors / trained)
         return Readout(self.slopes, self.offsets + shift - shift[0], self.steepness_error)
 
 
-def gaussian_readout(
-    scores: FloatArray, codes: IntArray, weights: FloatArray, noise: NoiseModel, *, n_rows: float
-) -> Readout:
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A read-out, and what it says of the rows that it was fitted to.
+
+    Attributes
+    ----------
+    readout : Readout
+        For new rows.
+    logits : ndarray of shape (n, k)
+        Log-odds of the rows but for the offsets, by slopes in which their own labels have no part.
+    offsets : ndarray of shape (k,)
+        The offsets that go with these.
+    """
+
+    readout: Readout
+    logits: FloatArray
+    offsets: FloatArray
+
+    @property
+    def log_odds(self) -> FloatArray:
+        """Log-odds of each class against the first, (n, k)."""
+        return np.asarray(self.logits + self.offsets)
+
+    @property
+    def probabilities(self) -> FloatArray:
+        """P(true class | score), (n, k)."""
+        return _softmax(self.log_odds)
+
+    def posterior(self, codes: IntArray, noise: NoiseModel) -> FloatArray:
+        """P(true class | score, observed label), (n, k)."""
+        # However sure the score is, a label that its class cannot have is believed: no row without a class.
+        joint = np.maximum(self.probabilities, np.finfo(float).tiny) * noise.transition[:, codes].T
+        return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+
+    def steeper(self, weights: FloatArray, noise: NoiseModel, errors: float = 1.0) -> Reading:
+        """Return what a steepness would say that is so many standard errors larger, with offsets to go with it."""
+        logits = np.exp(errors * self.readout.steepness_error) * self.logits
+        return Reading(self.readout, logits, _offsets(logits, weights / weights.sum(), noise.known_priors))
+
+
+def gaussian_reading(
+    scores: FloatArray,
+    codes: IntArray,
+    weights: FloatArray,
+    noise: NoiseModel,
+    *,
+    n_rows: float,
+    anchors: FloatArray | None = None,
+) -> Reading:
     """Fit the log-odds of the true class to label-free leave-one-out scores.
+
+    Of more than two classes the directions have (k − 1)² numbers, which fit chance where rows are few. So the steepness
+    is found on log-odds by directions that were fitted to other rows, in folds, and so are the log-odds of the rows.
+    The likelihood of the labels there also says whether to stop EM at its first step, which takes the labels'
+    posteriors for granted (with few rows of a class the rest of it feeds on itself), and whether to shrink the class
+    means towards the anchors or towards each other.
 
     Parameters
     ----------
@@ -103,17 +150,78 @@ def gaussian_readout(
     n_rows : float
         How many independent rows the scores stand for. The variance within a class is taken to be at least a share
         1/n_rows of the total, so that a few rows which happen to fall apart are not read as certainty.
+    anchors : ndarray of shape (k, r), optional
+        Where in the space of scores the classes are drawn to, up to a factor: what they were fitted to.
     """
     share = weights / weights.sum()
     whitening = _Whitening.of(scores, share)
     if not whitening.rank:
         log_priors = np.log(noise.known_priors)
-        return Readout(np.zeros((scores.shape[1], noise.n_classes)), log_priors - log_priors[0])
+        neutral = Readout(np.zeros((scores.shape[1], noise.n_classes)), log_priors - log_priors[0])
+        return Reading(neutral, np.zeros((len(codes), noise.n_classes)), neutral.offsets)
     standard = whitening(scores)
-    directions = _by_shape(standard, codes, share, noise, 1 / n_rows)
+    if noise.n_classes > 2 and n_rows <= _ROWS_PER_SLOPE * (noise.n_classes - 1) ** 2:
+        drawn_to = None if anchors is None else whitening(anchors)
+        return _read_in_folds(whitening, standard, codes, share, noise, n_rows, drawn_to)
+    directions, _ = _by_shape(standard, codes, share, noise, 1 / n_rows)
     if scores.shape[1] == 1 and noise.n_classes == 2:  # no log-odds fall with the score
         directions = np.maximum(directions, [0.0, _SMALLEST_SLOPE])
-    return whitening.undone(_by_labels(standard @ directions, directions, codes, share, noise, n_rows))
+    logits = standard @ directions
+    steep = _steepness(logits, codes, share, noise, n_rows)
+    offsets = _offsets(steep.factor * logits, share, noise.known_priors)
+    readout = whitening.undone(Readout(steep.factor * directions, offsets, steep.error))
+    return Reading(readout, steep.factor * logits, offsets)
+
+
+def _read_in_folds(
+    whitening: _Whitening,
+    standard: FloatArray,
+    codes: IntArray,
+    share: FloatArray,
+    noise: NoiseModel,
+    n_rows: float,
+    anchors: FloatArray | None,
+) -> Reading:
+    """Read whitened scores by directions of all rows, whose kind and steepness are found on those of other rows."""
+    usual: tuple[int, FloatArray | None] = (_MAX_ROUNDS, None)
+    kinds = [usual, (1, None)] + ([] if anchors is None else [(_MAX_ROUNDS, anchors), (1, anchors)])
+    found: list[tuple[_Steepness, FloatArray]] = []
+    for kind in kinds:
+        apart = _logits_of_other_rows(standard, codes, share, noise, n_rows, *kind)
+        found.append((_steepness(apart, codes, share, noise, n_rows), apart))
+    best = int(np.argmin([steep.cost + _MARGIN * (index > 0) for index, (steep, _) in enumerate(found)]))
+    (steep, apart), priors = found[best], noise.known_priors
+    directions = steep.factor * _by_shape(standard, codes, share, noise, 1 / n_rows, *kinds[best])[0]
+    offsets = _offsets(standard @ directions, share, priors)
+    readout = whitening.undone(Readout(directions, offsets, steep.error))
+    return Reading(readout, steep.factor * apart, _offsets(steep.factor * apart, share, priors))
+
+
+def _logits_of_other_rows(
+    standard: FloatArray,
+    codes: IntArray,
+    share: FloatArray,
+    noise: NoiseModel,
+    n_rows: float,
+    rounds: int,
+    anchors: FloatArray | None,
+) -> FloatArray:
+    """Logits of each row by directions that were fitted to the other folds.
+
+    Folds alternate along the distance from the mean: they depend neither on the order of the rows nor on the axes of
+    the scores, and copies stay together.
+    """
+    fold = np.unique((standard**2).sum(axis=1), return_inverse=True)[1] % _FOLDS
+    logits = np.zeros((len(codes), noise.n_classes))
+    for held_out in np.unique(fold):
+        inside = fold == held_out
+        if inside.all():
+            break
+        kept = share[~inside].sum()
+        rest = standard[~inside], codes[~inside], share[~inside] / kept
+        directions, middle = _by_shape(*rest, noise, 1 / (kept * n_rows), rounds, anchors)
+        logits[inside] = standard[inside] @ directions - middle
+    return logits
 
 
 def likeliest_priors(
@@ -163,14 +271,6 @@ def _misfit(priors: FloatArray, transition: FloatArray, observed: FloatArray, n_
     covariance = np.diag(expected) - (transition.T * priors) @ transition
     floor = np.eye(len(priors)) / n_rows  # where nothing is flipped, one row may differ
     return float(n_rows * (observed - expected) @ np.linalg.solve(covariance + floor, observed - expected))
-
-
-def steeper(
-    readout: Readout, scores: FloatArray, weights: FloatArray, noise: NoiseModel, errors: float = 1.0
-) -> Readout:
-    """Return the read-out whose steepness is so many standard errors larger, with the offsets that go with it."""
-    slopes = np.exp(errors * readout.steepness_error) * readout.slopes
-    return Readout(slopes, _offsets(scores @ slopes, weights / weights.sum(), noise.known_priors))
 
 
 def symmetric_slope(
@@ -255,36 +355,77 @@ class _Whitening:
 
 
 def _by_shape(
-    standard: FloatArray, codes: IntArray, share: FloatArray, noise: NoiseModel, smallest_variance: float
-) -> FloatArray:
-    """Directions C⁻¹(m_a − m₀) of the Gaussian mixture, (r, k), from whitened scores, by EM."""
+    standard: FloatArray,
+    codes: IntArray,
+    share: FloatArray,
+    noise: NoiseModel,
+    smallest_variance: float,
+    rounds: int = _MAX_ROUNDS,
+    anchors: FloatArray | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Directions C⁻¹(m_a − m₀) of the Gaussian mixture, (r, k), from whitened scores, by EM, and the scores midway."""
     label_prior = _log_posterior(codes, noise)
     member = np.exp(label_prior)
-    directions = np.zeros((standard.shape[1], noise.n_classes))
-    for _ in range(_MAX_ROUNDS):
+    directions, middle = np.zeros((standard.shape[1], noise.n_classes)), np.zeros(noise.n_classes)
+    for _ in range(rounds):
         previous = directions
-        directions, middle, _ = _mixture_step(standard, member, share, smallest_variance)
+        directions, middle, _ = _mixture_step(standard, member, share, smallest_variance, anchors)
         if np.abs(directions - previous).max() <= _TOLERANCE * (1 + np.abs(directions).max()):
             break
         member = _softmax(label_prior + standard @ directions - middle)
-    return directions
+    return directions, middle
 
 
 def _mixture_step(
-    standard: FloatArray, member: FloatArray, share: FloatArray, smallest_variance: float
+    standard: FloatArray,
+    member: FloatArray,
+    share: FloatArray,
+    smallest_variance: float,
+    anchors: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Directions C⁻¹(m_a − m₀), the score midway between m_a and m₀ along them, and the mass of each class."""
     mass = share @ member
-    means = (member * share[:, None]).T @ standard / mass[:, None]
+    means = (member * share[:, None]).T @ standard / np.maximum(mass, np.finfo(float).tiny)[:, None]
+    if len(mass) > 2:
+        chance = smallest_variance * float((share @ member**2 / np.maximum(mass, np.finfo(float).tiny)).sum())
+        expected = np.zeros_like(means) if anchors is None else _along(means, mass, anchors)
+        means = expected + _shrunk(means - expected, mass, chance)
     within = _floored(np.eye(standard.shape[1]) - (mass * means.T) @ means, smallest_variance)
     directions = np.linalg.solve(within, (means - means[0]).T)
     return directions, np.einsum("ar,ra->a", means + means[0], directions) / 2, mass
 
 
-def _by_labels(
-    logits: FloatArray, directions: FloatArray, codes: IntArray, share: FloatArray, noise: NoiseModel, n_rows: float
-) -> Readout:
-    """Choose the steepness under which the observed labels are likeliest, and the offsets that go with it."""
+def _along(means: FloatArray, mass: FloatArray, anchors: FloatArray) -> FloatArray:
+    """Return the multiple of the anchors, about their mean, that comes closest to the class means."""
+    apart = anchors - mass @ anchors
+    power = float((mass[:, None] * apart**2).sum())
+    factor = float((mass[:, None] * apart * means).sum()) / power if power > 0 else 0.0
+    return np.asarray(max(factor, 0.0) * apart)
+
+
+def _shrunk(means: FloatArray, mass: FloatArray, chance: float) -> FloatArray:
+    """Shrink the class means along each axis of their scatter by the part of it that chance explains.
+
+    Along an axis of scatter b, of a total variance of 1, means of classes that are alike would scatter by `chance`, the
+    sum over the classes of Σ member²/(Σ member)² times their mass; so (b − chance)/(1 − chance) of it is theirs.
+    """
+    scatter, axes = np.linalg.eigh((mass * means.T) @ means)
+    own = np.clip((scatter - chance) / max(1 - chance, np.finfo(float).tiny), 0.0, None)
+    kept = np.minimum(own / np.maximum(scatter, np.finfo(float).tiny), 1.0)
+    return np.asarray((means @ axes * kept) @ axes.T)
+
+
+@dataclass(frozen=True)
+class _Steepness:
+    """The steepness τ, the standard error of its logarithm, and how unlikely the labels are under it."""
+
+    factor: float
+    error: float
+    cost: float
+
+
+def _steepness(logits: FloatArray, codes: IntArray, share: FloatArray, noise: NoiseModel, n_rows: float) -> _Steepness:
+    """Find the steepness under which the observed labels are likeliest."""
     label_given_true = noise.transition.T[codes]
     offsets = _offsets(logits, share, noise.known_priors)
 
@@ -298,10 +439,9 @@ def _by_labels(
 
     span = (-_STEEPNESS_RANGE, _STEEPNESS_RANGE)
     best = float(minimize_scalar(cost, bounds=span, method="bounded", options={"xatol": 1e-4}).x)
-    curvature = (cost(best + _STEP) - 2 * cost(best) + cost(best - _STEP)) / _STEP**2
-    steepness = np.exp(best)
-    offsets = _offsets(steepness * logits, share, noise.known_priors)
-    return Readout(steepness * directions, offsets, 1 / np.sqrt(max(curvature, 1 / _STEEPNESS_PRIOR**2)))
+    lowest = cost(best)
+    curvature = (cost(best + _STEP) - 2 * lowest + cost(best - _STEP)) / _STEP**2
+    return _Steepness(float(np.exp(best)), float(1 / np.sqrt(max(curvature, 1 / _STEEPNESS_PRIOR**2))), lowest)
 
 
 def _offsets(logits: FloatArray, share: FloatArray, priors: FloatArray, start: FloatArray | None = None) -> FloatArray:

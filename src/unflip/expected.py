@@ -7,13 +7,12 @@ uncertain of it: the sample, the steepness of the read-out, and the noise rates.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from unflip._typing import FloatArray, IntArray
-from unflip.decoder import Readout, gaussian_readout, steeper
+from unflip.decoder import Reading, gaussian_reading
 from unflip.noise import NoiseModel
 
 _PAIRS = 1.7
@@ -39,26 +38,29 @@ class ScoredRows:
         Observed class and weight of each row.
     n_rows : float
         How many independent rows they stand for.
+    anchors : ndarray of shape (k, r) or None
+        Those of `unflip.decoder.gaussian_reading`.
     """
 
     scores: FloatArray
     codes: IntArray
     weights: FloatArray
     n_rows: float
+    anchors: FloatArray | None = None
 
-    def read(self, noise: NoiseModel) -> Readout:
+    def read(self, noise: NoiseModel) -> Reading:
         """Read the scores under a noise model."""
-        return gaussian_readout(self.scores, self.codes, self.weights, noise, n_rows=self.n_rows)
+        return gaussian_reading(self.scores, self.codes, self.weights, noise, n_rows=self.n_rows, anchors=self.anchors)
 
 
 def expected_accuracy(
     rows: ScoredRows,
-    readout: Readout,
+    reading: Reading,
     noise: NoiseModel,
     *,
     others: list[NoiseModel],
     deployed: FloatArray,
-    predict: Callable[[FloatArray], IntArray],
+    predicted: IntArray,
 ) -> ExpectedAccuracy:
     """Return the accuracy to expect of a rule on new rows.
 
@@ -66,7 +68,7 @@ def expected_accuracy(
     ----------
     rows : ScoredRows
         The rows.
-    readout : Readout
+    reading : Reading
         Of their scores, under `noise`.
     noise : NoiseModel
         With priors.
@@ -74,22 +76,21 @@ def expected_accuracy(
         Noise models that are one standard error away, each in a way of its own.
     deployed : ndarray of shape (k,)
         Class proportions of the new rows.
-    predict : callable
-        The rule: classes for scores.
+    predicted : ndarray of shape (n,)
+        Class that the rule gives to each row, without a part of the row's own label in it.
     """
-    predicted = predict(rows.scores)
     share = rows.weights / rows.weights.sum()
 
-    def right(source: Readout, priors: FloatArray) -> FloatArray:
+    def right(source: Reading, priors: FloatArray) -> FloatArray:
         """Probability that each prediction is right; rows stand for more or fewer new ones, as their class does."""
-        weighed = source.probabilities(rows.scores) * (deployed / priors)
+        weighed = source.probabilities * (deployed / priors)
         return np.asarray(weighed[np.arange(len(predicted)), predicted])
 
-    each = right(readout, noise.known_priors)
+    each = right(reading, noise.known_priors)
     value = float(share @ each)
     # A label counts twice, as its row's own and through the scores of the others. Sums over pairs of rows vary more
     # than sums over rows do, by a factor between √2 (where the labels' noise decides) and 2 of the standard error.
-    steep = steeper(readout, rows.scores, rows.weights, noise, errors=_PAIRS)
+    steep = reading.steeper(rows.weights, noise, errors=_PAIRS)
     moved = [right(steep, noise.known_priors), *(right(rows.read(other), other.known_priors) for other in others)]
     sampling = float(share @ (each - value) ** 2) / rows.n_rows
     doubt = sum((float(share @ other) - value) ** 2 for other in moved)

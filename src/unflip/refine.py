@@ -23,15 +23,15 @@ Near its minimum such a fit answers to its targets as a ridge fit does, of penal
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from unflip._typing import FloatArray, IntArray
-from unflip.decoder import Readout
+from unflip.decoder import Reading
 from unflip.labels import UNCHECKED
 from unflip.noise import NoiseModel
-from unflip.rounds import Round, best_convex, contrasts, read, usable_regs
+from unflip.rounds import Round, best_convex, contrasts, read, usable_regs, without_trace
 from unflip.rows import DistinctRows
 from unflip.selection import canonical_correlation, loo_alignment, loo_squared_error, without_copies
 from unflip.solvers import ApproximateLeaveOneOut, ConvexFits
@@ -142,15 +142,15 @@ class _Loop:
 
     def next(self, before: Round, regs: FloatArray) -> Round | None:
         """Run another round; None where the targets do not change any more."""
-        scores = before.scores[self._rows.owner]
-        posterior = known_rows(before.readout.posterior(scores, self._codes, before.noise), self._truth)
+        reading = before.reading
+        posterior = known_rows(reading.posterior(self._codes, before.noise), self._truth)
         targets = posterior @ self._contrasts
         if np.abs(targets - before.targets).max() < _SETTLED:
             return None
         share = self._rows.member_weights / self._rows.member_weights.sum()
         spread = np.diag(share @ posterior) - (posterior.T * share) @ posterior
-        self._derivatives.append(before.readout.slopes @ spread @ self._contrasts)
-        expected = before.readout.probabilities(scores) @ self._contrasts
+        self._derivatives.append(reading.readout.slopes @ spread @ self._contrasts)
+        expected = reading.probabilities @ self._contrasts
         return self._fit(targets, expected, regs, before.index + 1)
 
     def last(self, current: Round, fits: ConvexFits, regs: FloatArray) -> Round:
@@ -165,8 +165,11 @@ class _Loop:
             usable, tried = usable_regs(compared, means, regs, label_free)
             regs = usable[[best_convex(fits, means, tried, self._labels, self._rows.weights, self._scale_free)]]
         scores, leak = (part[:, 0, :] for part in self._convex_scores(fits, means, regs, current.index))
-        readout, noise = self._read(scores)
-        return Round(current.targets, float(regs[0]), scores, readout, leak, current.index, np.nan, noise)
+        scores = without_trace(scores, self._labels, self._rows.weights)
+        reading, noise = self._read(scores)
+        return replace(
+            current, reg=float(regs[0]), scores=scores, reading=reading, leak=leak, alignment=np.nan, noise=noise
+        )
 
     def _convex_scores(
         self, fits: ConvexFits, means: FloatArray, regs: FloatArray, index: int
@@ -189,15 +192,17 @@ class _Loop:
         self._hats.append(hat.at(best))
         own_part = np.where((self._truth == UNCHECKED)[:, None], targets - expected, 0.0)  # true labels may be seen
         self._own_parts.append(self._rows.average(own_part))
-        chosen = scores[:, best, :]
+        chosen = without_trace(scores[:, best, :], self._labels, self._rows.weights)
         agreement = float(alignment[best])
         if targets.shape[1] > 1:
             agreement = canonical_correlation(chosen, self._labels, self._rows.weights, centred=fit_intercept)
-        readout, noise = self._read(chosen)
-        return Round(targets, float(regs[best]), chosen, readout, leak[:, best, :], index, agreement, noise)
+        reading, noise = self._read(chosen)
+        reg, leaked = float(regs[best]), leak[:, best, :]
+        return Round(targets, reg, chosen, reading, leaked, index, agreement, noise, self._contrasts)
 
-    def _read(self, scores: FloatArray) -> tuple[Readout, NoiseModel]:
-        return read(scores, self._rows, self._codes, self._noise, infer_priors=self._infer_priors)
+    def _read(self, scores: FloatArray) -> tuple[Reading, NoiseModel]:
+        infer = self._infer_priors
+        return read(scores, self._rows, self._codes, self._noise, anchors=self._contrasts, infer_priors=infer)
 
     def _leak(self, answers: list[_Answer], index: int) -> FloatArray:
         """Part that a row's own label has in its scores after so many rounds, (m, n_regs, k − 1)."""

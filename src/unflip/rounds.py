@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import helmert
 
 from unflip._typing import FloatArray, IntArray
-from unflip.decoder import Readout, gaussian_readout, likeliest_priors
+from unflip.decoder import Reading, gaussian_reading, likeliest_priors
 from unflip.noise import NoiseModel
 from unflip.rows import DistinctRows
 from unflip.selection import best_reg, loo_alignment, without_copies
@@ -29,8 +29,8 @@ class Round:
         Penalty γ.
     scores : ndarray of shape (m, n_scores)
         Leave-one-out scores of the distinct rows, in which a row's own label has no part.
-    readout : Readout
-        Read-out of the scores.
+    reading : Reading
+        What the scores say of the members.
     leak : ndarray of shape (m, n_scores)
         What was subtracted from plain leave-one-out scores to that end.
     index : int
@@ -39,16 +39,19 @@ class Round:
         Agreement of the scores with the observed labels; NaN where rounds are not compared.
     noise : NoiseModel
         With the priors that the read-out was fitted with.
+    anchors : ndarray of shape (k, n_scores)
+        What the true classes are expected to be fitted to.
     """
 
     targets: FloatArray
     reg: float
     scores: FloatArray
-    readout: Readout
+    reading: Reading
     leak: FloatArray
     index: int
     alignment: float
     noise: NoiseModel
+    anchors: FloatArray
 
 
 def contrasts(n_classes: int) -> FloatArray:
@@ -75,21 +78,48 @@ def fit_table(
     means = rows.average(targets)
     reg = _best_for_table(fits, rows, means, regs, scale_free)
     scores = without_copies(fits.leave_one_out(means, [reg]), rows).label_free_scores[:, 0, :]
-    readout, noise = read(scores, rows, codes, noise, infer_priors=infer_priors)
-    return Round(targets, reg, scores, readout, np.zeros_like(scores), index=0, alignment=np.nan, noise=noise)
+    scores = without_trace(scores, means, rows.weights)
+    anchors = noise.transition @ table
+    reading, noise = read(scores, rows, codes, noise, anchors=anchors, infer_priors=infer_priors)
+    leak = np.zeros_like(scores)
+    return Round(targets, reg, scores, reading, leak, index=0, alignment=np.nan, noise=noise, anchors=anchors)
+
+
+def without_trace(scores: FloatArray, labels: FloatArray, weights: FloatArray) -> FloatArray:
+    """Drop what scores of several columns, (m, r), hold of the rows' own labels, (m, r), where there is no fit.
+
+    Where a fit explains nothing, leaving a row out moves its score against its own label: −Hᵢtᵢ/(1 − Hᵢ). Along an axis
+    of the scores that is small, but with more classes than features (or directions with a signal) it is all there is
+    along some, and a read-out would take it for certainty. So axes along which scores do not agree with the labels go.
+    """
+    if scores.shape[1] == 1:
+        return scores
+    share = weights / weights.sum()
+    centred, wanted = scores - share @ scores, labels - share @ labels
+    _, axes = np.linalg.eigh((centred.T * share) @ centred)
+    kept = axes[:, share @ ((centred @ axes) * (wanted @ axes)) > 0]
+    return np.asarray(scores @ kept @ kept.T)
 
 
 def read(
-    scores: FloatArray, rows: DistinctRows, codes: IntArray, noise: NoiseModel, *, infer_priors: bool
-) -> tuple[Readout, NoiseModel]:
+    scores: FloatArray,
+    rows: DistinctRows,
+    codes: IntArray,
+    noise: NoiseModel,
+    *,
+    anchors: FloatArray,
+    infer_priors: bool,
+) -> tuple[Reading, NoiseModel]:
     """Read the scores of the distinct rows, and return the noise with the priors that were used.
+
+    The anchors are what the true classes are expected to be fitted to, (k, n_scores).
 
     Where these merely explain the observed proportions (`infer_priors`), the scores may correct them.
     """
     members, weights, n_rows = scores[rows.owner], rows.member_weights, rows.n_effective
     if infer_priors:
         noise = likeliest_priors(members, codes, weights, noise, n_rows=n_rows)
-    return gaussian_readout(members, codes, weights, noise, n_rows=n_rows), noise
+    return gaussian_reading(members, codes, weights, noise, n_rows=n_rows, anchors=anchors), noise
 
 
 def _best_for_table(

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import Ridge
 from sklearn.metrics import accuracy_score, roc_auc_score
 from sklearn.utils.estimator_checks import check_estimator
@@ -264,3 +265,50 @@ class TestAudit:
             found = audit(rows * np.linspace(0.3, 2, 20), observed)
         assert found.noise_source == "anchor rows"
         assert found.noise.n_classes == 3
+
+
+class TestFewDirections:
+    """More classes than directions with a signal: own labels must not be read off the others."""
+
+    @pytest.mark.parametrize(("p", "spread"), [(2, 1.0), (5, 1.0), (25, 1.0)])
+    @pytest.mark.parametrize("loss", ["squared", "logistic"])
+    def test_it_is_as_good_as_discriminants_and_knows_it(self, p, spread, loss):
+        rng = np.random.default_rng(0)
+        means = np.pad(3 * rng.normal(size=(8, 2)), ((0, 0), (0, p - 2)))
+        noise = NoiseModel(0.8 * np.eye(8) + 0.2 / 7 * (1 - np.eye(8)), np.full(8, 1 / 8))
+        rows, y = make_mixture(800, p, means=means, random_state=1)
+        new, y_new = make_mixture(4000, p, means=means, random_state=2)
+        observed = noise.flip(y, 3)
+        clf = LPClassifier(noise, loss=loss).fit(rows, observed)
+        known = LinearDiscriminantAnalysis().fit(rows, observed)
+        accuracy = clf.score(new, y_new)
+        assert accuracy > known.score(new, y_new) - 0.01
+        assert abs(accuracy - clf.expected_accuracy_) < 3 * clf.expected_accuracy_std_ + 0.02
+
+    def test_chance_is_not_taken_for_evidence(self):
+        rng = np.random.default_rng(0)
+        noise = NoiseModel(0.8 * np.eye(10) + 0.02 * (1 - np.eye(10)) / 0.9, np.full(10, 0.1))
+        rows, labels = rng.normal(size=(600, 40)), rng.integers(10, size=600)
+        clf = LPClassifier(noise).fit(rows, labels)
+        assert clf.expected_accuracy_ < 0.2
+        assert (np.column_stack([np.zeros(600), clf.label_free_log_odds_]).argmax(axis=1) == labels).mean() < 0.2
+
+    def test_too_few_rows_are_said_to_be_too_few(self):
+        rows, labels = np.random.default_rng(0).normal(size=(100, 30)), np.arange(100) % 10
+        with pytest.warns(UserWarning, match=r"100 rows are few for 10 classes, whose read-out has 81 slopes"):
+            LPClassifier(None).fit(rows, labels)
+
+
+class TestProportions:
+    def test_without_flips_they_are_those_observed(self):
+        labels = np.repeat([0, 1, 2], [200, 99, 1])
+        rows = np.random.default_rng(0).normal(size=(300, 5))
+        np.testing.assert_allclose(LPClassifier(None).fit(rows, labels).noise_.priors, [200 / 300, 99 / 300, 1 / 300])
+
+    def test_a_class_that_chance_has_emptied_keeps_a_row(self):
+        transition = np.array([[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]])
+        labels = np.repeat([0, 1, 2], [150, 100, 45])  # a fifth of the others alone would give 50
+        rows = np.random.default_rng(0).normal(size=(295, 5)) + labels[:, None]
+        with pytest.warns(UserWarning, match="leave no true row in class 2, by chance or because the rates are too"):
+            clf = LPClassifier(transition).fit(rows, labels)
+        assert 0 < clf.noise_.priors[2] < 0.1

@@ -6,7 +6,7 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
 from unflip import NoiseModel
-from unflip.decoder import Readout, common_slope, gaussian_readout, likeliest_priors, steeper, symmetric_slope
+from unflip.decoder import Reading, Readout, common_slope, gaussian_reading, likeliest_priors, symmetric_slope
 
 NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
 CLEAN = NoiseModel.none().with_priors([0.5, 0.5])
@@ -18,13 +18,17 @@ def draw(n, means, std, noise, seed=0):
     return (np.array(means)[y] + std * rng.normal(size=n))[:, None], noise.flip(y, rng), y
 
 
-def read(scores, codes, noise, fit=gaussian_readout, n_rows=None):
-    return fit(scores, codes, np.ones(len(codes)), noise, n_rows=n_rows or len(codes))
+def gaussian_readout(scores, codes, weights, noise, *, n_rows):
+    return gaussian_reading(scores, codes, weights, noise, n_rows=n_rows).readout
 
 
 def symmetric_readout(scores, codes, weights, noise, *, n_rows):
     found = symmetric_slope(scores[:, 0], codes, weights, noise, n_rows=n_rows)
     return Readout(np.array([[0.0, found]]), np.zeros(2))
+
+
+def read(scores, codes, noise, fit=gaussian_readout, n_rows=None):
+    return fit(scores, codes, np.ones(len(codes)), noise, n_rows=n_rows or len(codes))
 
 
 def slope(readout):
@@ -68,7 +72,7 @@ def test_the_observed_label_enters_by_bayes():
     readout = Readout(np.array([[0.0, 2.0]]), np.array([0.0, 0.5]))
     scores = np.array([[-0.3], [1.0]])
     p = 1 / (1 + np.exp(-(2 * scores[:, 0] + 0.5)))
-    q = readout.posterior(scores, np.array([1, 0]), NOISE)
+    q = Reading(readout, scores @ readout.slopes, readout.offsets).posterior(np.array([1, 0]), NOISE)
     expected = [p[0] * 0.6 / (p[0] * 0.6 + (1 - p[0]) * 0.3), p[1] * 0.4 / (p[1] * 0.4 + (1 - p[1]) * 0.7)]
     np.testing.assert_allclose(q[:, 1], expected, atol=1e-12)
 
@@ -198,10 +202,50 @@ def test_the_error_of_the_steepness_is_that_of_repeated_draws():
 
 def test_a_steeper_readout_keeps_the_mean_probability():
     scores, codes, _ = draw(800, (-0.8, 0.8), 1.0, NOISE)
-    readout = read(scores, codes, NOISE)
-    other = steeper(readout, scores, np.ones(800), NOISE)
-    assert slope(other) == pytest.approx(np.exp(readout.steepness_error) * slope(readout))
-    np.testing.assert_allclose(other.probabilities(scores).mean(axis=0), NOISE.priors, atol=1e-6)
+    reading = gaussian_reading(scores, codes, np.ones(800), NOISE, n_rows=800)
+    other = reading.steeper(np.ones(800), NOISE)
+    np.testing.assert_allclose(other.logits, np.exp(reading.readout.steepness_error) * reading.logits)
+    np.testing.assert_allclose(other.probabilities.mean(axis=0), NOISE.priors, atol=1e-6)
+
+
+class TestSeveralClasses:
+    """(k − 1)² slopes, of which none may feed on chance."""
+
+    def test_labels_without_signal_are_not_read_as_evidence(self):
+        rng = np.random.default_rng(0)
+        noise = NoiseModel.none(12).with_priors(np.full(12, 1 / 12))
+        codes = rng.permutation(np.arange(600) % 12)
+        reading = gaussian_reading(rng.normal(size=(600, 11)), codes, np.ones(600), noise, n_rows=600)
+        assert reading.probabilities.max(axis=1).mean() < 0.2
+        assert (reading.log_odds.argmax(axis=1) == codes).mean() < 0.15
+
+    def test_few_rows_of_many_classes_are_read_along_their_anchors(self):
+        rng = np.random.default_rng(0)
+        noise = NoiseModel.none(20).with_priors(np.full(20, 1 / 20))
+        codes, new = (rng.integers(20, size=n) for n in (200, 4000))
+        anchors = np.eye(20) - 1 / 20
+        scores, fresh = (2.5 * anchors[y] + rng.normal(size=(len(y), 20)) for y in (codes, new))
+        accuracy = []
+        for known in (None, anchors):
+            reading = gaussian_reading(scores, codes, np.ones(200), noise, n_rows=200, anchors=known)
+            accuracy.append((reading.readout.log_odds(fresh).argmax(axis=1) == new).mean())
+        assert accuracy[1] > accuracy[0] + 0.05
+        assert accuracy[1] > 0.9 * (fresh.argmax(axis=1) == new).mean()
+
+    def test_rows_are_read_by_others_alike_whatever_their_order(self):
+        scores, codes = self.draw()
+        order = np.random.default_rng(1).permutation(300)
+        noise = NoiseModel(np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]]), [0.3, 0.3, 0.4])
+        first, second = (
+            gaussian_reading(scores[rows], codes[rows], np.ones(300), noise, n_rows=300)
+            for rows in (np.arange(300), order)
+        )
+        np.testing.assert_allclose(second.log_odds, first.log_odds[order], rtol=1e-7, atol=1e-7)
+
+    def draw(self):
+        rng = np.random.default_rng(0)
+        y = rng.integers(3, size=300)
+        return np.array([[0.0, 1.0], [1.0, -1.0], [-1.5, 0.0]])[y] + rng.normal(size=(300, 2)), y
 
 
 class TestLikeliestPriors:

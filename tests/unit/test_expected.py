@@ -5,7 +5,7 @@ import pytest
 
 from unflip import LPClassifier, NoiseModel
 from unflip.datasets import make_mixture
-from unflip.decoder import Readout, steeper
+from unflip.decoder import Reading, Readout
 from unflip.estimation import AssumedNoiseWarning
 from unflip.expected import ScoredRows, expected_accuracy, other_noise
 
@@ -16,16 +16,15 @@ def test_it_is_the_mean_probability_of_what_is_predicted():
     readout = Readout(np.array([[0.0, 1.0]]), np.zeros(2), steepness_error=0.2)
     rows = ScoredRows(np.array([[-2.0], [0.5], [3.0]]), np.array([0, 1, 1]), np.array([1.0, 2.0, 1.0]), 4.0)
 
-    def predict(values):
-        return (values[:, 0] > 0).astype(int)
-
+    reading = Reading(readout, rows.scores @ readout.slopes, readout.offsets)
     clean = NoiseModel.none().with_priors([0.5, 0.5])
-    found = expected_accuracy(rows, readout, clean, others=[], deployed=np.array([0.5, 0.5]), predict=predict)
+    predicted = (rows.scores[:, 0] > 0).astype(int)
+    found = expected_accuracy(rows, reading, clean, others=[], deployed=np.array([0.5, 0.5]), predicted=predicted)
     right = 1 / (1 + np.exp(-np.abs(rows.scores[:, 0])))
     value = np.average(right, weights=rows.weights)
     assert found.value == pytest.approx(value)
     sampling = np.sqrt(np.average((right - value) ** 2, weights=rows.weights) / 4)
-    steep = steeper(readout, rows.scores, rows.weights, clean, errors=1.7).probabilities(rows.scores)
+    steep = reading.steeper(rows.weights, clean, errors=1.7).probabilities
     moved = np.average(steep[[0, 1, 2], [0, 1, 1]], weights=rows.weights) - value
     assert found.error == pytest.approx(np.hypot(sampling, moved))
 

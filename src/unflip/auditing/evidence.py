@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unflip._typing import FloatArray, IntArray
-from unflip.decoder import gaussian_readout
+from unflip.decoder import gaussian_reading
 from unflip.estimation.anchors import anchor_rates
 from unflip.estimation.automatic import consistent, narrowed
 from unflip.expected import moved_rate
@@ -38,15 +38,16 @@ class Reader(Protocol):
 class ScoreReader:
     """Reads scores that are free of the row's own label by the gaussian read-out."""
 
-    scores: FloatArray  # (n, r)
+    scores: FloatArray  # log-odds of each class against the first, (n, k − 1)
     codes: IntArray
     n_rows: float
 
     def __call__(self, noise: NoiseModel, /) -> FloatArray:
         """Fit the read-out under this noise model."""
         weights = np.ones(len(self.codes))
-        readout = gaussian_readout(self.scores, self.codes, weights, noise, n_rows=self.n_rows)
-        return readout.probabilities(self.scores)
+        anchors = np.eye(noise.n_classes)[:, 1:]
+        reading = gaussian_reading(self.scores, self.codes, weights, noise, n_rows=self.n_rows, anchors=anchors)
+        return reading.probabilities
 
 
 @dataclass(frozen=True, eq=False)

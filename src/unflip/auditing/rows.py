@@ -132,17 +132,17 @@ def _scored_by_others(
     """Each row by fits to other groups; read anew, because the folds' own read-outs trust near-copies."""
     if noise.assumption:
         noise = guessed_noise(held_out, codes, priors)
-    rows = ScoredRows(held_out, codes, np.ones(len(codes)), n_rows)
-    readout = rows.read(noise.model)
+    rows = ScoredRows(held_out, codes, np.ones(len(codes)), n_rows, np.eye(held_out.shape[1]))
+    reading = rows.read(noise.model)
     accuracy = expected_accuracy(
         rows,
-        readout,
+        reading,
         noise.model,
         others=other_noise(noise.model, noise.errors, None if noise.priors_known else shares(codes)),
         deployed=noise.model.known_priors,
-        predict=lambda values: readout.probabilities(values).argmax(axis=1),
+        predicted=reading.log_odds.argmax(axis=1),
     )
-    return _Scored(readout.log_odds(rows.scores)[:, 1:], noise, accuracy, n_rows)
+    return _Scored(reading.log_odds[:, 1:], noise, accuracy, n_rows)
 
 
 def _noise(fitted: LPClassifier, priors_known: bool) -> Noise:

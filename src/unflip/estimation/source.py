@@ -75,8 +75,10 @@ def noise_source(noise: object, priors: ArrayLike | None, data: Labelled, spectr
             f"The noise model knows {model.n_classes} classes but y has {k}: give a transition matrix for the classes "
             f"{data.classes.tolist()}, in that order."
         )
-    counted = priors is None and model.priors is None
-    return NoiseSource(_with_priors(model, priors, data.observed), np.zeros((k, k)), None, counted)
+    # Without flips there is nothing to infer: counting is exact.
+    counted = priors is None and model.priors is None and not np.array_equal(model.transition, np.eye(k))
+    known = _with_priors(model, priors, data.observed, data.rows.n_effective)
+    return NoiseSource(known, np.zeros((k, k)), None, counted)
 
 
 def centred(spectrum: Spectrum, rows: DistinctRows) -> Spectrum:
@@ -120,10 +122,31 @@ def _given(noise: object, n_classes: int) -> NoiseModel:
     return NoiseModel(as_floats(noise, "noise"))
 
 
-def _with_priors(noise: NoiseModel, priors: ArrayLike | None, observed: FloatArray) -> NoiseModel:
+def _with_priors(noise: NoiseModel, priors: ArrayLike | None, observed: FloatArray, n_rows: float) -> NoiseModel:
     if priors is None:
-        return noise.with_observed(observed) if noise.priors is None else noise
+        return _inferred(noise, observed, n_rows) if noise.priors is None else noise
     given = noise.with_priors(priors)
     if noise.priors is not None and not np.allclose(noise.priors, given.known_priors):
         raise ValueError(f"priors={priors!r} contradict those of the noise model, {noise.priors.tolist()}: give one.")
     return given
+
+
+def _inferred(noise: NoiseModel, observed: FloatArray, n_rows: float) -> NoiseModel:
+    """Return the priors behind the observed proportions.
+
+    Of two classes, proportions that no priors explain contradict the rates. Of more, chance does that to small classes:
+    they are given a share of one row.
+    """
+    if noise.n_classes == 2:
+        return noise.with_observed(observed)
+    shares = observed @ noise.inverse_transition
+    empty = shares <= 0
+    if empty.any():
+        warnings.warn(
+            f"The flip rates and the observed proportions leave no true row in class {np.flatnonzero(empty)[0]}, by "
+            "chance or because the rates are too high; it is given one. Give priors= if you know the proportions.",
+            UserWarning,
+            stacklevel=5,
+        )
+        shares = np.where(empty, 1 / n_rows, shares)
+    return noise.with_priors(shares / shares.sum())
