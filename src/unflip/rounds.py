@@ -14,7 +14,7 @@ from unflip.noise import NoiseModel
 from unflip.rows import DistinctRows
 from unflip.selection import best_reg, loo_alignment, without_copies
 from unflip.solvers import ConvexFits
-from unflip.spectrum import Spectrum
+from unflip.spectrum import CannotLeaveOutError, Spectrum
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +119,7 @@ def usable_regs(
     for reg in falling:
         try:
             scores = label_free(float(reg))
-        except ValueError:
+        except CannotLeaveOutError:
             if not found:
                 raise
             break

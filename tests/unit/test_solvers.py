@@ -10,8 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from unflip.losses import LOGISTIC, SQUARED, Loss, SeparateLoss, SoftmaxLoss, TargetLoss
+from unflip.rounds import usable_regs
 from unflip.solvers import ConvexFits, gradient_descent
-from unflip.spectrum import Spectrum
+from unflip.spectrum import CannotLeaveOutError, Spectrum
 
 SHAPES = pytest.mark.parametrize(("n", "p"), [(80, 12), (30, 60)])
 WEIGHTED = pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
@@ -299,8 +300,27 @@ def test_rows_that_cannot_be_left_out_are_said():
     X, codes, _ = problem(80, 8)
     X = np.column_stack([X, np.eye(80)[7]])
     left_out = ConvexFits(Spectrum.of(X, fit_intercept=False), SQUARED).leave_one_out(2.0 * codes - 1, [0.0])
-    with pytest.raises(ValueError, match="alone determines a direction"):
+    with pytest.raises(CannotLeaveOutError, match="alone determines a direction"):
         _ = left_out.scores
+
+
+@pytest.mark.parametrize("error", [CannotLeaveOutError(), ValueError("something else")], ids=["a row", "else"])
+def test_only_rows_that_cannot_be_left_out_end_the_walk_to_smaller_penalties(error):
+    X, codes, _ = problem(40, 6)
+    fits, t = ConvexFits(Spectrum.of(X), LOGISTIC), 2.0 * codes[:, None] - 1
+
+    def label_free(reg):
+        if reg < 0.05:
+            raise error
+        return fits.leave_one_out(t, [reg]).label_free_scores
+
+    if isinstance(error, CannotLeaveOutError):
+        usable, scores = usable_regs(fits, t, np.array([0.01, 1.0, 0.1]), label_free)
+        np.testing.assert_array_equal(usable, [1.0, 0.1])
+        assert scores.shape == (40, 2, 1)
+    else:
+        with pytest.raises(ValueError, match="something else"):
+            usable_regs(fits, t, np.array([0.01, 1.0, 0.1]), label_free)
 
 
 def test_no_penalty_is_maximum_likelihood():

@@ -24,6 +24,7 @@ from scipy.linalg import cho_factor, cho_solve
 from unflip._typing import FloatArray, IntArray
 from unflip.losses import ScoreLoss
 from unflip.solvers.newton import Objective
+from unflip.spectrum import CannotLeaveOutError
 
 _SMALLEST_SLACK = 1e-10
 _BLOCK = 1024
@@ -112,10 +113,7 @@ class ApproximateLeaveOneOut:
         weight = self.removed[:, None, None]
         slack = np.eye(fitted.shape[1]) - weight * np.matmul(loss.curvature(fitted), leverage)
         if np.linalg.eigvals(slack).real.min() <= _SMALLEST_SLACK:
-            raise ValueError(
-                "A row cannot be left out: at this reg it alone determines a direction of the fit. Use a larger reg, "
-                "or more distinct rows."
-            )
+            raise CannotLeaveOutError
         pull = np.linalg.solve(slack, weight * loss.gradient(fitted)[:, :, None])
         return np.asarray(fitted + np.matmul(leverage, pull)[:, :, 0])
 
