@@ -154,6 +154,7 @@ def test_path_and_leave_one_out_share_one_fit():
     assert fits.fit(t, REGS) is not fits.fit(-t, REGS)
     np.testing.assert_allclose(fits.path(-t, REGS).coef, -fits.path(t, REGS).coef, atol=1e-8)
     before = fits.fit(t, REGS)
+    assert fits.leave_one_out(t, REGS) is fits.leave_one_out(t, REGS)
     t *= 0.5
     assert fits.fit(t, REGS) is not before
 

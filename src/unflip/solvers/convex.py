@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -224,9 +224,9 @@ class Fits:
             constant = constant - np.tensordot(np.asarray(spectrum.mean), coef, axes=1)
         return RidgePath(coef, constant)
 
-    @property
+    @cached_property
     def leave_one_out(self) -> ApproximateLeaveOneOut:
-        """What the leave-one-out scores are made of."""
+        """What the leave-one-out scores are made of; kept, as it may cost more than the fits."""
         source, scores = self.source, [minimum.scores for minimum in self.minima]
         objectives = [source._objective(self.targets, float(reg)) for reg in self.regs]
         fits = list(zip(objectives, scores, strict=True))
