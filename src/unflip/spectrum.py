@@ -35,8 +35,8 @@ class CannotLeaveOutError(ValueError):
 
     def __init__(self) -> None:
         super().__init__(
-            "A row cannot be left out: at this reg it alone determines a direction of the fit. Use a larger reg, or more "
-            "distinct rows."
+            "A row cannot be left out: at this reg it alone determines a direction of the fit. Use a larger reg, or "
+            "more distinct rows."
         )
 
 
