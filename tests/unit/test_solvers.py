@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from unflip.losses import LOGISTIC, SQUARED, Loss, SeparateLoss, SoftmaxLoss, TargetLoss
-from unflip.rounds import usable_regs
+from unflip.rounds import best_convex, best_convex_reg, usable_regs
 from unflip.solvers import ConvexFits, gradient_descent
 from unflip.spectrum import CannotLeaveOutError, Spectrum
 
@@ -322,6 +322,39 @@ def test_only_rows_that_cannot_be_left_out_end_the_walk_to_smaller_penalties(err
     else:
         with pytest.raises(ValueError, match="something else"):
             usable_regs(fits, t, np.array([0.01, 1.0, 0.1]), label_free)
+
+
+def test_the_walk_ends_where_smaller_penalties_are_no_better():
+    X, codes, _ = problem(100, 60, seed=1)
+    fits, t, tried = ConvexFits(Spectrum.of(X), LOGISTIC), 2.0 * codes[:, None] - 1, []
+
+    def label_free(compared, reg):
+        tried.append(reg)
+        return compared.leave_one_out(t, [reg]).label_free_scores
+
+    regs = np.logspace(-5, 4, 28)
+    for scale_free in (True, False):
+        tried.clear()
+        found = best_convex_reg(fits, t, regs, label_free, t, np.ones(100), scale_free)
+        assert tried[-5] == found
+        assert tried[-1] > regs[0]
+        usable, scores = usable_regs(fits.comparing(), t, regs, lambda reg: label_free(fits.comparing(), reg))
+        assert found == usable[best_convex(fits, t, scores, t, np.ones(100), scale_free)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_walk_ends_where_scores_run_off(seed):
+    """Nothing can be learnt here, and fits of small penalties separate all the same."""
+    X, codes, _ = problem(60, 100, seed=seed)
+    X = np.random.default_rng(seed).normal(size=X.shape)
+    fits, t = ConvexFits(Spectrum.of(X), LOGISTIC), 2.0 * codes[:, None] - 1
+
+    def label_free(reg):
+        return fits.leave_one_out(t, [reg]).label_free_scores
+
+    usable, scores = usable_regs(fits, t, np.logspace(-5, 3, 17), label_free)
+    assert usable[-1] > 1e-4
+    assert np.corrcoef(np.column_stack([t, scores[:, :, 0]]).T)[0, 1:].max() < 0.4
 
 
 def test_no_penalty_is_maximum_likelihood():
