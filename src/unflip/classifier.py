@@ -29,12 +29,11 @@ from unflip.noise import NoiseModel
 from unflip.refine import known_rows, refine
 from unflip.rounds import Round, contrasts, fit_table
 from unflip.rows import DistinctRows
-from unflip.selection import candidate_regs
+from unflip.selection import candidate_regs, coarse_regs
 from unflip.solvers import ConvexFits
 from unflip.spectrum import Spectrum
 
 _LARGEST_RELATIVE_REG = 1e12
-_TRIED = slice(12, None, 4)  # of the candidate penalties, for losses without a closed form: from .01 of the scale on
 _ONE_SIDED = 0.02  # share of scores on the rarer side of 0 that makes a plain read-out pointless
 
 
@@ -380,8 +379,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     def _candidates(self, fits: Spectrum | ConvexFits, spectrum: Spectrum, data: Labelled) -> FloatArray:
         """Return the penalties to choose from: one where it is given."""
         candidates = candidate_regs(spectrum)
-        if isinstance(fits, ConvexFits):  # each costs a fit of its own
-            candidates = fits.stiffness(len(data.classes) - 1) * candidates[_TRIED]
+        if isinstance(fits, ConvexFits):
+            candidates = fits.stiffness(len(data.classes) - 1) * coarse_regs(spectrum)
         if self.reg == "loo":
             return candidates
         if self.reg == "theory":

@@ -156,6 +156,17 @@ def test_accuracy_is_the_theory_s():
     assert np.mean(found["optimized"]) > np.mean(found["unbiased"]) + 0.05
 
 
+@pytest.mark.parametrize("readout", ["plain", "gaussian"])
+@pytest.mark.parametrize("name", ["naive", "refined"])
+def test_small_penalties_are_tried(name, readout):
+    """A narrow feature tells most: its coefficient is large, and only a small penalty lets it be."""
+    rng = np.random.default_rng(0)
+    rows, new = rng.normal(size=(2, 4000, 5)) * [1, 1, 1, 1, 0.05]
+    y, y_new = (rng.random(4000) < expit(80 * part[:, 4] + part[:, 0]) for part in (rows, new))
+    clf = LPClassifier(None, loss="logistic", targets=name, readout=readout).fit(rows, y)
+    assert clf.score(new, y_new) > 0.86
+
+
 class TestThePenaltyByTheory:
     def test_two_classes(self):
         rows, y = make_mixture(600, 60, mean_norm=2.0, random_state=0)
