@@ -302,9 +302,11 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             )
 
     @property
-    def _for_two_classes(self) -> bool:
-        options = (self.noise, self.priors, self.targets, self.deployment_priors, self.costs)
-        return isinstance(self.loss, Loss) or any(_n_classes_of(option) == 2 for option in options)
+    def _for_two_classes(self) -> list[str]:
+        """Names of the options that are made for two classes."""
+        names = ("noise", "priors", "targets", "deployment_priors", "costs")
+        found = [name for name in names if _n_classes_of(getattr(self, name)) == 2]
+        return found + ["loss"] * isinstance(self.loss, Loss)
 
     @property
     def _refines(self) -> bool:
@@ -319,8 +321,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         classes, codes = encode(labels[rows.members], "LPClassifier")
         if len(classes) > 2 and self._for_two_classes:
             raise ValueError(
-                f"Only binary classification is supported. That is, with these options, but y has {len(classes)} "
-                "classes: make noise, priors, targets, deployment_priors and costs for as many, and name the loss."
+                f"Only binary classification is supported. That is, by {' and '.join(self._for_two_classes)} as given, "
+                f"but y has {len(classes)} classes: give as many proportions, rows and columns, or the name of a loss."
             )
         _check_rows(rows.X)
         return Labelled(given, labels, weights, classes, rows, codes)

@@ -367,7 +367,10 @@ def test_no_penalty_is_maximum_likelihood():
 def test_fits_that_have_not_converged_warn():
     X, codes, _ = problem(80, 8)
     fits = ConvexFits(Spectrum.of(X), LOGISTIC, max_iterations=1)
-    with pytest.warns(ConvergenceWarning, match=r"reg=1e-06 has not converged in 1 steps .* use a larger reg"):
+    with pytest.warns(
+        ConvergenceWarning,
+        match=r"reg=1e-06 has not converged in 1 steps .* reg, or scale the features\.$",
+    ):
         fits.path(2.0 * codes - 1, [1e-6])
     found = fits.fit(2.0 * codes - 1, [1e-6])
     assert not found.converged.any()

@@ -119,8 +119,7 @@ class ConvexFits:
             worst = int(np.argmax(fits.relative_gradient))
             warnings.warn(
                 f"The fit at reg={fits.regs[worst]:g} has not converged in {self.max_iterations} steps (relative "
-                f"gradient {fits.relative_gradient[worst]:.1g}): use a larger reg, scale the features, or allow more "
-                "steps.",
+                f"gradient {fits.relative_gradient[worst]:.1g}): use a larger reg, or scale the features.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
