@@ -168,7 +168,14 @@ class TrustedSubset(NoiseEstimator):
 
     def _warn_of_unseen_classes(self) -> None:
         unseen = np.setdiff1d(np.arange(len(self.classes_)), self._true)
-        if self.n_trusted_ and len(unseen):
+        if self.y_trusted is not None and not self.n_trusted_:
+            warnings.warn(
+                "No row is trusted, as every true label given is missing or of a row without weight, so the flip rates "
+                "are guesses: check some rows, for example those of suggest(20).",
+                UserWarning,
+                stacklevel=3,
+            )
+        elif self.n_trusted_ and len(unseen):
             warnings.warn(
                 f"No trusted row is truly of class {', '.join(map(repr, self.classes_[unseen].tolist()))}: its flip "
                 "rates rest on the prior alone; check more rows, for example those of suggest(20).",
