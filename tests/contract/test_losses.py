@@ -168,10 +168,15 @@ def test_small_penalties_are_tried(name, readout):
 
 
 class TestThePenaltyByTheory:
-    def test_two_classes(self):
+    @pytest.mark.parametrize("fit_intercept", [True, False])
+    @pytest.mark.parametrize("scale", [1.0, 3.0])
+    def test_two_classes(self, scale, fit_intercept):
+        """It is γ* for features of variance 1, in units of their variance."""
         rows, y = make_mixture(600, 60, mean_norm=2.0, random_state=0)
-        clf = LPClassifier(NOISE, targets="naive", loss="logistic", reg="theory").fit(rows, NOISE.flip(y, 0))
-        assert clf.score(rows, y) > 0.9
+        options = {"targets": "naive", "loss": "logistic", "fit_intercept": fit_intercept}
+        clf = LPClassifier(NOISE, reg="theory", **options).fit(scale * rows, NOISE.flip(y, 0))
+        mixture = theory.Mixture(mean_norm=2.0, aspect=0.1, noise=NOISE)
+        np.testing.assert_allclose(clf.reg_, scale**2 * theory.optimal_reg(mixture, **options), rtol=0.02)
 
     @pytest.mark.parametrize(
         ("noise", "n_classes", "readout", "says"),
