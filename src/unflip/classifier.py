@@ -28,7 +28,7 @@ from unflip.losses import Loss
 from unflip.noise import NoiseModel
 from unflip.refine import known_rows, refine
 from unflip.rounds import Round, contrasts, fit_table
-from unflip.rows import DistinctRows
+from unflip.rows import DistinctRows, relative_weights
 from unflip.selection import candidate_regs, coarse_regs
 from unflip.solvers import ConvexFits
 from unflip.spectrum import Spectrum
@@ -317,6 +317,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
         if not weights.any():
             raise ValueError("sample_weight is 0 for every row: give at least one non-zero weight.")
+        weights = relative_weights(weights)
         rows = DistinctRows.of(given, weights)
         classes, codes = encode(labels[rows.members], "LPClassifier")
         if len(classes) > 2 and self._for_two_classes:

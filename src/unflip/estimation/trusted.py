@@ -29,7 +29,7 @@ from unflip.estimation.strata import N_BINS, Tally, Urgency, better_than_chance,
 from unflip.labels import UNCHECKED, encode, true_codes
 from unflip.noise import NoiseModel
 from unflip.randomness import generator
-from unflip.rows import DistinctRows
+from unflip.rows import DistinctRows, relative_weights
 
 _FEWEST_ROWS_PER_BIN = 10
 
@@ -102,6 +102,7 @@ class TrustedSubset(NoiseEstimator):
         weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
         if not weights.any():
             raise ValueError("sample_weight is 0 for every row: give at least one non-zero weight.")
+        weights = relative_weights(weights)
         self._rows = np.flatnonzero(weights > 0)
         self.classes_, codes = encode(labels[self._rows], "TrustedSubset")
         self._true = true_codes(self.y_trusted, len(weights), self._rows, self.classes_, "y_trusted")
