@@ -58,8 +58,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         What is fitted. "refined" gives each row a target of its own, from its label and its leave-one-out score, and
         repeats (see `unflip.refine`). The others, the paper's, give one value to each observed class, or a row of k.
         "optimized" is the posterior mean E[y | ỹ]: the most accurate of these for two classes without an intercept;
-        with one, they all give the same direction and differ in the threshold alone. So do all invertible tables with
-        the gaussian read-out.
+        with one, they all give the same direction and differ in the threshold alone. So do, for more classes, all
+        invertible tables with an intercept, the squared loss and the gaussian read-out.
     readout : {"gaussian", "plain"}
         "gaussian" corrects the thresholds for the noise and the priors: decision values are log-odds of the true label.
         "plain" takes the sign of the fitted score, or the largest of k, as the paper does.
@@ -74,13 +74,16 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         one is softplus(s) − τs with τ = (1 + t)/2, and its softmax counterpart for more than two classes. A `Loss` of
         your own is for two classes.
     fit_intercept : bool
-        False is the paper's model: the origin must be the midpoint of the two class means. That knowledge is worth
-        a lot (see the README), and wrong where it does not hold.
+        False is the paper's model: scores have no constant, so the origin must be a point around which the classes lie
+        evenly, for two of them the midpoint of their means. That knowledge is worth a lot (see the README), and wrong
+        where it does not hold.
     deployment_priors : array-like of shape (k,), "balanced" or None
         Class proportions of the rows to predict, where they differ from those fitted to; "balanced" weighs the classes
         alike, for balanced accuracy. Gaussian read-out only.
     costs : array-like of shape (k, k), optional
-        ``costs[a, b]`` of predicting class b where a is true; predictions then cost least. Gaussian read-out only.
+        ``costs[a, b]`` of predicting class b where a is true; predictions then cost least. Gaussian read-out only. The
+        decision value of two classes includes the shift that costs make, so that its sign is the prediction. Those of
+        more classes do not: `predict` may then differ from the largest.
 
     Attributes
     ----------
@@ -97,8 +100,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     noise_estimator_ : NoiseEstimator or None
         What estimated them, with its evidence; None where the noise model was given.
     targets_ : ndarray of shape (2,) or (n,), for more than two classes (k, k) or (n, k)
-        (t_neg, t_pos) or the table; or the refined target of each row, of k classes its posterior (rows of no weight
-        have that of no label).
+        (t_neg, t_pos) or the table; or the refined target of each row, of k classes its posterior. Rows of no weight
+        have no part in the fit: their refined target is 0, of k classes 1/k for each.
     reg_ : float
         The penalty γ used.
     loo_decision_ : ndarray of shape (n,) or (n, k)

@@ -1,4 +1,7 @@
-r"""Choosing the ridge penalty from noisy labels alone, by exact leave-one-out scores.
+r"""Choosing the ridge penalty from noisy labels alone, by leave-one-out scores.
+
+Those of the squared loss are exact. Other losses have approximate ones (`unflip.solvers`), are judged by the same
+alignment, and where the scale counts by their own loss instead of the squared error (`unflip.rounds`).
 
 Which score is best depends on how it is read, so there are two criteria. Both are right under class-conditional label
 noise because row i's label has no part in its leave-one-out score sᵢ and flips depend on the true class only.

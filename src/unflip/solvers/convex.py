@@ -45,8 +45,7 @@ class ConvexFits:
     largest_exact : int
         Largest number of unknowns (directions times scores, d·r) for which leave-one-out takes an exact Newton step,
         at a cost of order m(dr)² for each penalty. Beyond it, all rows have one common curvature, at a cost of order
-        mdr. Against refits in isotropic mixtures, the scores are then off by up to .2%, 1.1% and 2.3% of their spread
-        at γ = 1, .1 and .01; those of an exact step by up to .07%, .3% and .6%.
+        mdr. docs/losses.md says how far either is from refits.
 
     Examples
     --------
