@@ -28,13 +28,12 @@ from unflip.losses import Loss
 from unflip.noise import NoiseModel
 from unflip.refine import known_rows, refine
 from unflip.rounds import Round, contrasts, fit_table
-from unflip.rows import DistinctRows
-from unflip.selection import candidate_regs
+from unflip.rows import DistinctRows, relative_weights
+from unflip.selection import candidate_regs, coarse_regs
 from unflip.solvers import ConvexFits
 from unflip.spectrum import Spectrum
 
 _LARGEST_RELATIVE_REG = 1e12
-_TRIED = slice(12, None, 4)  # of the candidate penalties, for losses without a closed form: from .01 of the scale on
 _ROWS_PER_SLOPE = 2.0  # fewer make chance look like evidence
 _ONE_SIDED = 0.02  # share of scores on the rarer side of 0 that makes a plain read-out pointless
 
@@ -60,8 +59,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         What is fitted. "refined" gives each row a target of its own, from its label and its leave-one-out score, and
         repeats (see `unflip.refine`). The others, the paper's, give one value to each observed class, or a row of k.
         "optimized" is the posterior mean E[y | ỹ]: the most accurate of these for two classes without an intercept;
-        with one, they all give the same direction and differ in the threshold alone. So do all invertible tables with
-        the gaussian read-out.
+        with one, they all give the same direction and differ in the threshold alone. So do, for more classes, all
+        invertible tables with an intercept, the squared loss and the gaussian read-out.
     readout : {"gaussian", "plain"}
         "gaussian" corrects the thresholds for the noise and the priors: decision values are log-odds of the true label.
         "plain" takes the sign of the fitted score, or the largest of k, as the paper does.
@@ -76,13 +75,16 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         one is softplus(s) − τs with τ = (1 + t)/2, and its softmax counterpart for more than two classes. A `Loss` of
         your own is for two classes.
     fit_intercept : bool
-        False is the paper's model: the origin must be the midpoint of the two class means. That knowledge is worth
-        a lot (see the README), and wrong where it does not hold.
+        False is the paper's model: scores have no constant, so the origin must be a point around which the classes lie
+        evenly, for two of them the midpoint of their means. That knowledge is worth a lot (see the README), and wrong
+        where it does not hold.
     deployment_priors : array-like of shape (k,), "balanced" or None
         Class proportions of the rows to predict, where they differ from those fitted to; "balanced" weighs the classes
         alike, for balanced accuracy. Gaussian read-out only.
     costs : array-like of shape (k, k), optional
-        ``costs[a, b]`` of predicting class b where a is true; predictions then cost least. Gaussian read-out only.
+        ``costs[a, b]`` of predicting class b where a is true; predictions then cost least. Gaussian read-out only. The
+        decision value of two classes includes the shift that costs make, so that its sign is the prediction. Those of
+        more classes do not: `predict` may then differ from the largest.
 
     Attributes
     ----------
@@ -99,8 +101,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     noise_estimator_ : NoiseEstimator or None
         What estimated them, with its evidence; None where the noise model was given.
     targets_ : ndarray of shape (2,) or (n,), for more than two classes (k, k) or (n, k)
-        (t_neg, t_pos) or the table; or the refined target of each row, of k classes its posterior (rows of no weight
-        have that of no label).
+        (t_neg, t_pos) or the table; or the refined target of each row, of k classes its posterior. Rows of no weight
+        have no part in the fit: their refined target is 0, of k classes 1/k for each.
     reg_ : float
         The penalty γ used.
     loo_decision_ : ndarray of shape (n,) or (n, k)
@@ -305,9 +307,11 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             )
 
     @property
-    def _for_two_classes(self) -> bool:
-        options = (self.noise, self.priors, self.targets, self.deployment_priors, self.costs)
-        return isinstance(self.loss, Loss) or any(_n_classes_of(option) == 2 for option in options)
+    def _for_two_classes(self) -> list[str]:
+        """Names of the options that are made for two classes."""
+        names = ("noise", "priors", "targets", "deployment_priors", "costs")
+        found = [name for name in names if _n_classes_of(getattr(self, name)) == 2]
+        return found + ["loss"] * isinstance(self.loss, Loss)
 
     @property
     def _refines(self) -> bool:
@@ -318,12 +322,13 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
         if not weights.any():
             raise ValueError("sample_weight is 0 for every row: give at least one non-zero weight.")
+        weights = relative_weights(weights)
         rows = DistinctRows.of(given, weights)
         classes, codes = encode(labels[rows.members], "LPClassifier")
         if len(classes) > 2 and self._for_two_classes:
             raise ValueError(
-                f"Only binary classification is supported. That is, with these options, but y has {len(classes)} "
-                "classes: make noise, priors, targets, deployment_priors and costs for as many, and name the loss."
+                f"Only binary classification is supported. That is, by {' and '.join(self._for_two_classes)} as given, "
+                f"but y has {len(classes)} classes: give as many proportions, rows and columns, or the name of a loss."
             )
         _check_rows(rows.X)
         return Labelled(given, labels, weights, classes, rows, codes)
@@ -382,8 +387,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     def _candidates(self, fits: Spectrum | ConvexFits, spectrum: Spectrum, data: Labelled) -> FloatArray:
         """Return the penalties to choose from: one where it is given."""
         candidates = candidate_regs(spectrum)
-        if isinstance(fits, ConvexFits):  # each costs a fit of its own
-            candidates = fits.stiffness(len(data.classes) - 1) * candidates[_TRIED]
+        if isinstance(fits, ConvexFits):
+            candidates = fits.stiffness(len(data.classes) - 1) * coarse_regs(spectrum)
         if self.reg == "loo":
             return candidates
         if self.reg == "theory":

@@ -10,7 +10,7 @@ from scipy.special import expit, softmax
 
 from unflip._typing import FloatArray, IntArray
 from unflip._validation import as_floats
-from unflip.noise import NoiseModel
+from unflip.noise import NoiseModel, checked_proportions
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Rule:
                 )
             priors = np.full(k, 1 / k)
         else:
-            priors = noise.with_priors(deployment_priors).known_priors
+            priors = checked_proportions(deployment_priors, k, "deployment_priors")
         return cls(priors, None if costs is None else _checked_costs(costs, k))
 
     @property
@@ -113,8 +113,10 @@ class Decision:
 
 def _checked_costs(costs: ArrayLike, k: int) -> FloatArray:
     table = as_floats(costs, "costs")
-    if table.shape != (k, k) or not np.isfinite(table).all():
+    if table.shape != (k, k):
         raise ValueError(f"costs has shape {table.shape}: give {k}×{k} finite numbers, row = true class.")
+    for a, b in np.argwhere(~np.isfinite(table)):
+        raise ValueError(f"costs[{a}, {b}] = {table[a, b]:g} is not finite: give numbers.")
     for a, b in np.argwhere((table <= np.diag(table)[:, None]) & ~np.eye(k, dtype=bool)):
         raise ValueError(
             f"costs[{a}, {b}] = {table[a, b]:g} must exceed costs[{a}, {a}] = {table[a, a]:g}: a wrong prediction has "

@@ -44,7 +44,7 @@ class NoiseModel:
     def __post_init__(self) -> None:
         object.__setattr__(self, "transition", _checked_transition(self.transition))
         if self.priors is not None:
-            object.__setattr__(self, "priors", _checked_proportions(self.priors, self.n_classes, "priors"))
+            object.__setattr__(self, "priors", checked_proportions(self.priors, self.n_classes, "priors"))
 
     @classmethod
     def binary(cls, *, eps_pos: float, eps_neg: float, pi_neg: float | None = None) -> NoiseModel:
@@ -133,7 +133,7 @@ class NoiseModel:
 
         Solves ``priors @ transition = observed``; a solution with an empty class contradicts the transition.
         """
-        proportions = _checked_proportions(observed, self.n_classes, "observed", allow_zero=True)
+        proportions = checked_proportions(observed, self.n_classes, "observed", allow_zero=True)
         priors = self.inverse_transition.T @ proportions
         for empty in np.flatnonzero(priors <= 0):
             raise ValueError(
@@ -231,7 +231,8 @@ def _check_rates(*, eps_pos: float, eps_neg: float) -> None:
         )
 
 
-def _checked_proportions(values: ArrayLike, k: int, name: str, *, allow_zero: bool = False) -> FloatArray:
+def checked_proportions(values: ArrayLike, k: int, name: str, *, allow_zero: bool = False) -> FloatArray:
+    """Return proportions of k classes as an array that cannot be written to, or say what is wrong with them."""
     proportions = as_floats(values, name)
     if proportions.shape != (k,):
         raise ValueError(f"{name} has shape {proportions.shape}; it needs one entry for each of the {k} classes.")

@@ -31,7 +31,7 @@ from unflip._typing import FloatArray, IntArray
 from unflip.decoder import Reading
 from unflip.labels import UNCHECKED
 from unflip.noise import NoiseModel
-from unflip.rounds import Round, best_convex, contrasts, read, usable_regs, without_trace
+from unflip.rounds import Round, best_convex_reg, contrasts, read, without_trace
 from unflip.rows import DistinctRows
 from unflip.selection import canonical_correlation, loo_alignment, loo_squared_error, without_copies
 from unflip.solvers import ApproximateLeaveOneOut, ConvexFits
@@ -157,13 +157,13 @@ class _Loop:
         """Fit the targets of the current round with another loss, instead of the squared one."""
         means = self._rows.average(current.targets)
         if len(regs) > 1:
-            compared = fits.comparing()
 
-            def label_free(reg: float) -> FloatArray:
+            def label_free(compared: ConvexFits, reg: float) -> FloatArray:
                 return self._convex_scores(compared, means, np.array([reg]), current.index)[0]
 
-            usable, tried = usable_regs(compared, means, regs, label_free)
-            regs = usable[[best_convex(fits, means, tried, self._labels, self._rows.weights, self._scale_free)]]
+            weights = self._rows.weights
+            best = best_convex_reg(fits, means, regs, label_free, self._labels, weights, self._scale_free)
+            regs = np.array([best])
         scores, leak = (part[:, 0, :] for part in self._convex_scores(fits, means, regs, current.index))
         scores = without_trace(scores, self._labels, self._rows.weights)
         reading, noise = self._read(scores)

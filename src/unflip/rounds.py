@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.linalg import helmert
@@ -14,7 +15,10 @@ from unflip.noise import NoiseModel
 from unflip.rows import DistinctRows
 from unflip.selection import best_reg, loo_alignment, without_copies
 from unflip.solvers import ConvexFits
-from unflip.spectrum import Spectrum
+from unflip.spectrum import CannotLeaveOutError, Spectrum
+
+_LEAST_BENT = 0.1  # mean curvature of the loss at the scores, relative to that of larger penalties
+_MOST_WORSE = 4  # penalties in a row that are no better than a larger one
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,38 +135,83 @@ def _best_for_table(
         scores = without_copies(fits.leave_one_out(means, regs), rows).label_free_scores
         best = best_reg(scores, means, rows.weights, scale_free=scale_free, centred=fits.fit_intercept)
         return float(regs[best])
-    compared = fits.comparing()
 
-    def label_free(reg: float) -> FloatArray:
+    def label_free(compared: ConvexFits, reg: float) -> FloatArray:
         return np.asarray(without_copies(compared.leave_one_out(means, [reg]), rows).label_free_scores)
 
-    usable, scores = usable_regs(compared, means, regs, label_free)
-    return float(usable[best_convex(fits, means, scores, means, rows.weights, scale_free)])
+    return best_convex_reg(fits, means, regs, label_free, means, rows.weights, scale_free)
 
 
-def usable_regs(
+def best_convex_reg(
+    fits: ConvexFits,
+    means: FloatArray,
+    regs: FloatArray,
+    label_free: Callable[[ConvexFits, float], FloatArray],
+    labels: FloatArray,
+    weights: FloatArray,
+    scale_free: bool,
+) -> float:
+    """Return the penalty whose leave-one-out scores agree most with the labels, or, where scale counts, lose least.
+
+    Penalties are tried from the largest down, each from the fit before, until fits no longer converge, scores run off,
+    a row cannot be left out, or several in a row are no better than the best: fits of small penalties take longest.
+
+    Parameters
+    ----------
+    fits : ConvexFits
+        Of the loss.
+    means : ndarray of shape (m, n_scores)
+        Targets of the distinct rows.
+    regs : ndarray
+        Penalties, in any order.
+    label_free : callable
+        Label-free scores, (m, 1, n_scores), by fits that are cheap to compare and a penalty.
+    labels : ndarray of shape (m, n_scores)
+        What scores are to agree with.
+    weights : ndarray of shape (m,)
+        Weights of the distinct rows.
+    scale_free : bool
+        That of `unflip.selection.best_reg`.
+    """
+    compared = fits.comparing()
+    best, merit, n_worse = float(np.max(regs)), -np.inf, 0
+    for reg, scores in _usable(compared, means, regs, partial(label_free, compared)):
+        found = float(_merits(fits, means, scores, labels, weights, scale_free)[0])
+        if found > merit:
+            best, merit, n_worse = reg, found, 0
+        else:
+            n_worse += 1
+        if n_worse == _MOST_WORSE:
+            break
+    return best
+
+
+def _usable(
     fits: ConvexFits, means: FloatArray, regs: FloatArray, label_free: Callable[[float], FloatArray]
-) -> tuple[FloatArray, FloatArray]:
-    """Return penalties and their scores, from the largest down to where fits no longer converge or rows hang on one."""
-    found: list[FloatArray] = []
-    falling = np.sort(regs)[::-1]
-    for reg in falling:
+) -> Iterator[tuple[float, FloatArray]]:
+    """Penalties and scores from the largest down, to where fits do not converge, scores run off or rows hang on one."""
+    bent = 0.0
+    for index, reg in enumerate(map(float, np.sort(regs)[::-1])):
         try:
-            scores = label_free(float(reg))
-        except ValueError:
-            if not found:
+            scores = label_free(reg)
+        except CannotLeaveOutError:
+            if index == 0:
                 raise
-            break
-        if found and not fits.fit(means, [reg]).converged.all():
-            break
-        found.append(scores)
-    return falling[: len(found)], np.concatenate(found, axis=1)
+            return
+        fit = fits.fit(means, [reg])
+        curvature = float(np.trace(fit.leave_one_out.mean_curvature[0]))
+        bent = max(bent, curvature)
+        # Scores that have run off to where the loss hardly bends owe much to what is added back for the intercept.
+        run_off = fits.spectrum.fit_intercept and curvature < _LEAST_BENT * bent
+        if index and (run_off or not fit.converged.all()):
+            return
+        yield reg, scores
 
 
-def best_convex(
+def _merits(
     fits: ConvexFits, means: FloatArray, scores: FloatArray, labels: FloatArray, weights: FloatArray, scale_free: bool
-) -> int:
-    """Return the index of the scores that agree most with the labels, or, where scale counts, have the lowest loss."""
+) -> FloatArray:
+    """Agreement with the labels of each penalty's scores, or minus their loss."""
     if not scale_free:
-        return int(np.argmin(fits.mean_loss(means, scores)))
-    return int(np.argmax(loo_alignment(scores, labels, weights, centred=fits.spectrum.fit_intercept)))
+        return -fits.mean_loss(means, scores)
+    return loo_alignment(scores, labels, weights, centred=fits.spectrum.fit_intercept)

@@ -70,17 +70,21 @@ class DistinctRows:
         """Share of each distinct row's weight that leaves together: all of it, or as much as 5 copies or 1% of all."""
         if len(self.weights) == len(self.members):
             return np.ones(len(self.weights))
-        return np.asarray(np.minimum(1.0, max(_MOST_COPIES, _MOST_SHARE * self.weights.sum()) / self.weights))
+        own = self.member_weights / self.weights[self.owner]
+        n_copies = 1 / np.bincount(self.owner, own**2)  # of equal weight: one of next to none is no copy
+        few = np.maximum(_MOST_COPIES / n_copies, _MOST_SHARE * self.weights.sum() / self.weights)
+        return np.asarray(np.minimum(1.0, few))
 
     @property
     def n_effective(self) -> float:
         """How many rows of equal weight, each leaving alone, stand for as much (Kish), at any scale of the weights."""
-        return float(self.weights.sum() ** 2 / (self.weights**2 @ self.leaving_share))
+        share = self.weights / self.weights.sum()
+        return float(1 / (share**2 @ self.leaving_share))
 
     @property
     def counts(self) -> FloatArray:
         """Weight of each member as a count of independent rows: they sum to `n_effective`, whatever their scale."""
-        return np.asarray(self.member_weights * (self.n_effective / self.weights.sum()))
+        return np.asarray(self.member_weights / self.weights.sum() * self.n_effective)
 
     def shares(self, codes: IntArray) -> FloatArray:
         """Proportions of the classes that the members are of."""
@@ -94,6 +98,12 @@ class DistinctRows:
             return np.column_stack([self.average(column) for column in values.T])
         mean: FloatArray = np.bincount(self.owner, self.member_weights * values) / self.weights
         return mean
+
+
+def relative_weights(weights: FloatArray) -> FloatArray:
+    """Return weights with a largest one of 1: only their ratios matter, and sums of extreme ones are no numbers."""
+    largest = float(weights.max())
+    return weights / largest if largest > 0 else weights
 
 
 def _owners(X: Rows) -> IntArray:

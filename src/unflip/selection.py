@@ -1,4 +1,7 @@
-r"""Choosing the ridge penalty from noisy labels alone, by exact leave-one-out scores.
+r"""Choosing the ridge penalty from noisy labels alone, by leave-one-out scores.
+
+Those of the squared loss are exact. Other losses have approximate ones (`unflip.solvers`), are judged by the same
+alignment, and where the scale counts by their own loss instead of the squared error (`unflip.rounds`).
 
 Which score is best depends on how it is read, so there are two criteria. Both are right under class-conditional label
 noise because row i's label has no part in its leave-one-out score sᵢ and flips depend on the true class only.
@@ -32,12 +35,18 @@ AnyLeftOut = TypeVar("AnyLeftOut", bound=LeftOut)
 
 #: Penalties tried, in units of the typical eigenvalue of the covariance.
 RELATIVE_REGS = np.logspace(-4, 4, 50)
+_COARSENESS = 4
 _SMALLEST_POWER = 1e-10
 
 
 def candidate_regs(spectrum: Spectrum) -> FloatArray:
     """Penalties worth trying for these rows."""
     return spectrum.scale * RELATIVE_REGS
+
+
+def coarse_regs(spectrum: Spectrum) -> FloatArray:
+    """Every fourth of the penalties worth trying, over the same range: for losses of which each costs a fit."""
+    return candidate_regs(spectrum)[::_COARSENESS]
 
 
 def without_copies(left_out: AnyLeftOut, rows: DistinctRows) -> AnyLeftOut:

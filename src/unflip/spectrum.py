@@ -30,6 +30,16 @@ from unflip.moments import Moments
 _SMALLEST_SLACK = 1e-10
 
 
+class CannotLeaveOutError(ValueError):
+    """A row alone determines a direction of the fit, so that without it there is none to score the row by."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "A row cannot be left out: at this reg it alone determines a direction of the fit. Use a larger reg, or "
+            "more distinct rows."
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class RidgePath:
     """Coefficients for every (γ, target)."""
@@ -73,10 +83,7 @@ class LeaveOneOut:
     def scores(self) -> Array:
         """Score of each row by the fit to all other rows, (m, n_regs, n_targets)."""
         if float(array_namespace(self.slack).min(self.slack)) <= self.resolution:
-            raise ValueError(
-                "A row cannot be left out: at this reg it alone determines a direction of the fit. Use a larger reg, "
-                "or more distinct rows."
-            )
+            raise CannotLeaveOutError
         return self.targets[:, None, :] - self.residuals / self.slack[:, :, None]
 
     @property

@@ -12,6 +12,7 @@ from unflip._typing import FloatArray
 from unflip._validation import as_floats
 from unflip.noise import NoiseModel
 
+_SAME = 1e-10  # difference of rows, relative to the largest entry, that may be rounding
 _SIGNS = np.array([-1.0, 1.0])
 
 
@@ -134,8 +135,13 @@ def resolve_classes(targets: str | ArrayLike, noise: NoiseModel) -> FloatArray:
     table = resolve_table(targets, noise)
     if table.shape != (k, k):
         raise ValueError(f"targets has shape {table.shape}: {k} classes need {k} scores, so give a {k}×{k} table.")
-    if np.allclose(table, table[0]):
-        raise ValueError("targets has the same row for every observed class, so nothing can be learnt from labels.")
+    if np.ptp(table, axis=0).max() <= _SAME * np.abs(table).max():
+        raise ValueError(
+            f"targets={targets!r} are the same for every observed class, as labels say nothing of the true class under "
+            "this noise model: nothing can be learnt from them."
+            if isinstance(targets, str)
+            else "targets has the same row for every observed class, so nothing can be learnt from labels."
+        )
     return table
 
 

@@ -1,11 +1,13 @@
 """Bad input to LPClassifier: one sentence that names the value and what to do; never a silent NaN."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 from unflip import LPClassifier, NoiseModel, datasets
 from unflip.datasets import make_mixture
-from unflip.estimation import CrossMoment
+from unflip.estimation import CrossMoment, TrustedSubset
 
 X, Y = make_mixture(40, 10, random_state=0)
 THREE = NoiseModel(np.eye(3))
@@ -25,7 +27,11 @@ def with_value(value):
         ({}, (with_value(np.inf), Y), "infinity"),
         ({}, (X, np.where(Y == 1, np.nan, 0.0)), "contains NaN"),
         ({}, (X, np.zeros(40, dtype=int)), r"needs at least two classes, but y holds only \[0\]"),
-        ({"noise": MILD}, (X, np.arange(40) % 3), "with these options, but y has 3 classes: make noise"),
+        (
+            {"noise": MILD},
+            (X, np.arange(40) % 3),
+            r"^Only binary .* is supported\. That is, by noise as given, but y has 3",
+        ),
         ({}, (X[:1], Y[:1]), "minimum of 2 is required"),
         ({}, (X, Y[:-1]), "inconsistent numbers of samples"),
         ({}, (X[0], Y), "Expected 2D array"),
@@ -48,8 +54,11 @@ def with_value(value):
         ),
         ({"targets": "best"}, (X, Y), "targets='best' is not known: use 'refined', 'naive', 'unbiased', 'optimized'"),
         ({"deployment_priors": "even"}, (X, Y), "deployment_priors='even' is not known: use 'balanced'"),
-        ({"deployment_priors": [0.5, 0.6]}, (X, Y), "priors sum to 1.1"),
+        ({"deployment_priors": [0.5, 0.6]}, (X, Y), "deployment_priors sum to 1.1"),
+        ({"deployment_priors": [1, 0]}, (X, Y), r"deployment_priors\[1\] = 0 must be a positive proportion"),
         ({"costs": [[0, 1]]}, (X, Y), "give 2×2 finite numbers, row = true class"),
+        ({"costs": [[0, np.nan], [1, 0]]}, (X, Y), r"costs\[0, 1\] = nan is not finite"),
+        ({"costs": [[0, 1], [np.inf, 0]]}, (X, Y), r"costs\[1, 0\] = inf is not finite"),
         ({"costs": [[0, 1], [0, 0]]}, (X, Y), r"costs\[1, 0\] = 0 must exceed costs\[1, 1\] = 0"),
         ({"costs": [[0, 1], [2, 0]], "readout": "plain"}, (X, Y), "deployment_priors and costs move the threshold"),
         ({"targets": (1.0, 1.0)}, (X, Y), "t_neg < t_pos"),
@@ -110,6 +119,19 @@ def test_odd_but_valid_rows_give_finite_answers(rows, fit_intercept, readout, no
     clf = LPClassifier(noise, readout=readout, fit_intercept=fit_intercept).fit(rows, Y)
     for values in (clf.coef_, clf.intercept_, clf.loo_decision_, clf.predict_proba(rows), clf.noise_std_):
         assert np.isfinite(values).all()
+
+
+@pytest.mark.parametrize("factor", [1e-300, 3.7, 1e200, 1e300])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("noise", [MILD, TrustedSubset(np.where(np.append(Y, Y[:4]) == 0, None, 1).tolist())])
+def test_a_common_factor_of_the_weights_changes_nothing(noise, loss, factor):
+    rows, labels = np.vstack([X, X[:4]]), np.append(Y, Y[:4])
+    weights = np.random.default_rng(0).uniform(0.5, 2, size=44)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "No trusted row is truly of class 0")
+        first, second = (LPClassifier(noise, loss=loss).fit(rows, labels, scale * weights) for scale in (1.0, factor))
+    for name in ("coef_", "intercept_", "loo_decision_", "label_posterior_", "n_effective_", "expected_accuracy_std_"):
+        np.testing.assert_allclose(getattr(second, name), getattr(first, name), rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize(

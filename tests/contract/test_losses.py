@@ -38,6 +38,28 @@ def lopsided_curvature(s, y):
 
 LOPSIDED = Loss("lopsided", lopsided, lopsided_gradient, lopsided_curvature)
 
+SMOOTH_HINGE = Loss(
+    "smooth hinge",
+    lambda s, y: np.where(y * s <= 0, 0.5 - y * s, np.maximum(1 - y * s, 0) ** 2 / 2),
+    lambda s, y: -y * np.clip(1 - y * s, 0, 1),
+    lambda s, y: np.where((y * s > 0) & (y * s < 1), 1.0, 0.0),
+)
+HINGE = Loss(
+    "hinge",
+    lambda s, y: np.maximum(1 - y * s, 0),
+    lambda s, y: -y * np.where(y * s < 1, 1.0, 0.0),
+    lambda s, y: 0 * (y * s),
+)
+
+
+def huber(width):
+    return Loss(
+        "Huber",
+        lambda s, y: np.where(np.abs(s - y) < width, (s - y) ** 2 / 2, width * (np.abs(s - y) - width / 2)),
+        lambda s, y: np.clip(s - y, -width, width),
+        lambda s, y: np.where(np.abs(s - y) < width, 1.0, 0.0),
+    )
+
 
 def logistic(reg, n, fit_intercept):
     return LogisticRegression(C=1 / (2 * n * reg), fit_intercept=fit_intercept, solver="newton-cholesky", tol=1e-10)
@@ -134,11 +156,27 @@ def test_accuracy_is_the_theory_s():
     assert np.mean(found["optimized"]) > np.mean(found["unbiased"]) + 0.05
 
 
+@pytest.mark.parametrize("readout", ["plain", "gaussian"])
+@pytest.mark.parametrize("name", ["naive", "refined"])
+def test_small_penalties_are_tried(name, readout):
+    """A narrow feature tells most: its coefficient is large, and only a small penalty lets it be."""
+    rng = np.random.default_rng(0)
+    rows, new = rng.normal(size=(2, 4000, 5)) * [1, 1, 1, 1, 0.05]
+    y, y_new = (rng.random(4000) < expit(80 * part[:, 4] + part[:, 0]) for part in (rows, new))
+    clf = LPClassifier(None, loss="logistic", targets=name, readout=readout).fit(rows, y)
+    assert clf.score(new, y_new) > 0.86
+
+
 class TestThePenaltyByTheory:
-    def test_two_classes(self):
+    @pytest.mark.parametrize("fit_intercept", [True, False])
+    @pytest.mark.parametrize("scale", [1.0, 3.0])
+    def test_two_classes(self, scale, fit_intercept):
+        """It is γ* for features of variance 1, in units of their variance."""
         rows, y = make_mixture(600, 60, mean_norm=2.0, random_state=0)
-        clf = LPClassifier(NOISE, targets="naive", loss="logistic", reg="theory").fit(rows, NOISE.flip(y, 0))
-        assert clf.score(rows, y) > 0.9
+        options = {"targets": "naive", "loss": "logistic", "fit_intercept": fit_intercept}
+        clf = LPClassifier(NOISE, reg="theory", **options).fit(scale * rows, NOISE.flip(y, 0))
+        mixture = theory.Mixture(mean_norm=2.0, aspect=0.1, noise=NOISE)
+        np.testing.assert_allclose(clf.reg_, scale**2 * theory.optimal_reg(mixture, **options), rtol=0.02)
 
     @pytest.mark.parametrize(
         ("noise", "n_classes", "readout", "says"),
@@ -170,6 +208,25 @@ class TestALossOfOnesOwn:
         pulls = perturbed.gradient(X @ clf.coef_[0] + clf.intercept_[0])
         np.testing.assert_allclose(X.T @ pulls / 150 + 0.2 * clf.coef_[0], 0, atol=1e-6)
 
+    @pytest.mark.parametrize("fit_intercept", [True, False])
+    @pytest.mark.parametrize("name", ["naive", "refined"])
+    @pytest.mark.parametrize("loss", [SMOOTH_HINGE, huber(1.0), huber(0.3)], ids=["hinge", "Huber 1", "Huber .3"])
+    def test_it_may_be_straight_about_zero(self, loss, name, fit_intercept):
+        clf = LPClassifier(NOISE, targets=name, loss=loss, fit_intercept=fit_intercept, readout="plain")
+        clf.fit(X, OBSERVED)
+        assert clf.score(X, TRUE) > 0.85
+        perturbed = TargetLoss(loss, clf.targets_ if name == "refined" else clf.targets_[OBSERVED])
+        pulls = perturbed.gradient(X @ clf.coef_[0] + clf.intercept_[0])
+        np.testing.assert_allclose(X.T @ pulls / 150 + 2 * clf.reg_ * clf.coef_[0], 0, atol=1e-6)
+
+    def test_it_may_be_straight_at_every_row(self):
+        """Two classes alike in number balance at a score of zero, where neither label's loss bends."""
+        rows, y = make_mixture(100, 5, mean_norm=2.0, random_state=0)
+        even = np.concatenate([np.flatnonzero(y == a)[:40] for a in (0, 1)])
+        clf = LPClassifier(None, targets="naive", loss=huber(0.3), reg=100.0).fit(rows[even], y[even])
+        assert np.isfinite(clf.loo_decision_).all()
+        assert clf.score(rows, y) > 0.9
+
     def test_refined(self):
         assert LPClassifier(NOISE, loss=LOPSIDED).fit(X, OBSERVED).score(X, TRUE) > 0.85
 
@@ -181,7 +238,13 @@ class TestALossOfOnesOwn:
         ({"targets": "unbiased", "reg": 0.0}, (X, OBSERVED), r"unbounded below, .* use a positive reg"),
         ({"targets": (-1.0, 4.0)}, (X, OBSERVED), r"no intercept is finite: use targets='optimized'"),
         ({"loss": LOPSIDED, "targets": "unbiased"}, (X, OBSERVED), r"is not convex: use targets within \[-1, 1\]"),
-        ({"noise": THREE, "loss": LOPSIDED}, (X3, OBSERVED3), r"but y has 3 classes: .* and name the loss"),
+        (
+            {"noise": None, "targets": "naive"},
+            (X, TRUE, np.where(TRUE == 1, 1e-15, 1.0)),
+            r"no intercept is finite: a class has next to no weight, so drop it, or use fit_intercept=False",
+        ),
+        ({"loss": HINGE, "targets": "naive"}, (X, OBSERVED), r"The hinge loss has a mean curvature of 0 between"),
+        ({"noise": THREE, "loss": LOPSIDED}, (X3, OBSERVED3), r"by loss as given, but y has 3 .* the name of a loss"),
         ({"noise": THREE, "targets": 2 * np.eye(3)}, (X3, OBSERVED3), r"make each row sum to 1"),
         ({"targets": "naive", "reg": 0.0}, (X[:50], TRUE[:50]), r"use a positive reg"),
     ],

@@ -206,12 +206,17 @@ class TestPenaltyByTheory:
     [
         (
             {"noise": NoiseModel.binary(eps_pos=0.1, eps_neg=0.1)},
-            r"with these options, but y has 3 classes: make noise",
+            r"by noise as given, but y has 3 classes",
         ),
-        ({"noise": NOISE, "targets": (-1, 1)}, r"with these options, but y has 3 classes"),
+        ({"noise": NOISE, "targets": (-1, 1)}, r"by targets as given, but y has 3 classes"),
         ({"noise": NOISE, "targets": np.eye(3)[:, :2]}, r"3 classes need 3 scores, so give a 3×3 table"),
         ({"noise": NOISE, "targets": np.ones((3, 3))}, r"same row for every observed class"),
-        ({"noise": NOISE, "costs": 1 - np.eye(2)}, r"with these options, but y has 3 classes"),
+        ({"noise": NOISE, "costs": 1 - np.eye(2)}, r"by costs as given, but y has 3 classes"),
+        (
+            {"noise": NOISE, "costs": 1 - np.eye(2), "deployment_priors": [0.5, 0.5]},
+            r"by deployment_priors and costs as given, but y has 3 classes",
+        ),
+        ({"noise": NOISE, "deployment_priors": [1, 0, 0]}, r"deployment_priors\[1\] = 0"),
     ],
 )
 def test_what_does_not_fit_is_refused(options, message):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from unflip.rows import DistinctRows
+from unflip.rows import DistinctRows, relative_weights
 
 RNG = np.random.default_rng(0)
 
@@ -37,6 +37,17 @@ def test_copies_leave_together_unless_features_take_few_values():
     np.testing.assert_allclose(many.leaving_share, [1, 1, 20 / 1990])  # 1% of 2000
     weighted = DistinctRows.of(np.arange(3.0)[:, None], np.array([1.0, 100.0, 1e6]))  # no copies: whole rows leave
     np.testing.assert_array_equal(weighted.leaving_share, 1)
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e-9, 3.7, 1e9, 1e200, 1e300])
+def test_a_common_factor_of_the_weights_changes_nothing(factor):
+    X = np.repeat(np.arange(4.0)[:, None], [1, 2, 6, 100], axis=0)
+    weights = np.random.default_rng(0).uniform(0.5, 2, size=109)
+    first, second = (DistinctRows.of(X, scale * weights) for scale in (1.0, factor))
+    np.testing.assert_allclose(second.leaving_share, first.leaving_share)
+    np.testing.assert_allclose(second.n_effective, first.n_effective)
+    np.testing.assert_allclose(second.counts, first.counts)
+    np.testing.assert_allclose(relative_weights(factor * weights), relative_weights(weights))
 
 
 def test_negative_zero_is_zero():

@@ -10,8 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from unflip.losses import LOGISTIC, SQUARED, Loss, SeparateLoss, SoftmaxLoss, TargetLoss
+from unflip.rounds import best_convex, best_convex_reg, usable_regs
 from unflip.solvers import ConvexFits, gradient_descent
-from unflip.spectrum import Spectrum
+from unflip.spectrum import CannotLeaveOutError, Spectrum
 
 SHAPES = pytest.mark.parametrize(("n", "p"), [(80, 12), (30, 60)])
 WEIGHTED = pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
@@ -153,6 +154,7 @@ def test_path_and_leave_one_out_share_one_fit():
     assert fits.fit(t, REGS) is not fits.fit(-t, REGS)
     np.testing.assert_allclose(fits.path(-t, REGS).coef, -fits.path(t, REGS).coef, atol=1e-8)
     before = fits.fit(t, REGS)
+    assert fits.leave_one_out(t, REGS) is fits.leave_one_out(t, REGS)
     t *= 0.5
     assert fits.fit(t, REGS) is not before
 
@@ -299,8 +301,60 @@ def test_rows_that_cannot_be_left_out_are_said():
     X, codes, _ = problem(80, 8)
     X = np.column_stack([X, np.eye(80)[7]])
     left_out = ConvexFits(Spectrum.of(X, fit_intercept=False), SQUARED).leave_one_out(2.0 * codes - 1, [0.0])
-    with pytest.raises(ValueError, match="alone determines a direction"):
+    with pytest.raises(CannotLeaveOutError, match="alone determines a direction"):
         _ = left_out.scores
+
+
+@pytest.mark.parametrize("error", [CannotLeaveOutError(), ValueError("something else")], ids=["a row", "else"])
+def test_only_rows_that_cannot_be_left_out_end_the_walk_to_smaller_penalties(error):
+    X, codes, _ = problem(40, 6)
+    fits, t = ConvexFits(Spectrum.of(X), LOGISTIC), 2.0 * codes[:, None] - 1
+
+    def label_free(reg):
+        if reg < 0.05:
+            raise error
+        return fits.leave_one_out(t, [reg]).label_free_scores
+
+    if isinstance(error, CannotLeaveOutError):
+        usable, scores = usable_regs(fits, t, np.array([0.01, 1.0, 0.1]), label_free)
+        np.testing.assert_array_equal(usable, [1.0, 0.1])
+        assert scores.shape == (40, 2, 1)
+    else:
+        with pytest.raises(ValueError, match="something else"):
+            usable_regs(fits, t, np.array([0.01, 1.0, 0.1]), label_free)
+
+
+def test_the_walk_ends_where_smaller_penalties_are_no_better():
+    X, codes, _ = problem(100, 60, seed=1)
+    fits, t, tried = ConvexFits(Spectrum.of(X), LOGISTIC), 2.0 * codes[:, None] - 1, []
+
+    def label_free(compared, reg):
+        tried.append(reg)
+        return compared.leave_one_out(t, [reg]).label_free_scores
+
+    regs = np.logspace(-5, 4, 28)
+    for scale_free in (True, False):
+        tried.clear()
+        found = best_convex_reg(fits, t, regs, label_free, t, np.ones(100), scale_free)
+        assert tried[-5] == found
+        assert tried[-1] > regs[0]
+        usable, scores = usable_regs(fits.comparing(), t, regs, lambda reg: label_free(fits.comparing(), reg))
+        assert found == usable[best_convex(fits, t, scores, t, np.ones(100), scale_free)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_walk_ends_where_scores_run_off(seed):
+    """Nothing can be learnt here, and fits of small penalties separate all the same."""
+    X, codes, _ = problem(60, 100, seed=seed)
+    X = np.random.default_rng(seed).normal(size=X.shape)
+    fits, t = ConvexFits(Spectrum.of(X), LOGISTIC), 2.0 * codes[:, None] - 1
+
+    def label_free(reg):
+        return fits.leave_one_out(t, [reg]).label_free_scores
+
+    usable, scores = usable_regs(fits, t, np.logspace(-5, 3, 17), label_free)
+    assert usable[-1] > 1e-4
+    assert np.corrcoef(np.column_stack([t, scores[:, :, 0]]).T)[0, 1:].max() < 0.4
 
 
 def test_no_penalty_is_maximum_likelihood():
@@ -313,7 +367,10 @@ def test_no_penalty_is_maximum_likelihood():
 def test_fits_that_have_not_converged_warn():
     X, codes, _ = problem(80, 8)
     fits = ConvexFits(Spectrum.of(X), LOGISTIC, max_iterations=1)
-    with pytest.warns(ConvergenceWarning, match=r"reg=1e-06 has not converged in 1 steps .* use a larger reg"):
+    with pytest.warns(
+        ConvergenceWarning,
+        match=r"reg=1e-06 has not converged in 1 steps .* reg, or scale the features\.$",
+    ):
         fits.path(2.0 * codes - 1, [1e-6])
     found = fits.fit(2.0 * codes - 1, [1e-6])
     assert not found.converged.any()

@@ -69,9 +69,20 @@ def test_multi_lpc_has_alpha_on_the_diagonal_and_beta_off_it_by_column():
     np.testing.assert_array_equal(targets.multi_lpc(np.ones(3), np.zeros(3)), targets.naive(3))
 
 
+@pytest.mark.parametrize("scale", [1e-200, 1e-9, 1.0, 1e9])
+def test_tables_of_any_scale_are_taken(scale):
+    np.testing.assert_array_equal(targets.resolve_classes(scale * np.eye(3), THREE), scale * np.eye(3))
+    with pytest.raises(ValueError, match="targets has the same row for every observed class"):
+        targets.resolve_classes(np.full((3, 3), scale), THREE)
+
+
 @pytest.mark.parametrize(
     ("build", "says"),
     [
+        (
+            lambda: targets.resolve_classes("optimized", NoiseModel(np.full((3, 3), 1 / 3), [0.2, 0.3, 0.5])),
+            "targets='optimized' are the same .* labels say nothing of the true class under this noise model",
+        ),
         (lambda: targets.from_rho(0.6, 0.4), "differ from 1"),
         (lambda: targets.from_rho(np.nan, 0.4), "finite"),
         (lambda: targets.naive(1), "at least two classes"),

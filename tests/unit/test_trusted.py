@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
 from support.amazon import needs_data
-from unflip import NoiseModel
+from unflip import LPClassifier, NoiseModel, audit
 from unflip.datasets import load_amazon_reviews, make_mixture
 from unflip.estimation import TrustedSubset, mean_norm_from_rows
 
@@ -71,6 +71,22 @@ def test_no_row_checked_is_the_prior_and_says_nothing():
     assert estimator.noise_.eps_pos + estimator.noise_.eps_neg < 1
     assert estimator.noise_std_.min() > 0.13
     assert np.isnan(estimator.mean_norm_)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan])
+def test_true_labels_that_are_all_missing_are_the_prior_with_a_warning(missing):
+    X, _, observed = draw()
+    with pytest.warns(UserWarning, match=r"No row is trusted, .* so the flip rates are guesses"):
+        estimator = TrustedSubset([missing] * 300).fit(X, observed)
+    assert estimator.noise_ == TrustedSubset().fit(X, observed).noise_
+
+
+def test_audits_and_classifiers_say_that_no_row_is_trusted():
+    X, _, observed = draw()
+    with pytest.warns(UserWarning, match="No row is trusted"):
+        audit(X, observed, trusted=[None] * 300)
+    with pytest.warns(UserWarning, match="No row is trusted"):
+        LPClassifier(TrustedSubset([None] * 300)).fit(X, observed)
 
 
 def test_without_a_trace_of_a_flip_the_interval_starts_at_zero():

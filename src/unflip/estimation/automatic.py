@@ -19,7 +19,7 @@ from unflip.estimation.scores import class_scores
 from unflip.estimation.trusted import TrustedSubset
 from unflip.labels import encode
 from unflip.noise import NoiseModel
-from unflip.rows import DistinctRows
+from unflip.rows import DistinctRows, relative_weights
 from unflip.spectrum import Spectrum
 
 _LARGEST_SUM = 0.999  # of ε₊ + ε₋
@@ -91,6 +91,7 @@ class Automatic(NoiseEstimator):
         """
         given, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
         weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
+        weights = relative_weights(weights)
         rows = DistinctRows.of(given, weights)
         self.classes_, codes = encode(labels[rows.members], "Automatic")
         if self.y_trusted is None:

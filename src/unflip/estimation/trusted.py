@@ -29,7 +29,7 @@ from unflip.estimation.strata import N_BINS, Tally, Urgency, better_than_chance,
 from unflip.labels import UNCHECKED, encode, true_codes
 from unflip.noise import NoiseModel
 from unflip.randomness import generator
-from unflip.rows import DistinctRows
+from unflip.rows import DistinctRows, relative_weights
 
 _FEWEST_ROWS_PER_BIN = 10
 
@@ -102,6 +102,7 @@ class TrustedSubset(NoiseEstimator):
         weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
         if not weights.any():
             raise ValueError("sample_weight is 0 for every row: give at least one non-zero weight.")
+        weights = relative_weights(weights)
         self._rows = np.flatnonzero(weights > 0)
         self.classes_, codes = encode(labels[self._rows], "TrustedSubset")
         self._true = true_codes(self.y_trusted, len(weights), self._rows, self.classes_, "y_trusted")
@@ -168,7 +169,14 @@ class TrustedSubset(NoiseEstimator):
 
     def _warn_of_unseen_classes(self) -> None:
         unseen = np.setdiff1d(np.arange(len(self.classes_)), self._true)
-        if self.n_trusted_ and len(unseen):
+        if self.y_trusted is not None and not self.n_trusted_:
+            warnings.warn(
+                "No row is trusted, as every true label given is missing or of a row without weight, so the flip rates "
+                "are guesses: check some rows, for example those of suggest(20).",
+                UserWarning,
+                stacklevel=3,
+            )
+        elif self.n_trusted_ and len(unseen):
             warnings.warn(
                 f"No trusted row is truly of class {', '.join(map(repr, self.classes_[unseen].tolist()))}: its flip "
                 "rates rest on the prior alone; check more rows, for example those of suggest(20).",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,13 +13,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 from unflip._typing import FloatArray, IntArray
 from unflip.losses import Loss, ScoreLoss, SeparateLoss, SoftmaxLoss
-from unflip.solvers.leave_one_out import ApproximateLeaveOneOut, leverages
+from unflip.solvers.leave_one_out import ApproximateLeaveOneOut, bent, leverages
 from unflip.solvers.newton import MAX_ITERATIONS, Minimum, Objective, best_constant, minimise, newton_step
 from unflip.solvers.refusals import refuse_unbounded
 from unflip.spectrum import RidgePath, Spectrum
 
 TOLERANCE = 1e-12
 LARGEST_EXACT = 4096
+_SMALL_SCORES = np.linspace(-1, 1, 201)  # 0 in the middle
+_STRAIGHT = 0.1  # share of the mean curvature of small scores below which a loss counts as straight
 _FINITE_STEP = 1e-3  # a further Newton step beyond this share of the scores means that they run off
 
 
@@ -43,8 +45,7 @@ class ConvexFits:
     largest_exact : int
         Largest number of unknowns (directions times scores, d·r) for which leave-one-out takes an exact Newton step,
         at a cost of order m(dr)² for each penalty. Beyond it, all rows have one common curvature, at a cost of order
-        mdr. Against refits in isotropic mixtures, the scores are then off by up to .2%, 1.1% and 2.3% of their spread
-        at γ = 1, .1 and .01; those of an exact step by up to .07%, .3% and .6%.
+        mdr. docs/losses.md says how far either is from refits.
 
     Examples
     --------
@@ -87,10 +88,19 @@ class ConvexFits:
     def stiffness(self, n_scores: int) -> float:
         """Half the loss's curvature at scores of zero: a penalty γ bends a fit as γ/stiffness bends the squared loss's.
 
-        It is 1 for the squared loss, 1/8 for the logistic one and 1/(2k) for the softmax of k classes.
+        It is 1 for the squared loss, 1/8 for the logistic one and 1/(2k) for the softmax of k classes. A loss that is
+        straight about zero has the mean curvature of scores between −1 and 1 instead.
         """
-        curvature = self._row_loss(np.zeros((1, n_scores))).curvature(np.zeros((1, n_scores)))[0]
-        return float(np.trace(curvature)) / n_scores / 2
+        scores = np.repeat(_SMALL_SCORES[:, None], n_scores, axis=1)
+        curvature = np.trace(self._row_loss(np.zeros_like(scores)).curvature(scores), axis1=1, axis2=2) / n_scores / 2
+        at_zero, average = float(curvature[len(curvature) // 2]), float(curvature.mean())
+        if not 0 < average < np.inf:
+            name = self.loss.name if isinstance(self.loss, Loss) else "softmax"
+            raise ValueError(
+                f"The {name} loss has a mean curvature of {2 * average:g} between scores of -1 and 1, which no Newton "
+                "step can use: take a smooth loss that bends there."
+            )
+        return at_zero if at_zero > _STRAIGHT * average else average
 
     def mean_loss(self, targets: FloatArray, scores: FloatArray) -> FloatArray:
         """Mean loss of scores, (m, n_regs, n_targets), for each penalty.
@@ -108,8 +118,7 @@ class ConvexFits:
             worst = int(np.argmax(fits.relative_gradient))
             warnings.warn(
                 f"The fit at reg={fits.regs[worst]:g} has not converged in {self.max_iterations} steps (relative "
-                f"gradient {fits.relative_gradient[worst]:.1g}): use a larger reg, scale the features, or allow more "
-                "steps.",
+                f"gradient {fits.relative_gradient[worst]:.1g}): use a larger reg, or scale the features.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -224,9 +233,9 @@ class Fits:
             constant = constant - np.tensordot(np.asarray(spectrum.mean), coef, axes=1)
         return RidgePath(coef, constant)
 
-    @property
+    @cached_property
     def leave_one_out(self) -> ApproximateLeaveOneOut:
-        """What the leave-one-out scores are made of."""
+        """What the leave-one-out scores are made of; kept, as it may cost more than the fits."""
         source, scores = self.source, [minimum.scores for minimum in self.minima]
         objectives = [source._objective(self.targets, float(reg)) for reg in self.regs]
         fits = list(zip(objectives, scores, strict=True))
@@ -237,7 +246,7 @@ class Fits:
             removed=source._weights,
             weights=source._weights,
             mean_target=source._mean(self.targets) if source.spectrum.fit_intercept else None,
-            mean_curvature=np.stack([source._mean(o.loss.curvature(s)) for o, s in fits]),
+            mean_curvature=np.stack([source._mean(bent(o.loss.curvature(s))) for o, s in fits]),
             mean_response=np.stack([source._mean(o.loss.response(s)) for o, s in fits]),
             loss=source._row_loss,
         )

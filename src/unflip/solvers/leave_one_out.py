@@ -24,6 +24,7 @@ from scipy.linalg import cho_factor, cho_solve
 from unflip._typing import FloatArray, IntArray
 from unflip.losses import ScoreLoss
 from unflip.solvers.newton import Objective
+from unflip.spectrum import CannotLeaveOutError
 
 _SMALLEST_SLACK = 1e-10
 _BLOCK = 1024
@@ -112,10 +113,7 @@ class ApproximateLeaveOneOut:
         weight = self.removed[:, None, None]
         slack = np.eye(fitted.shape[1]) - weight * np.matmul(loss.curvature(fitted), leverage)
         if np.linalg.eigvals(slack).real.min() <= _SMALLEST_SLACK:
-            raise ValueError(
-                "A row cannot be left out: at this reg it alone determines a direction of the fit. Use a larger reg, "
-                "or more distinct rows."
-            )
+            raise CannotLeaveOutError
         pull = np.linalg.solve(slack, weight * loss.gradient(fitted)[:, :, None])
         return np.asarray(fitted + np.matmul(leverage, pull)[:, :, 0])
 
@@ -134,9 +132,14 @@ def leverages(objective: Objective, scores: FloatArray, *, largest_exact: int) -
     Up to `largest_exact` unknowns A is formed and factored. Beyond, every row is given one common curvature C*, so that
     A is diagonal in the principal directions and the axes of C*.
     """
-    curvature = objective.loss.curvature(scores)
+    curvature = bent(objective.loss.curvature(scores))
     n_unknowns = len(objective.penalties) * scores.shape[1]
     return (_exact if n_unknowns <= largest_exact else _common)(objective, curvature)
+
+
+def bent(curvature: FloatArray) -> FloatArray:
+    """Return curvatures, (m, r, r), with a little added: all may vanish, as where scores are large."""
+    return np.asarray(curvature + _SMALLEST_CURVATURE * np.eye(curvature.shape[1]))
 
 
 def _exact(objective: Objective, curvature: FloatArray) -> FloatArray:
@@ -186,7 +189,6 @@ def _common(objective: Objective, curvature: FloatArray) -> FloatArray:
     many degrees of freedom. The mean curvature C̄ would be too stiff. Row i, of curvature C* like all others, is taken
     out of A and put back with its own.
     """
-    curvature = curvature + _SMALLEST_CURVATURE * np.eye(curvature.shape[1])  # all may vanish where scores are large
     common, squares = objective.mean_curvature(curvature), objective.rows**2
     for _ in range(_MOST_UPDATES):
         of_others = _among_others(objective, squares, common)

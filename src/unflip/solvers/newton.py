@@ -204,7 +204,9 @@ def _step_length(
         reached = slope(high)
     if reached <= 0:
         return high
-    return float(root_scalar(slope, bracket=(low, high), rtol=_ACCEPTED_SLOPE).root)
+    # Where a loss is straight, steps are far too long: only the relative accuracy of their length counts.
+    shortest = float(np.finfo(float).tiny)
+    return float(root_scalar(slope, bracket=(low, high), xtol=shortest, rtol=_ACCEPTED_SLOPE).root)
 
 
 def _apply(matrices: FloatArray, vectors: FloatArray) -> FloatArray:

@@ -38,10 +38,12 @@ def refuse_unbounded(
         bounded, reachable = bool(shares.min() >= -_ROUNDING), bool(mean.min() > _ROUNDING)
         name = "softmax"
     if fit_intercept and not reachable:
-        raise ValueError(
-            f"The mean target is out of reach of the {name} loss, so no intercept is finite: use targets='optimized' "
-            "or fit_intercept=False."
+        advice = (
+            "a class has next to no weight, so drop it, or use fit_intercept=False"
+            if bounded
+            else "use targets='optimized' or fit_intercept=False"
         )
+        raise ValueError(f"The mean target is out of reach of the {name} loss, so no intercept is finite: {advice}.")
     if smallest_reg == 0 and not bounded:
         raise ValueError(
             f"reg=0 leaves the {name} loss of these targets unbounded below, as some are not between those of the "
