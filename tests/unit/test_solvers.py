@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from unflip.losses import LOGISTIC, SQUARED, Loss, SeparateLoss, SoftmaxLoss, TargetLoss
-from unflip.rounds import best_convex, best_convex_reg, usable_regs
+from unflip.rounds import _merits, _usable, best_convex_reg
 from unflip.solvers import ConvexFits, gradient_descent
 from unflip.spectrum import CannotLeaveOutError, Spectrum
 
@@ -305,6 +305,11 @@ def test_rows_that_cannot_be_left_out_are_said():
         _ = left_out.scores
 
 
+def usable_regs(fits, means, regs, label_free):
+    usable, scores = zip(*_usable(fits, means, regs, label_free), strict=True)
+    return np.array(usable), np.concatenate(scores, axis=1)
+
+
 @pytest.mark.parametrize("error", [CannotLeaveOutError(), ValueError("something else")], ids=["a row", "else"])
 def test_only_rows_that_cannot_be_left_out_end_the_walk_to_smaller_penalties(error):
     X, codes, _ = problem(40, 6)
@@ -339,7 +344,7 @@ def test_the_walk_ends_where_smaller_penalties_are_no_better():
         assert tried[-5] == found
         assert tried[-1] > regs[0]
         usable, scores = usable_regs(fits.comparing(), t, regs, lambda reg: label_free(fits.comparing(), reg))
-        assert found == usable[best_convex(fits, t, scores, t, np.ones(100), scale_free)]
+        assert found == usable[np.argmax(_merits(fits, t, scores, t, np.ones(100), scale_free))]
 
 
 @pytest.mark.parametrize("seed", range(4))
