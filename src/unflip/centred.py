@@ -10,7 +10,8 @@ entries, and centred as dense rows are.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -22,6 +23,11 @@ from unflip._sparse import canonical
 from unflip._typing import Array, FloatArray, IntArray, Rows, SparseArray
 
 _BLOCK = 256  # rows of a sparse product held at a time
+_BLOCK_VALUES = 2**20  # numbers of a block of dense rows: the second cache level holds a part of a product of them
+_KEPT = 2**21  # numbers that are kept centred
+#: Rows of a sample, for each feature, and the largest ratio of its eigenvalues for products of single precision. Noise
+#: that is the same in all directions has 9 there.
+_SAMPLE, _BENIGN = 4, 16.0
 
 
 class CentredRows(ABC):
@@ -66,46 +72,164 @@ class CentredRows(ABC):
 
 @dataclass(frozen=True, eq=False)
 class DenseRows(CentredRows):
-    """Rows of any array-API namespace; `values` holds them centred."""
+    """Rows of any array-API namespace, read a block at a time: no copy is made of more than a block.
 
-    values: Array
+    Products with rows of single precision are made in single precision, a block at a time, and summed in double.
+
+    Attributes
+    ----------
+    X : array of shape (m, p)
+        The rows as given.
+    offset : tuple of arrays of shape (p,)
+        What to subtract from them, in turn, in their own precision: nothing, the mean, or the mean in two parts.
+    kept : array of shape (m, p) or None
+        The centred rows, where they are so few that they fit into one block.
+    """
+
+    X: Array
     weights: Array
     mean: Array
+    offset: tuple[Array, ...]
+    kept: Array | None
 
     @classmethod
     def of(cls, X: Array, weights: Array | None = None, *, centre: bool = True) -> Self:
-        """Subtract the weighted mean."""
-        xp = array_namespace(X)
-        known = xp.ones(X.shape[0], dtype=X.dtype, device=device(X)) if weights is None else _checked(weights, X)
-        total = float(xp.sum(known))
-        mean = xp.matmul(known, X) / total
+        """Find the weighted mean."""
+        rows = cls.about_rough_mean(X, weights, centre=centre)
+        return rows.moved_by(rows.transposed_times(rows.weights[:, None])[:, 0] / rows.total) if centre else rows
+
+    @classmethod
+    def with_scatter(cls, X: Array, weights: Array | None = None, *, centre: bool = True) -> tuple[Self, Array]:
+        """Find the weighted mean and Σ wᵢ(xᵢ − x̄)(xᵢ − x̄)ᵀ, in two passes over the rows."""
+        rows = cls.about_rough_mean(X, weights, centre=centre)
+        scatter, sums = rows.scatter_and_sums(rows.weights[:, None], weights)
         if not centre:
-            return cls(X, known, mean)
-        values = X - mean[None, :]
-        # Once more: the first mean of many rows is off by rounding, which would make constant columns vary.
-        correction = xp.matmul(known, values) / total
-        values -= correction[None, :]
-        return cls(values, known, mean + correction)
+            return rows, scatter
+        correction = sums[0, :] / rows.total
+        return rows.moved_by(correction), scatter - rows.total * correction[:, None] * correction[None, :]
+
+    @classmethod
+    def about_rough_mean(cls, X: Array, weights: Array | None = None, *, centre: bool = True) -> Self:
+        """Take rows about a mean that is off by rounding, which would make constant columns vary: see `moved_by`."""
+        xp = array_namespace(X)
+        X = X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float64)
+        ones = xp.ones(X.shape[0], dtype=xp.float64, device=device(X))
+        known = ones if weights is None else xp.astype(_checked(weights, X), xp.float64, copy=False)
+        as_given = cls(X, known, ones[:0], (), None)
+        mean = as_given.transposed_times(known[:, None])[:, 0] / as_given.total
+        if not centre:
+            return replace(as_given, mean=mean)
+        first, *rest = offset = _parts(mean, X)
+        kept = _less(X - first[None, :], rest) if _is_small(X) else None
+        return cls(X, known, mean, offset, kept)
+
+    @property
+    def total(self) -> float:
+        """Sum of the weights; 1 where rows have none, or there are none."""
+        return float(array_namespace(self.weights).sum(self.weights)) or 1.0
+
+    def moved_by(self, correction: Array) -> Self:
+        """Return the rows about a mean that differs by so much."""
+        mean = self.mean + correction
+        kept = None if self.kept is None else _less(self.kept, _parts(correction, self.X))
+        return replace(self, mean=mean, offset=_parts(mean, self.X), kept=kept)
+
+    def scatter_and_sums(self, columns: Array, weights: Array | None) -> tuple[Array, Array]:
+        """Σ wᵢxᵢxᵢᵀ, (p, p), and the products of transposed (m, q) columns with the rows, (q, p), in one pass."""
+        xp = array_namespace(self.X)
+        n_features = self.X.shape[1]
+        scatter = xp.zeros((n_features, n_features), dtype=xp.float64, device=device(self.X))
+        sums = xp.zeros((columns.shape[1], n_features), dtype=xp.float64, device=device(self.X))
+        precision = self.X.dtype if self._is_benign() else xp.float64
+        for part, block in self.blocks(_scatter_block(n_features)):
+            sums += _double(xp.matmul(_like(columns[part, :], block).T, block))
+            rows = xp.astype(block, precision, copy=False)
+            if weights is not None:
+                rows = rows * _like(xp.sqrt(weights[part]), rows)[:, None]
+            product = xp.matmul(rows.T, rows)
+            scatter += _double(product)
+        return scatter, sums
+
+    def blocks(self, n_values: int) -> Iterator[tuple[slice, Array]]:
+        """Yield the centred rows, about so many numbers at a time; the next block may overwrite the one before."""
+        n_rows, n_features = self.X.shape
+        if self.kept is not None:
+            yield slice(0, n_rows), self.kept
+            return
+        height = max(n_values // max(n_features, 1), 1)
+        xp = array_namespace(self.X)
+        buffer = xp.empty((min(height, n_rows) if self.offset else 0, n_features), dtype=self.X.dtype)
+        for start in range(0, n_rows, height):
+            part = slice(start, min(start + height, n_rows))
+            if self.offset:
+                block = buffer[: part.stop - start, :]
+                block[:, :] = self.X[part, :]
+                yield part, _less(block, self.offset)
+            else:
+                yield part, self.X[part, :]
 
     def times(self, columns: Array) -> Array:
         """Multiply the rows with a (p, q) array."""
-        return array_namespace(self.values).matmul(self.values, columns)
+        xp, known = array_namespace(self.X), _like(columns, self.X)
+        return self.mapped(lambda block: xp.matmul(block, known), columns.shape[1])
+
+    def mapped(self, function: Callable[[Array], Array], n_columns: int) -> Array:
+        """Apply a function of rows that gives so many columns to every block, and stack the results in double."""
+        xp = array_namespace(self.X)
+        found = xp.empty((self.X.shape[0], n_columns), dtype=xp.float64, device=device(self.X))
+        for part, block in self.blocks(_BLOCK_VALUES):
+            found[part, :] = _double(function(block))
+        return found
 
     def transposed_times(self, columns: Array) -> Array:
         """Multiply the transposed rows with an (m, q) array."""
-        return array_namespace(self.values).matmul(self.values.T, columns)
+        xp = array_namespace(self.X)
+        product = xp.zeros((self.X.shape[1], columns.shape[1]), dtype=xp.float64, device=device(self.X))
+        for part, block in self.blocks(_BLOCK_VALUES):
+            product += _double(xp.matmul(block.T, _like(columns[part, :], block)))
+        return product
 
     def gram(self) -> Array:
-        """Products of all pairs of rows."""
-        return array_namespace(self.values).matmul(self.values, self.values.T)
+        """Products of all pairs of rows, summed over blocks of columns."""
+        xp = array_namespace(self.X)
+        n_rows, n_features = self.X.shape
+        gram = xp.zeros((n_rows, n_rows), dtype=xp.float64, device=device(self.X))
+        width = max(_scatter_block(n_rows) // max(n_rows, 1), 1)
+        for start in range(0, n_features, width):
+            columns = slice(start, min(start + width, n_features))
+            block = _double(self.X[:, columns])
+            if self.offset:
+                block = block - self.mean[None, columns]
+            gram += xp.matmul(block, block.T)
+        return gram
 
     def column_powers(self) -> Array:
         """Weighted sum of squares of each column."""
-        return array_namespace(self.values).matmul(self.weights, self.values**2)
+        xp = array_namespace(self.X)
+        powers = xp.zeros(self.X.shape[1], dtype=xp.float64, device=device(self.X))
+        for part, block in self.blocks(_BLOCK_VALUES):
+            powers += _double(xp.matmul(_like(self.weights[part], block), block**2))
+        return powers
 
     def squared_norms(self) -> Array:
         """Squared length of each row."""
-        return array_namespace(self.values).sum(self.values**2, axis=1)
+        xp = array_namespace(self.X)
+        return self.mapped(lambda block: xp.sum(block**2, axis=1)[:, None], 1)[:, 0]
+
+    def _is_benign(self) -> bool:
+        """Whether products may be summed over a block in single precision, which errs by 1e-7 of the largest eigenvalue.
+
+        A sample of the rows decides; double precision is for rows that fit into one block, too.
+        """
+        xp = array_namespace(self.X)
+        n_rows, n_features = self.X.shape
+        if self.X.dtype == xp.float64 or _is_small(self.X) or n_rows < _SAMPLE * n_features:
+            return False
+        sample = _double(self.X[:: n_rows // (_SAMPLE * n_features), :][: _SAMPLE * n_features, :])
+        if self.offset:
+            sample = sample - xp.mean(sample, axis=0)[None, :]
+        eigenvalues = xp.linalg.eigvalsh(xp.matmul(sample.T, sample))
+        return float(xp.max(eigenvalues)) <= _BENIGN * float(xp.min(eigenvalues))
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +311,40 @@ class SparseRows(CentredRows):
         about_zero = (self.scattered**2).sum(axis=1) + self.block.squared_norms()
         norms: FloatArray = about_zero - 2 * (self.scattered @ self.offset) + self.offset @ self.offset
         return norms
+
+
+def _scatter_block(size: int) -> int:
+    """Numbers of a block whose (size, size) Gram matrix is wanted: enough for adding that up not to count."""
+    return max(_BLOCK_VALUES, min(8 * size**2, max(2**23, 2 * size**2)))
+
+
+def _is_small(X: Array) -> bool:
+    return int(X.shape[0] * X.shape[1]) <= _KEPT
+
+
+def _parts(mean: Array, X: Array) -> tuple[Array, ...]:
+    """Split a mean into numbers of the precision of X, which for single precision are two."""
+    xp = array_namespace(X)
+    if X.dtype == xp.float64:
+        return (mean,)
+    high = xp.astype(mean, X.dtype)
+    return high, xp.astype(mean - _double(high), X.dtype)
+
+
+def _less(block: Array, offset: Sequence[Array]) -> Array:
+    """Subtract in place."""
+    for part in offset:
+        block -= part[None, :]
+    return block
+
+
+def _like(values: Array, block: Array) -> Array:
+    return array_namespace(block).astype(values, block.dtype, copy=False)
+
+
+def _double(values: Array) -> Array:
+    xp = array_namespace(values)
+    return xp.astype(values, xp.float64, copy=False)
 
 
 def _checked(weights: Array, X: Rows) -> Array:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol, Self
 
 import numpy as np
@@ -28,6 +29,14 @@ from unflip.centred import CentredRows, DenseRows
 from unflip.moments import Moments
 
 _SMALLEST_SLACK = 1e-10
+# A table of hat values serves a few dozen penalties. Fewer have their squares and cubes tabulated as well; more span
+# these, if some penalties below the smallest are added.
+_FEW = 8
+_SMALLER = 0.6 ** np.arange(1, 9)
+# Singular values of no account, and the largest error of a spanned function relative to its largest value, for rows of
+# single (False) and of double precision.
+_RESOLVED = {False: 1e-10, True: 1e-15}
+_SPANNED = {False: 1e-7, True: 1e-10}
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,16 +326,17 @@ class Spectrum(ABC):
 
 
 class PrimalSpectrum(Spectrum):
-    """More rows than features: eigenvectors of the p×p Gram matrix and the rows' coordinates in them."""
+    """More rows than features: eigenvectors of the p×p Gram matrix.
+
+    Products with the eigenvectors for every row cost as much as two Gram matrices, so they are made once, for hat
+    values (see `_HatTable`). All else needs products of the rows with a few columns.
+    """
 
     def __init__(self, X: Rows, weights: Array | None = None, *, fit_intercept: bool) -> None:
-        rows = DenseRows.of(as_dense(X), weights, centre=fit_intercept)  # no larger than the coordinates below
+        rows, gram = DenseRows.with_scatter(as_dense(X), weights, centre=fit_intercept)
         super().__init__(rows, fit_intercept=fit_intercept)
-        xp = array_namespace(rows.values)
-        scaled = rows.values if weights is None else rows.values * xp.sqrt(weights)[:, None]
-        gram = xp.matmul(scaled.T, scaled)
+        self._dense, self._table = rows, _HatTable.empty(gram)
         self._gram = GramSpectrum.from_gram(gram, self.mean, self.n, fit_intercept=fit_intercept)
-        self._coordinates = rows.times(self._gram.vectors)
 
     @property
     def n_varying(self) -> int:
@@ -340,21 +350,19 @@ class PrimalSpectrum(Spectrum):
     def path(self, targets: Array, regs: ArrayLike) -> RidgePath:
         """Coefficients and intercepts for every penalty and target."""
         columns = _as_columns(targets)
-        weighted = self.weights[:, None] * (columns - self._centre(columns))
-        cross = self._rows.transposed_times(weighted)
-        return self._gram.path(cross, self._mean_target(columns), regs)
+        return self._gram.path(self._cross(columns - self._centre(columns)), self._mean_target(columns), regs)
 
     def diagonal(self, values: Array) -> Array:
         """Diagonal of U diag(values) Uᵀ."""
-        xp = array_namespace(self.weights)
-        reached = _reached(self._eigenvalues)
-        inverse = xp.where(reached, 1 / xp.where(reached, self._eigenvalues, 1 + 0 * self._eigenvalues), 0.0)
-        return self.weights[:, None] * xp.matmul(self._coordinates**2, inverse[:, None] * values)
+        xp = array_namespace(values)
+        reached = xp.where(_reached(self._eigenvalues)[:, None], values, xp.zeros_like(values))
+        known = self._table.spans(reached)
+        return self.weights[:, None] * (self._table.at(reached) if known else self._sums_of_squares(reached))
 
-    @property
+    @cached_property
     def principal_rows(self) -> Array:
         """The rows along the principal directions."""
-        return self._coordinates
+        return self._rows.times(self._gram.vectors)
 
     def from_principal(self, coef: Array) -> Array:
         """Return coefficients of the features."""
@@ -365,21 +373,126 @@ class PrimalSpectrum(Spectrum):
         xp = array_namespace(self.weights)
         last = self._eigenvalues.shape[0]
         leading = slice(last - count, last)
-        scaled = self._coordinates[:, leading] / xp.sqrt(self._eigenvalues[leading] / self.n)[None, :]
-        return xp.flip(scaled, axis=1)
+        scaled = self._gram.vectors[:, leading] / xp.sqrt(self._eigenvalues[leading] / self.n)[None, :]
+        return self._rows.times(xp.flip(scaled, axis=1))
 
     def _residuals(self, centred: Array, regs: ArrayLike) -> Array:
-        rotated = array_namespace(centred).matmul(self._coordinates.T, self.weights[:, None] * centred)
-        filtered = self._gram.inverse(regs)[:, :, None] * rotated[:, None, :]
-        return centred[:, None, :] - _times(self._coordinates, filtered)
+        rotated = array_namespace(centred).matmul(self._gram.vectors.T, self._cross(centred)) / self._unit[:, None]
+        kept = self._kept(regs)
+        functions = self._table_for(kept, regs).functions
+        spanned = functions.shape[1] < kept.shape[1]  # fitted values of these give those of all penalties
+        each = functions if spanned else kept
+        fitted = _in_one(self._rows.times, _times(self._gram.vectors, each[:, :, None] * rotated[:, None, :]))
+        return centred[:, None, :] - (_mixed(fitted, _mixture(functions, kept)) if spanned else fitted)
 
     def _slack(self, regs: ArrayLike) -> Array:
-        per_weight = array_namespace(self.weights).matmul(self._coordinates**2, self._gram.inverse(regs))
+        kept = self._kept(regs)
+        per_weight = self._table_for(kept, regs).at(kept)
         intercept_share = 1 / self.n if self.fit_intercept else 0.0
         return 1 - self.weights[:, None] * (per_weight + intercept_share)
 
     def _resolution(self, regs: ArrayLike) -> float:
         return _SMALLEST_SLACK  # found by subtraction: digits are lost
+
+    def _cross(self, centred: Array) -> Array:
+        return self._rows.transposed_times(self.weights[:, None] * centred)
+
+    @property
+    def _unit(self) -> Array:
+        """Eigenvalues s, those that no row reaches raised to where rounding ends."""
+        xp = array_namespace(self._eigenvalues)
+        smallest = float(xp.max(self._eigenvalues)) * _rounding(self._eigenvalues) or 1.0
+        return xp.where(self._eigenvalues > smallest, self._eigenvalues, smallest * xp.ones_like(self._eigenvalues))
+
+    def _kept(self, regs: ArrayLike) -> Array:
+        """s/(s + nγ), a column for each γ, as the fits have it where rounding decides."""
+        return self._unit[:, None] * self._gram.inverse(regs)
+
+    def _table_for(self, kept: Array, regs: ArrayLike) -> _HatTable:
+        """Return the table of hat values, made anew where the latest does not span them."""
+        if not self._table.spans(kept):
+            functions = _orthonormal(self._neighbourhood(kept, regs), _RESOLVED[self._is_double])
+            self._table = _HatTable(functions, self._sums_of_squares(functions), _SPANNED[self._is_double])
+        return self._table
+
+    @property
+    def _is_double(self) -> bool:
+        return bool(self._dense.X.dtype == array_namespace(self._dense.X).float64)
+
+    def _neighbourhood(self, kept: Array, regs: ArrayLike) -> Array:
+        """Hat matrices' eigenvalues for these penalties, with what penalties nearby and products need besides."""
+        xp = array_namespace(kept)
+        penalties = np.atleast_1d(np.asarray(regs, dtype=float))
+        if len(penalties) <= _FEW:
+            return xp.concat([kept, kept**2, kept**3], axis=1)
+        ends = self._kept(penalties[[np.argmin(penalties), np.argmax(penalties)]])
+        smaller = penalties.min() * _SMALLER
+        below = self._kept(smaller) if smaller.all() else kept[:, :0]
+        return xp.concat([kept, below, ends**2, ends**3], axis=1)
+
+    def _sums_of_squares(self, values: Array) -> Array:
+        """Σⱼ zᵢⱼ²vⱼ/sⱼ for every row, in principal coordinates z, and every column of values v."""
+        X = self._dense.X
+        xp = array_namespace(X)
+        vectors = xp.astype(self._gram.vectors, X.dtype, copy=False)
+        weights = xp.astype(values / self._unit[:, None], X.dtype, copy=False)
+
+        def sums(block: Array) -> Array:
+            turned = xp.matmul(block, vectors)
+            turned *= turned
+            return xp.matmul(turned, weights)
+
+        return self._dense.mapped(sums, values.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class _HatTable:
+    r"""Σⱼ zᵢⱼ²vⱼ/sⱼ of every row i for an orthonormal set of functions v of the principal directions j.
+
+    Hat values are such sums with v = s/(s + nγ), and diagonals of products of hat matrices with products of these. As
+    functions of s they are so smooth that a few dozen span all of them to rounding, for any number of penalties.
+    """
+
+    functions: Array  # (p, r), orthonormal columns
+    sums: Array  # (m, r)
+    tolerance: float
+
+    @classmethod
+    def empty(cls, like: Array) -> _HatTable:
+        """Return a table that spans nothing."""
+        return cls(like[:, :0], like[:0, :0], 0.0)
+
+    def spans(self, values: Array) -> bool:
+        """Whether all columns of values are mixtures of the functions."""
+        xp = array_namespace(values)
+        missed = values - xp.matmul(self.functions, _mixture(self.functions, values))
+        return bool(xp.all(xp.max(xp.abs(missed), axis=0) <= self.tolerance * xp.max(xp.abs(values), axis=0)))
+
+    def at(self, values: Array) -> Array:
+        """Return the sums for such mixtures."""
+        return array_namespace(values).matmul(self.sums, _mixture(self.functions, values))
+
+
+def _orthonormal(values: Array, resolved: float) -> Array:
+    """Orthonormal functions that span the columns of `values`, each of them to rounding, however small it is."""
+    xp = array_namespace(values)
+    size = xp.sqrt(xp.sum(values**2, axis=0))
+    left, singular, _ = xp.linalg.svd(values / xp.where(size > 0, size, xp.ones_like(size)), full_matrices=False)
+    rank = int(xp.sum(xp.astype(singular > resolved * singular[0], xp.int64)))
+    return left[:, :rank]
+
+
+def _mixture(functions: Array, values: Array) -> Array:
+    """How orthonormal functions add up to the columns of `values`, (r, n_columns)."""
+    return array_namespace(values).matmul(functions.T, values)
+
+
+def _mixed(stacked: Array, mixture: Array) -> Array:
+    """Mix the middle axis of an (m, r, n_targets) stack."""
+    xp = array_namespace(stacked)
+    if stacked.shape[2] == 1:
+        return xp.matmul(stacked[:, :, 0], mixture)[:, :, None]
+    return xp.permute_dims(xp.matmul(xp.permute_dims(stacked, (2, 0, 1)), mixture), (1, 2, 0))
 
 
 class DualSpectrum(Spectrum):
@@ -500,8 +613,12 @@ def _inverse(eigenvalues: Array, n: float, regs: Array, n_varying: int) -> Array
 def _reached(eigenvalues: Array) -> Array:
     """Whether a direction carries more than rounding error."""
     xp = array_namespace(eigenvalues)
-    size = eigenvalues.shape[0]
-    return eigenvalues > xp.max(eigenvalues) * (size * float(xp.finfo(eigenvalues.dtype).eps))
+    return eigenvalues > xp.max(eigenvalues) * _rounding(eigenvalues)
+
+
+def _rounding(eigenvalues: Array) -> float:
+    """Rounding error of eigenvalues, relative to the largest."""
+    return eigenvalues.shape[0] * float(array_namespace(eigenvalues).finfo(eigenvalues.dtype).eps)
 
 
 def _count_varying(column_power: Array, mean: Array, n: float) -> int:
