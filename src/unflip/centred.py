@@ -4,7 +4,8 @@ A sparse matrix less its mean is dense, so the mean is not subtracted from spars
 (X − 1x̄ᵀ)ᵀB = XᵀB − x̄(1ᵀB), and so on. That costs digits where a column varies little about a mean far from 0. It cannot
 where at most half of the column's entries are stored: its power about the mean then is at least half of that about 0
 (for equal weights). Columns with more entries than that are kept dense, which takes at most twice the memory of their
-entries, and centred as dense rows are.
+entries, and centred as dense rows are. Dense columns whose power about the mean is at least half of that about 0, too,
+are centred in products where that saves a copy.
 """
 
 from __future__ import annotations
@@ -25,9 +26,7 @@ from unflip._typing import Array, FloatArray, IntArray, Rows, SparseArray
 _BLOCK = 256  # rows of a sparse product held at a time
 _BLOCK_VALUES = 2**20  # numbers of a block of dense rows: the second cache level holds a part of a product of them
 _KEPT = 2**21  # numbers that are kept centred
-#: Rows of a sample, for each feature, and the largest ratio of its eigenvalues for products of single precision. Noise
-#: that is the same in all directions has 9 there.
-_SAMPLE, _BENIGN = 4, 16.0
+_FEWEST, _SAMPLE = 100, 500  # rows that tell where the origin is, at least and at most
 
 
 class CentredRows(ABC):
@@ -74,107 +73,125 @@ class CentredRows(ABC):
 class DenseRows(CentredRows):
     """Rows of any array-API namespace, read a block at a time: no copy is made of more than a block.
 
-    Products with rows of single precision are made in single precision, a block at a time, and summed in double.
+    Rows may be of single precision; what is found of them is of double precision.
 
     Attributes
     ----------
     X : array of shape (m, p)
         The rows as given.
     offset : tuple of arrays of shape (p,)
-        What to subtract from them, in turn, in their own precision: nothing, the mean, or the mean in two parts.
+        What to subtract from rows, in turn, in their own precision: the mean in one part or two. Empty where the mean
+        is subtracted from products, or not at all.
+    shift : array of shape (p,)
+        What to subtract from products: the mean, or 0.
     kept : array of shape (m, p) or None
-        The centred rows, where they are so few that they fit into one block.
+        The rows less the offset, where they are so few that they fit into one block.
     """
 
     X: Array
     weights: Array
     mean: Array
     offset: tuple[Array, ...]
+    shift: Array
     kept: Array | None
 
     @classmethod
     def of(cls, X: Array, weights: Array | None = None, *, centre: bool = True) -> Self:
         """Find the weighted mean."""
-        rows = cls.about_rough_mean(X, weights, centre=centre)
-        return rows.moved_by(rows.transposed_times(rows.weights[:, None])[:, 0] / rows.total) if centre else rows
+        rows = cls._about_rough_mean(X, weights) if centre else cls._as_given(X, weights)
+        return rows._moved_by(rows.transposed_times(rows.weights[:, None])[:, 0] / rows.total, centre=centre)
 
     @classmethod
-    def with_scatter(cls, X: Array, weights: Array | None = None, *, centre: bool = True) -> tuple[Self, Array]:
-        """Find the weighted mean and Σ wᵢ(xᵢ − x̄)(xᵢ − x̄)ᵀ, in two passes over the rows."""
-        rows = cls.about_rough_mean(X, weights, centre=centre)
-        scatter, sums = rows.scatter_and_sums(rows.weights[:, None], weights)
-        if not centre:
-            return rows, scatter
-        correction = sums[0, :] / rows.total
-        return rows.moved_by(correction), scatter - rows.total * correction[:, None] * correction[None, :]
+    def with_sums(
+        cls, X: Array, columns: Array, weights: Array | None = None, *, centre: bool = True, in_single: bool = False
+    ) -> tuple[Self, Array, Array]:
+        """Find the weighted mean, Σ wᵢ(xᵢ − x̄)(xᵢ − x̄)ᵀ, and Σᵢ cᵢ(xᵢ − x̄)ᵀ for (m, q) columns that sum to the weights.
+
+        Products of rows of single precision that are made `in_single` precision within a block take half the time, and
+        err by about 1e-7 of the largest eigenvalue.
+        """
+        if centre and not _is_about_origin(X):
+            rows = cls._about_rough_mean(X, weights)
+        else:
+            rows = cls._as_given(X, weights)
+        scatter, sums = rows._scatter_and_sums(columns, weights, in_single)
+        correction = array_namespace(sums).sum(sums, axis=0) / rows.total
+        moved = rows._moved_by(correction, centre=centre)
+        if centre:
+            scatter -= rows.total * correction[:, None] * correction[None, :]
+            sums -= array_namespace(sums).sum(columns, axis=0)[:, None] * correction[None, :]
+        return moved, scatter, sums
 
     @classmethod
-    def about_rough_mean(cls, X: Array, weights: Array | None = None, *, centre: bool = True) -> Self:
-        """Take rows about a mean that is off by rounding, which would make constant columns vary: see `moved_by`."""
+    def _as_given(cls, X: Array, weights: Array | None) -> Self:
         xp = array_namespace(X)
         X = X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float64)
         ones = xp.ones(X.shape[0], dtype=xp.float64, device=device(X))
         known = ones if weights is None else xp.astype(_checked(weights, X), xp.float64, copy=False)
-        as_given = cls(X, known, ones[:0], (), None)
-        mean = as_given.transposed_times(known[:, None])[:, 0] / as_given.total
-        if not centre:
-            return replace(as_given, mean=mean)
-        first, *rest = offset = _parts(mean, X)
-        kept = _less(X - first[None, :], rest) if _is_small(X) else None
-        return cls(X, known, mean, offset, kept)
+        origin = xp.zeros(X.shape[1], dtype=xp.float64, device=device(X))
+        return cls(X, known, origin, (), origin, None)
+
+    @classmethod
+    def _about_rough_mean(cls, X: Array, weights: Array | None) -> Self:
+        """Subtract a mean that is off by rounding, which would make constant columns vary: see `_moved_by`."""
+        rows = cls._as_given(X, weights)
+        mean = rows.transposed_times(rows.weights[:, None])[:, 0] / rows.total
+        first, *rest = offset = _parts(mean, rows.X)
+        kept = _less(rows.X - first[None, :], rest) if _is_small(X) else None
+        return replace(rows, mean=mean, offset=offset, kept=kept)
+
+    def _moved_by(self, correction: Array, *, centre: bool) -> Self:
+        """Return rows about a mean that differs by so much."""
+        mean = self.mean + correction
+        if not self.offset:
+            return replace(self, mean=mean, shift=mean if centre else self.shift)
+        kept = None if self.kept is None else _less(self.kept, _parts(correction, self.X))
+        return replace(self, mean=mean, offset=_parts(mean, self.X), kept=kept)
 
     @property
     def total(self) -> float:
         """Sum of the weights; 1 where rows have none, or there are none."""
         return float(array_namespace(self.weights).sum(self.weights)) or 1.0
 
-    def moved_by(self, correction: Array) -> Self:
-        """Return the rows about a mean that differs by so much."""
-        mean = self.mean + correction
-        kept = None if self.kept is None else _less(self.kept, _parts(correction, self.X))
-        return replace(self, mean=mean, offset=_parts(mean, self.X), kept=kept)
-
-    def scatter_and_sums(self, columns: Array, weights: Array | None) -> tuple[Array, Array]:
-        """Σ wᵢxᵢxᵢᵀ, (p, p), and the products of transposed (m, q) columns with the rows, (q, p), in one pass."""
+    def _scatter_and_sums(self, columns: Array, weights: Array | None, in_single: bool) -> tuple[Array, Array]:
         xp = array_namespace(self.X)
         n_features = self.X.shape[1]
         scatter = xp.zeros((n_features, n_features), dtype=xp.float64, device=device(self.X))
         sums = xp.zeros((columns.shape[1], n_features), dtype=xp.float64, device=device(self.X))
-        precision = self.X.dtype if self._is_benign() else xp.float64
         for part, block in self.blocks(_scatter_block(n_features)):
-            sums += _double(xp.matmul(_like(columns[part, :], block).T, block))
-            rows = xp.astype(block, precision, copy=False)
+            rows = block if in_single else _double(block)
+            sums += xp.matmul(columns[part, :].T, _double(rows))
             if weights is not None:
                 rows = rows * _like(xp.sqrt(weights[part]), rows)[:, None]
-            product = xp.matmul(rows.T, rows)
-            scatter += _double(product)
+            scatter += _double(xp.matmul(rows.T, rows))
         return scatter, sums
 
     def blocks(self, n_values: int) -> Iterator[tuple[slice, Array]]:
-        """Yield the centred rows, about so many numbers at a time; the next block may overwrite the one before."""
+        """Yield the rows less the offset, about so many numbers at a time; a block may overwrite the one before."""
         n_rows, n_features = self.X.shape
-        if self.kept is not None:
-            yield slice(0, n_rows), self.kept
-            return
-        height = max(n_values // max(n_features, 1), 1)
-        xp = array_namespace(self.X)
-        buffer = xp.empty((min(height, n_rows) if self.offset else 0, n_features), dtype=self.X.dtype)
+        n_blocks = max(-(-n_rows * n_features // n_values), 1)
+        height = max(-(-n_rows // n_blocks), 1)
+        is_centred = self.kept is not None or not self.offset
+        source = self.X if self.kept is None else self.kept
+        xp = array_namespace(source)
+        buffer = None if is_centred else xp.empty((height, n_features), dtype=source.dtype, device=device(source))
         for start in range(0, n_rows, height):
             part = slice(start, min(start + height, n_rows))
-            if self.offset:
-                block = buffer[: part.stop - start, :]
-                block[:, :] = self.X[part, :]
-                yield part, _less(block, self.offset)
+            if buffer is None:
+                yield part, source[part, :]
             else:
-                yield part, self.X[part, :]
+                block = buffer[: part.stop - start, :]
+                block[...] = source[part, :]
+                yield part, _less(block, self.offset)
 
     def times(self, columns: Array) -> Array:
         """Multiply the rows with a (p, q) array."""
-        xp, known = array_namespace(self.X), _like(columns, self.X)
-        return self.mapped(lambda block: xp.matmul(block, known), columns.shape[1])
+        xp = array_namespace(self.X)
+        shift = xp.matmul(self.shift, columns)[None, :]
+        return self.mapped(lambda block: xp.matmul(_double(block), columns) - shift, columns.shape[1])
 
     def mapped(self, function: Callable[[Array], Array], n_columns: int) -> Array:
-        """Apply a function of rows that gives so many columns to every block, and stack the results in double."""
+        """Apply a function that gives so many columns to every block of rows less the offset, and stack the results."""
         xp = array_namespace(self.X)
         found = xp.empty((self.X.shape[0], n_columns), dtype=xp.float64, device=device(self.X))
         for part, block in self.blocks(_BLOCK_VALUES):
@@ -184,9 +201,9 @@ class DenseRows(CentredRows):
     def transposed_times(self, columns: Array) -> Array:
         """Multiply the transposed rows with an (m, q) array."""
         xp = array_namespace(self.X)
-        product = xp.zeros((self.X.shape[1], columns.shape[1]), dtype=xp.float64, device=device(self.X))
+        product = -self.shift[:, None] * xp.sum(columns, axis=0)[None, :]
         for part, block in self.blocks(_BLOCK_VALUES):
-            product += _double(xp.matmul(block.T, _like(columns[part, :], block)))
+            product += xp.matmul(_double(block).T, columns[part, :])
         return product
 
     def gram(self) -> Array:
@@ -198,8 +215,7 @@ class DenseRows(CentredRows):
         for start in range(0, n_features, width):
             columns = slice(start, min(start + width, n_features))
             block = _double(self.X[:, columns])
-            if self.offset:
-                block = block - self.mean[None, columns]
+            block = block - (self.mean if self.offset else self.shift)[None, columns]
             gram += xp.matmul(block, block.T)
         return gram
 
@@ -208,28 +224,13 @@ class DenseRows(CentredRows):
         xp = array_namespace(self.X)
         powers = xp.zeros(self.X.shape[1], dtype=xp.float64, device=device(self.X))
         for part, block in self.blocks(_BLOCK_VALUES):
-            powers += _double(xp.matmul(_like(self.weights[part], block), block**2))
+            powers += xp.matmul(self.weights[part], (_double(block) - self.shift[None, :]) ** 2)
         return powers
 
     def squared_norms(self) -> Array:
         """Squared length of each row."""
         xp = array_namespace(self.X)
-        return self.mapped(lambda block: xp.sum(block**2, axis=1)[:, None], 1)[:, 0]
-
-    def _is_benign(self) -> bool:
-        """Whether products may be summed over a block in single precision, which errs by 1e-7 of the largest eigenvalue.
-
-        A sample of the rows decides; double precision is for rows that fit into one block, too.
-        """
-        xp = array_namespace(self.X)
-        n_rows, n_features = self.X.shape
-        if self.X.dtype == xp.float64 or _is_small(self.X) or n_rows < _SAMPLE * n_features:
-            return False
-        sample = _double(self.X[:: n_rows // (_SAMPLE * n_features), :][: _SAMPLE * n_features, :])
-        if self.offset:
-            sample = sample - xp.mean(sample, axis=0)[None, :]
-        eigenvalues = xp.linalg.eigvalsh(xp.matmul(sample.T, sample))
-        return float(xp.max(eigenvalues)) <= _BENIGN * float(xp.min(eigenvalues))
+        return self.mapped(lambda block: xp.sum((_double(block) - self.shift[None, :]) ** 2, axis=1)[:, None], 1)[:, 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,7 +316,17 @@ class SparseRows(CentredRows):
 
 def _scatter_block(size: int) -> int:
     """Numbers of a block whose (size, size) Gram matrix is wanted: enough for adding that up not to count."""
-    return max(_BLOCK_VALUES, min(8 * size**2, max(2**23, 2 * size**2)))
+    return max(_BLOCK_VALUES, min(10 * size**2, max(10 * 2**20, 2 * size**2)))
+
+
+def _is_about_origin(X: Array) -> bool:
+    """Whether the power of each column about its mean is at least half of that about 0, by a sample of the rows."""
+    xp = array_namespace(X)
+    if X.shape[0] < _FEWEST:
+        return False
+    sample = _double(X[:: -(-X.shape[0] // _SAMPLE), :])
+    mean = xp.mean(sample, axis=0)
+    return bool(xp.all(4 * mean**2 <= xp.mean(sample**2, axis=0)))
 
 
 def _is_small(X: Array) -> bool:

@@ -67,11 +67,8 @@ class Moments:
         membership = xp.astype(codes[:, None] == classes[None, :], xp.float64)
         if sample_weight is not None:
             membership = membership * sample_weight[:, None]
-        rows = DenseRows.about_rough_mean(X, sample_weight)
-        scatter, sums = rows.scatter_and_sums(membership, sample_weight)
+        rows, scatter, sums = DenseRows.with_sums(X, membership, sample_weight)
         counts = xp.sum(membership, axis=0)
-        correction = xp.sum(sums, axis=0) / rows.total
-        scatter -= rows.total * correction[:, None] * correction[None, :]
         return cls(counts, rows.mean[None, :] + sums / _or_one(counts)[:, None], scatter)
 
     @property

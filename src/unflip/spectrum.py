@@ -33,6 +33,8 @@ _SMALLEST_SLACK = 1e-10
 # these, if some penalties below the smallest are added.
 _FEW = 8
 _SMALLER = 0.6 ** np.arange(1, 9)
+# Gram matrices of so many numbers in single precision may be made in it, where eigenvalues differ by no more than this.
+_FEW_VALUES, _SOME_ROWS, _EVEN = 2**21, 1000, 16.0
 # Singular values of no account, and the largest error of a spanned function relative to its largest value, for rows of
 # single (False) and of double precision.
 _RESOLVED = {False: 1e-10, True: 1e-15}
@@ -333,10 +335,10 @@ class PrimalSpectrum(Spectrum):
     """
 
     def __init__(self, X: Rows, weights: Array | None = None, *, fit_intercept: bool) -> None:
-        rows, gram = DenseRows.with_scatter(as_dense(X), weights, centre=fit_intercept)
+        dense = as_dense(X)
+        rows, self._gram = _decomposed(dense, weights, fit_intercept, in_single=_looks_even(dense))
         super().__init__(rows, fit_intercept=fit_intercept)
-        self._dense, self._table = rows, _HatTable.empty(gram)
-        self._gram = GramSpectrum.from_gram(gram, self.mean, self.n, fit_intercept=fit_intercept)
+        self._dense, self._table = rows, _HatTable.empty(self._gram.vectors)
 
     @property
     def n_varying(self) -> int:
@@ -437,12 +439,44 @@ class PrimalSpectrum(Spectrum):
         vectors = xp.astype(self._gram.vectors, X.dtype, copy=False)
         weights = xp.astype(values / self._unit[:, None], X.dtype, copy=False)
 
+        shift = xp.astype(xp.matmul(self._dense.shift, self._gram.vectors), X.dtype, copy=False)[None, :]
+
         def sums(block: Array) -> Array:
             turned = xp.matmul(block, vectors)
+            turned -= shift
             turned *= turned
             return xp.matmul(turned, weights)
 
         return self._dense.mapped(sums, values.shape[1])
+
+
+def _decomposed(
+    X: Array, weights: Array | None, fit_intercept: bool, *, in_single: bool
+) -> tuple[DenseRows, GramSpectrum]:
+    """Return the rows and their spectrum, for which products in single precision must not be too rough."""
+    xp = array_namespace(X)
+    known = xp.ones(X.shape[0], dtype=xp.float64, device=device(X)) if weights is None else weights
+    rows, scatter, _ = DenseRows.with_sums(X, known[:, None], weights, centre=fit_intercept, in_single=in_single)
+    n = float(array_namespace(rows.weights).sum(rows.weights))
+    found = GramSpectrum.from_gram(scatter, rows.mean, n, fit_intercept=fit_intercept)
+    if in_single and not _is_even(found.eigenvalues):
+        return _decomposed(X, weights, fit_intercept, in_single=False)
+    return rows, found
+
+
+def _looks_even(X: Array) -> bool:
+    """Whether some rows of single precision let one expect eigenvalues that pass `_is_even`."""
+    xp = array_namespace(X)
+    if X.dtype != xp.float32 or X.shape[0] * X.shape[1] <= _FEW_VALUES:
+        return False
+    some = X[:: max(X.shape[0] // _SOME_ROWS, 1), :]
+    return _is_even(xp.var(some, axis=0))
+
+
+def _is_even(eigenvalues: Array) -> bool:
+    """Whether errors of 1e-7 of the largest are small beside the smallest."""
+    xp = array_namespace(eigenvalues)
+    return float(xp.max(eigenvalues)) <= _EVEN * float(xp.min(eigenvalues))
 
 
 @dataclass(frozen=True, eq=False)

@@ -113,6 +113,6 @@ def effective_dimension(X: Rows) -> float:
     if n < p:
         gram = CentredRows.of(X).gram()
     else:
-        _, gram = DenseRows.with_scatter(as_dense(X))
+        _, gram, _ = DenseRows.with_sums(as_dense(X), np.ones((n, 1)))
     in_sample = float(np.trace(gram)) ** 2 / float((gram**2).sum())
     return float(np.clip(1 / max(1 / in_sample - 1 / n, 1 / p), 1.0, p))
