@@ -34,7 +34,7 @@ _SMALLEST_SLACK = 1e-10
 _FEW = 8
 _SMALLER = 0.6 ** np.arange(1, 9)
 # Gram matrices of so many numbers in single precision may be made in it, where eigenvalues differ by no more than this.
-_FEW_VALUES, _SOME_ROWS, _EVEN = 2**21, 1000, 16.0
+_FEW_VALUES, _SOME_ROWS, _EVEN = 2**19, 500, 16.0
 # Singular values of no account, and the largest error of a spanned function relative to its largest value, for rows of
 # single (False) and of double precision.
 _RESOLVED = {False: 1e-10, True: 1e-15}
@@ -336,7 +336,7 @@ class PrimalSpectrum(Spectrum):
 
     def __init__(self, X: Rows, weights: Array | None = None, *, fit_intercept: bool) -> None:
         dense = as_dense(X)
-        rows, self._gram = _decomposed(dense, weights, fit_intercept, in_single=_looks_even(dense))
+        rows, self._gram = _decomposed(dense, weights, fit_intercept, in_single=_may_be_even(dense))
         super().__init__(rows, fit_intercept=fit_intercept)
         self._dense, self._table = rows, _HatTable.empty(self._gram.vectors)
 
@@ -457,20 +457,26 @@ def _decomposed(
     xp = array_namespace(X)
     known = xp.ones(X.shape[0], dtype=xp.float64, device=device(X)) if weights is None else weights
     rows, scatter, _ = DenseRows.with_sums(X, known[:, None], weights, centre=fit_intercept, in_single=in_single)
-    n = float(array_namespace(rows.weights).sum(rows.weights))
-    found = GramSpectrum.from_gram(scatter, rows.mean, n, fit_intercept=fit_intercept)
-    if in_single and not _is_even(found.eigenvalues):
-        return _decomposed(X, weights, fit_intercept, in_single=False)
-    return rows, found
+    if not in_single or _looks_even(scatter):
+        n = float(xp.sum(rows.weights))
+        found = GramSpectrum.from_gram(scatter, rows.mean, n, fit_intercept=fit_intercept)
+        if not in_single or _is_even(found.eigenvalues):
+            return rows, found
+    return _decomposed(X, weights, fit_intercept, in_single=False)
 
 
-def _looks_even(X: Array) -> bool:
-    """Whether some rows of single precision let one expect eigenvalues that pass `_is_even`."""
+def _may_be_even(X: Array) -> bool:
+    """Whether rows are of single precision, many, and no feature varies much more than another."""
     xp = array_namespace(X)
     if X.dtype != xp.float32 or X.shape[0] * X.shape[1] <= _FEW_VALUES:
         return False
-    some = X[:: max(X.shape[0] // _SOME_ROWS, 1), :]
-    return _is_even(xp.var(some, axis=0))
+    return _is_even(xp.var(X[:: max(X.shape[0] // _SOME_ROWS, 1), :], axis=0))
+
+
+def _looks_even(gram: Array) -> bool:
+    """Whether the mean of the squared eigenvalues is at most twice the square of their mean."""
+    xp = array_namespace(gram)
+    return gram.shape[0] * float(xp.sum(gram**2)) <= 2 * float(xp.sum(xp.linalg.diagonal(gram))) ** 2
 
 
 def _is_even(eigenvalues: Array) -> bool:
