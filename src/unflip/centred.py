@@ -98,7 +98,7 @@ class DenseRows(CentredRows):
     @classmethod
     def of(cls, X: Array, weights: Array | None = None, *, centre: bool = True) -> Self:
         """Find the weighted mean."""
-        rows = cls._about_rough_mean(X, weights) if centre else cls._as_given(X, weights)
+        rows = cls._about_rough_mean(X, weights) if centre else cls.of_given(X, weights)
         return rows._moved_by(rows.transposed_times(rows.weights[:, None])[:, 0] / rows.total, centre=centre)
 
     @classmethod
@@ -110,10 +110,8 @@ class DenseRows(CentredRows):
         Products of rows of single precision that are made `in_single` precision within a block take half the time, and
         err by about 1e-7 of the largest eigenvalue.
         """
-        if centre and not _is_about_origin(X):
-            rows = cls._about_rough_mean(X, weights)
-        else:
-            rows = cls._as_given(X, weights)
+        far = centre and not _is_about_origin(X)
+        rows = cls._about_rough_mean(X, weights) if far else cls.of_given(X, weights)
         scatter, sums = rows._scatter_and_sums(columns, weights, in_single)
         correction = array_namespace(sums).sum(sums, axis=0) / rows.total
         moved = rows._moved_by(correction, centre=centre)
@@ -123,7 +121,8 @@ class DenseRows(CentredRows):
         return moved, scatter, sums
 
     @classmethod
-    def _as_given(cls, X: Array, weights: Array | None) -> Self:
+    def of_given(cls, X: Array, weights: Array | None = None) -> Self:
+        """Take rows without looking at them: their mean counts as 0."""
         xp = array_namespace(X)
         X = X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float64)
         ones = xp.ones(X.shape[0], dtype=xp.float64, device=device(X))
@@ -134,7 +133,7 @@ class DenseRows(CentredRows):
     @classmethod
     def _about_rough_mean(cls, X: Array, weights: Array | None) -> Self:
         """Subtract a mean that is off by rounding, which would make constant columns vary: see `_moved_by`."""
-        rows = cls._as_given(X, weights)
+        rows = cls.of_given(X, weights)
         mean = rows.transposed_times(rows.weights[:, None])[:, 0] / rows.total
         first, *rest = offset = _parts(mean, rows.X)
         kept = _less(rows.X - first[None, :], rest) if _is_small(X) else None
@@ -356,6 +355,11 @@ def _like(values: Array, block: Array) -> Array:
 def _double(values: Array) -> Array:
     xp = array_namespace(values)
     return xp.astype(values, xp.float64, copy=False)
+
+
+def product(X: Rows, columns: Array) -> Array:
+    """Multiply rows of either kind with a (p, q) array, in double precision and without a copy of them."""
+    return X @ columns if issparse(X) else DenseRows.of_given(X).times(columns)
 
 
 def _checked(weights: Array, X: Rows) -> Array:

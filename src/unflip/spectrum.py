@@ -34,7 +34,7 @@ _SMALLEST_SLACK = 1e-10
 _FEW = 8
 _SMALLER = 0.6 ** np.arange(1, 9)
 # Gram matrices of so many numbers in single precision may be made in it, where eigenvalues differ by no more than this.
-_FEW_VALUES, _SOME_ROWS, _EVEN = 2**19, 500, 16.0
+_FEW_VALUES, _SOME_ROWS, _EVEN, _LARGEST_SINGLE = 2**19, 500, 16.0, 1e20
 # Singular values of no account, and the largest error of a spanned function relative to its largest value, for rows of
 # single (False) and of double precision.
 _RESOLVED = {False: 1e-10, True: 1e-15}
@@ -88,7 +88,10 @@ class LeaveOneOut:
                 "A row cannot be left out: at this reg it alone determines a direction of the fit. Use a larger reg, "
                 "or more distinct rows."
             )
-        return self.targets[:, None, :] - self.residuals / self.slack[:, :, None]
+        scores = self.residuals / self.slack[:, :, None]
+        scores -= self.targets[:, None, :]
+        scores *= -1  # in place: scores of many rows and penalties are large
+        return scores
 
     @property
     def label_free_scores(self) -> Array:
@@ -103,7 +106,8 @@ class LeaveOneOut:
         if self.mean_target is None:
             return scores
         shift = (self.targets - self.mean_target[None, :]) * (self.removed / (self.n - self.removed))[:, None]
-        return scores + shift[:, None, :]
+        scores += shift[:, None, :]
+        return scores
 
     def of_copies(self, owner: Array, targets: Array, share: Array) -> LeaveOneOut:
         """Leave out parts of rows.
@@ -385,13 +389,18 @@ class PrimalSpectrum(Spectrum):
         spanned = functions.shape[1] < kept.shape[1]  # fitted values of these give those of all penalties
         each = functions if spanned else kept
         fitted = _in_one(self._rows.times, _times(self._gram.vectors, each[:, :, None] * rotated[:, None, :]))
-        return centred[:, None, :] - (_mixed(fitted, _mixture(functions, kept)) if spanned else fitted)
+        residuals = _mixed(fitted, _mixture(functions, kept)) if spanned else fitted
+        residuals -= centred[:, None, :]
+        residuals *= -1
+        return residuals
 
     def _slack(self, regs: ArrayLike) -> Array:
         kept = self._kept(regs)
         per_weight = self._table_for(kept, regs).at(kept)
-        intercept_share = 1 / self.n if self.fit_intercept else 0.0
-        return 1 - self.weights[:, None] * (per_weight + intercept_share)
+        per_weight += 1 / self.n if self.fit_intercept else 0.0
+        per_weight *= -self.weights[:, None]
+        per_weight += 1
+        return per_weight
 
     def _resolution(self, regs: ArrayLike) -> float:
         return _SMALLEST_SLACK  # found by subtraction: digits are lost
@@ -434,20 +443,26 @@ class PrimalSpectrum(Spectrum):
 
     def _sums_of_squares(self, values: Array) -> Array:
         """Σⱼ zᵢⱼ²vⱼ/sⱼ for every row, in principal coordinates z, and every column of values v."""
-        X = self._dense.X
-        xp = array_namespace(X)
-        vectors = xp.astype(self._gram.vectors, X.dtype, copy=False)
-        weights = xp.astype(values / self._unit[:, None], X.dtype, copy=False)
-
-        shift = xp.astype(xp.matmul(self._dense.shift, self._gram.vectors), X.dtype, copy=False)[None, :]
+        xp = array_namespace(values)
+        weights = values / self._unit[:, None]
+        if "principal_rows" in vars(self):
+            turned = DenseRows.of_given(self.principal_rows)
+            return turned.mapped(lambda block: xp.matmul(block**2, weights), values.shape[1])
+        spread = (float(xp.max(self._unit)) / self.n) ** 0.5  # coordinates of about 1 have squares in any precision
+        axes = self._gram.vectors / spread
+        shift = self._like_rows(xp.matmul(self._dense.shift, axes))[None, :]
+        axes, weights = self._like_rows(axes), self._like_rows(weights * spread * spread)
 
         def sums(block: Array) -> Array:
-            turned = xp.matmul(block, vectors)
+            turned = xp.matmul(block, axes)
             turned -= shift
             turned *= turned
             return xp.matmul(turned, weights)
 
         return self._dense.mapped(sums, values.shape[1])
+
+    def _like_rows(self, values: Array) -> Array:
+        return array_namespace(values).astype(values, self._dense.X.dtype, copy=False)
 
 
 def _decomposed(
@@ -470,13 +485,15 @@ def _may_be_even(X: Array) -> bool:
     xp = array_namespace(X)
     if X.dtype != xp.float32 or X.shape[0] * X.shape[1] <= _FEW_VALUES:
         return False
-    return _is_even(xp.var(X[:: max(X.shape[0] // _SOME_ROWS, 1), :], axis=0))
+    variances = xp.var(xp.astype(X[:: max(X.shape[0] // _SOME_ROWS, 1), :], xp.float64), axis=0)
+    in_range = bool(xp.all((variances > 1 / _LARGEST_SINGLE) & (variances < _LARGEST_SINGLE)))
+    return in_range and _is_even(variances)
 
 
 def _looks_even(gram: Array) -> bool:
     """Whether the mean of the squared eigenvalues is at most twice the square of their mean."""
     xp = array_namespace(gram)
-    return gram.shape[0] * float(xp.sum(gram**2)) <= 2 * float(xp.sum(xp.linalg.diagonal(gram))) ** 2
+    return int(gram.shape[0]) * float(xp.sum(gram**2)) <= 2 * float(xp.sum(xp.linalg.diagonal(gram))) ** 2
 
 
 def _is_even(eigenvalues: Array) -> bool:
@@ -657,8 +674,8 @@ def _reached(eigenvalues: Array) -> Array:
 
 
 def _rounding(eigenvalues: Array) -> float:
-    """Rounding error of eigenvalues, relative to the largest."""
-    return eigenvalues.shape[0] * float(array_namespace(eigenvalues).finfo(eigenvalues.dtype).eps)
+    """Return the rounding error of eigenvalues, relative to the largest."""
+    return int(eigenvalues.shape[0]) * float(array_namespace(eigenvalues).finfo(eigenvalues.dtype).eps)
 
 
 def _count_varying(column_power: Array, mean: Array, n: float) -> int:
