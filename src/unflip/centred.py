@@ -24,9 +24,9 @@ from unflip._sparse import canonical
 from unflip._typing import Array, FloatArray, IntArray, Rows, SparseArray
 
 _BLOCK = 256  # rows of a sparse product held at a time
-_BLOCK_VALUES = 2**20  # numbers of a block of dense rows: the second cache level holds a part of a product of them
+_BLOCK_VALUES = 2**19  # numbers of a block of dense rows: the second cache level holds a part of a product of them
 _KEPT = 2**21  # numbers that are kept centred
-_FEWEST, _SAMPLE = 100, 500  # rows that tell where the origin is, at least and at most
+_FEWEST, _SAMPLE = 50, 128  # rows that tell where the origin is, at least and at most
 
 
 class CentredRows(ABC):
@@ -155,14 +155,14 @@ class DenseRows(CentredRows):
     def _scatter_and_sums(self, columns: Array, weights: Array | None, in_single: bool) -> tuple[Array, Array]:
         xp = array_namespace(self.X)
         n_features = self.X.shape[1]
-        scatter = xp.zeros((n_features, n_features), dtype=xp.float64, device=device(self.X))
+        scatter: Array = 0.0
         sums = xp.zeros((columns.shape[1], n_features), dtype=xp.float64, device=device(self.X))
         for part, block in self.blocks(_scatter_block(n_features)):
             rows = block if in_single else _double(block)
             sums += xp.matmul(columns[part, :].T, _double(rows))
             if weights is not None:
                 rows = rows * _like(xp.sqrt(weights[part]), rows)[:, None]
-            scatter += _double(xp.matmul(rows.T, rows))
+            scatter = _double(xp.matmul(rows.T, rows)) + scatter if part.start else _double(xp.matmul(rows.T, rows))
         return scatter, sums
 
     def blocks(self, n_values: int) -> Iterator[tuple[slice, Array]]:

@@ -299,10 +299,11 @@ class Spectrum(ABC):
         """Exact leave-one-out fits of every row, for every penalty and target; a row leaves with its whole weight."""
         columns = _as_columns(targets)
         centre = self._centre(columns)
+        residuals, slack = self._residuals_and_slack(columns - centre, regs)
         return LeaveOneOut(
             targets=columns,
-            residuals=self._residuals(columns - centre, regs),
-            slack=self._slack(regs),
+            residuals=residuals,
+            slack=slack,
             removed=self.weights,
             mean_target=centre[0, :] if self.fit_intercept else None,
             n=self.n,
@@ -314,10 +315,8 @@ class Spectrum(ABC):
     def _eigenvalues(self) -> Array: ...
 
     @abstractmethod
-    def _residuals(self, centred: Array, regs: ArrayLike) -> Array: ...
-
-    @abstractmethod
-    def _slack(self, regs: ArrayLike) -> Array: ...
+    def _residuals_and_slack(self, centred: Array, regs: ArrayLike) -> tuple[Array, Array]:
+        """Return t − t̂ of centred targets, (m, n_regs, n_targets), and 1 − H, (m, n_regs)."""
 
     @abstractmethod
     def _resolution(self, regs: ArrayLike) -> float:
@@ -382,25 +381,31 @@ class PrimalSpectrum(Spectrum):
         scaled = self._gram.vectors[:, leading] / xp.sqrt(self._eigenvalues[leading] / self.n)[None, :]
         return self._rows.times(xp.flip(scaled, axis=1))
 
-    def _residuals(self, centred: Array, regs: ArrayLike) -> Array:
-        rotated = array_namespace(centred).matmul(self._gram.vectors.T, self._cross(centred)) / self._unit[:, None]
+    def _residuals_and_slack(self, centred: Array, regs: ArrayLike) -> tuple[Array, Array]:
+        xp = array_namespace(centred)
+        rotated = xp.matmul(self._gram.vectors.T, self._cross(centred)) / self._unit[:, None]
         kept = self._kept(regs)
-        functions = self._table_for(kept, regs).functions
-        spanned = functions.shape[1] < kept.shape[1]  # fitted values of these give those of all penalties
-        each = functions if spanned else kept
-        fitted = _in_one(self._rows.times, _times(self._gram.vectors, each[:, :, None] * rotated[:, None, :]))
-        residuals = _mixed(fitted, _mixture(functions, kept)) if spanned else fitted
+        is_new = not self._table.spans(kept)
+        functions = self._functions(kept, regs) if is_new else self._table.functions
+        mixture = _mixture(functions, kept)
+        spanned = mixture.shape[0] < mixture.shape[1]  # fitted values of the functions give those of all penalties
+        filtered = (functions if spanned else kept)[:, :, None] * rotated[:, None, :]
+        coef = _times(self._gram.vectors, filtered)
+        columns = xp.reshape(coef, (coef.shape[0], -1))
+        if is_new:
+            fitted, sums = self._fitted_and_sums(columns, functions)
+            self._table = _HatTable(functions, sums, _SPANNED[self._is_double])
+        else:
+            fitted = self._rows.times(columns)
+        fitted = xp.reshape(fitted, (-1, *coef.shape[1:]))
+        residuals = _mixed(fitted, mixture) if spanned else fitted
         residuals -= centred[:, None, :]
-        residuals *= -1
-        return residuals
-
-    def _slack(self, regs: ArrayLike) -> Array:
-        kept = self._kept(regs)
-        per_weight = self._table_for(kept, regs).at(kept)
-        per_weight += 1 / self.n if self.fit_intercept else 0.0
-        per_weight *= -self.weights[:, None]
-        per_weight += 1
-        return per_weight
+        residuals *= -1  # in place: there are as many as rows times penalties
+        slack = xp.matmul(self._table.sums, mixture)
+        slack += 1 / self.n if self.fit_intercept else 0.0
+        slack *= -self.weights[:, None]
+        slack += 1
+        return residuals, slack
 
     def _resolution(self, regs: ArrayLike) -> float:
         return _SMALLEST_SLACK  # found by subtraction: digits are lost
@@ -419,12 +424,8 @@ class PrimalSpectrum(Spectrum):
         """s/(s + nγ), a column for each γ, as the fits have it where rounding decides."""
         return self._unit[:, None] * self._gram.inverse(regs)
 
-    def _table_for(self, kept: Array, regs: ArrayLike) -> _HatTable:
-        """Return the table of hat values, made anew where the latest does not span them."""
-        if not self._table.spans(kept):
-            functions = _orthonormal(self._neighbourhood(kept, regs), _RESOLVED[self._is_double])
-            self._table = _HatTable(functions, self._sums_of_squares(functions), _SPANNED[self._is_double])
-        return self._table
+    def _functions(self, kept: Array, regs: ArrayLike) -> Array:
+        return _orthonormal(self._neighbourhood(kept, regs), _RESOLVED[self._is_double])
 
     @property
     def _is_double(self) -> bool:
@@ -443,23 +444,30 @@ class PrimalSpectrum(Spectrum):
 
     def _sums_of_squares(self, values: Array) -> Array:
         """Σⱼ zᵢⱼ²vⱼ/sⱼ for every row, in principal coordinates z, and every column of values v."""
+        return self._fitted_and_sums(self._gram.vectors[:, :0], values)[1]
+
+    def _fitted_and_sums(self, coef: Array, values: Array) -> tuple[Array, Array]:
+        """Products of the rows with coefficients and `_sums_of_squares`, in one pass over the rows."""
         xp = array_namespace(values)
         weights = values / self._unit[:, None]
         if "principal_rows" in vars(self):
             turned = DenseRows.of_given(self.principal_rows)
-            return turned.mapped(lambda block: xp.matmul(block**2, weights), values.shape[1])
+            sums = turned.mapped(lambda block: xp.matmul(block**2, weights), values.shape[1])
+            return self._rows.times(coef), sums
         spread = (float(xp.max(self._unit)) / self.n) ** 0.5  # coordinates of about 1 have squares in any precision
-        axes = self._gram.vectors / spread
-        shift = self._like_rows(xp.matmul(self._dense.shift, axes))[None, :]
-        axes, weights = self._like_rows(axes), self._like_rows(weights * spread * spread)
+        axes, weights = self._like_rows(self._gram.vectors / spread), self._like_rows(weights * spread * spread)
+        shift = self._like_rows(xp.matmul(self._dense.shift, self._gram.vectors) / spread)[None, :]
+        fitted_shift = xp.matmul(self._dense.shift, coef)[None, :]
 
-        def sums(block: Array) -> Array:
+        def both(block: Array) -> Array:
+            fitted = xp.matmul(xp.astype(block, coef.dtype, copy=False), coef) - fitted_shift
             turned = xp.matmul(block, axes)
             turned -= shift
             turned *= turned
-            return xp.matmul(turned, weights)
+            return xp.concat([fitted, xp.astype(xp.matmul(turned, weights), coef.dtype, copy=False)], axis=1)
 
-        return self._dense.mapped(sums, values.shape[1])
+        found = self._dense.mapped(both, coef.shape[1] + values.shape[1])
+        return found[:, : coef.shape[1]], xp.asarray(found[:, coef.shape[1] :], copy=True)  # kept without the rest
 
     def _like_rows(self, values: Array) -> Array:
         return array_namespace(values).astype(values, self._dense.X.dtype, copy=False)
@@ -617,12 +625,11 @@ class DualSpectrum(Spectrum):
         scaled = self._vectors[:, last - count : last] * (self.n**0.5 / self._root_weights)[:, None]
         return xp.flip(scaled, axis=1)
 
-    def _residuals(self, centred: Array, regs: ArrayLike) -> Array:
-        filtered = self._remainder(regs)[:, :, None] * self._rotated(centred)[:, None, :]
-        return _times(self._vectors, filtered) / self._root_weights[:, None, None]
-
-    def _slack(self, regs: ArrayLike) -> Array:
-        return array_namespace(self.weights).matmul(self._vectors**2, self._remainder(regs))
+    def _residuals_and_slack(self, centred: Array, regs: ArrayLike) -> tuple[Array, Array]:
+        remainder = self._remainder(regs)
+        filtered = remainder[:, :, None] * self._rotated(centred)[:, None, :]
+        residuals = _times(self._vectors, filtered) / self._root_weights[:, None, None]
+        return residuals, self.diagonal(remainder)
 
     def _resolution(self, regs: ArrayLike) -> float:
         return 0.0 if float(np.min(regs)) > 0 else _SMALLEST_SLACK  # a sum of positive terms, unless some vanish
