@@ -4,13 +4,15 @@ A sparse matrix less its mean is dense, so the mean is not subtracted from spars
 (X − 1x̄ᵀ)ᵀB = XᵀB − x̄(1ᵀB), and so on. That costs digits where a column varies little about a mean far from 0. It cannot
 where at most half of the column's entries are stored: its power about the mean then is at least half of that about 0
 (for equal weights). Columns with more entries than that are kept dense, which takes at most twice the memory of their
-entries, and centred as dense rows are.
+entries, and centred as dense rows are. Dense columns whose power about the mean is at least half of that about 0, too,
+are centred in products where that saves a copy.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -22,6 +24,9 @@ from unflip._sparse import canonical
 from unflip._typing import Array, FloatArray, IntArray, Rows, SparseArray
 
 _BLOCK = 256  # rows of a sparse product held at a time
+_BLOCK_VALUES = 2**19  # numbers of a block of dense rows: the second cache level holds a part of a product of them
+_KEPT = 2**21  # numbers that are kept centred
+_FEWEST, _SAMPLE = 50, 128  # rows that tell where the origin is, at least and at most
 
 
 class CentredRows(ABC):
@@ -66,46 +71,165 @@ class CentredRows(ABC):
 
 @dataclass(frozen=True, eq=False)
 class DenseRows(CentredRows):
-    """Rows of any array-API namespace; `values` holds them centred."""
+    """Rows of any array-API namespace, read a block at a time: no copy is made of more than a block.
 
-    values: Array
+    Rows may be of single precision; what is found of them is of double precision.
+
+    Attributes
+    ----------
+    X : array of shape (m, p)
+        The rows as given.
+    offset : tuple of arrays of shape (p,)
+        What to subtract from rows, in turn, in their own precision: the mean in one part or two. Empty where the mean
+        is subtracted from products, or not at all.
+    shift : array of shape (p,)
+        What to subtract from products: the mean, or 0.
+    kept : array of shape (m, p) or None
+        The rows less the offset, where they are so few that they fit into one block.
+    """
+
+    X: Array
     weights: Array
     mean: Array
+    offset: tuple[Array, ...]
+    shift: Array
+    kept: Array | None
 
     @classmethod
     def of(cls, X: Array, weights: Array | None = None, *, centre: bool = True) -> Self:
-        """Subtract the weighted mean."""
+        """Find the weighted mean."""
+        rows = cls._about_rough_mean(X, weights) if centre else cls.of_given(X, weights)
+        return rows._moved_by(rows.transposed_times(rows.weights[:, None])[:, 0] / rows.total, centre=centre)
+
+    @classmethod
+    def with_sums(
+        cls, X: Array, columns: Array, weights: Array | None = None, *, centre: bool = True, in_single: bool = False
+    ) -> tuple[Self, Array, Array]:
+        """Find the weighted mean, Σ wᵢ(xᵢ − x̄)(xᵢ − x̄)ᵀ, and Σᵢ cᵢ(xᵢ − x̄)ᵀ for (m, q) columns that sum to the weights.
+
+        Products of rows of single precision that are made `in_single` precision within a block take half the time, and
+        err by about 1e-7 of the largest eigenvalue.
+        """
+        far = centre and not _is_about_origin(X)
+        rows = cls._about_rough_mean(X, weights) if far else cls.of_given(X, weights)
+        scatter, sums = rows._scatter_and_sums(columns, weights, in_single)
+        correction = array_namespace(sums).sum(sums, axis=0) / rows.total
+        moved = rows._moved_by(correction, centre=centre)
+        if centre:
+            scatter -= rows.total * correction[:, None] * correction[None, :]
+            sums -= array_namespace(sums).sum(columns, axis=0)[:, None] * correction[None, :]
+        return moved, scatter, sums
+
+    @classmethod
+    def of_given(cls, X: Array, weights: Array | None = None) -> Self:
+        """Take rows without looking at them: their mean counts as 0."""
         xp = array_namespace(X)
-        known = xp.ones(X.shape[0], dtype=X.dtype, device=device(X)) if weights is None else _checked(weights, X)
-        total = float(xp.sum(known))
-        mean = xp.matmul(known, X) / total
-        if not centre:
-            return cls(X, known, mean)
-        values = X - mean[None, :]
-        # Once more: the first mean of many rows is off by rounding, which would make constant columns vary.
-        correction = xp.matmul(known, values) / total
-        values -= correction[None, :]
-        return cls(values, known, mean + correction)
+        X = X if X.dtype in (xp.float32, xp.float64) else xp.astype(X, xp.float64)
+        ones = xp.ones(X.shape[0], dtype=xp.float64, device=device(X))
+        known = ones if weights is None else xp.astype(_checked(weights, X), xp.float64, copy=False)
+        origin = xp.zeros(X.shape[1], dtype=xp.float64, device=device(X))
+        return cls(X, known, origin, (), origin, None)
+
+    @classmethod
+    def _about_rough_mean(cls, X: Array, weights: Array | None) -> Self:
+        """Subtract a mean that is off by rounding, which would make constant columns vary: see `_moved_by`."""
+        rows = cls.of_given(X, weights)
+        mean = rows.transposed_times(rows.weights[:, None])[:, 0] / rows.total
+        first, *rest = offset = _parts(mean, rows.X)
+        kept = _less(rows.X - first[None, :], rest) if _is_small(X) else None
+        return replace(rows, mean=mean, offset=offset, kept=kept)
+
+    def _moved_by(self, correction: Array, *, centre: bool) -> Self:
+        """Return rows about a mean that differs by so much."""
+        mean = self.mean + correction
+        if not self.offset:
+            return replace(self, mean=mean, shift=mean if centre else self.shift)
+        kept = None if self.kept is None else _less(self.kept, _parts(correction, self.X))
+        return replace(self, mean=mean, offset=_parts(mean, self.X), kept=kept)
+
+    @property
+    def total(self) -> float:
+        """Sum of the weights; 1 where rows have none, or there are none."""
+        return float(array_namespace(self.weights).sum(self.weights)) or 1.0
+
+    def _scatter_and_sums(self, columns: Array, weights: Array | None, in_single: bool) -> tuple[Array, Array]:
+        xp = array_namespace(self.X)
+        n_features = self.X.shape[1]
+        scatter: Array = 0.0
+        sums = xp.zeros((columns.shape[1], n_features), dtype=xp.float64, device=device(self.X))
+        for part, block in self.blocks(_scatter_block(n_features)):
+            rows = block if in_single else _double(block)
+            sums += xp.matmul(columns[part, :].T, _double(rows))
+            if weights is not None:
+                rows = rows * _like(xp.sqrt(weights[part]), rows)[:, None]
+            scatter = _double(xp.matmul(rows.T, rows)) + scatter if part.start else _double(xp.matmul(rows.T, rows))
+        return scatter, sums
+
+    def blocks(self, n_values: int) -> Iterator[tuple[slice, Array]]:
+        """Yield the rows less the offset, about so many numbers at a time; a block may overwrite the one before."""
+        n_rows, n_features = self.X.shape
+        n_blocks = max(-(-n_rows * n_features // n_values), 1)
+        height = max(-(-n_rows // n_blocks), 1)
+        is_centred = self.kept is not None or not self.offset
+        source = self.X if self.kept is None else self.kept
+        xp = array_namespace(source)
+        buffer = None if is_centred else xp.empty((height, n_features), dtype=source.dtype, device=device(source))
+        for start in range(0, n_rows, height):
+            part = slice(start, min(start + height, n_rows))
+            if buffer is None:
+                yield part, source[part, :]
+            else:
+                block = buffer[: part.stop - start, :]
+                block[...] = source[part, :]
+                yield part, _less(block, self.offset)
 
     def times(self, columns: Array) -> Array:
         """Multiply the rows with a (p, q) array."""
-        return array_namespace(self.values).matmul(self.values, columns)
+        xp = array_namespace(self.X)
+        shift = xp.matmul(self.shift, columns)[None, :]
+        return self.mapped(lambda block: xp.matmul(_double(block), columns) - shift, columns.shape[1])
+
+    def mapped(self, function: Callable[[Array], Array], n_columns: int) -> Array:
+        """Apply a function that gives so many columns to every block of rows less the offset, and stack the results."""
+        xp = array_namespace(self.X)
+        found = xp.empty((self.X.shape[0], n_columns), dtype=xp.float64, device=device(self.X))
+        for part, block in self.blocks(_BLOCK_VALUES):
+            found[part, :] = _double(function(block))
+        return found
 
     def transposed_times(self, columns: Array) -> Array:
         """Multiply the transposed rows with an (m, q) array."""
-        return array_namespace(self.values).matmul(self.values.T, columns)
+        xp = array_namespace(self.X)
+        product = -self.shift[:, None] * xp.sum(columns, axis=0)[None, :]
+        for part, block in self.blocks(_BLOCK_VALUES):
+            product += xp.matmul(_double(block).T, columns[part, :])
+        return product
 
     def gram(self) -> Array:
-        """Products of all pairs of rows."""
-        return array_namespace(self.values).matmul(self.values, self.values.T)
+        """Products of all pairs of rows, summed over blocks of columns."""
+        xp = array_namespace(self.X)
+        n_rows, n_features = self.X.shape
+        gram = xp.zeros((n_rows, n_rows), dtype=xp.float64, device=device(self.X))
+        width = max(_scatter_block(n_rows) // max(n_rows, 1), 1)
+        for start in range(0, n_features, width):
+            columns = slice(start, min(start + width, n_features))
+            block = _double(self.X[:, columns])
+            block = block - (self.mean if self.offset else self.shift)[None, columns]
+            gram += xp.matmul(block, block.T)
+        return gram
 
     def column_powers(self) -> Array:
         """Weighted sum of squares of each column."""
-        return array_namespace(self.values).matmul(self.weights, self.values**2)
+        xp = array_namespace(self.X)
+        powers = xp.zeros(self.X.shape[1], dtype=xp.float64, device=device(self.X))
+        for part, block in self.blocks(_BLOCK_VALUES):
+            powers += xp.matmul(self.weights[part], (_double(block) - self.shift[None, :]) ** 2)
+        return powers
 
     def squared_norms(self) -> Array:
         """Squared length of each row."""
-        return array_namespace(self.values).sum(self.values**2, axis=1)
+        xp = array_namespace(self.X)
+        return self.mapped(lambda block: xp.sum((_double(block) - self.shift[None, :]) ** 2, axis=1)[:, None], 1)[:, 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +311,55 @@ class SparseRows(CentredRows):
         about_zero = (self.scattered**2).sum(axis=1) + self.block.squared_norms()
         norms: FloatArray = about_zero - 2 * (self.scattered @ self.offset) + self.offset @ self.offset
         return norms
+
+
+def _scatter_block(size: int) -> int:
+    """Numbers of a block whose (size, size) Gram matrix is wanted: enough for adding that up not to count."""
+    return max(_BLOCK_VALUES, min(10 * size**2, max(10 * 2**20, 2 * size**2)))
+
+
+def _is_about_origin(X: Array) -> bool:
+    """Whether the power of each column about its mean is at least half of that about 0, by a sample of the rows."""
+    xp = array_namespace(X)
+    if X.shape[0] < _FEWEST:
+        return False
+    sample = _double(X[:: -(-X.shape[0] // _SAMPLE), :])
+    mean = xp.mean(sample, axis=0)
+    return bool(xp.all(4 * mean**2 <= xp.mean(sample**2, axis=0)))
+
+
+def _is_small(X: Array) -> bool:
+    return int(X.shape[0] * X.shape[1]) <= _KEPT
+
+
+def _parts(mean: Array, X: Array) -> tuple[Array, ...]:
+    """Split a mean into numbers of the precision of X, which for single precision are two."""
+    xp = array_namespace(X)
+    if X.dtype == xp.float64:
+        return (mean,)
+    high = xp.astype(mean, X.dtype)
+    return high, xp.astype(mean - _double(high), X.dtype)
+
+
+def _less(block: Array, offset: Sequence[Array]) -> Array:
+    """Subtract in place."""
+    for part in offset:
+        block -= part[None, :]
+    return block
+
+
+def _like(values: Array, block: Array) -> Array:
+    return array_namespace(block).astype(values, block.dtype, copy=False)
+
+
+def _double(values: Array) -> Array:
+    xp = array_namespace(values)
+    return xp.astype(values, xp.float64, copy=False)
+
+
+def product(X: Rows, columns: Array) -> Array:
+    """Multiply rows of either kind with a (p, q) array, in double precision and without a copy of them."""
+    return X @ columns if issparse(X) else DenseRows.of_given(X).times(columns)
 
 
 def _checked(weights: Array, X: Rows) -> Array:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from unflip import losses
 from unflip import targets as target_values
 from unflip._typing import FloatArray, IntArray, Rows
+from unflip.centred import product
 from unflip.decisions import Decision, Rule
 from unflip.decoder import Reading, common_slope, symmetric_slope
 from unflip.estimation.base import NoiseEstimator
@@ -33,6 +34,7 @@ from unflip.selection import candidate_regs, coarse_regs
 from unflip.solvers import ConvexFits
 from unflip.spectrum import Spectrum
 
+_PRECISIONS = [np.float64, np.float32]  # of rows that are taken as they are; others become the first
 _LARGEST_RELATIVE_REG = 1e12
 _ROWS_PER_SLOPE = 2.0  # fewer make chance look like evidence
 _ONE_SIDED = 0.02  # share of scores on the rarer side of 0 that makes a plain read-out pointless
@@ -205,7 +207,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         path = fits.path(means, [self.reg_])
         coef, intercept = path.coef[:, 0, :], path.intercept[0, :]
         self.coef_, self.intercept_ = (coef @ self._decision.slopes).T, self._decision.values(intercept)
-        scores = data.X @ coef + intercept  # rows of no weight have no part in the fit
+        scores = product(data.X, coef) + intercept  # rows of no weight have no part in the fit
         self._warn_of_one_sided_scores(scores)
         self._warn_of_few_rows(rows.n_effective)
         self._report(found, data, scores.copy())
@@ -253,8 +255,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
 
     def _values(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        rows = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        return np.asarray(rows @ self.coef_.T + self.intercept_)
+        rows = validate_data(self, X, accept_sparse="csr", dtype=_PRECISIONS, reset=False)
+        return np.asarray(product(rows, self.coef_.T) + self.intercept_)
 
     def _check_options(self) -> None:
         if self.readout not in ("gaussian", "plain"):
@@ -318,7 +320,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         return isinstance(self.targets, str) and self.targets == "refined"
 
     def _prepared(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Labelled:
-        given, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
+        given, labels = validate_data(self, X, y, accept_sparse="csr", dtype=_PRECISIONS, ensure_min_samples=2)
         weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
         if not weights.any():
             raise ValueError("sample_weight is 0 for every row: give at least one non-zero weight.")

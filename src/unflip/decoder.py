@@ -365,6 +365,10 @@ def _by_shape(
 ) -> tuple[FloatArray, FloatArray]:
     """Directions C⁻¹(m_a − m₀) of the Gaussian mixture, (r, k), from whitened scores, by EM, and the scores midway."""
     label_prior = _log_posterior(codes, noise)
+    if standard.shape[1] == 1 and noise.n_classes == 2:
+        log_odds = label_prior[:, 1] - label_prior[:, 0]
+        slope = _slope_by_shape(standard[:, 0], log_odds, share, smallest_variance)
+        return np.array([[0.0, slope]]), np.zeros(2)  # offsets are found by the proportions
     member = np.exp(label_prior)
     directions, middle = np.zeros((standard.shape[1], noise.n_classes)), np.zeros(noise.n_classes)
     for _ in range(rounds):
@@ -415,6 +419,22 @@ def _shrunk(means: FloatArray, mass: FloatArray, chance: float) -> FloatArray:
     return np.asarray((means @ axes * kept) @ axes.T)
 
 
+def _slope_by_shape(standard: FloatArray, label_log_odds: FloatArray, share: FloatArray, smallest: float) -> float:
+    """Do what `_by_shape` does with one score of two classes, whose means are opposite sides of 0, as numbers alone."""
+    weighted = share * standard
+    member = expit(label_log_odds)
+    slope = 0.0
+    for _ in range(_MAX_ROUNDS):
+        mass, moment = float(share @ member), float(weighted @ member)
+        upper, lower = moment / mass, -moment / (1 - mass)
+        within = max(1 - mass * upper**2 - (1 - mass) * lower**2, smallest)
+        previous, slope = slope, (upper - lower) / within
+        if abs(slope - previous) <= _TOLERANCE * (1 + abs(slope)):
+            break
+        member = expit(label_log_odds + slope * (standard - (upper + lower) / 2))
+    return slope
+
+
 @dataclass(frozen=True)
 class _Steepness:
     """The steepness τ, the standard error of its logarithm, and how unlikely the labels are under it."""
@@ -453,6 +473,9 @@ def _offsets(logits: FloatArray, share: FloatArray, priors: FloatArray, start: F
     neutral = np.log(priors) - share @ logits
     neutral -= neutral[0]
     offsets = neutral.copy() if start is None else start.copy()
+    if len(priors) == 2:
+        offsets[1] = _offset(logits[:, 1] - logits[:, 0], share, float(priors[1]), float(neutral[1]), float(offsets[1]))
+        return offsets
     for _ in range(_NEWTON_ROUNDS):
         probability = _softmax(logits + offsets)
         weighted = share[:, None] * probability
@@ -465,6 +488,22 @@ def _offsets(logits: FloatArray, share: FloatArray, priors: FloatArray, start: F
         if np.abs(step).max() <= _SETTLED:
             break
     return offsets
+
+
+def _offset(log_odds: FloatArray, share: FloatArray, prior: float, neutral: float, start: float) -> float:
+    """Do what `_offsets` does with two classes."""
+    offset = start
+    for _ in range(_NEWTON_ROUNDS):
+        probability = expit(log_odds + offset)
+        weighted = share * probability
+        mean = float(weighted.sum())
+        slope = (prior - mean) - _PULL * (offset - neutral)
+        step = slope / (mean - float(weighted @ probability) + _PULL)
+        step = min(max(step, -2.0), 2.0)
+        offset += step
+        if abs(step) <= _SETTLED:
+            break
+    return offset
 
 
 def _softmax(logits: FloatArray) -> FloatArray:

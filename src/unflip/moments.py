@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from array_api_compat import array_namespace, device
 
 from unflip._typing import Array
+from unflip.centred import DenseRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,17 +64,12 @@ class Moments:
                 f"codes run from {int(xp.min(codes))} to {int(xp.max(codes))}; they must be 0..{n_classes - 1}."
             )
         classes = xp.arange(n_classes, device=device(X))
-        membership = xp.astype(codes[:, None] == classes[None, :], X.dtype)
+        membership = xp.astype(codes[:, None] == classes[None, :], xp.float64)
         if sample_weight is not None:
             membership = membership * sample_weight[:, None]
-        weights = xp.sum(membership, axis=1)
+        rows, scatter, sums = DenseRows.with_sums(X, membership, sample_weight)
         counts = xp.sum(membership, axis=0)
-        total = float(xp.sum(counts)) or 1.0  # rows of no weight, or none, have sums of zero
-        mean = xp.matmul(weights, X) / total
-        centred = X - mean[None, :]
-        root = centred if sample_weight is None else centred * xp.sqrt(weights)[:, None]
-        offsets = xp.matmul(membership.T, centred) / _or_one(counts)[:, None]
-        return cls(counts, mean[None, :] + offsets, xp.matmul(root.T, root))
+        return cls(counts, rows.mean[None, :] + sums / _or_one(counts)[:, None], scatter)
 
     @property
     def n(self) -> float:

@@ -181,15 +181,16 @@ class _Loop:
     def _fit(self, targets: FloatArray, expected: FloatArray, regs: FloatArray, index: int) -> Round:
         """Fit these targets, of which `expected` is what is known of them without the row's own label."""
         means = self._rows.average(targets)
-        left_out = without_copies(self._spectrum.leave_one_out(means, regs), self._rows)
-        hat = _Hat.of(self._spectrum, regs)
-        leak = self._leak([_Answer(hat, np.eye(targets.shape[1])[None, :, :])], index)
-        scores = left_out.label_free_scores - leak
+        scores = without_copies(self._spectrum.leave_one_out(means, regs), self._rows).label_free_scores
+        leak = np.broadcast_to(0.0, scores.shape)  # none in the first round
+        if index:
+            leak = self._leak([_Answer(_Hat.of(self._spectrum, regs), np.eye(targets.shape[1])[None, :, :])], index)
+            scores -= leak
         fit_intercept = self._spectrum.fit_intercept
         alignment = loo_alignment(scores, self._labels, self._rows.weights, centred=fit_intercept)
         error = None if self._scale_free else loo_squared_error(scores, means, self._rows.weights)
         best = int(np.argmax(alignment) if error is None else np.argmin(error))
-        self._hats.append(hat.at(best))
+        self._hats.append(_Hat.of(self._spectrum, regs[[best]]))
         own_part = np.where((self._truth == UNCHECKED)[:, None], targets - expected, 0.0)  # true labels may be seen
         self._own_parts.append(self._rows.average(own_part))
         chosen = without_trace(scores[:, best, :], self._labels, self._rows.weights)
@@ -235,9 +236,6 @@ class _Hat:
     def growth(self) -> FloatArray:
         """1/(1 − h), by which leaving a row out magnifies what the others say of it."""
         return np.asarray(1 / np.maximum(1 - self.diagonal, _SMALLEST_SLACK))
-
-    def at(self, index: int) -> _Hat:
-        return _Hat(self.kept[:, [index]], self.diagonal[:, [index]])
 
 
 @dataclass(frozen=True, eq=False)

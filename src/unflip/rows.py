@@ -12,6 +12,7 @@ from scipy.sparse import issparse
 
 from unflip._sparse import canonical
 from unflip._typing import FloatArray, IntArray, Rows, SparseArray
+from unflip.centred import product
 
 _MOST_COPIES, _MOST_SHARE = 5.0, 0.01
 
@@ -138,10 +139,12 @@ def _sparse_bytes(X: SparseArray) -> NDArray[Any]:
 def _possible_copies(X: Rows) -> IntArray:
     """Rows whose projection onto one random direction is, up to rounding, that of another row."""
     direction = np.random.default_rng(0).normal(size=X.shape[1])
-    projection = X @ direction
+    projection = product(X, direction[:, None])[:, 0]
     order = np.argsort(projection)
     n_terms = int(np.diff(X.indptr).max()) if issparse(X) else X.shape[1]
-    largest_sum = min(n_terms * float(np.abs(direction).max()), float(np.abs(direction).sum())) * max(X.max(), -X.min())
+    largest_sum = min(n_terms * float(np.abs(direction).max()), float(np.abs(direction).sum())) * float(
+        max(X.max(), -X.min())
+    )
     rounding = 2 * n_terms * np.finfo(float).eps * largest_sum
     close = np.diff(projection[order]) <= rounding
     candidates: IntArray = np.sort(order[np.append(close, False) | np.append(False, close)])

@@ -88,7 +88,7 @@ def loo_alignment(scores: FloatArray, targets: FloatArray, weights: FloatArray, 
         scores = scores - np.tensordot(share, scores, axes=1)
         targets = targets - share @ targets
     agreement = np.tensordot(share[:, None] * targets, scores, axes=([0, 1], [0, 2]))
-    power = np.tensordot(share, scores**2, axes=1).sum(axis=-1)
+    power = np.einsum("m,mgt,mgt->g", share, scores, scores)
     norms = np.sqrt(power * float((share @ targets**2).sum()))
     return np.asarray(agreement / np.where(norms > 0, norms, 1.0))
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol, Self
 
 import numpy as np
@@ -28,6 +29,16 @@ from unflip.centred import CentredRows, DenseRows
 from unflip.moments import Moments
 
 _SMALLEST_SLACK = 1e-10
+# A table of hat values serves a few dozen penalties. Fewer have their squares and cubes tabulated as well; more span
+# these, if some penalties below the smallest are added.
+_FEW = 8
+_SMALLER = 0.6 ** np.arange(1, 9)
+# Gram matrices of so many numbers in single precision may be made in it, where eigenvalues differ by no more than this.
+_FEW_VALUES, _SOME_ROWS, _EVEN, _LARGEST_SINGLE = 2**19, 500, 16.0, 1e20
+# Singular values of no account, and the largest error of a spanned function relative to its largest value, for rows of
+# single (False) and of double precision.
+_RESOLVED = {False: 1e-10, True: 1e-15}
+_SPANNED = {False: 1e-7, True: 1e-10}
 
 
 class CannotLeaveOutError(ValueError):
@@ -84,7 +95,10 @@ class LeaveOneOut:
         """Score of each row by the fit to all other rows, (m, n_regs, n_targets)."""
         if float(array_namespace(self.slack).min(self.slack)) <= self.resolution:
             raise CannotLeaveOutError
-        return self.targets[:, None, :] - self.residuals / self.slack[:, :, None]
+        scores = self.residuals / self.slack[:, :, None]
+        scores -= self.targets[:, None, :]
+        scores *= -1  # in place: scores of many rows and penalties are large
+        return scores
 
     @property
     def label_free_scores(self) -> Array:
@@ -99,7 +113,8 @@ class LeaveOneOut:
         if self.mean_target is None:
             return scores
         shift = (self.targets - self.mean_target[None, :]) * (self.removed / (self.n - self.removed))[:, None]
-        return scores + shift[:, None, :]
+        scores += shift[:, None, :]
+        return scores
 
     def of_copies(self, owner: Array, targets: Array, share: Array) -> LeaveOneOut:
         """Leave out parts of rows.
@@ -291,10 +306,11 @@ class Spectrum(ABC):
         """Exact leave-one-out fits of every row, for every penalty and target; a row leaves with its whole weight."""
         columns = _as_columns(targets)
         centre = self._centre(columns)
+        residuals, slack = self._residuals_and_slack(columns - centre, regs)
         return LeaveOneOut(
             targets=columns,
-            residuals=self._residuals(columns - centre, regs),
-            slack=self._slack(regs),
+            residuals=residuals,
+            slack=slack,
             removed=self.weights,
             mean_target=centre[0, :] if self.fit_intercept else None,
             n=self.n,
@@ -306,10 +322,8 @@ class Spectrum(ABC):
     def _eigenvalues(self) -> Array: ...
 
     @abstractmethod
-    def _residuals(self, centred: Array, regs: ArrayLike) -> Array: ...
-
-    @abstractmethod
-    def _slack(self, regs: ArrayLike) -> Array: ...
+    def _residuals_and_slack(self, centred: Array, regs: ArrayLike) -> tuple[Array, Array]:
+        """Return t − t̂ of centred targets, (m, n_regs, n_targets), and 1 − H, (m, n_regs)."""
 
     @abstractmethod
     def _resolution(self, regs: ArrayLike) -> float:
@@ -324,16 +338,17 @@ class Spectrum(ABC):
 
 
 class PrimalSpectrum(Spectrum):
-    """More rows than features: eigenvectors of the p×p Gram matrix and the rows' coordinates in them."""
+    """More rows than features: eigenvectors of the p×p Gram matrix.
+
+    Products with the eigenvectors for every row cost as much as two Gram matrices, so they are made once, for hat
+    values (see `_HatTable`). All else needs products of the rows with a few columns.
+    """
 
     def __init__(self, X: Rows, weights: Array | None = None, *, fit_intercept: bool) -> None:
-        rows = DenseRows.of(as_dense(X), weights, centre=fit_intercept)  # no larger than the coordinates below
+        dense = as_dense(X)
+        rows, self._gram = _decomposed(dense, weights, fit_intercept, in_single=_may_be_even(dense))
         super().__init__(rows, fit_intercept=fit_intercept)
-        xp = array_namespace(rows.values)
-        scaled = rows.values if weights is None else rows.values * xp.sqrt(weights)[:, None]
-        gram = xp.matmul(scaled.T, scaled)
-        self._gram = GramSpectrum.from_gram(gram, self.mean, self.n, fit_intercept=fit_intercept)
-        self._coordinates = rows.times(self._gram.vectors)
+        self._dense, self._table = rows, _HatTable.empty(self._gram.vectors)
 
     @property
     def n_varying(self) -> int:
@@ -347,21 +362,19 @@ class PrimalSpectrum(Spectrum):
     def path(self, targets: Array, regs: ArrayLike) -> RidgePath:
         """Coefficients and intercepts for every penalty and target."""
         columns = _as_columns(targets)
-        weighted = self.weights[:, None] * (columns - self._centre(columns))
-        cross = self._rows.transposed_times(weighted)
-        return self._gram.path(cross, self._mean_target(columns), regs)
+        return self._gram.path(self._cross(columns - self._centre(columns)), self._mean_target(columns), regs)
 
     def diagonal(self, values: Array) -> Array:
         """Diagonal of U diag(values) Uᵀ."""
-        xp = array_namespace(self.weights)
-        reached = _reached(self._eigenvalues)
-        inverse = xp.where(reached, 1 / xp.where(reached, self._eigenvalues, 1 + 0 * self._eigenvalues), 0.0)
-        return self.weights[:, None] * xp.matmul(self._coordinates**2, inverse[:, None] * values)
+        xp = array_namespace(values)
+        reached = xp.where(_reached(self._eigenvalues)[:, None], values, xp.zeros_like(values))
+        known = self._table.spans(reached)
+        return self.weights[:, None] * (self._table.at(reached) if known else self._sums_of_squares(reached))
 
-    @property
+    @cached_property
     def principal_rows(self) -> Array:
         """The rows along the principal directions."""
-        return self._coordinates
+        return self._rows.times(self._gram.vectors)
 
     def from_principal(self, coef: Array) -> Array:
         """Return coefficients of the features."""
@@ -372,21 +385,186 @@ class PrimalSpectrum(Spectrum):
         xp = array_namespace(self.weights)
         last = self._eigenvalues.shape[0]
         leading = slice(last - count, last)
-        scaled = self._coordinates[:, leading] / xp.sqrt(self._eigenvalues[leading] / self.n)[None, :]
-        return xp.flip(scaled, axis=1)
+        scaled = self._gram.vectors[:, leading] / xp.sqrt(self._eigenvalues[leading] / self.n)[None, :]
+        return self._rows.times(xp.flip(scaled, axis=1))
 
-    def _residuals(self, centred: Array, regs: ArrayLike) -> Array:
-        rotated = array_namespace(centred).matmul(self._coordinates.T, self.weights[:, None] * centred)
-        filtered = self._gram.inverse(regs)[:, :, None] * rotated[:, None, :]
-        return centred[:, None, :] - _times(self._coordinates, filtered)
-
-    def _slack(self, regs: ArrayLike) -> Array:
-        per_weight = array_namespace(self.weights).matmul(self._coordinates**2, self._gram.inverse(regs))
-        intercept_share = 1 / self.n if self.fit_intercept else 0.0
-        return 1 - self.weights[:, None] * (per_weight + intercept_share)
+    def _residuals_and_slack(self, centred: Array, regs: ArrayLike) -> tuple[Array, Array]:
+        xp = array_namespace(centred)
+        rotated = xp.matmul(self._gram.vectors.T, self._cross(centred)) / self._unit[:, None]
+        kept = self._kept(regs)
+        is_new = not self._table.spans(kept)
+        functions = self._functions(kept, regs) if is_new else self._table.functions
+        mixture = _mixture(functions, kept)
+        spanned = mixture.shape[0] < mixture.shape[1]  # fitted values of the functions give those of all penalties
+        filtered = (functions if spanned else kept)[:, :, None] * rotated[:, None, :]
+        coef = _times(self._gram.vectors, filtered)
+        columns = xp.reshape(coef, (coef.shape[0], -1))
+        if is_new:
+            fitted, sums = self._fitted_and_sums(columns, functions)
+            self._table = _HatTable(functions, sums, _SPANNED[self._is_double])
+        else:
+            fitted = self._rows.times(columns)
+        fitted = xp.reshape(fitted, (-1, *coef.shape[1:]))
+        residuals = _mixed(fitted, mixture) if spanned else fitted
+        residuals -= centred[:, None, :]
+        residuals *= -1  # in place: there are as many as rows times penalties
+        slack = xp.matmul(self._table.sums, mixture)
+        slack += 1 / self.n if self.fit_intercept else 0.0
+        slack *= -self.weights[:, None]
+        slack += 1
+        return residuals, slack
 
     def _resolution(self, regs: ArrayLike) -> float:
         return _SMALLEST_SLACK  # found by subtraction: digits are lost
+
+    def _cross(self, centred: Array) -> Array:
+        return self._rows.transposed_times(self.weights[:, None] * centred)
+
+    @property
+    def _unit(self) -> Array:
+        """Eigenvalues s, those that no row reaches raised to where rounding ends."""
+        xp = array_namespace(self._eigenvalues)
+        smallest = float(xp.max(self._eigenvalues)) * _rounding(self._eigenvalues) or 1.0
+        return xp.where(self._eigenvalues > smallest, self._eigenvalues, smallest * xp.ones_like(self._eigenvalues))
+
+    def _kept(self, regs: ArrayLike) -> Array:
+        """s/(s + nγ), a column for each γ, as the fits have it where rounding decides."""
+        return self._unit[:, None] * self._gram.inverse(regs)
+
+    def _functions(self, kept: Array, regs: ArrayLike) -> Array:
+        return _orthonormal(self._neighbourhood(kept, regs), _RESOLVED[self._is_double])
+
+    @property
+    def _is_double(self) -> bool:
+        return bool(self._dense.X.dtype == array_namespace(self._dense.X).float64)
+
+    def _neighbourhood(self, kept: Array, regs: ArrayLike) -> Array:
+        """Hat matrices' eigenvalues for these penalties, with what penalties nearby and products need besides."""
+        xp = array_namespace(kept)
+        penalties = np.atleast_1d(np.asarray(regs, dtype=float))
+        if len(penalties) <= _FEW:
+            return xp.concat([kept, kept**2, kept**3], axis=1)
+        ends = self._kept(penalties[[np.argmin(penalties), np.argmax(penalties)]])
+        smaller = penalties.min() * _SMALLER
+        below = self._kept(smaller) if smaller.all() else kept[:, :0]
+        return xp.concat([kept, below, ends**2, ends**3], axis=1)
+
+    def _sums_of_squares(self, values: Array) -> Array:
+        """Σⱼ zᵢⱼ²vⱼ/sⱼ for every row, in principal coordinates z, and every column of values v."""
+        return self._fitted_and_sums(self._gram.vectors[:, :0], values)[1]
+
+    def _fitted_and_sums(self, coef: Array, values: Array) -> tuple[Array, Array]:
+        """Products of the rows with coefficients and `_sums_of_squares`, in one pass over the rows."""
+        xp = array_namespace(values)
+        weights = values / self._unit[:, None]
+        if "principal_rows" in vars(self):
+            turned = DenseRows.of_given(self.principal_rows)
+            sums = turned.mapped(lambda block: xp.matmul(block**2, weights), values.shape[1])
+            return self._rows.times(coef), sums
+        spread = (float(xp.max(self._unit)) / self.n) ** 0.5  # coordinates of about 1 have squares in any precision
+        axes, weights = self._like_rows(self._gram.vectors / spread), self._like_rows(weights * spread * spread)
+        shift = self._like_rows(xp.matmul(self._dense.shift, self._gram.vectors) / spread)[None, :]
+        fitted_shift = xp.matmul(self._dense.shift, coef)[None, :]
+
+        def both(block: Array) -> Array:
+            fitted = xp.matmul(xp.astype(block, coef.dtype, copy=False), coef) - fitted_shift
+            turned = xp.matmul(block, axes)
+            turned -= shift
+            turned *= turned
+            return xp.concat([fitted, xp.astype(xp.matmul(turned, weights), coef.dtype, copy=False)], axis=1)
+
+        found = self._dense.mapped(both, coef.shape[1] + values.shape[1])
+        return found[:, : coef.shape[1]], xp.asarray(found[:, coef.shape[1] :], copy=True)  # kept without the rest
+
+    def _like_rows(self, values: Array) -> Array:
+        return array_namespace(values).astype(values, self._dense.X.dtype, copy=False)
+
+
+def _decomposed(
+    X: Array, weights: Array | None, fit_intercept: bool, *, in_single: bool
+) -> tuple[DenseRows, GramSpectrum]:
+    """Return the rows and their spectrum, for which products in single precision must not be too rough."""
+    xp = array_namespace(X)
+    known = xp.ones(X.shape[0], dtype=xp.float64, device=device(X)) if weights is None else weights
+    rows, scatter, _ = DenseRows.with_sums(X, known[:, None], weights, centre=fit_intercept, in_single=in_single)
+    if not in_single or _looks_even(scatter):
+        n = float(xp.sum(rows.weights))
+        found = GramSpectrum.from_gram(scatter, rows.mean, n, fit_intercept=fit_intercept)
+        if not in_single or _is_even(found.eigenvalues):
+            return rows, found
+    return _decomposed(X, weights, fit_intercept, in_single=False)
+
+
+def _may_be_even(X: Array) -> bool:
+    """Whether rows are of single precision, many, and no feature varies much more than another."""
+    xp = array_namespace(X)
+    if X.dtype != xp.float32 or X.shape[0] * X.shape[1] <= _FEW_VALUES:
+        return False
+    variances = xp.var(xp.astype(X[:: max(X.shape[0] // _SOME_ROWS, 1), :], xp.float64), axis=0)
+    in_range = bool(xp.all((variances > 1 / _LARGEST_SINGLE) & (variances < _LARGEST_SINGLE)))
+    return in_range and _is_even(variances)
+
+
+def _looks_even(gram: Array) -> bool:
+    """Whether the mean of the squared eigenvalues is at most twice the square of their mean."""
+    xp = array_namespace(gram)
+    return int(gram.shape[0]) * float(xp.sum(gram**2)) <= 2 * float(xp.sum(xp.linalg.diagonal(gram))) ** 2
+
+
+def _is_even(eigenvalues: Array) -> bool:
+    """Whether errors of 1e-7 of the largest are small beside the smallest."""
+    xp = array_namespace(eigenvalues)
+    return float(xp.max(eigenvalues)) <= _EVEN * float(xp.min(eigenvalues))
+
+
+@dataclass(frozen=True, eq=False)
+class _HatTable:
+    r"""Σⱼ zᵢⱼ²vⱼ/sⱼ of every row i for an orthonormal set of functions v of the principal directions j.
+
+    Hat values are such sums with v = s/(s + nγ), and diagonals of products of hat matrices with products of these. As
+    functions of s they are so smooth that a few dozen span all of them to rounding, for any number of penalties.
+    """
+
+    functions: Array  # (p, r), orthonormal columns
+    sums: Array  # (m, r)
+    tolerance: float
+
+    @classmethod
+    def empty(cls, like: Array) -> _HatTable:
+        """Return a table that spans nothing."""
+        return cls(like[:, :0], like[:0, :0], 0.0)
+
+    def spans(self, values: Array) -> bool:
+        """Whether all columns of values are mixtures of the functions."""
+        xp = array_namespace(values)
+        missed = values - xp.matmul(self.functions, _mixture(self.functions, values))
+        return bool(xp.all(xp.max(xp.abs(missed), axis=0) <= self.tolerance * xp.max(xp.abs(values), axis=0)))
+
+    def at(self, values: Array) -> Array:
+        """Return the sums for such mixtures."""
+        return array_namespace(values).matmul(self.sums, _mixture(self.functions, values))
+
+
+def _orthonormal(values: Array, resolved: float) -> Array:
+    """Orthonormal functions that span the columns of `values`, each of them to rounding, however small it is."""
+    xp = array_namespace(values)
+    size = xp.sqrt(xp.sum(values**2, axis=0))
+    left, singular, _ = xp.linalg.svd(values / xp.where(size > 0, size, xp.ones_like(size)), full_matrices=False)
+    rank = int(xp.sum(xp.astype(singular > resolved * singular[0], xp.int64)))
+    return left[:, :rank]
+
+
+def _mixture(functions: Array, values: Array) -> Array:
+    """How orthonormal functions add up to the columns of `values`, (r, n_columns)."""
+    return array_namespace(values).matmul(functions.T, values)
+
+
+def _mixed(stacked: Array, mixture: Array) -> Array:
+    """Mix the middle axis of an (m, r, n_targets) stack."""
+    xp = array_namespace(stacked)
+    if stacked.shape[2] == 1:
+        return xp.matmul(stacked[:, :, 0], mixture)[:, :, None]
+    return xp.permute_dims(xp.matmul(xp.permute_dims(stacked, (2, 0, 1)), mixture), (1, 2, 0))
 
 
 class DualSpectrum(Spectrum):
@@ -454,12 +632,11 @@ class DualSpectrum(Spectrum):
         scaled = self._vectors[:, last - count : last] * (self.n**0.5 / self._root_weights)[:, None]
         return xp.flip(scaled, axis=1)
 
-    def _residuals(self, centred: Array, regs: ArrayLike) -> Array:
-        filtered = self._remainder(regs)[:, :, None] * self._rotated(centred)[:, None, :]
-        return _times(self._vectors, filtered) / self._root_weights[:, None, None]
-
-    def _slack(self, regs: ArrayLike) -> Array:
-        return array_namespace(self.weights).matmul(self._vectors**2, self._remainder(regs))
+    def _residuals_and_slack(self, centred: Array, regs: ArrayLike) -> tuple[Array, Array]:
+        remainder = self._remainder(regs)
+        filtered = remainder[:, :, None] * self._rotated(centred)[:, None, :]
+        residuals = _times(self._vectors, filtered) / self._root_weights[:, None, None]
+        return residuals, self.diagonal(remainder)
 
     def _resolution(self, regs: ArrayLike) -> float:
         return 0.0 if float(np.min(regs)) > 0 else _SMALLEST_SLACK  # a sum of positive terms, unless some vanish
@@ -507,8 +684,12 @@ def _inverse(eigenvalues: Array, n: float, regs: Array, n_varying: int) -> Array
 def _reached(eigenvalues: Array) -> Array:
     """Whether a direction carries more than rounding error."""
     xp = array_namespace(eigenvalues)
-    size = eigenvalues.shape[0]
-    return eigenvalues > xp.max(eigenvalues) * (size * float(xp.finfo(eigenvalues.dtype).eps))
+    return eigenvalues > xp.max(eigenvalues) * _rounding(eigenvalues)
+
+
+def _rounding(eigenvalues: Array) -> float:
+    """Return the rounding error of eigenvalues, relative to the largest."""
+    return int(eigenvalues.shape[0]) * float(array_namespace(eigenvalues).finfo(eigenvalues.dtype).eps)
 
 
 def _count_varying(column_power: Array, mean: Array, n: float) -> int:

@@ -113,7 +113,6 @@ def effective_dimension(X: Rows) -> float:
     if n < p:
         gram = CentredRows.of(X).gram()
     else:
-        centred = DenseRows.of(as_dense(X))
-        gram = centred.transposed_times(centred.values)
+        _, gram, _ = DenseRows.with_sums(as_dense(X), np.ones((n, 1)))
     in_sample = float(np.trace(gram)) ** 2 / float((gram**2).sum())
     return float(np.clip(1 / max(1 / in_sample - 1 / n, 1 / p), 1.0, p))

@@ -1,0 +1,163 @@
+"""Dense rows are read in blocks, in their own precision, and hat values come from one table: nothing else changes."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from unflip import LPClassifier, NoiseModel, centred
+from unflip.centred import DenseRows, product
+from unflip.datasets import make_mixture
+from unflip.selection import candidate_regs
+from unflip.spectrum import PrimalSpectrum, Spectrum
+
+GRID = np.logspace(-4, 4, 50)
+NEARBY = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(centred, "_KEPT", 0)
+    monkeypatch.setattr(centred, "_BLOCK_VALUES", 100)
+    monkeypatch.setattr(centred, "_scatter_block", lambda size: 150)
+
+
+def stored(X, kind, folder):
+    if kind == "memory map":
+        np.save(folder / "rows.npy", X)
+        return np.load(folder / "rows.npy", mmap_mode="r")
+    if kind == "strided":
+        wide = np.zeros((2 * X.shape[0], 3 * X.shape[1]))
+        wide[::2, ::3] = X
+        return wide[::2, ::3]
+    return np.asarray(X, order=kind)
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
+@pytest.mark.parametrize("centre", [False, True], ids=["origin", "centred"])
+@pytest.mark.parametrize("mean", [0.1, 1e3])
+@pytest.mark.parametrize("kind", ["C", "F", "strided", "memory map"])
+def test_blocks_add_up(kind, mean, centre, weighted, small_blocks, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(203, 7)) + mean
+    weights = rng.uniform(0.5, 2, size=203) if weighted else None
+    known = np.ones(203) if weights is None else weights
+    centre_of = known @ X / known.sum()
+    expected = X - centre_of if centre else X
+    given = stored(X, kind, tmp_path)
+    rows = DenseRows.of(given, weights, centre=centre)
+    summed, scatter, sums = DenseRows.with_sums(given, known[:, None], weights, centre=centre)
+    columns, others = rng.normal(size=(7, 3)), rng.normal(size=(203, 2))
+    size = 1.0 if centre else mean
+    for found in (rows, summed):
+        np.testing.assert_allclose(found.mean, centre_of, rtol=1e-14)
+        np.testing.assert_allclose(found.times(columns), expected @ columns, rtol=0, atol=1e-11 * size)
+        np.testing.assert_allclose(found.transposed_times(others), expected.T @ others, rtol=0, atol=1e-10 * size)
+        np.testing.assert_allclose(found.gram(), expected @ expected.T, rtol=0, atol=1e-10 * size**2)
+        np.testing.assert_allclose(found.column_powers(), known @ expected**2, rtol=1e-11)
+        np.testing.assert_allclose(found.squared_norms(), (expected**2).sum(axis=1), rtol=1e-11)
+    np.testing.assert_allclose(scatter, (expected.T * known) @ expected, rtol=0, atol=1e-10 * size**2)
+    np.testing.assert_allclose(sums[0], known @ expected, rtol=0, atol=1e-9 * size)
+    np.testing.assert_allclose(product(given, columns), X @ columns, rtol=0, atol=1e-12 * max(mean, 1))
+
+
+@pytest.mark.parametrize("mean", [0.0, 1e4])
+def test_leave_one_out_does_not_depend_on_blocks(mean, small_blocks, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, t = rng.normal(size=(150, 12)) + mean, rng.normal(size=(150, 2))
+    in_blocks = Spectrum.of(X).leave_one_out(t, GRID).scores
+    monkeypatch.undo()
+    np.testing.assert_allclose(in_blocks, Spectrum.of(X).leave_one_out(t, GRID).scores, rtol=0, atol=1e-9)
+
+
+def spectrum_of(decay, n=600, p=120):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, p)) * np.arange(1.0, p + 1) ** -decay
+    return X, rng.choice([-1.0, 1.0], size=n)
+
+
+@pytest.mark.parametrize("regs", [GRID, np.array([0.3])], ids=["grid", "one"])
+@pytest.mark.parametrize("decay", [0.0, 1.0, 3.0])
+def test_products_of_hat_matrices_come_from_the_table(decay, regs, monkeypatch):
+    X, t = spectrum_of(decay)
+    fresh, used = Spectrum.of(X), Spectrum.of(X)
+    regs = used.scale * regs
+    used.leave_one_out(t, regs)
+    monkeypatch.setattr(used, "_fitted_and_sums", lambda *_: pytest.fail("another pass over the rows"))
+    for reg in regs[::7]:
+        steps = NEARBY if len(regs) > 1 else np.ones(1)
+        last = fresh.shrinkage(np.maximum(reg * steps, regs.min()))
+        first = fresh.shrinkage([reg])
+        for values in (last, last * first, last * last * first):
+            direct = fresh.diagonal(values)
+            np.testing.assert_allclose(used.diagonal(values), direct, rtol=0, atol=1e-10 * values.max())
+
+
+@pytest.mark.parametrize("decay", [0.0, 1.0, 3.0])
+def test_a_table_serves_penalties_between_its_own(decay):
+    X, t = spectrum_of(decay)
+    used = Spectrum.of(X)
+    used.leave_one_out(t, candidate_regs(used))
+    for reg in used.scale * np.array([3e-4, 0.0123, 1.7, 4e4]):
+        direct = Spectrum.of(X).leave_one_out(t, [reg]).scores
+        np.testing.assert_allclose(used.leave_one_out(t, [reg]).scores, direct, rtol=0, atol=1e-9 * direct.std())
+
+
+def test_values_that_no_table_spans_are_found_directly():
+    X, t = spectrum_of(0.0)
+    used = Spectrum.of(X)
+    used.leave_one_out(t, GRID)
+    values = np.random.default_rng(1).normal(size=(120, 2))
+    np.testing.assert_allclose(used.diagonal(values), Spectrum.of(X).diagonal(values), rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("mean", [0.0, 30.0])
+@pytest.mark.parametrize(("decay", "shape"), [(0.0, (400, 100)), (0.0, (4000, 200)), (1.0, (4000, 200))])
+def test_single_precision_errs_little(decay, shape, mean):
+    """Scores against those of the same numbers in double precision, in units of their spread."""
+    X, t = spectrum_of(decay, *shape)
+    single = (X + mean).astype(np.float32)
+    found, exact = (Spectrum.of(rows).leave_one_out(t, GRID).scores for rows in (single, single.astype(float)))
+    assert (np.abs(found - exact).max(axis=0) < 3e-6 * exact.std(axis=0)).all()
+    assert found.dtype == np.float64
+
+
+def test_single_precision_refuses_a_rough_gram_matrix():
+    """Eigenvalues that differ much need products in double precision, though no feature varies more than another."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 100)) + 10 * rng.normal(size=(6000, 1))
+    X, t = X.astype(np.float32), rng.normal(size=6000)
+    found, exact = (Spectrum.of(rows).path(t, GRID).coef for rows in (X, X.astype(float)))
+    np.testing.assert_allclose(found, exact, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("unit", [1e-25, 1e25])
+def test_single_precision_of_any_unit(unit):
+    X, t = spectrum_of(0.0, 6000, 100)
+    small = X.astype(np.float32)
+    found = Spectrum.of(small * np.float32(unit)).leave_one_out(t, unit**2 * GRID).scores
+    np.testing.assert_allclose(found, Spectrum.of(small).leave_one_out(t, GRID).scores, rtol=0, atol=1e-5)
+
+
+def test_single_precision_fits_alike():
+    X, y = make_mixture(1500, 60, mean_norm=1.5, random_state=0)
+    noise = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1)
+    codes = noise.flip(y, random_state=0)
+    single = X.astype(np.float32)
+    found, exact = (LPClassifier(noise).fit(rows, codes) for rows in (single, single.astype(float)))
+    assert found.reg_ == pytest.approx(exact.reg_, rel=1e-6)
+    np.testing.assert_allclose(found.coef_, exact.coef_, rtol=0, atol=1e-5 * np.abs(exact.coef_).max())
+    np.testing.assert_allclose(found.decision_function(single), exact.decision_function(single), atol=1e-4)
+
+
+@pytest.mark.parametrize("mean", [0.0, 50.0])
+def test_no_copy_of_the_rows_is_made(mean):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60_000, 200)) + mean, rng.integers(2, size=60_000)
+    tracemalloc.start()
+    spectrum = PrimalSpectrum(X, fit_intercept=True)
+    spectrum.leave_one_out(2.0 * y - 1, [0.1, 1.0, 10.0])
+    LPClassifier(NoiseModel.binary(eps_pos=0.2, eps_neg=0.2), reg=1.0).fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.35 * X.nbytes
