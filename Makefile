@@ -28,7 +28,7 @@ golden: $(READY)
 	$(BIN)/python tests/golden/remake.py
 
 benchmark: $(READY)
-	$(BIN)/python benchmarks/loo_path.py
+	$(BIN)/python benchmarks/loo_path.py --quick
 	$(BIN)/python benchmarks/theory.py
 	$(BIN)/python benchmarks/noise_rates.py --quick
 	$(BIN)/python benchmarks/accuracy.py --quick
