@@ -31,7 +31,7 @@ golden: $(READY)
 	$(BIN)/python tests/golden/remake.py
 
 benchmark: $(READY)
-	$(BIN)/python benchmarks/loo_path.py
+	$(BIN)/python benchmarks/loo_path.py --quick
 	$(BIN)/python benchmarks/theory.py
 	$(BIN)/python benchmarks/logistic.py
 	$(BIN)/python benchmarks/reproduce.py

@@ -93,7 +93,8 @@ def cleanlab_fit(X, y):
         from cleanlab.classification import CleanLearning
     except ImportError:
         return None
-    return lambda: CleanLearning(LogisticRegression()).fit(X, y)
+    in_one_process = {"n_jobs": 1}
+    return lambda: CleanLearning(LogisticRegression(), find_label_issues_kwargs=in_one_process).fit(X, y)
 
 
 def tasks(n, p):

@@ -12,7 +12,7 @@ one row's label, with g the mean derivative of targets by scores and Δᵢ what 
           \Delta_i^{(r-m)}.
 
 L is D(H − h) with the hat matrix H, its diagonal h and D = 1/(1 − h). Products of hat matrices share eigenvectors, so
-their diagonals cost one pass over the rows; only for rows in between are D and h replaced by their means.
+their diagonals come from the spectrum's table of hat values; only for rows in between are D and h replaced by means.
 Subtracting the leak gives scores in which, to first order, row i's own label has no part. They are what read-outs are
 fitted to, what rounds are compared by, and what is reported.
 

@@ -9,6 +9,10 @@ an intercept). Either Gram matrix gives the whole path over γ:
 The fit is linear in t with hat values Hᵢ, so leaving row i out, at the same penalty nγ, needs no refit:
 
 .. math:: \hat t_i^{(-i)} = t_i - \frac{t_i - \hat t_i}{1 - H_i}.
+
+With rows zᵢ in the coordinates of V, hat values are Hᵢ = wᵢ Σⱼ zᵢⱼ²/(sⱼ + nγ) (and wᵢ/n for an intercept). As functions
+of s, those of all penalties, and of products of hat matrices, are mixtures of a few dozen, so that one pass over the
+rows, the one that costs as much as two Gram matrices, serves them all.
 """
 
 from __future__ import annotations
