@@ -436,3 +436,13 @@ def test_derivatives_of_losses_of_several_scores(loss):
 def test_softmax_knows_the_targets_of_the_classes():
     shares = np.array([[0.2, 0.5, 0.3], [1.5, -0.5, 0.0]])
     np.testing.assert_allclose(SoftmaxLoss(shares @ helmert(3).T).class_targets, shares, atol=1e-15)
+
+
+def test_label_free_scores_of_saturated_fits_do_not_follow_their_own_labels():
+    """A loss that hardly bends any more would let the intercept answer to one label without end."""
+    X, y = make_mixture(60, 100, mean_norm=0.1, random_state=0)
+    t = 2.0 * y - 1
+    spectrum = Spectrum.of(X)
+    left_out = ConvexFits(spectrum, LOGISTIC).leave_one_out(t, [1e-4 * spectrum.scale / 8])
+    plain, free = (np.corrcoef(s[:, 0, 0], t)[0, 1] for s in (left_out.scores, left_out.label_free_scores))
+    assert free < plain + 0.1

@@ -31,6 +31,7 @@ _BLOCK = 1024
 _SMALLEST_CURVATURE = 1e-12
 _MOST_UPDATES = 50
 _SETTLED = 1e-4
+_LEAST_BENT = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,11 +118,22 @@ class ApproximateLeaveOneOut:
         pull = np.linalg.solve(slack, weight * loss.gradient(fitted)[:, :, None])
         return np.asarray(fitted + np.matmul(leverage, pull)[:, :, 0])
 
+    def _straightened(self, index: int) -> float:
+        """What the mean curvature lacks to a share of that at scores of zero.
+
+        Where scores have run off to where the loss hardly bends, an intercept would answer without end to first order,
+        but does not.
+        """
+        at_zero = self.loss(self.targets[:1]).curvature(np.zeros((1, self.targets.shape[1])))[0]
+        smallest = float(np.linalg.eigvalsh(self.mean_curvature[index])[0])
+        return max(_LEAST_BENT * float(np.trace(at_zero)) / len(at_zero) - smallest, 0.0)
+
     def _intercept_shift(self, index: int, missing: FloatArray) -> FloatArray:
         """Answer of the others' intercept to a shift of their targets."""
         n, own = self.weights.sum(), self.removed[:, None, None]
         loss, fitted = self.loss(self.targets), self.fitted[:, index]
         curvature = n * self.mean_curvature[index] - own * loss.curvature(fitted)
+        curvature = curvature + n * self._straightened(index) * np.eye(fitted.shape[1])
         response = n * self.mean_response[index] - own * loss.response(fitted)
         return np.asarray(np.linalg.solve(curvature, np.matmul(response, missing[:, :, None]))[:, :, 0])
 
