@@ -9,6 +9,7 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from unflip.datasets import make_mixture
 from unflip.losses import LOGISTIC, SQUARED, Loss, SeparateLoss, SoftmaxLoss, TargetLoss
 from unflip.rounds import _merits, _usable, best_convex_reg
 from unflip.solvers import ConvexFits, gradient_descent

@@ -119,7 +119,7 @@ class ApproximateLeaveOneOut:
         return np.asarray(fitted + np.matmul(leverage, pull)[:, :, 0])
 
     def _straightened(self, index: int) -> float:
-        """What the mean curvature lacks to a share of that at scores of zero.
+        """Return what the mean curvature lacks to a share of that at scores of zero.
 
         Where scores have run off to where the loss hardly bends, an intercept would answer without end to first order,
         but does not.
