@@ -45,7 +45,7 @@ _ROUNDING = 1e3 * np.finfo(float).eps
 #: Standard deviation of log τ in its prior, and how far it may go.
 _STEEPNESS_PRIOR, _STEEPNESS_RANGE = 1.0, 3.0
 _FOLDS, _ROWS_PER_SLOPE = 8, 1000  # no folds where there are more rows than this per slope
-_MARGIN = 3.0  # of log-likelihood that another kind of directions has to gain
+_MARGIN = 10.0  # of log-likelihood that another kind of directions has to gain
 
 
 @dataclass(frozen=True, eq=False)
