@@ -135,7 +135,7 @@ def gaussian_reading(
     is found on log-odds by directions that were fitted to other rows, in folds, and so are the log-odds of the rows.
     The likelihood of the labels there also says whether to stop EM at its first step, which takes the labels'
     posteriors for granted (with few rows of a class the rest of it feeds on itself), and whether to shrink the class
-    means towards the anchors or towards each other.
+    means towards the anchors.
 
     Parameters
     ----------
@@ -390,9 +390,9 @@ def _mixture_step(
     """Directions C⁻¹(m_a − m₀), the score midway between m_a and m₀ along them, and the mass of each class."""
     mass = share @ member
     means = (member * share[:, None]).T @ standard / np.maximum(mass, np.finfo(float).tiny)[:, None]
-    if len(mass) > 2:
+    if anchors is not None:
         chance = smallest_variance * float((share @ member**2 / np.maximum(mass, np.finfo(float).tiny)).sum())
-        expected = np.zeros_like(means) if anchors is None else _along(means, mass, anchors)
+        expected = _along(means, mass, anchors)
         means = expected + _shrunk(means - expected, mass, chance)
     within = _floored(np.eye(standard.shape[1]) - (mass * means.T) @ means, smallest_variance)
     directions = np.linalg.solve(within, (means - means[0]).T)

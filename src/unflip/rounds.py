@@ -17,6 +17,7 @@ from unflip.selection import best_reg, loo_alignment, without_copies
 from unflip.solvers import ConvexFits
 from unflip.spectrum import CannotLeaveOutError, Spectrum
 
+_CONTRADICTION = 3.0  # standard errors by which scores are against the labels where they are but a trace of them
 _LEAST_BENT = 0.1  # mean curvature of the loss at the scores, relative to that of larger penalties
 _MOST_WORSE = 4  # penalties in a row that are no better than a larger one
 
@@ -94,14 +95,17 @@ def without_trace(scores: FloatArray, labels: FloatArray, weights: FloatArray) -
 
     Where a fit explains nothing, leaving a row out moves its score against its own label: −Hᵢtᵢ/(1 − Hᵢ). Along an axis
     of the scores that is small, but with more classes than features (or directions with a signal) it is all there is
-    along some, and a read-out would take it for certainty. So axes along which scores do not agree with the labels go.
+    along some, and a read-out would take it for certainty. So axes along which scores contradict the labels, by more
+    than three standard errors, go.
     """
     if scores.shape[1] == 1:
         return scores
     share = weights / weights.sum()
     centred, wanted = scores - share @ scores, labels - share @ labels
-    _, axes = np.linalg.eigh((centred.T * share) @ centred)
-    kept = axes[:, share @ ((centred @ axes) * (wanted @ axes)) > 0]
+    powers, axes = np.linalg.eigh((centred.T * share) @ centred)
+    agreement = share @ ((centred @ axes) * (wanted @ axes))
+    error = np.sqrt(np.maximum(powers, 0) * (share @ (wanted @ axes) ** 2) * (share @ share))
+    kept = axes[:, agreement >= -_CONTRADICTION * error]
     return np.asarray(scores @ kept @ kept.T)
 
 
