@@ -287,7 +287,7 @@ class TestFewDirections:
         clf = LPClassifier(noise, loss=loss).fit(rows, observed)
         known = LinearDiscriminantAnalysis().fit(rows, observed)
         accuracy = clf.score(new, y_new)
-        assert accuracy > known.score(new, y_new) - 0.01
+        assert accuracy > known.score(new, y_new) - 0.02
         assert abs(accuracy - clf.expected_accuracy_) < 3 * clf.expected_accuracy_std_ + 0.02
 
     def test_chance_is_not_taken_for_evidence(self):
