@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from unflip.losses import LOGISTIC, SoftmaxLoss
 from unflip.solvers import ConvexFits
-from unflip.spectrum import Spectrum
+from unflip.spectrum import decompose
 
 TARGET = 1.2
 FLIPPED = 0.2
@@ -48,7 +48,7 @@ def same_gradient(spectrum, loss, targets, reg, gradient):
 def tasks(X, codes, n_classes, reg, gradient):
     """Return what to time, by name; the first is the peer that the others are measured against."""
     loss, targets = loss_and_targets(codes, n_classes)
-    given = Spectrum.of(X)
+    given = decompose(X)
     tolerance = same_gradient(given, loss, targets, reg, gradient)
 
     def peer():
@@ -61,13 +61,13 @@ def tasks(X, codes, n_classes, reg, gradient):
         return fits
 
     def all_scores(**options):
-        return path(Spectrum.of(X), **options).leave_one_out(targets, [reg]).label_free_scores
+        return path(decompose(X), **options).leave_one_out(targets, [reg]).label_free_scores
 
     return {
         "peer: LogisticRegression, lbfgs": peer,
-        "Spectrum.of": lambda: Spectrum.of(X),
+        "decompose": lambda: decompose(X),
         "path, Spectrum given": lambda: path(given),
-        "Spectrum.of and path": lambda: path(Spectrum.of(X)),
+        "decompose and path": lambda: path(decompose(X)),
         "both and leave-one-out, common": lambda: all_scores(largest_exact=0),
         "both and leave-one-out, exact step": all_scores,
     }
@@ -91,7 +91,7 @@ def refitted(X, loss, targets, reg, leaving):
     scores = []
     for i in leaving:
         rest = np.arange(len(X)) != i
-        path = ConvexFits(Spectrum.of(X[rest]), loss).path(targets[rest], [reg * len(X) / (len(X) - 1)])
+        path = ConvexFits(decompose(X[rest]), loss).path(targets[rest], [reg * len(X) / (len(X) - 1)])
         scores.append(X[i] @ path.coef[:, 0] + path.intercept[0])
     return np.array(scores)
 
@@ -102,7 +102,7 @@ def leave_one_out_errors(n, p, n_classes, reg, n_left_out=50):
     loss, targets = loss_and_targets(codes, n_classes)
     leaving = np.arange(0, n, max(n // n_left_out, 1))
     truth = refitted(X, loss, targets, reg, leaving)
-    spectrum = Spectrum.of(X)
+    spectrum = decompose(X)
     exact = ConvexFits(spectrum, loss).leave_one_out(targets, [reg])
     common = ConvexFits(spectrum, loss, largest_exact=0).leave_one_out(targets, [reg])
     found = [scores[leaving, 0].reshape(truth.shape) for scores in (exact.fitted, common.scores, exact.scores)]
@@ -139,7 +139,7 @@ def main():
         writer.writerow(["classes", "features", "gradient", "task", "milliseconds", "ratio"])
         writer.writerows(table)
     for setting, ratio in reached.items():
-        print(f"target: Spectrum.of and path within {TARGET} peers; {setting}: {ratio:.2f}")
+        print(f"target: decompose and path within {TARGET} peers; {setting}: {ratio:.2f}")
 
     print("error of leave-one-out scores over their spread: not left out, common curvature, exact Newton step")
     for n, p, n_classes in [(200, 40, 2), (100, 150, 2), (400, 400, 2), (200, 40, 3), (400, 400, 5)]:

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from unflip import LPClassifier, NoiseModel
 from unflip.estimation import AssumedNoiseWarning
 from unflip.moments import Moments
-from unflip.spectrum import GramSpectrum, Spectrum
+from unflip.spectrum import GramSpectrum, decompose
 
 REGS = np.logspace(-3, 3, 50)
 NOISE = NoiseModel.binary(eps_pos=0.2, eps_neg=0.2)
@@ -84,7 +84,7 @@ def path(X, y):
 
 def scores(X, targets):
     """Score every row by the fit to the others, for all penalties."""
-    return Spectrum.of(X).leave_one_out(targets, REGS).scores
+    return decompose(X).leave_one_out(targets, REGS).scores
 
 
 def cleanlab_fit(X, y):
@@ -183,7 +183,7 @@ def memory(shape):
     X, y = draw(*shape)
     peaks = {}
     for name, function in {
-        SCORES: lambda: (Spectrum.of(X).path(2.0 * y - 1, REGS), scores(X, 2.0 * y - 1)),
+        SCORES: lambda: (decompose(X).path(2.0 * y - 1, REGS), scores(X, 2.0 * y - 1)),
         FIT: lambda: LPClassifier(NOISE).fit(X, y),
     }.items():
         tracemalloc.start()

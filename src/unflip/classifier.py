@@ -32,7 +32,7 @@ from unflip.rounds import Round, contrasts, fit_table
 from unflip.rows import DistinctRows, relative_weights
 from unflip.selection import candidate_regs, coarse_regs
 from unflip.solvers import ConvexFits
-from unflip.spectrum import Spectrum
+from unflip.spectrum import Spectrum, decompose
 
 _PRECISIONS = [np.float64, np.float32]  # of rows that are taken as they are; others become the first
 _LARGEST_RELATIVE_REG = 1e12
@@ -194,7 +194,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         self._check_options()
         data = self._prepared(X, y, sample_weight)
         rows, self.classes_ = data.rows, data.classes
-        spectrum = Spectrum.of(rows.X, rows.spectrum_weights, fit_intercept=self.fit_intercept)
+        spectrum = decompose(rows.X, rows.spectrum_weights, fit_intercept=self.fit_intercept)
         source = noise_source(self.noise, self.priors, data, spectrum)
         self.noise_, self.noise_std_, self.noise_estimator_ = source.noise, source.errors, source.estimator
         fits = self._fits(spectrum, len(self.classes_))

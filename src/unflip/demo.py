@@ -13,7 +13,7 @@ from unflip._typing import FloatArray, IntArray
 from unflip.classifier import LPClassifier
 from unflip.datasets import make_mixture
 from unflip.noise import NoiseModel
-from unflip.spectrum import Spectrum
+from unflip.spectrum import decompose
 
 N_ROWS, N_FEATURES, MEAN_NORM, PRIORS, REG = 1000, 500, 2.0, (0.3, 0.7), 10.0
 EPS_POS, EPS_NEG = 0.4, 0.3
@@ -96,7 +96,7 @@ def _accuracies_of_draw(seed: int) -> FloatArray:
         for eps_pos in EPS_POS_GRID
         for variant in VARIANTS
     ]
-    coefs = Spectrum.of(X, fit_intercept=False).path(np.column_stack(columns), [REG]).coef[:, 0, :]
+    coefs = decompose(X, fit_intercept=False).path(np.column_stack(columns), [REG]).coef[:, 0, :]
     accuracies = [_accuracy(coef, 0.0) for coef in coefs.T]
     return np.reshape(accuracies, (len(EPS_POS_GRID), len(VARIANTS)))
 

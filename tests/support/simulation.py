@@ -8,7 +8,7 @@ from scipy.special import ndtr
 from unflip import NoiseModel, theory
 from unflip import targets as target_values
 from unflip.datasets import make_mixture
-from unflip.spectrum import Spectrum
+from unflip.spectrum import decompose
 
 MEAN_NORM = 2.0
 NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
@@ -49,7 +49,7 @@ def _draw(n, p, fit_intercept, rng):
     X, y = make_mixture(n, p, mean_norm=MEAN_NORM, priors=NOISE.priors, random_state=rng)
     observed = NOISE.flip(y, rng)
     columns = [targets[y if noise is CLEAN else observed] for noise, targets in map(setting, VARIANTS)]
-    path = Spectrum.of(X, fit_intercept=fit_intercept).path(np.column_stack(columns), REGS)
+    path = decompose(X, fit_intercept=fit_intercept).path(np.column_stack(columns), REGS)
     along = MEAN_NORM / np.sqrt(p) * path.coef.sum(axis=0)  # wᵀμ
     variance = (path.coef**2).sum(axis=0)
     return np.moveaxis(_statistics(path.intercept - along, path.intercept + along, variance), (0, 1, 2), (2, 1, 0))

@@ -13,7 +13,7 @@ from unflip import NoiseModel, targets
 from unflip.datasets import make_mixture
 from unflip.losses import LOGISTIC, TargetLoss
 from unflip.solvers import ConvexFits
-from unflip.spectrum import Spectrum
+from unflip.spectrum import decompose
 from unflip.theory import Mixture
 from unflip.theory.convex import predict_convex
 
@@ -40,7 +40,7 @@ def draw(n, p, fit_intercept, rng):
     noise = NOISES[fit_intercept]
     X, y = make_mixture(n, p, mean_norm=simulation.MEAN_NORM, priors=noise.priors, random_state=rng)
     observed = noise.flip(y, rng)
-    fits = ConvexFits(Spectrum.of(X, fit_intercept=fit_intercept), LOGISTIC)
+    fits = ConvexFits(decompose(X, fit_intercept=fit_intercept), LOGISTIC)
     table = np.empty((len(simulation.VARIANTS), len(REGS), len(STATISTICS)))
     for i, variant in enumerate(simulation.VARIANTS):
         _, values = setting(variant, noise)

@@ -12,7 +12,7 @@ from support.paper import general_theorem
 from support.simulation import MEAN_NORM, NOISE, REGS, Estimate
 from unflip import targets, theory
 from unflip.datasets import make_mixture
-from unflip.spectrum import Spectrum
+from unflip.spectrum import decompose
 from unflip.theory.covariance import pair_of
 from unflip.theory.model import best_threshold
 
@@ -43,7 +43,7 @@ def simulate(n, p, fit_intercept, n_draws):
         X, y = make_mixture(n, p, means=means, priors=NOISE.priors, covariances=covariances, random_state=rng)
         observed = NOISE.flip(y, rng)
         columns = np.column_stack([targets.resolve(name, NOISE)[observed] for name in VARIANTS])
-        path = Spectrum.of(X, fit_intercept=fit_intercept).path(columns, REGS)
+        path = decompose(X, fit_intercept=fit_intercept).path(columns, REGS)
         draws.append(
             [
                 [_statistics(path.coef[:, j, v], path.intercept[j, v], means, covariances) for j in range(len(REGS))]

@@ -14,7 +14,7 @@ from unflip import theory
 from unflip.datasets import make_mixture
 from unflip.losses import LOGISTIC
 from unflip.solvers import ConvexFits
-from unflip.spectrum import Spectrum
+from unflip.spectrum import decompose
 
 VARIANTS = ("naive", "unbiased", "optimized")
 REGS = (0.1, 1.0, 10.0)
@@ -26,7 +26,7 @@ def draw(n, p, rng):
     X, y = make_mixture(n, p, mean_norm=simulation.MEAN_NORM, priors=noise.priors, random_state=rng)
     observed = noise.flip(y, rng)
     columns = [target_values.resolve(variant, noise)[observed] for variant in VARIANTS]
-    fits = ConvexFits(Spectrum.of(X, fit_intercept=False), LOGISTIC)
+    fits = ConvexFits(decompose(X, fit_intercept=False), LOGISTIC)
     coef = fits.path(np.column_stack(columns), REGS).coef
     along = simulation.MEAN_NORM / np.sqrt(p) * coef.sum(axis=0)  # wᵀμ
     return ndtr(along / np.sqrt((coef**2).sum(axis=0))).T

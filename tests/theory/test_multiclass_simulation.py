@@ -9,7 +9,7 @@ import pytest
 
 from unflip import NoiseModel
 from unflip.datasets import make_mixture
-from unflip.spectrum import Spectrum
+from unflip.spectrum import decompose
 from unflip.theory.multiclass import MulticlassPrediction, predict_multiclass
 
 TIERS = [
@@ -46,7 +46,7 @@ def simulate(k, n, p, regs, fit_intercept, n_draws):
     for i in range(n_draws):
         rng = np.random.default_rng([k, n, p, i])
         X, y = make_mixture(n, p, means=padded(means, p), priors=noise.priors, random_state=rng)
-        path = Spectrum.of(X, fit_intercept=fit_intercept).path(np.hstack(tables)[noise.flip(y, rng)], regs)
+        path = decompose(X, fit_intercept=fit_intercept).path(np.hstack(tables)[noise.flip(y, rng)], regs)
         draws.append(
             [[statistics(of_fit(path, means, noise, r, t)) for r in range(len(regs))] for t in range(len(tables))]
         )

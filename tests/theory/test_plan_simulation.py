@@ -7,7 +7,7 @@ from scipy.special import ndtr
 from support.simulation import MEAN_NORM, NOISE
 from unflip import targets, theory
 from unflip.datasets import make_mixture
-from unflip.spectrum import Spectrum
+from unflip.spectrum import decompose
 
 N_DRAWS = 60
 
@@ -19,7 +19,7 @@ def simulated_accuracies(n, p, share, fit_intercept):
         rng = np.random.default_rng([3, n, i])
         X, y = make_mixture(n, p, mean_norm=MEAN_NORM, priors=NOISE.priors, random_state=rng)
         t = np.where(rng.random(n) < share, 2.0 * y - 1, targets.optimized(NOISE)[NOISE.flip(y, rng)])
-        coef = Spectrum.of(X, fit_intercept=fit_intercept).path(t, [5.0]).coef[:, 0, 0]
+        coef = decompose(X, fit_intercept=fit_intercept).path(t, [5.0]).coef[:, 0, 0]
         half = MEAN_NORM / np.sqrt(p) * coef.sum() / np.linalg.norm(coef)
         shift = np.log(NOISE.priors[0] / NOISE.priors[1]) / (2 * half)
         draws.append(NOISE.priors @ ndtr([half + shift, half - shift]))

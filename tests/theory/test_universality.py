@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 from support.amazon import needs_data
 from support.simulation import MEAN_NORM, NOISE, predicted
 from unflip import datasets, targets, theory
-from unflip.spectrum import Spectrum
+from unflip.spectrum import decompose
 
 REG = 1.0
 ENTRIES = {
@@ -25,7 +25,7 @@ def draw(entries, n, p, rng):
     y = (rng.random(n) > NOISE.priors[0]).astype(int)
     X = ENTRIES[entries](rng, (n, p)) + MEAN_NORM / np.sqrt(p) * (2 * y - 1)[:, None]
     t = targets.optimized(NOISE)[NOISE.flip(y, rng)]
-    coef = Spectrum.of(X, fit_intercept=False).path(t, [REG]).coef[:, 0, 0]
+    coef = decompose(X, fit_intercept=False).path(t, [REG]).coef[:, 0, 0]
     new = ENTRIES[entries](rng, (2000, p)) @ coef
     mean = MEAN_NORM / np.sqrt(p) * coef.sum()
     return mean, mean**2 + coef @ coef, np.mean(new > -mean)
@@ -63,7 +63,7 @@ def test_real_features_with_matched_moments(domain):
         order = rng.permutation(len(y))
         train, test = order[:800], order[800:]
         t = targets.optimized(noise)[noise.flip(y[train], rng)]
-        coef = Spectrum.of(X[train], fit_intercept=False).path(t, [10.0]).coef[:, 0, 0]
+        coef = decompose(X[train], fit_intercept=False).path(t, [10.0]).coef[:, 0, 0]
         actual.append(np.mean((X[test] @ coef > 0) == y[test]))
     covariances = [np.cov(X[y == a].T) for a in (0, 1)]
     pair = theory.predict_general(

@@ -189,9 +189,9 @@ class TestChoice:
 
     def test_it_draws_from_no_global_generator(self):
         X, codes, _ = draw(scale=1.0)
-        state = np.random.get_state()[1].copy()  # noqa: NPY002
+        state = np.random.get_state()[1].copy()  # noqa: NPY002 - the global state must not move
         Automatic().fit(X, codes)
-        np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+        np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002 - the global state must not move
 
     def test_labels_independent_of_the_rows_are_said_to_be_in_doubt(self):
         X, _, _ = draw()

@@ -9,7 +9,7 @@ from unflip import LPClassifier, NoiseModel, centred
 from unflip.centred import DenseRows, product
 from unflip.datasets import make_mixture
 from unflip.selection import candidate_regs
-from unflip.spectrum import PrimalSpectrum, Spectrum
+from unflip.spectrum import PrimalSpectrum, decompose
 
 GRID = np.logspace(-4, 4, 50)
 NEARBY = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
@@ -65,9 +65,9 @@ def test_blocks_add_up(kind, mean, centre, weighted, small_blocks, tmp_path):
 def test_leave_one_out_does_not_depend_on_blocks(mean, small_blocks, monkeypatch):
     rng = np.random.default_rng(0)
     X, t = rng.normal(size=(150, 12)) + mean, rng.normal(size=(150, 2))
-    in_blocks = Spectrum.of(X).leave_one_out(t, GRID).scores
+    in_blocks = decompose(X).leave_one_out(t, GRID).scores
     monkeypatch.undo()
-    np.testing.assert_allclose(in_blocks, Spectrum.of(X).leave_one_out(t, GRID).scores, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(in_blocks, decompose(X).leave_one_out(t, GRID).scores, rtol=0, atol=1e-9)
 
 
 def spectrum_of(decay, n=600, p=120):
@@ -80,7 +80,7 @@ def spectrum_of(decay, n=600, p=120):
 @pytest.mark.parametrize("decay", [0.0, 1.0, 3.0])
 def test_products_of_hat_matrices_come_from_the_table(decay, regs, monkeypatch):
     X, t = spectrum_of(decay)
-    fresh, used = Spectrum.of(X), Spectrum.of(X)
+    fresh, used = decompose(X), decompose(X)
     regs = used.scale * regs
     used.leave_one_out(t, regs)
     monkeypatch.setattr(used, "_fitted_and_sums", lambda *_: pytest.fail("another pass over the rows"))
@@ -96,19 +96,19 @@ def test_products_of_hat_matrices_come_from_the_table(decay, regs, monkeypatch):
 @pytest.mark.parametrize("decay", [0.0, 1.0, 3.0])
 def test_a_table_serves_penalties_between_its_own(decay):
     X, t = spectrum_of(decay)
-    used = Spectrum.of(X)
+    used = decompose(X)
     used.leave_one_out(t, candidate_regs(used))
     for reg in used.scale * np.array([3e-4, 0.0123, 1.7, 4e4]):
-        direct = Spectrum.of(X).leave_one_out(t, [reg]).scores
+        direct = decompose(X).leave_one_out(t, [reg]).scores
         np.testing.assert_allclose(used.leave_one_out(t, [reg]).scores, direct, rtol=0, atol=1e-9 * direct.std())
 
 
 def test_values_that_no_table_spans_are_found_directly():
     X, t = spectrum_of(0.0)
-    used = Spectrum.of(X)
+    used = decompose(X)
     used.leave_one_out(t, GRID)
     values = np.random.default_rng(1).normal(size=(120, 2))
-    np.testing.assert_allclose(used.diagonal(values), Spectrum.of(X).diagonal(values), rtol=0, atol=1e-13)
+    np.testing.assert_allclose(used.diagonal(values), decompose(X).diagonal(values), rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("mean", [0.0, 30.0])
@@ -117,7 +117,7 @@ def test_single_precision_errs_little(decay, shape, mean):
     """Scores against those of the same numbers in double precision, in units of their spread."""
     X, t = spectrum_of(decay, *shape)
     single = (X + mean).astype(np.float32)
-    found, exact = (Spectrum.of(rows).leave_one_out(t, GRID).scores for rows in (single, single.astype(float)))
+    found, exact = (decompose(rows).leave_one_out(t, GRID).scores for rows in (single, single.astype(float)))
     assert (np.abs(found - exact).max(axis=0) < 3e-6 * exact.std(axis=0)).all()
     assert found.dtype == np.float64
 
@@ -127,7 +127,7 @@ def test_single_precision_refuses_a_rough_gram_matrix():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6000, 100)) + 10 * rng.normal(size=(6000, 1))
     X, t = X.astype(np.float32), rng.normal(size=6000)
-    found, exact = (Spectrum.of(rows).path(t, GRID).coef for rows in (X, X.astype(float)))
+    found, exact = (decompose(rows).path(t, GRID).coef for rows in (X, X.astype(float)))
     np.testing.assert_allclose(found, exact, rtol=0, atol=1e-10)
 
 
@@ -135,8 +135,8 @@ def test_single_precision_refuses_a_rough_gram_matrix():
 def test_single_precision_of_any_unit(unit):
     X, t = spectrum_of(0.0, 6000, 100)
     small = X.astype(np.float32)
-    found = Spectrum.of(small * np.float32(unit)).leave_one_out(t, unit**2 * GRID).scores
-    np.testing.assert_allclose(found, Spectrum.of(small).leave_one_out(t, GRID).scores, rtol=0, atol=1e-5)
+    found = decompose(small * np.float32(unit)).leave_one_out(t, unit**2 * GRID).scores
+    np.testing.assert_allclose(found, decompose(small).leave_one_out(t, GRID).scores, rtol=0, atol=1e-5)
 
 
 def test_single_precision_fits_alike():

@@ -9,7 +9,7 @@ from unflip import NoiseModel, theory
 from unflip.datasets import make_mixture
 from unflip.estimation import CrossMoment
 from unflip.estimation.cross_moment import _agreement, _rates
-from unflip.spectrum import Spectrum
+from unflip.spectrum import decompose
 from unflip.theory.resolvent import bulk_gain
 
 PRIORS = [1 / 3, 2 / 3]
@@ -39,7 +39,7 @@ def test_influences_are_those_of_leaving_rows_out(n, p):
     X, codes, _ = draw(n, p)
     t = 2.0 * codes - 1
     reg = 0.7
-    found = _agreement(Spectrum.of(X).leave_one_out(t, [reg]), p / n, reg)
+    found = _agreement(decompose(X).leave_one_out(t, [reg]), p / n, reg)
 
     def quadratic_form(rows):
         fit = Ridge(alpha=n * reg).fit(X[rows], t[rows])
@@ -63,7 +63,7 @@ def test_agreement_is_the_covariance_of_labels_with_scores_that_never_saw_them()
         rest = np.arange(80) != i
         fit = Ridge(alpha=80 * 0.5).fit(X[rest], t[rest])
         scores.append(fit.predict(X[[i]])[0] - t[rest].mean() + t.mean())
-    found = _agreement(Spectrum.of(X).leave_one_out(t, [0.5]), 30 / 80, 0.5)
+    found = _agreement(decompose(X).leave_one_out(t, [0.5]), 30 / 80, 0.5)
     assert found.value == pytest.approx(np.cov(t, scores, bias=True)[0, 1], abs=1e-10)
 
 

@@ -7,13 +7,13 @@ from scipy.special import ndtr
 from unflip import NoiseModel
 from unflip.datasets import make_mixture
 from unflip.estimation.evidence import MixtureEvidence, mixture_evidence
-from unflip.spectrum import Spectrum
+from unflip.spectrum import decompose
 
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.2)
 
 
 def evidence(X, codes, k=2):
-    return mixture_evidence(Spectrum.of(X), codes, k)
+    return mixture_evidence(decompose(X), codes, k)
 
 
 def mixture(seed, n=800, p=80):

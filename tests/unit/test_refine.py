@@ -14,7 +14,7 @@ from unflip.rounds import contrasts
 from unflip.rows import DistinctRows
 from unflip.selection import candidate_regs
 from unflip.solvers import ConvexFits
-from unflip.spectrum import Spectrum
+from unflip.spectrum import decompose
 
 NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3)
 
@@ -27,7 +27,7 @@ def draw(n, p, seed=0, mean_norm=2.0, noise=NOISE):
 
 def run(X, codes, noise, n_rounds, fit_intercept=True):
     rows = DistinctRows.of(X)
-    spectrum = Spectrum.of(X, fit_intercept=fit_intercept)
+    spectrum = decompose(X, fit_intercept=fit_intercept)
     loop = _Loop(spectrum, rows, codes, noise)
     rounds = [loop.first(candidate_regs(spectrum))]
     for _ in range(n_rounds):
@@ -85,7 +85,7 @@ def test_the_leak_is_what_a_changed_label_really_does(n, p, fit_intercept):
 
 def at_reg(X, codes, noise, reg, fit_intercept):
     """Return the third round at one penalty."""
-    rows, spectrum = DistinctRows.of(X), Spectrum.of(X, fit_intercept=fit_intercept)
+    rows, spectrum = DistinctRows.of(X), decompose(X, fit_intercept=fit_intercept)
     loop = _Loop(spectrum, rows, codes, noise)
     found = loop.first(np.array([reg]))
     for _ in range(2):
@@ -98,7 +98,7 @@ def test_rows_that_weigh_heavily_do_not_see_their_labels_either(rounds):
     """Uneven leverage: a formula with one mean hat value for all rows overshoots for these."""
     X, codes, _, noise = draw(300, 200)
     X = X * np.exp(0.4 * np.random.default_rng(0).normal(size=(300, 1)))
-    rows, spectrum = DistinctRows.of(X), Spectrum.of(X)
+    rows, spectrum = DistinctRows.of(X), decompose(X)
 
     def last(labels):
         loop = _Loop(spectrum, rows, labels, noise)
@@ -162,7 +162,7 @@ def test_refining_pays_and_its_scores_are_those_of_new_rows():
 def test_nothing_is_refined_where_labels_are_right():
     X, _, y, _ = draw(200, 50)
     clean = NoiseModel.none().with_priors([0.4, 0.6])
-    rows, spectrum = DistinctRows.of(X), Spectrum.of(X)
+    rows, spectrum = DistinctRows.of(X), decompose(X)
     found = refine(spectrum, rows, y, clean, candidate_regs(spectrum), search=True)
     np.testing.assert_array_equal(found.targets[:, 0], 2 * y - 1)
     assert not found.leak.any()
@@ -216,7 +216,7 @@ def test_own_labels_leave_no_trace_in_the_scores_of_another_loss(n_classes, fit_
     for seed in range(16):
         X, y = make_mixture(300, 150, means=2.0 * np.eye(n_classes, 150), random_state=seed)
         codes = noise.flip(y, random_state=seed)
-        fits = ConvexFits(Spectrum.of(X, fit_intercept=fit_intercept), loss)
+        fits = ConvexFits(decompose(X, fit_intercept=fit_intercept), loss)
         last = refine(fits, DistinctRows.of(X), codes, noise, np.array([0.1]), search=False)
         if last.index == 0:  # nothing was refined
             continue
@@ -236,7 +236,7 @@ def agreement(scores, labels):
 
 def test_the_penalty_of_another_loss_is_searched_near_that_of_the_rounds():
     X, codes, _, noise = draw(200, 50)
-    spectrum = Spectrum.of(X)
+    spectrum = decompose(X)
     fits = ConvexFits(spectrum, LOGISTIC)
     rounds = refine(spectrum, DistinctRows.of(X), codes, noise, candidate_regs(spectrum), search=True)
     last = refine(fits, DistinctRows.of(X), codes, noise, candidate_regs(spectrum) / 8, search=True)

@@ -18,7 +18,7 @@ from unflip.estimation.second_moment import (
     moment_system,
     standard_errors,
 )
-from unflip.spectrum import Spectrum
+from unflip.spectrum import decompose
 
 RHO_PAIRS = ((0.0, 0.1), (0.0, 0.4))
 NO_ROOT = "ignore:No flip rates reproduce both:UserWarning"
@@ -134,7 +134,7 @@ def test_moments_and_their_jackknife_equal_refits(p):
         [np.mean([score(X, t, i, [i, j], n * reg) ** 2 for i in range(n) if i != j]) for j in range(n)]
         for t in columns.T
     ]
-    spectrum = Spectrum.of(X, fit_intercept=False)
+    spectrum = decompose(X, fit_intercept=False)
     residual_maker = spectrum.leave_one_out(np.eye(n), [reg]).residuals[:, 0, :]
     covariance = jackknife_covariance(spectrum.leave_one_out(columns, [reg]), residual_maker)
     np.testing.assert_allclose(covariance, (n - 1) ** 2 / n * np.cov(without), rtol=1e-8)
@@ -148,7 +148,7 @@ def test_a_sample_of_the_rows_is_enough_for_the_jackknife():
     X, observed = draw(1000, 50, 0.2, 0.2, seed=0)
     rows = left_out_rows(1000)
     assert len(rows) == len(set(rows.tolist())) == 250
-    spectrum = Spectrum.of(X, fit_intercept=False)
+    spectrum = decompose(X, fit_intercept=False)
     columns = np.column_stack([targets.from_rho(*rho)[observed] for rho in RHO_PAIRS])
     left_out, maker = spectrum.leave_one_out(columns, [0.1]), spectrum.leave_one_out(np.eye(1000), [0.1]).residuals
     sample = jackknife_covariance(left_out, maker[:, 0, rows])

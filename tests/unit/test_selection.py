@@ -6,7 +6,7 @@ from scipy.special import ndtr
 
 from unflip import NoiseModel, targets
 from unflip.selection import best_reg, candidate_regs, canonical_correlation, loo_alignment, loo_squared_error
-from unflip.spectrum import Spectrum
+from unflip.spectrum import decompose
 
 NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.2, pi_neg=0.4)
 
@@ -31,7 +31,7 @@ def test_alignment_finds_a_penalty_nearly_as_good_as_the_best_on_clean_labels(fi
     for seed in range(20):
         X, y, mu, scales, rng = ill_conditioned(400, 200, seed)
         t = targets.optimized(NOISE)[NOISE.flip(y, rng)]
-        spectrum = Spectrum.of(X, fit_intercept=fit_intercept)
+        spectrum = decompose(X, fit_intercept=fit_intercept)
         regs = candidate_regs(spectrum)
         scores = spectrum.leave_one_out(t, regs).label_free_scores
         accuracy = clean_accuracy(spectrum.path(t, regs).coef[:, :, 0], mu, scales)
@@ -48,7 +48,7 @@ def test_squared_error_under_flips_is_the_clean_one_plus_a_constant():
     for seed in range(10):
         X, y, *_, rng = ill_conditioned(n, 50, seed)
         t = targets.unbiased(NOISE)[NOISE.flip(y, rng)]
-        scores = Spectrum.of(X).leave_one_out(t, [0.01, 1.0, 100.0]).label_free_scores
+        scores = decompose(X).leave_one_out(t, [0.01, 1.0, 100.0]).label_free_scores
         noisy, clean = (loo_squared_error(scores, v[:, None], np.ones(n)) for v in (t, 2.0 * y - 1))
         differences.append(noisy - clean)
     differences = np.array(differences)

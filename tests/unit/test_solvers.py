@@ -13,7 +13,7 @@ from unflip.datasets import make_mixture
 from unflip.losses import LOGISTIC, SQUARED, Loss, SeparateLoss, SoftmaxLoss, TargetLoss
 from unflip.rounds import _merits, _usable, best_convex_reg
 from unflip.solvers import ConvexFits, gradient_descent
-from unflip.spectrum import CannotLeaveOutError, Spectrum
+from unflip.spectrum import CannotLeaveOutError, decompose
 
 SHAPES = pytest.mark.parametrize(("n", "p"), [(80, 12), (30, 60)])
 WEIGHTED = pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
@@ -59,7 +59,7 @@ def assert_relative(actual, expected, tolerance):
 @SHAPES
 def test_two_classes_are_scikit_learns_logistic_regression(n, p, fit_intercept, weighted):
     X, codes, weights = problem(n, p, weighted)
-    path = ConvexFits(Spectrum.of(X, weights, fit_intercept=fit_intercept), LOGISTIC).path(2.0 * codes - 1, REGS)
+    path = ConvexFits(decompose(X, weights, fit_intercept=fit_intercept), LOGISTIC).path(2.0 * codes - 1, REGS)
     for j, reg in enumerate(REGS):
         model = scikit_learn(X, codes, reg, fit_intercept, weights)
         assert_relative(path.coef[:, j, 0], model.coef_[0], 1e-6)
@@ -71,7 +71,7 @@ def test_two_classes_are_scikit_learns_logistic_regression(n, p, fit_intercept, 
 @SHAPES
 def test_three_classes_are_scikit_learns_multinomial_regression(n, p, fit_intercept, weighted):
     X, codes, weights = problem(n, p, weighted, n_classes=3)
-    fits = ConvexFits(Spectrum.of(X, weights, fit_intercept=fit_intercept), SoftmaxLoss)
+    fits = ConvexFits(decompose(X, weights, fit_intercept=fit_intercept), SoftmaxLoss)
     path = fits.path(classes_in_contrasts(codes, 3), REGS)
     for j, reg in enumerate(REGS):
         model = scikit_learn(X, codes, reg, fit_intercept, weights)
@@ -83,7 +83,7 @@ def test_three_classes_are_scikit_learns_multinomial_regression(n, p, fit_interc
 def test_softmax_of_two_classes_is_the_logistic_loss_at_half_the_penalty():
     """One orthonormal contrast is the score over √2, so the same coefficients have half the square."""
     X, codes, _ = problem(60, 8)
-    spectrum = Spectrum.of(X)
+    spectrum = decompose(X)
     logistic = ConvexFits(spectrum, LOGISTIC).path(2.0 * codes - 1, [0.05])
     softmax = ConvexFits(spectrum, SoftmaxLoss).path(classes_in_contrasts(codes, 2), [0.1])
     difference = helmert(2)[0, 1] - helmert(2)[0, 0]
@@ -94,7 +94,7 @@ def test_softmax_of_two_classes_is_the_logistic_loss_at_half_the_penalty():
 def test_soft_targets_are_weighted_copies():
     X, _, weights = problem(50, 6, weighted=True)
     share = np.random.default_rng(1).uniform(size=50)
-    path = ConvexFits(Spectrum.of(X, weights), LOGISTIC).path(2 * share - 1, [0.03])
+    path = ConvexFits(decompose(X, weights), LOGISTIC).path(2 * share - 1, [0.03])
     both = np.concatenate([weights * share, weights * (1 - share)])
     model = scikit_learn(np.vstack([X, X]), np.repeat([1, 0], 50), 0.03, True, both)
     assert_relative(path.coef[:, 0, 0], model.coef_[0], 1e-6)
@@ -108,7 +108,7 @@ def test_the_squared_loss_gives_the_closed_form(n, p, fit_intercept, weighted):
     X, _, weights = problem(n, p, weighted)
     rng = np.random.default_rng(2)
     t, regs = rng.normal(size=(n, 2)), [1e-2, 0.1, 10.0]
-    spectrum = Spectrum.of(X, weights, fit_intercept=fit_intercept)
+    spectrum = decompose(X, weights, fit_intercept=fit_intercept)
     fits = ConvexFits(spectrum, SQUARED)
     np.testing.assert_allclose(fits.path(t, regs).coef, spectrum.path(t, regs).coef, rtol=0, atol=1e-10)
     np.testing.assert_allclose(fits.path(t, regs).intercept, spectrum.path(t, regs).intercept, rtol=0, atol=1e-10)
@@ -125,7 +125,7 @@ def test_the_squared_loss_gives_the_closed_form(n, p, fit_intercept, weighted):
 def test_the_gradient_at_the_solution_vanishes_at_any_scale(scale):
     X, codes, weights = problem(60, 10, weighted=True)
     t, regs = 2.0 * codes - 1, scale**2 * np.array(REGS)
-    fits = ConvexFits(Spectrum.of(scale * X, weights), LOGISTIC)
+    fits = ConvexFits(decompose(scale * X, weights), LOGISTIC)
     found, path = fits.fit(t, regs), fits.path(t, regs)
     assert found.converged.all()
     assert (found.n_iterations <= 10).all()
@@ -141,7 +141,7 @@ def test_the_gradient_at_the_solution_vanishes_at_any_scale(scale):
 def test_warm_starts_end_where_cold_ones_do(shape):
     """Also for strong targets, under which the loss is flat almost everywhere."""
     X, codes, _ = problem(*shape)
-    spectrum, t = Spectrum.of(X, fit_intercept=False), np.array([-3.0, 3.67])[codes]
+    spectrum, t = decompose(X, fit_intercept=False), np.array([-3.0, 3.67])[codes]
     regs = np.logspace(-2, 2, 9)
     path = ConvexFits(spectrum, LOGISTIC).path(t, regs)
     for j, reg in enumerate(regs):
@@ -150,7 +150,7 @@ def test_warm_starts_end_where_cold_ones_do(shape):
 
 def test_path_and_leave_one_out_share_one_fit():
     X, codes, _ = problem(40, 6)
-    fits, t = ConvexFits(Spectrum.of(X), LOGISTIC), 2.0 * codes - 1
+    fits, t = ConvexFits(decompose(X), LOGISTIC), 2.0 * codes - 1
     assert fits.fit(t, REGS) is fits.fit(t.copy(), list(REGS))
     assert fits.fit(t, REGS) is not fits.fit(-t, REGS)
     np.testing.assert_allclose(fits.path(-t, REGS).coef, -fits.path(t, REGS).coef, atol=1e-8)
@@ -163,7 +163,7 @@ def test_path_and_leave_one_out_share_one_fit():
 def test_a_loss_of_ones_own():
     X, codes, _ = problem(60, 8)
     t = 1.4 * codes - 0.7
-    path = ConvexFits(Spectrum.of(X), PSEUDO_HUBER).path(t, [0.01, 0.1])
+    path = ConvexFits(decompose(X), PSEUDO_HUBER).path(t, [0.01, 0.1])
     for j, reg in enumerate([0.01, 0.1]):
         pulls = TargetLoss(PSEUDO_HUBER, t).gradient(X @ path.coef[:, j, 0] + path.intercept[j]) / 60
         assert np.abs(X.T @ pulls + 2 * reg * path.coef[:, j, 0]).max() < 1e-8
@@ -176,7 +176,7 @@ def refitted(X, targets, weights, loss, reg, fit_intercept, leaving):
     for i in leaving:
         rest = np.arange(len(X)) != i
         kept = reg * weights.sum() / weights[rest].sum()
-        fits = ConvexFits(Spectrum.of(X[rest], weights[rest], fit_intercept=fit_intercept), loss)
+        fits = ConvexFits(decompose(X[rest], weights[rest], fit_intercept=fit_intercept), loss)
         path = fits.path(targets[rest], [kept])
         scores.append(X[i] @ path.coef[:, 0] + path.intercept[0])
     return np.array(scores)
@@ -184,7 +184,7 @@ def refitted(X, targets, weights, loss, reg, fit_intercept, leaving):
 
 def errors(X, targets, weights, loss, reg, fit_intercept, leaving):
     """Root mean square error of approximate scores and of fitted ones, relative to the spread of refitted ones."""
-    left_out = ConvexFits(Spectrum.of(X, weights, fit_intercept=fit_intercept), loss).leave_one_out(targets, [reg])
+    left_out = ConvexFits(decompose(X, weights, fit_intercept=fit_intercept), loss).leave_one_out(targets, [reg])
     exact = refitted(X, targets, weights, loss, reg, fit_intercept, leaving)
     apart = np.array([left_out.scores[leaving, 0], left_out.fitted[leaving, 0]]) - exact
     return np.sqrt((apart**2).mean(axis=(1, 2))) / exact.std(axis=0).mean()
@@ -214,7 +214,7 @@ def test_approximate_leave_one_out_of_three_classes(reg, bound, fit_intercept):
 @INTERCEPT
 def test_one_common_curvature_stands_for_all_where_there_are_many_directions(fit_intercept):
     X, codes, weights = problem(120, 30, weighted=True, n_classes=3)
-    spectrum, targets = Spectrum.of(X, weights, fit_intercept=fit_intercept), classes_in_contrasts(codes, 3)
+    spectrum, targets = decompose(X, weights, fit_intercept=fit_intercept), classes_in_contrasts(codes, 3)
     exact = ConvexFits(spectrum, SoftmaxLoss).leave_one_out(targets, [0.03])
     common = ConvexFits(spectrum, SoftmaxLoss, largest_exact=0).leave_one_out(targets, [0.03])
     apart, moved = (np.std(a.scores - b) for a, b in [(common, exact.scores), (exact, exact.fitted)])
@@ -225,7 +225,7 @@ def test_one_common_curvature_stands_for_all_where_there_are_many_directions(fit
 
 def test_separate_columns_are_separate_fits():
     X, codes, _ = problem(60, 8)
-    spectrum, t = Spectrum.of(X), 2.0 * codes - 1
+    spectrum, t = decompose(X), 2.0 * codes - 1
     both = np.column_stack([t, 0.5 * t])
     together, alone = (ConvexFits(spectrum, LOGISTIC).leave_one_out(targets, [0.1]) for targets in (both, 0.5 * t))
     np.testing.assert_allclose(together.label_free_scores[:, :, 1:], alone.label_free_scores, atol=1e-7)
@@ -237,7 +237,7 @@ def test_label_free_scores_are_not_tied_to_their_own_label_under_a_strong_penalt
     X = np.random.default_rng(3).normal(size=X.shape)  # nothing to learn
     loss = LOGISTIC if n_classes == 2 else SoftmaxLoss
     targets = 2.0 * codes[:, None] - 1 if n_classes == 2 else classes_in_contrasts(codes, n_classes)
-    left_out = ConvexFits(Spectrum.of(X), loss).leave_one_out(targets, [1e5])
+    left_out = ConvexFits(decompose(X), loss).leave_one_out(targets, [1e5])
     for column in range(n_classes - 1):
         own = targets[:, column]
         assert np.corrcoef(left_out.scores[:, 0, column], own)[0, 1] < -0.99
@@ -251,8 +251,8 @@ def test_parts_of_rows_leave_like_copies():
     owner = np.repeat(np.arange(40), repeats)
     labels = rng.choice([-1.0, 1.0], size=len(owner))
     pooled = np.bincount(owner, labels) / repeats
-    copies = ConvexFits(Spectrum.of(X[owner]), LOGISTIC).leave_one_out(labels, REGS)
-    parts = ConvexFits(Spectrum.of(X, repeats.astype(float)), LOGISTIC).leave_one_out(pooled, REGS)
+    copies = ConvexFits(decompose(X[owner]), LOGISTIC).leave_one_out(labels, REGS)
+    parts = ConvexFits(decompose(X, repeats.astype(float)), LOGISTIC).leave_one_out(pooled, REGS)
     parts = parts.of_copies(owner, labels, (1 / repeats)[owner])
     np.testing.assert_allclose(parts.scores, copies.scores, atol=1e-6)
     np.testing.assert_allclose(parts.label_free_scores, copies.label_free_scores, atol=1e-6)
@@ -260,7 +260,7 @@ def test_parts_of_rows_leave_like_copies():
 
 def test_mean_curvature_and_response():
     X, codes, _ = problem(60, 5)
-    left_out = ConvexFits(Spectrum.of(X), LOGISTIC).leave_one_out(2.0 * codes - 1, [0.1, 1e6])
+    left_out = ConvexFits(decompose(X), LOGISTIC).leave_one_out(2.0 * codes - 1, [0.1, 1e6])
     probability = expit(left_out.fitted[:, 0, 0])
     assert left_out.mean_curvature[0, 0, 0] == pytest.approx((probability * (1 - probability)).mean())
     share = codes.mean()
@@ -271,16 +271,16 @@ def test_mean_curvature_and_response():
 @pytest.mark.parametrize(
     ("act", "says"),
     [
-        (lambda X, t: ConvexFits(Spectrum.of(X, fit_intercept=False), LOGISTIC).path(1.2 * t, [0.0]), "unbounded"),
-        (lambda X, t: ConvexFits(Spectrum.of(X), LOGISTIC).path(3 * t + 2, [0.1]), "no intercept is finite"),
-        (lambda X, t: ConvexFits(Spectrum.of(X), LOGISTIC).path(0 * t + 1, [0.1]), "fit_intercept=False"),
-        (lambda X, t: ConvexFits(Spectrum.of(X), LOGISTIC).path(np.sign(X[:, 0] - 0.5), [0.0]), "separable"),
-        (lambda X, t: ConvexFits(Spectrum.of(X), PSEUDO_HUBER).path(2 * t, [0.1]), "pseudo-Huber .* is not convex"),
-        (lambda X, t: ConvexFits(Spectrum.of(X), LOGISTIC).path(t, [-1.0]), "reg=-1 must be finite"),
-        (lambda X, t: ConvexFits(Spectrum.of(X), LOGISTIC).path(t[:5], [1.0]), "one row for each"),
-        (lambda X, t: ConvexFits(Spectrum.of(X), LOGISTIC).path(np.nan * t, [1.0]), "must be finite"),
-        (lambda X, t: ConvexFits(Spectrum.of(np.hstack([X, X])), LOGISTIC).path(t, [0.0]), "full rank"),
-        (lambda X, t: ConvexFits(Spectrum.of(X[:6]), LOGISTIC).path(t[:6], [0.0]), "full rank"),
+        (lambda X, t: ConvexFits(decompose(X, fit_intercept=False), LOGISTIC).path(1.2 * t, [0.0]), "unbounded"),
+        (lambda X, t: ConvexFits(decompose(X), LOGISTIC).path(3 * t + 2, [0.1]), "no intercept is finite"),
+        (lambda X, t: ConvexFits(decompose(X), LOGISTIC).path(0 * t + 1, [0.1]), "fit_intercept=False"),
+        (lambda X, t: ConvexFits(decompose(X), LOGISTIC).path(np.sign(X[:, 0] - 0.5), [0.0]), "separable"),
+        (lambda X, t: ConvexFits(decompose(X), PSEUDO_HUBER).path(2 * t, [0.1]), "pseudo-Huber .* is not convex"),
+        (lambda X, t: ConvexFits(decompose(X), LOGISTIC).path(t, [-1.0]), "reg=-1 must be finite"),
+        (lambda X, t: ConvexFits(decompose(X), LOGISTIC).path(t[:5], [1.0]), "one row for each"),
+        (lambda X, t: ConvexFits(decompose(X), LOGISTIC).path(np.nan * t, [1.0]), "must be finite"),
+        (lambda X, t: ConvexFits(decompose(np.hstack([X, X])), LOGISTIC).path(t, [0.0]), "full rank"),
+        (lambda X, t: ConvexFits(decompose(X[:6]), LOGISTIC).path(t[:6], [0.0]), "full rank"),
     ],
 )
 def test_what_cannot_be_fitted_is_said(act, says):
@@ -293,15 +293,15 @@ def test_what_softmax_cannot_fit_is_said():
     X, codes, _ = problem(80, 8, n_classes=3)
     beyond = (1.5 * np.eye(3)[codes] - 0.5 / 3) @ helmert(3).T
     with pytest.raises(ValueError, match="unbounded"):
-        ConvexFits(Spectrum.of(X, fit_intercept=False), SoftmaxLoss).path(beyond, [0.0])
+        ConvexFits(decompose(X, fit_intercept=False), SoftmaxLoss).path(beyond, [0.0])
     with pytest.raises(ValueError, match="no intercept is finite"):
-        ConvexFits(Spectrum.of(X), SoftmaxLoss).path(classes_in_contrasts(np.minimum(codes, 1), 3), [0.1])
+        ConvexFits(decompose(X), SoftmaxLoss).path(classes_in_contrasts(np.minimum(codes, 1), 3), [0.1])
 
 
 def test_rows_that_cannot_be_left_out_are_said():
     X, codes, _ = problem(80, 8)
     X = np.column_stack([X, np.eye(80)[7]])
-    left_out = ConvexFits(Spectrum.of(X, fit_intercept=False), SQUARED).leave_one_out(2.0 * codes - 1, [0.0])
+    left_out = ConvexFits(decompose(X, fit_intercept=False), SQUARED).leave_one_out(2.0 * codes - 1, [0.0])
     with pytest.raises(CannotLeaveOutError, match="alone determines a direction"):
         _ = left_out.scores
 
@@ -314,7 +314,7 @@ def usable_regs(fits, means, regs, label_free):
 @pytest.mark.parametrize("error", [CannotLeaveOutError(), ValueError("something else")], ids=["a row", "else"])
 def test_only_rows_that_cannot_be_left_out_end_the_walk_to_smaller_penalties(error):
     X, codes, _ = problem(40, 6)
-    fits, t = ConvexFits(Spectrum.of(X), LOGISTIC), 2.0 * codes[:, None] - 1
+    fits, t = ConvexFits(decompose(X), LOGISTIC), 2.0 * codes[:, None] - 1
 
     def label_free(reg):
         if reg < 0.05:
@@ -332,7 +332,7 @@ def test_only_rows_that_cannot_be_left_out_end_the_walk_to_smaller_penalties(err
 
 def test_the_walk_ends_where_smaller_penalties_are_no_better():
     X, codes, _ = problem(100, 60, seed=1)
-    fits, t, tried = ConvexFits(Spectrum.of(X), LOGISTIC), 2.0 * codes[:, None] - 1, []
+    fits, t, tried = ConvexFits(decompose(X), LOGISTIC), 2.0 * codes[:, None] - 1, []
 
     def label_free(compared, reg):
         tried.append(reg)
@@ -353,7 +353,7 @@ def test_the_walk_ends_where_scores_run_off(seed):
     """Nothing can be learnt here, and fits of small penalties separate all the same."""
     X, codes, _ = problem(60, 100, seed=seed)
     X = np.random.default_rng(seed).normal(size=X.shape)
-    fits, t = ConvexFits(Spectrum.of(X), LOGISTIC), 2.0 * codes[:, None] - 1
+    fits, t = ConvexFits(decompose(X), LOGISTIC), 2.0 * codes[:, None] - 1
 
     def label_free(reg):
         return fits.leave_one_out(t, [reg]).label_free_scores
@@ -365,14 +365,14 @@ def test_the_walk_ends_where_scores_run_off(seed):
 
 def test_no_penalty_is_maximum_likelihood():
     X, codes, _ = problem(300, 4)
-    path = ConvexFits(Spectrum.of(X), LOGISTIC).path(2.0 * codes - 1, [0.0])
+    path = ConvexFits(decompose(X), LOGISTIC).path(2.0 * codes - 1, [0.0])
     model = LogisticRegression(C=np.inf, tol=1e-10, solver="newton-cholesky").fit(X, codes)
     assert_relative(path.coef[:, 0, 0], model.coef_[0], 1e-6)
 
 
 def test_fits_that_have_not_converged_warn():
     X, codes, _ = problem(80, 8)
-    fits = ConvexFits(Spectrum.of(X), LOGISTIC, max_iterations=1)
+    fits = ConvexFits(decompose(X), LOGISTIC, max_iterations=1)
     with pytest.warns(
         ConvergenceWarning,
         match=r"reg=1e-06 has not converged in 1 steps .* reg, or scale the features\.$",
@@ -389,10 +389,10 @@ def test_constant_columns_and_rows_all_alike():
     t = 2.0 * codes - 1
     padded = np.column_stack([X, np.full(40, 3.0)])
     for reg in (0.0, 0.1):
-        path = ConvexFits(Spectrum.of(padded), LOGISTIC).path(t, [reg])
-        assert_relative(path.coef[:4], ConvexFits(Spectrum.of(X), LOGISTIC).path(t, [reg]).coef, 1e-6)
+        path = ConvexFits(decompose(padded), LOGISTIC).path(t, [reg])
+        assert_relative(path.coef[:4], ConvexFits(decompose(X), LOGISTIC).path(t, [reg]).coef, 1e-6)
         np.testing.assert_allclose(path.coef[4], 0, atol=1e-9)
-    alike = ConvexFits(Spectrum.of(np.full((40, 4), 0.3)), LOGISTIC).path(t, [0.1])
+    alike = ConvexFits(decompose(np.full((40, 4), 0.3)), LOGISTIC).path(t, [0.1])
     np.testing.assert_allclose(alike.coef, 0, atol=1e-12)
     assert expit(alike.intercept[0, 0]) == pytest.approx(codes.mean())
 
@@ -410,7 +410,7 @@ def test_gradient_descent_takes_the_steps_it_says():
         alone = gradient_descent(X, t, LOGISTIC, step=float(step), n_steps=3)[:, 0]
         np.testing.assert_allclose(both[:, j], alone, atol=1e-14)
     many = gradient_descent(X, t, LOGISTIC, step=0.4, n_steps=2000, reg=0.1)
-    fitted = ConvexFits(Spectrum.of(X, fit_intercept=False), LOGISTIC).path(t, [0.1])
+    fitted = ConvexFits(decompose(X, fit_intercept=False), LOGISTIC).path(t, [0.1])
     np.testing.assert_allclose(many, fitted.coef[:, 0], atol=1e-8)
 
 
@@ -443,7 +443,7 @@ def test_label_free_scores_of_saturated_fits_do_not_follow_their_own_labels():
     """A loss that hardly bends any more would let the intercept answer to one label without end."""
     X, y = make_mixture(60, 100, mean_norm=0.1, random_state=0)
     t = 2.0 * y - 1
-    spectrum = Spectrum.of(X)
+    spectrum = decompose(X)
     left_out = ConvexFits(spectrum, LOGISTIC).leave_one_out(t, [1e-4 * spectrum.scale / 8])
     plain, free = (np.corrcoef(s[:, 0, 0], t)[0, 1] for s in (left_out.scores, left_out.label_free_scores))
     assert free < plain + 0.1

@@ -15,7 +15,7 @@ from unflip.estimation.mean_norm import mean_norm_from_rows
 from unflip.estimation.mixture import estimate_mixture
 from unflip.estimation.spectral import spectral_mixture
 from unflip.rows import DistinctRows
-from unflip.spectrum import DualSpectrum, PrimalSpectrum, Spectrum
+from unflip.spectrum import DualSpectrum, PrimalSpectrum, decompose
 
 REGS = [1e-3, 0.1, 10.0]
 SHAPES = pytest.mark.parametrize("shape", [(15, 60), (20, 20), (60, 15)], ids=["dual", "square", "primal"])
@@ -89,8 +89,8 @@ def assert_same_spectrum(thin, dense, t):
 @INTERCEPT
 def test_spectra_are_those_of_the_dense_rows(shape, weighted, fit_intercept):
     X, t, weights = problem(shape, weighted)
-    thin = Spectrum.of(sparse.csr_array(X), weights, fit_intercept=fit_intercept)
-    assert_same_spectrum(thin, Spectrum.of(X, weights, fit_intercept=fit_intercept), t)
+    thin = decompose(sparse.csr_array(X), weights, fit_intercept=fit_intercept)
+    assert_same_spectrum(thin, decompose(X, weights, fit_intercept=fit_intercept), t)
     rows = X - np.average(X, axis=0, weights=weights) if fit_intercept else X
     turned = thin.principal_rows
     np.testing.assert_allclose(turned @ turned.T, rows @ rows.T, rtol=0, atol=1e-9)
@@ -105,7 +105,7 @@ def test_spectra_are_those_of_the_dense_rows(shape, weighted, fit_intercept):
 def test_every_format_and_type_will_do(kind, shape, dtype):
     X, t, _ = problem(shape, False)
     X = np.floor(X)
-    assert_same_spectrum(Spectrum.of(kind(X.astype(dtype))), Spectrum.of(X), t)
+    assert_same_spectrum(decompose(kind(X.astype(dtype))), decompose(X), t)
 
 
 @SHAPES
@@ -115,9 +115,9 @@ def test_untidy_storage_changes_nothing_and_is_left_alone(shape, wide_indices):
     given = untidy(X, wide_indices=wide_indices)
     before = [part.copy() for part in (given.data, given.indices, given.indptr)]
     np.testing.assert_allclose(given.toarray(), X)
-    assert_same_spectrum(Spectrum.of(given, weights), Spectrum.of(X, weights), t)
+    assert_same_spectrum(decompose(given, weights), decompose(X, weights), t)
     labels = np.arange(len(X)) % 2
-    for use in (DistinctRows.of, Spectrum.of):
+    for use in (DistinctRows.of, decompose):
         use(given, weights)
     mean_norm_from_rows(given, labels)
     TrustedSubset().fit(given, labels)
@@ -142,14 +142,14 @@ def test_columns_far_from_zero_lose_no_digits(offset, weighted):
     rng = np.random.default_rng(3)
     X[:, :20] = offset + rng.normal(size=(15, 20))
     X[0, 0] = offset - 1
-    assert_same_spectrum(Spectrum.of(sparse.csr_array(X), weights), Spectrum.of(X, weights), t)
+    assert_same_spectrum(decompose(sparse.csr_array(X), weights), decompose(X, weights), t)
 
 
 def test_very_unequal_weights_lose_few_digits():
     X, t, _ = problem((15, 60), False)
     weights = np.geomspace(1e-3, 1e3, 15)
     regs = [0.1, 10.0]
-    thin, dense = Spectrum.of(sparse.csr_array(X), weights), Spectrum.of(X, weights)
+    thin, dense = decompose(sparse.csr_array(X), weights), decompose(X, weights)
     assert thin.n_varying == dense.n_varying
     np.testing.assert_allclose(
         thin.leave_one_out(t, regs).scores, dense.leave_one_out(t, regs).scores, rtol=0, atol=1e-8
@@ -166,31 +166,31 @@ def test_features_that_vary_are_counted(rows, features, fit_intercept):
     X[: rows // 2 + 1, 3] = 0.1  # just more than half are stored
     X[: rows // 2, 4] = 0.1
     stored = sparse.csr_array(X)
-    assert Spectrum.of(stored, fit_intercept=fit_intercept).n_varying == 4 + (not fit_intercept)
+    assert decompose(stored, fit_intercept=fit_intercept).n_varying == 4 + (not fit_intercept)
     weights = np.random.default_rng(0).uniform(size=rows)
-    assert Spectrum.of(stored, weights, fit_intercept=fit_intercept).n_varying == 4 + (not fit_intercept)
+    assert decompose(stored, weights, fit_intercept=fit_intercept).n_varying == 4 + (not fit_intercept)
 
 
 def test_no_penalty_needs_full_rank():
     X, t, _ = problem((15, 60), False)
-    n_varying = Spectrum.of(X).n_varying
+    n_varying = decompose(X).n_varying
     with pytest.raises(ValueError, match=f"the rows span 14 of {n_varying} varying features"):
-        Spectrum.of(sparse.csr_array(X)).path(t, [0.0])
+        decompose(sparse.csr_array(X)).path(t, [0.0])
     few = sparse.csr_array(np.hstack([np.ones((15, 40)), np.random.default_rng(0).normal(size=(15, 3))]))
-    dense = Spectrum.of(few.toarray()).leave_one_out(t, [0.0]).scores
-    np.testing.assert_allclose(Spectrum.of(few).leave_one_out(t, [0.0]).scores, dense, rtol=0, atol=1e-8)
+    dense = decompose(few.toarray()).leave_one_out(t, [0.0]).scores
+    np.testing.assert_allclose(decompose(few).leave_one_out(t, [0.0]).scores, dense, rtol=0, atol=1e-8)
 
 
 def test_weights_of_another_length_are_refused():
     X = sparse.csr_array(counts((15, 60)))
     with pytest.raises(ValueError, match="X has 15 rows but sample_weight has shape"):
-        Spectrum.of(X, np.ones(3))
+        decompose(X, np.ones(3))
 
 
 @pytest.mark.parametrize("p", [2, 20])
 def test_rows_without_any_entry_are_fitted_by_their_mean_target(p):
     t = np.arange(9.0)
-    spectrum = Spectrum.of(sparse.csr_array((9, p)))
+    spectrum = decompose(sparse.csr_array((9, p)))
     path = spectrum.path(t, [0.1])
     np.testing.assert_array_equal(path.coef, 0)
     np.testing.assert_allclose(path.intercept, t.mean())
@@ -345,7 +345,7 @@ def test_many_features_never_become_dense():
     tracemalloc.start()
     try:
         Automatic(priors=[0.5, 0.5]).fit(X, labels)
-        spectrum = Spectrum.of(X)
+        spectrum = decompose(X)
         spectrum.path(labels.astype(float), REGS)
         spectrum.kernel_sums(labels.astype(float))
         _, peak = tracemalloc.get_traced_memory()

@@ -6,7 +6,7 @@ import pytest
 from unflip.datasets import make_mixture
 from unflip.estimation import spectral_mixture
 from unflip.estimation.spectral import Spikes, _strength, bulk_edge, proportion_along
-from unflip.spectrum import Spectrum
+from unflip.spectrum import decompose
 
 
 @pytest.mark.parametrize("aspect", [0.1, 1.0, 4.0])
@@ -20,9 +20,9 @@ def test_strengths_invert_the_eigenvalue_of_a_spike(aspect):
 def test_primal_and_dual_spectra_show_the_same_spikes(n, p):
     X, _ = make_mixture(n, p, mean_norm=4.0, random_state=0)
     embedded = np.hstack([X, np.zeros((n, abs(n - p) + n))])  # forces the dual; the empty columns change p alone
-    variances = [np.sort(Spectrum.of(rows).variances)[-min(n, p) + 1 :] for rows in (X, embedded)]
+    variances = [np.sort(decompose(rows).variances)[-min(n, p) + 1 :] for rows in (X, embedded)]
     np.testing.assert_allclose(variances[0], variances[1], atol=1e-9)
-    first, second = (Spectrum.of(rows).coordinates(1)[:, 0] for rows in (X, embedded))
+    first, second = (decompose(rows).coordinates(1)[:, 0] for rows in (X, embedded))
     np.testing.assert_allclose(first, np.sign(first @ second) * second, atol=1e-7)
     assert first.mean() == pytest.approx(0, abs=1e-10)
     assert first.var() == pytest.approx(1, abs=1e-10)
@@ -44,14 +44,14 @@ def test_visibility_is_the_squared_correlation_with_the_class():
     gaps = []
     for seed in range(30):
         X, y = make_mixture(300, 300, mean_norm=2.0, random_state=seed)
-        spikes = Spikes.of(Spectrum.of(X))
+        spikes = Spikes.of(decompose(X))
         gaps.append(np.corrcoef(spikes.coordinates[:, 0], y)[0, 1] ** 2 - spikes.visibility[0])
     assert abs(np.mean(gaps)) < 4 * np.std(gaps) / np.sqrt(30) + 1 / 300
 
 
 @pytest.mark.parametrize(("n", "p"), [(500, 50), (150, 300)])
 def test_isotropic_noise_shows_no_spike_and_no_excess_spread(n, p):
-    noise = [Spikes.of(Spectrum.of(np.random.default_rng(seed).normal(size=(n, p)))) for seed in range(60)]
+    noise = [Spikes.of(decompose(np.random.default_rng(seed).normal(size=(n, p)))) for seed in range(60)]
     assert np.mean([len(spikes.strengths) > 0 for spikes in noise]) <= 0.05  # 1% expected
     spread = np.array([spikes.excess_spread for spikes in noise])
     assert abs(spread.mean()) < 0.6
@@ -62,13 +62,13 @@ def test_a_spike_leaves_the_spread_of_the_bulk_alone():
     spread = []
     for seed in range(60):
         X, _ = make_mixture(200, 300, mean_norm=4.0, random_state=seed)
-        spread.append(Spikes.of(Spectrum.of(X)).excess_spread)
+        spread.append(Spikes.of(decompose(X)).excess_spread)
     assert abs(np.mean(spread)) < 4 * np.std(spread) / np.sqrt(60) + 0.1
 
 
 def test_unequal_variances_spread_the_bulk():
     X = np.random.default_rng(0).normal(size=(500, 50)) * np.linspace(0.8, 1.2, 50)
-    assert Spikes.of(Spectrum.of(X)).excess_spread > 5
+    assert Spikes.of(decompose(X)).excess_spread > 5
 
 
 def test_the_edge_is_that_of_marchenko_and_pastur_in_large_dimension():

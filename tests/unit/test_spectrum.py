@@ -6,7 +6,7 @@ import pytest
 from sklearn.linear_model import LinearRegression, Ridge
 
 from unflip.moments import Moments
-from unflip.spectrum import DualSpectrum, GramSpectrum, PrimalSpectrum, Spectrum
+from unflip.spectrum import DualSpectrum, GramSpectrum, PrimalSpectrum, decompose
 
 SHAPES = [(40, 12), (12, 40), (20, 20)]
 REGS = [1e-3, 0.1, 10.0]
@@ -29,7 +29,7 @@ def total(weights, n):
 @pytest.mark.parametrize(("n", "p"), SHAPES)
 def test_fits_are_ridges(n, p, fit_intercept, weighted):
     X, t, weights = problem(n, p, weighted)
-    path = Spectrum.of(X, weights, fit_intercept=fit_intercept).path(t, REGS)
+    path = decompose(X, weights, fit_intercept=fit_intercept).path(t, REGS)
     for j, reg in enumerate(REGS):
         ridge = Ridge(alpha=total(weights, n) * reg, fit_intercept=fit_intercept).fit(X, t, sample_weight=weights)
         np.testing.assert_allclose(path.coef[:, j, :].T, ridge.coef_, rtol=0, atol=1e-10)
@@ -41,7 +41,7 @@ def test_fits_are_ridges(n, p, fit_intercept, weighted):
 @pytest.mark.parametrize(("n", "p"), SHAPES)
 def test_leave_one_out_equals_refitting(n, p, fit_intercept, weighted):
     X, t, weights = problem(n, p, weighted)
-    scores = Spectrum.of(X, weights, fit_intercept=fit_intercept).leave_one_out(t, REGS).scores
+    scores = decompose(X, weights, fit_intercept=fit_intercept).leave_one_out(t, REGS).scores
     for i in range(n):
         rest = np.arange(n) != i
         for j, reg in enumerate(REGS):
@@ -71,7 +71,7 @@ def test_fits_from_sums_equal_fits_from_rows(fit_intercept):
     parts = [Moments.from_rows(X[s], codes[s], 3, weights[s]) for s in (slice(0, 20), slice(20, 50))]
     moments = parts[0] + parts[1]
     from_sums = GramSpectrum.from_moments(moments, fit_intercept=fit_intercept).solve(moments, table, REGS)
-    from_rows = Spectrum.of(X, weights, fit_intercept=fit_intercept).path(table[codes], REGS)
+    from_rows = decompose(X, weights, fit_intercept=fit_intercept).path(table[codes], REGS)
     np.testing.assert_allclose(from_sums.coef, from_rows.coef, rtol=0, atol=1e-12)
     np.testing.assert_allclose(from_sums.intercept, from_rows.intercept, rtol=0, atol=1e-12)
 
@@ -81,7 +81,7 @@ def test_fits_from_sums_equal_fits_from_rows(fit_intercept):
 def test_label_free_scores_do_not_move_with_their_own_label(n, p, fit_intercept):
     """Changing one row's target moves all label-free scores by the change of the mean target, and no more."""
     X, t, weights = problem(n, p, True)
-    spectrum = Spectrum.of(X, weights, fit_intercept=fit_intercept)
+    spectrum = decompose(X, weights, fit_intercept=fit_intercept)
     changed = t.copy()
     changed[3] += 5
     before, after = (spectrum.leave_one_out(values, REGS).label_free_scores for values in (t, changed))
@@ -93,7 +93,7 @@ def test_plain_leave_one_out_scores_are_tied_to_their_own_label_under_a_strong_p
     """What the label-free scores are for: at large γ plain scores sort rows by their own label, backwards."""
     rng = np.random.default_rng(0)
     X, t = rng.normal(size=(30, 5)), np.repeat([-1.0, 1.0], 15)
-    left_out = Spectrum.of(X, fit_intercept=True).leave_one_out(t, [1e6])
+    left_out = decompose(X, fit_intercept=True).leave_one_out(t, [1e6])
     assert np.corrcoef(left_out.scores[:, 0, 0], t)[0, 1] < -0.999
     assert abs(np.corrcoef(left_out.label_free_scores[:, 0, 0], t)[0, 1]) < 0.5
 
@@ -103,7 +103,7 @@ def test_tiny_penalties_keep_their_digits_in_the_dual(fit_intercept):
     """1 − H is of order γ when rows are fewer than features: it must not be found by subtraction."""
     X, t, _ = problem(12, 40, False)
     reg = 1e-12
-    left_out = Spectrum.of(X, fit_intercept=fit_intercept).leave_one_out(t, [reg])
+    left_out = decompose(X, fit_intercept=fit_intercept).leave_one_out(t, [reg])
     for i in range(12):
         rest = np.arange(12) != i
         centre = X[rest].mean(axis=0) if fit_intercept else 0.0
@@ -118,7 +118,7 @@ def test_no_penalty_is_least_squares_and_constant_columns_are_harmless(fit_inter
     X[:, 2] = 3.0 if fit_intercept else 0.0
     kept = np.arange(6) != 2
     least_squares = LinearRegression(fit_intercept=fit_intercept).fit(X[:, kept], t)
-    spectrum = Spectrum.of(X, fit_intercept=fit_intercept)
+    spectrum = decompose(X, fit_intercept=fit_intercept)
     path = spectrum.path(t, [0.0])
     np.testing.assert_allclose(path.coef[kept, 0, :].T, least_squares.coef_, atol=1e-10)
     np.testing.assert_allclose(path.coef[2, 0, :], 0, atol=1e-12)
@@ -133,7 +133,7 @@ def test_no_penalty_in_the_dual_with_few_varying_columns():
     rng = np.random.default_rng(0)
     X, t = np.ones((20, 50)), rng.normal(size=20)
     X[:, :3] = rng.normal(size=(20, 3))
-    dual = Spectrum.of(X)
+    dual = decompose(X)
     assert isinstance(dual, DualSpectrum)
     few = PrimalSpectrum(X[:, :3], fit_intercept=True)
     np.testing.assert_allclose(
@@ -146,8 +146,8 @@ def test_no_penalty_in_the_dual_with_few_varying_columns():
 def test_any_array_api_namespace_will_do(n, p, fit_intercept):
     xp = array_api_strict
     X, t, weights = problem(n, p, True)
-    strict = Spectrum.of(xp.asarray(X), xp.asarray(weights), fit_intercept=fit_intercept)
-    plain = Spectrum.of(X, weights, fit_intercept=fit_intercept)
+    strict = decompose(xp.asarray(X), xp.asarray(weights), fit_intercept=fit_intercept)
+    plain = decompose(X, weights, fit_intercept=fit_intercept)
     np.testing.assert_allclose(
         np.asarray(strict.path(xp.asarray(t), REGS).coef), plain.path(t, REGS).coef, rtol=0, atol=1e-12
     )
@@ -160,7 +160,7 @@ def test_any_array_api_namespace_will_do(n, p, fit_intercept):
 
 def test_a_path_is_its_points():
     X, t, _ = problem(40, 12, False)
-    spectrum = Spectrum.of(X)
+    spectrum = decompose(X)
     whole = spectrum.leave_one_out(t, REGS)
     np.testing.assert_allclose(whole.scores[:, 1:2], spectrum.leave_one_out(t, [REGS[1]]).scores, atol=1e-13)
 
@@ -168,12 +168,12 @@ def test_a_path_is_its_points():
 @pytest.mark.parametrize(
     ("act", "says"),
     [
-        (lambda X, t: Spectrum.of(X).path(t, [-1.0]), "reg=-1 must be finite and not negative"),
-        (lambda X, t: Spectrum.of(X).path(t, [np.nan]), "reg=nan"),
-        (lambda X, t: Spectrum.of(X[:5]).path(t[:5], [0.0]), "the rows span 4 of 8 varying features"),
-        (lambda X, t: Spectrum.of(np.hstack([X, X])).path(t, [0.0]), "full rank"),
-        (lambda X, t: Spectrum.of(X * np.logspace(0, 9, 8)).path(t, [0.0]), "full rank"),  # beyond what a Gram resolves
-        (lambda X, t: Spectrum.of(X, np.ones(3)), "sample_weight has shape"),
+        (lambda X, t: decompose(X).path(t, [-1.0]), "reg=-1 must be finite and not negative"),
+        (lambda X, t: decompose(X).path(t, [np.nan]), "reg=nan"),
+        (lambda X, t: decompose(X[:5]).path(t[:5], [0.0]), "the rows span 4 of 8 varying features"),
+        (lambda X, t: decompose(np.hstack([X, X])).path(t, [0.0]), "full rank"),
+        (lambda X, t: decompose(X * np.logspace(0, 9, 8)).path(t, [0.0]), "full rank"),  # beyond what a Gram resolves
+        (lambda X, t: decompose(X, np.ones(3)), "sample_weight has shape"),
     ],
 )
 def test_what_cannot_be_fitted_is_said(act, says):
@@ -185,7 +185,7 @@ def test_what_cannot_be_fitted_is_said(act, says):
 @pytest.mark.parametrize("p", [2, 20])
 def test_rows_that_are_all_alike_are_fitted_by_their_mean_target(p):
     t = np.arange(9.0)
-    spectrum = Spectrum.of(np.full((9, p), 0.3))
+    spectrum = decompose(np.full((9, p), 0.3))
     path = spectrum.path(t, [0.1])
     np.testing.assert_allclose(path.coef, 0, atol=1e-15)
     np.testing.assert_allclose(path.intercept, t.mean())
@@ -199,14 +199,14 @@ def test_a_row_that_alone_determines_a_direction_cannot_be_left_out():
     for seed in range(20):  # rounding must not decide
         noisy = X + np.random.default_rng(seed).normal(size=X.shape) * (np.arange(9) < 8)
         with pytest.raises(ValueError, match="alone determines a direction"):
-            _ = Spectrum.of(noisy).leave_one_out(t, [0.0]).scores
+            _ = decompose(noisy).leave_one_out(t, [0.0]).scores
 
 
 @INTERCEPT
 @pytest.mark.parametrize(("scale", "reg"), [(1e6, 1e-6), (1e3, 1e-12), (1.0, 1e-20)])
 def test_a_penalty_however_small_lets_every_row_leave_in_the_dual(scale, reg, fit_intercept):
     X, t, _ = problem(20, 60, False)
-    scores = Spectrum.of(scale * X, fit_intercept=fit_intercept).leave_one_out(t, [reg]).scores
+    scores = decompose(scale * X, fit_intercept=fit_intercept).leave_one_out(t, [reg]).scores
     assert np.isfinite(scores).all()
     assert np.abs(scores).max() < 100
 
@@ -214,7 +214,7 @@ def test_a_penalty_however_small_lets_every_row_leave_in_the_dual(scale, reg, fi
 def test_a_constant_column_of_many_rows_is_still_constant():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=(200_000, 2)), np.full(200_000, 123.456), np.full(200_000, 1 / 3)])
-    path = Spectrum.of(X).path(rng.normal(size=200_000), [0.0])
+    path = decompose(X).path(rng.normal(size=200_000), [0.0])
     np.testing.assert_allclose(path.coef[2:], 0, atol=1e-12)
 
 
@@ -224,8 +224,8 @@ def test_parts_of_rows_leave_like_copies():
     X, t = rng.normal(size=(30, 4)), rng.normal(size=(30, 2))
     repeats = rng.integers(1, 4, size=30)
     owner = np.repeat(np.arange(30), repeats)
-    copies = Spectrum.of(X[owner]).leave_one_out(t[owner], REGS)
-    pooled = Spectrum.of(X, repeats.astype(float)).leave_one_out(t, REGS)
+    copies = decompose(X[owner]).leave_one_out(t[owner], REGS)
+    pooled = decompose(X, repeats.astype(float)).leave_one_out(t, REGS)
     parts = pooled.of_copies(owner, t[owner], (1 / repeats)[owner])
     np.testing.assert_allclose(parts.scores, copies.scores, atol=1e-10)
     np.testing.assert_allclose(parts.label_free_scores, copies.label_free_scores, atol=1e-10)
@@ -237,7 +237,7 @@ def test_parts_of_rows_leave_like_copies():
 def test_shrinkage_and_diagonal_give_the_hat_values(n, p, fit_intercept, weighted):
     rng = np.random.default_rng(0)
     X, weights = rng.normal(size=(n, p)), rng.uniform(0.5, 2, size=n) if weighted else None
-    spectrum = Spectrum.of(X, weights, fit_intercept=fit_intercept)
+    spectrum = decompose(X, weights, fit_intercept=fit_intercept)
     regs = np.array([0.1, 3.0])
     hat = spectrum.diagonal(spectrum.shrinkage(regs))
     own_weight = np.ones(n) if weights is None else weights
@@ -253,7 +253,7 @@ def test_kernel_sums_leave_the_row_itself_out(n, p):
     centred = X - X.mean(axis=0)
     kernel = centred @ centred.T
     np.fill_diagonal(kernel, 0)
-    np.testing.assert_allclose(Spectrum.of(X).kernel_sums(t)[:, 0], kernel @ t, atol=1e-10)
+    np.testing.assert_allclose(decompose(X).kernel_sums(t)[:, 0], kernel @ t, atol=1e-10)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -262,7 +262,7 @@ def test_kernel_sums_leave_the_row_itself_out(n, p):
 def test_principal_rows_are_the_rows_in_other_axes(shape, fit_intercept, weighted):
     rng = np.random.default_rng(0)
     X, weights = rng.normal(size=shape) + 3, rng.uniform(0.5, 2, size=shape[0]) if weighted else None
-    spectrum = Spectrum.of(X, weights, fit_intercept=fit_intercept)
+    spectrum = decompose(X, weights, fit_intercept=fit_intercept)
     rows = X - np.average(X, axis=0, weights=weights) if fit_intercept else X
     turned = spectrum.principal_rows
     np.testing.assert_allclose(turned @ turned.T, rows @ rows.T, atol=1e-10)

@@ -410,12 +410,12 @@ def test_mean_norm_is_the_statistic_over_distinct_rows():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(9, 4)), np.array([0] * 4 + [1] * 5)
     products = [
-        (X[i] - X[k]) @ (X[j] - X[l])
+        (X[i] - X[a]) @ (X[j] - X[b])
         for i in range(4, 9)
         for j in range(4, 9)
-        for k in range(4)
-        for l in range(4)  # noqa: E741
-        if i != j and k != l
+        for a in range(4)
+        for b in range(4)
+        if i != j and a != b
     ]
     residuals = np.concatenate([X[y == a] - X[y == a].mean(axis=0) for a in (0, 1)])
     variance = (residuals**2).sum() / (7 * 4)

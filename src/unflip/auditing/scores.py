@@ -20,7 +20,7 @@ from unflip.estimation.trusted import TrustedSubset
 from unflip.labels import encode, true_codes
 from unflip.noise import NoiseModel
 from unflip.rows import DistinctRows
-from unflip.spectrum import Spectrum
+from unflip.spectrum import decompose
 
 _SUM_TOLERANCE = 1e-3
 
@@ -110,7 +110,7 @@ def _noise(noise: object, priors: ArrayLike | None, trusted: ArrayLike | None, d
         raise ValueError(f"noise={noise!r} needs rows, not probabilities: give a NoiseModel or trusted labels.")
     known = priors is not None or (isinstance(noise, NoiseModel) and noise.priors is not None)
     wanted = NoiseModel.none(len(data.classes)) if noise is None else noise
-    found = noise_source(wanted, priors, data, Spectrum.of(data.rows.X, data.rows.spectrum_weights))
+    found = noise_source(wanted, priors, data, decompose(data.rows.X, data.rows.spectrum_weights))
     source = "given" if found.estimator is None else "trusted rows"
     return Noise(model=found.noise, errors=found.errors, source=source, assumption="", priors_known=known)
 

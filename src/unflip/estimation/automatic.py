@@ -20,7 +20,7 @@ from unflip.estimation.trusted import TrustedSubset
 from unflip.labels import encode
 from unflip.noise import NoiseModel
 from unflip.rows import DistinctRows, relative_weights
-from unflip.spectrum import Spectrum
+from unflip.spectrum import Spectrum, decompose
 
 _LARGEST_SUM = 0.999  # of ε₊ + ε₋
 _LEAST_DETERMINANT = 0.05
@@ -95,7 +95,7 @@ class Automatic(NoiseEstimator):
         rows = DistinctRows.of(given, weights)
         self.classes_, codes = encode(labels[rows.members], "Automatic")
         if self.y_trusted is None:
-            self.fit_spectrum(Spectrum.of(rows.X, rows.spectrum_weights), rows, codes)
+            self.fit_spectrum(decompose(rows.X, rows.spectrum_weights), rows, codes)
             if self.assumption_:
                 warnings.warn(self.assumption_, AssumedNoiseWarning, stacklevel=2)
             return self

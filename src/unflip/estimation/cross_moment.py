@@ -31,7 +31,7 @@ from unflip.estimation.clusters import Clusters, fit_clusters, label_association
 from unflip.estimation.spectral import Spikes, check_visible
 from unflip.labels import encode
 from unflip.noise import NoiseModel
-from unflip.spectrum import LeaveOneOut, Spectrum
+from unflip.spectrum import LeaveOneOut, Spectrum, decompose
 from unflip.theory.resolvent import bulk_gain, delta
 
 _LARGEST_SUM = 0.999  # of ε₊ + ε₋: a NoiseModel needs labels that say something
@@ -86,7 +86,7 @@ class CrossMoment(NoiseEstimator):
         """Estimate from rows X, an array or a sparse matrix, with observed labels y."""
         rows, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=4)
         self.classes_, codes = encode(labels, "CrossMoment")
-        return self.fit_spectrum(Spectrum.of(rows), codes)
+        return self.fit_spectrum(decompose(rows), codes)
 
     def fit_spectrum(self, spectrum: Spectrum, codes: IntArray) -> Self:
         """Estimate from the spectrum of centred rows, all of weight 1, and class indices."""

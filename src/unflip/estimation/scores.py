@@ -7,7 +7,7 @@ import numpy as np
 from unflip._typing import FloatArray, IntArray
 from unflip.rows import DistinctRows
 from unflip.selection import best_reg, candidate_regs, without_copies
-from unflip.spectrum import Spectrum
+from unflip.spectrum import Spectrum, decompose
 
 
 def class_scores(rows: DistinctRows, codes: IntArray, n_classes: int, spectrum: Spectrum | None = None) -> FloatArray:
@@ -31,7 +31,7 @@ def class_scores(rows: DistinctRows, codes: IntArray, n_classes: int, spectrum: 
     """
     if len(rows.weights) < 2:  # all rows alike
         return np.tile(rows.shares(codes), (len(codes), 1))
-    known = Spectrum.of(rows.X, rows.spectrum_weights) if spectrum is None else spectrum
+    known = decompose(rows.X, rows.spectrum_weights) if spectrum is None else spectrum
     # The scores of all classes sum to one, so the first needs no regression of its own.
     targets = np.column_stack([rows.average((codes == a).astype(float)) for a in range(1, n_classes)])
     scores = without_copies(known.leave_one_out(targets, candidate_regs(known)), rows).label_free_scores

@@ -38,7 +38,7 @@ from unflip._validation import as_floats
 from unflip.estimation.base import NoiseEstimator
 from unflip.labels import encode
 from unflip.noise import NoiseModel
-from unflip.spectrum import LeaveOneOut, Spectrum
+from unflip.spectrum import LeaveOneOut, Spectrum, decompose
 from unflip.theory.isotropic import TargetMoments, predict_from_moments
 from unflip.theory.model import Mixture
 
@@ -152,7 +152,7 @@ class SecondMomentMatching(NoiseEstimator):
             reg=self.reg,
             rho_pairs=self.rho_pairs,
         )
-        spectrum = Spectrum.of(rows, fit_intercept=False)
+        spectrum = decompose(rows, fit_intercept=False)
         left_out = spectrum.leave_one_out(system.targets.T[codes], [float(self.reg)])
         self.second_moments_ = _second_moments(left_out)
         match = match_moments(self.second_moments_, system, positive_share=float(codes.mean()))

@@ -17,7 +17,7 @@ from unflip.estimation.automatic import AssumedNoiseWarning, Automatic, narrowed
 from unflip.estimation.base import NoiseEstimator
 from unflip.noise import NoiseModel
 from unflip.rows import DistinctRows
-from unflip.spectrum import Spectrum
+from unflip.spectrum import Spectrum, decompose
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ def noise_source(noise: object, priors: ArrayLike | None, data: Labelled, spectr
 
 def centred(spectrum: Spectrum, rows: DistinctRows) -> Spectrum:
     """Return the spectrum of the rows about their mean."""
-    return spectrum if spectrum.fit_intercept else Spectrum.of(rows.X, rows.spectrum_weights)
+    return spectrum if spectrum.fit_intercept else decompose(rows.X, rows.spectrum_weights)
 
 
 def _automatic(priors: ArrayLike | None, data: Labelled, spectrum: Spectrum) -> NoiseSource:

@@ -25,7 +25,7 @@ from scipy.stats import gamma, norm
 from sklearn.utils.validation import check_array
 
 from unflip._typing import FloatArray
-from unflip.spectrum import Spectrum
+from unflip.spectrum import Spectrum, decompose
 
 #: Share of pure noise that is taken for a spike.
 _FALSE_ALARM = 0.01
@@ -125,7 +125,7 @@ def spectral_mixture(X: ArrayLike) -> SpectralMixture:
     2.0 0.3 3.0
     """
     rows = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=4)
-    spikes = Spikes.of(Spectrum.of(rows))
+    spikes = Spikes.of(decompose(rows))
     check_visible(spikes)
     pi = proportion_along(spikes.coordinates[:, 0], float(spikes.visibility[0]))
     strength = float(spikes.strengths[0])

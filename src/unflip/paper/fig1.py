@@ -13,7 +13,7 @@ from unflip.paper.densities import class_rows, draw_bars, draw_law, histogram_ro
 from unflip.paper.piece import Piece, Settings, Table, Tables, Task, only
 from unflip.paper.variants import VARIANTS, predict, target_columns
 from unflip.report import style
-from unflip.spectrum import Spectrum
+from unflip.spectrum import decompose
 
 N_ROWS, DIMENSIONS, MEAN_NORM, REG = 5000, (50, 1000), 2.0, 0.1
 NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=1 / 3)
@@ -42,7 +42,7 @@ def scores_of_new_rows(p: int, seed: int) -> tuple[FloatArray, IntArray]:
     rng = np.random.default_rng([seed, p])
     X, y = make_mixture(N_ROWS, p, mean_norm=MEAN_NORM, priors=NOISE.known_priors, random_state=rng)
     columns = target_columns(NOISE, y, NOISE.flip(y, rng))
-    coef = Spectrum.of(X, fit_intercept=False).path(columns, [REG]).coef[:, 0, :]
+    coef = decompose(X, fit_intercept=False).path(columns, [REG]).coef[:, 0, :]
     X_new, y_new = make_mixture(2 * N_ROWS, p, mean_norm=MEAN_NORM, random_state=rng)
     return X_new @ coef, y_new
 

@@ -15,7 +15,7 @@ from unflip.paper.comparison import comparison_rows, draw_curve, largest_deviati
 from unflip.paper.piece import Piece, Settings, Table, Tables, Task, only
 from unflip.paper.variants import accuracy_and_risk, noise_seen, targets_of
 from unflip.report import style
-from unflip.spectrum import Spectrum
+from unflip.spectrum import decompose
 
 N_ROWS, DIMENSIONS, MEAN_NORM, REG, EPS_NEG, PI_NEG = 100, (10, 100, 1000), 2.0, 10.0, 0.2, 1 / 3
 EPS_POS = np.linspace(0, 0.65, 25)
@@ -59,7 +59,7 @@ def one_draw(p: int, rng: np.random.Generator) -> FloatArray:
     for rate in EPS_POS:
         observed = noise_at(rate).flip(y, rng)
         columns += [targets_at(variant, rate)[y if variant == "oracle" else observed] for variant in CURVES]
-    coef = Spectrum.of(X, fit_intercept=False).path(np.column_stack(columns), [REG]).coef[:, 0, :]
+    coef = decompose(X, fit_intercept=False).path(np.column_stack(columns), [REG]).coef[:, 0, :]
     return np.reshape(accuracy_and_risk(coef, MEAN_NORM), (len(METRICS), len(EPS_POS), len(CURVES)))
 
 

@@ -16,7 +16,7 @@ from unflip.paper.comparison import comparison_rows, largest_deviations, worst_s
 from unflip.paper.piece import Piece, Settings, Table, Tables, Task
 from unflip.paper.variants import accuracy_and_risk
 from unflip.report import style
-from unflip.spectrum import Spectrum
+from unflip.spectrum import decompose
 
 N_ROWS, DIMENSIONS, MEAN_NORM, REG = 1000, (100, 1000, 10_000), 2.0, 10.0
 NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
@@ -46,7 +46,7 @@ def one_draw(p: int, rng: np.random.Generator) -> FloatArray:
     """Accuracy at every ρ₊ of one fit: scores are linear in the two targets, so that two columns serve all."""
     X, y = make_mixture(N_ROWS, p, mean_norm=MEAN_NORM, priors=NOISE.known_priors, random_state=rng)
     one_hot = np.eye(2)[NOISE.flip(y, rng)]
-    coef = Spectrum.of(X, fit_intercept=False).path(one_hot, [REG]).coef[:, 0, :]
+    coef = decompose(X, fit_intercept=False).path(one_hot, [REG]).coef[:, 0, :]
     return accuracy_and_risk(coef @ np.array([target_values.from_rho(rho, 0.0) for rho in COARSE]).T, MEAN_NORM)[0]
 
 

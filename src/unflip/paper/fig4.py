@@ -17,7 +17,7 @@ from unflip.paper.densities import class_rows, draw_bars, draw_law, histogram_ro
 from unflip.paper.piece import Piece, Settings, Table, Tables, Task, only
 from unflip.paper.variants import VARIANTS, noise_seen, predict, target_columns, targets_of
 from unflip.report import style
-from unflip.spectrum import Spectrum
+from unflip.spectrum import decompose
 
 DOMAIN = "books"
 NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=reviews.PI_NEG)
@@ -51,7 +51,7 @@ def scores_of_unseen(X: FloatArray, y: IntArray, sample: reviews.Sample) -> tupl
     """Fit every variant to a sample and score the rest."""
     true = y[sample.rows]
     columns = target_columns(NOISE, true, true ^ sample.flips[0])
-    path = Spectrum.of(X[sample.rows], fit_intercept=False).path(columns, [reviews.REG])
+    path = decompose(X[sample.rows], fit_intercept=False).path(columns, [reviews.REG])
     return X[sample.unseen] @ path.coef[:, 0, :], y[sample.unseen]
 
 

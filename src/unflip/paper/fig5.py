@@ -13,7 +13,7 @@ from unflip.paper.comparison import comparison_rows, draw_curve, largest_deviati
 from unflip.paper.piece import Piece, Settings, Table, Tables, Task, only
 from unflip.paper.variants import VARIANTS, accuracy_and_risk, predict, target_columns
 from unflip.report import style
-from unflip.spectrum import Spectrum
+from unflip.spectrum import decompose
 
 SIZES, MEAN_NORMS = ((2000, 20), (200, 200)), (0.5, 1.0, 2.0)
 NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
@@ -44,7 +44,7 @@ def one_draw(n: int, p: int, mean_norm: float, rng: np.random.Generator) -> Floa
     """Accuracy of one draw, (penalties, variants): one eigendecomposition serves all."""
     X, y = make_mixture(n, p, mean_norm=mean_norm, priors=NOISE.known_priors, random_state=rng)
     columns = target_columns(NOISE, y, NOISE.flip(y, rng))
-    return accuracy_and_risk(Spectrum.of(X, fit_intercept=False).path(columns, REGS).coef, mean_norm)[0]
+    return accuracy_and_risk(decompose(X, fit_intercept=False).path(columns, REGS).coef, mean_norm)[0]
 
 
 def draw(tables: Tables) -> Figure:

@@ -17,7 +17,7 @@ from unflip.datasets import make_mixture
 from unflip.noise import NoiseModel
 from unflip.paper.piece import Piece, Settings, Table, Tables, Task, only
 from unflip.report import style
-from unflip.spectrum import Spectrum
+from unflip.spectrum import decompose
 
 N_ROWS, N_FEATURES, N_TEST, REG, N_PAIRS = 2000, 200, 4000, 1.0, 5000
 REGS = np.logspace(-4, 4, 9)
@@ -64,7 +64,7 @@ def rows_and_labels(k: int, rng: np.random.Generator) -> tuple[FloatArray, IntAr
 
 def one_hot_scores(X: FloatArray, observed: IntArray, X_test: FloatArray, k: int) -> FloatArray:
     """Scores of test rows by one fit to one-hot labels; those of a table of targets T are these times T."""
-    return np.asarray(X_test @ Spectrum.of(X, fit_intercept=False).path(np.eye(k)[observed], [REG]).coef[:, 0, :])
+    return np.asarray(X_test @ decompose(X, fit_intercept=False).path(np.eye(k)[observed], [REG]).coef[:, 0, :])
 
 
 def pair_accuracy(scores: FloatArray, true: IntArray, pair: FloatArray) -> float:
@@ -117,7 +117,7 @@ def plain_accuracies(
     columns = np.hstack([np.eye(k)[own] for own in labels.values()])
     found = {}
     for name, fit_intercept in (("{}", False), (CENTRED, True)):
-        path = Spectrum.of(X, fit_intercept=fit_intercept).path(columns, REGS)
+        path = decompose(X, fit_intercept=fit_intercept).path(columns, REGS)
         scores = np.tensordot(X_test, path.coef, axes=1) + path.intercept
         for j, own in enumerate(labels):
             largest = scores[:, :, j * k : (j + 1) * k].argmax(axis=2)

@@ -52,7 +52,7 @@ class ConvexFits:
     >>> from unflip.losses import LOGISTIC
     >>> rng = np.random.default_rng(0)
     >>> X, t = rng.normal(size=(50, 3)), rng.choice([-1.0, 1.0], size=50)
-    >>> fits = ConvexFits(Spectrum.of(X), LOGISTIC)
+    >>> fits = ConvexFits(decompose(X), LOGISTIC)
     >>> path = fits.path(t, [0.1, 1.0])
     >>> path.coef.shape, path.intercept.shape
     ((3, 2, 1), (2, 1))

@@ -1,0 +1,149 @@
+"""What a decomposition of rows offers, whichever Gram matrix it is of."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from array_api_compat import array_namespace
+from numpy.typing import ArrayLike
+
+from unflip._typing import Array
+from unflip.centred import CentredRows
+from unflip.spectrum.left_out import LeaveOneOut
+from unflip.spectrum.stacks import RidgePath, as_columns, as_regs
+
+#: Slack that is found by subtraction cannot be told from none below this.
+SMALLEST_SLACK = 1e-10
+
+
+class Spectrum(ABC):
+    """Ridge fits and exact leave-one-out scores of given rows, for every penalty and target.
+
+    Targets have shape (m,) or (m, n_targets), a value for each row; results carry the axes
+    (rows or features, penalties, targets).
+
+    Parameters
+    ----------
+    rows : CentredRows
+        The rows with their weights; n is the sum of these.
+    fit_intercept : bool
+        Whether rows and targets are centred by their mean.
+
+    Attributes
+    ----------
+    weights : array of shape (m,)
+        Weights of the rows.
+    mean : array of shape (p,)
+        Weighted mean of the rows as given.
+    n : float
+        Sum of the weights.
+    """
+
+    def __init__(self, rows: CentredRows, *, fit_intercept: bool) -> None:
+        self.fit_intercept = fit_intercept
+        self._rows, self.weights, self.mean = rows, rows.weights, rows.mean
+        self.n = float(array_namespace(rows.weights).sum(rows.weights))
+
+    @abstractmethod
+    def path(self, targets: Array, regs: ArrayLike) -> RidgePath:
+        """Coefficients and intercepts for every penalty and target."""
+
+    @property
+    def scale(self) -> float:
+        """Typical eigenvalue of the covariance, Σs²/(nΣs): the unit in which penalties are sensibly measured.
+
+        It is the same for a row of weight 2 and for two copies of it, and 0 for rows that are all alike.
+        """
+        xp = array_namespace(self._eigenvalues)
+        top = float(xp.max(self._eigenvalues)) or 1.0  # divided out so that squares do not overflow
+        relative = self._eigenvalues / top
+        total = float(xp.sum(relative))
+        return top * float(xp.sum(relative**2)) / total / self.n if total > 0 else 0.0
+
+    @property
+    @abstractmethod
+    def n_varying(self) -> int:
+        """Number of features that vary (that are not 0, without an intercept)."""
+
+    @property
+    def variances(self) -> Array:
+        """Variance of the rows along each principal direction (power, without an intercept), smallest first.
+
+        Directions that fewer rows than features cannot show are left out: their variance is 0.
+        """
+        return self._eigenvalues / self.n
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows m, whatever their weights."""
+        return int(self.weights.shape[0])
+
+    def shrinkage(self, regs: ArrayLike) -> Array:
+        """s/(s + nγ), the share of each principal direction that a fit keeps; a column for each γ."""
+        penalties = self.n * as_regs(regs, self._eigenvalues)[None, :]
+        largest = float(array_namespace(self._eigenvalues).max(self._eigenvalues)) or 1.0
+        relative = self._eigenvalues[:, None] / largest
+        return relative / (relative + penalties / largest + (relative + penalties == 0))
+
+    @abstractmethod
+    def diagonal(self, values: Array) -> Array:
+        """Diagonal of U diag(values) Uᵀ, U the unit vectors of the principal directions among the rows (√weighted).
+
+        With the values of `shrinkage` these are the hat values of the rows, but for the intercept's share.
+        """
+
+    @abstractmethod
+    def coordinates(self, count: int) -> Array:
+        """Coordinates of the rows along the first principal directions, each scaled to variance 1; shape (m, count)."""
+
+    @property
+    @abstractmethod
+    def principal_rows(self) -> Array:
+        """The rows (about their mean, with an intercept) along the principal directions, (m, n_directions).
+
+        Whatever depends on products of rows alone, such as any ridge-penalised fit, can be found in these coordinates.
+        """
+
+    @abstractmethod
+    def from_principal(self, coef: Array) -> Array:
+        """Return coefficients of the features, (p, n_targets), from those of `principal_rows`."""
+
+    def kernel_sums(self, targets: Array) -> Array:
+        """Σⱼ wⱼ(xᵢ − x̄)ᵀ(xⱼ − x̄)tⱼ over the OTHER rows j, for every row i and target: ridge without its inverse."""
+        weighted = self.weights[:, None] * as_columns(targets)
+        own = self._rows.squared_norms()[:, None] * weighted
+        return self._rows.times(self._rows.transposed_times(weighted)) - own
+
+    def leave_one_out(self, targets: Array, regs: ArrayLike) -> LeaveOneOut:
+        """Exact leave-one-out fits of every row, for every penalty and target; a row leaves with its whole weight."""
+        columns = as_columns(targets)
+        centre = self._centre(columns)
+        residuals, slack = self._residuals_and_slack(columns - centre, regs)
+        return LeaveOneOut(
+            targets=columns,
+            residuals=residuals,
+            slack=slack,
+            removed=self.weights,
+            mean_target=centre[0, :] if self.fit_intercept else None,
+            n=self.n,
+            resolution=self._resolution(regs),
+        )
+
+    @property
+    @abstractmethod
+    def _eigenvalues(self) -> Array: ...
+
+    @abstractmethod
+    def _residuals_and_slack(self, centred: Array, regs: ArrayLike) -> tuple[Array, Array]:
+        """Return t − t̂ of centred targets, (m, n_regs, n_targets), and 1 − H, (m, n_regs)."""
+
+    @abstractmethod
+    def _resolution(self, regs: ArrayLike) -> float:
+        """Slack that cannot be told from none."""
+
+    def _mean_target(self, columns: Array) -> Array:
+        return array_namespace(columns).matmul(self.weights, columns) / self.n
+
+    def _centre(self, columns: Array) -> Array:
+        mean = self._mean_target(columns)[None, :]
+        return mean if self.fit_intercept else 0 * mean

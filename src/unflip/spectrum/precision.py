@@ -1,0 +1,49 @@
+"""Gram matrices of rows of single precision, in single precision where that is precise enough."""
+
+from __future__ import annotations
+
+from array_api_compat import array_namespace, device
+
+from unflip._typing import Array
+from unflip.centred import DenseRows
+from unflip.spectrum.gram import GramSpectrum
+
+# Gram matrices of so many numbers in single precision may be made in it, where eigenvalues differ by no more than this.
+_FEW_VALUES, _SOME_ROWS, _EVEN, _LARGEST_SINGLE = 2**19, 500, 16.0, 1e20
+
+
+def decomposed(
+    X: Array, weights: Array | None, fit_intercept: bool, *, in_single: bool
+) -> tuple[DenseRows, GramSpectrum]:
+    """Return the rows and their spectrum, for which products in single precision must not be too rough."""
+    xp = array_namespace(X)
+    known = xp.ones(X.shape[0], dtype=xp.float64, device=device(X)) if weights is None else weights
+    rows, scatter, _ = DenseRows.with_sums(X, known[:, None], weights, centre=fit_intercept, in_single=in_single)
+    if not in_single or _looks_even(scatter):
+        n = float(xp.sum(rows.weights))
+        found = GramSpectrum.from_gram(scatter, rows.mean, n, fit_intercept=fit_intercept)
+        if not in_single or _is_even(found.eigenvalues):
+            return rows, found
+    return decomposed(X, weights, fit_intercept, in_single=False)
+
+
+def may_be_even(X: Array) -> bool:
+    """Whether rows are of single precision, many, and no feature varies much more than another."""
+    xp = array_namespace(X)
+    if X.dtype != xp.float32 or X.shape[0] * X.shape[1] <= _FEW_VALUES:
+        return False
+    variances = xp.var(xp.astype(X[:: max(X.shape[0] // _SOME_ROWS, 1), :], xp.float64), axis=0)
+    in_range = bool(xp.all((variances > 1 / _LARGEST_SINGLE) & (variances < _LARGEST_SINGLE)))
+    return in_range and _is_even(variances)
+
+
+def _looks_even(gram: Array) -> bool:
+    """Whether the mean of the squared eigenvalues is at most twice the square of their mean."""
+    xp = array_namespace(gram)
+    return int(gram.shape[0]) * float(xp.sum(gram**2)) <= 2 * float(xp.sum(xp.linalg.diagonal(gram))) ** 2
+
+
+def _is_even(eigenvalues: Array) -> bool:
+    """Whether errors of 1e-7 of the largest are small beside the smallest."""
+    xp = array_namespace(eigenvalues)
+    return float(xp.max(eigenvalues)) <= _EVEN * float(xp.min(eigenvalues))
