@@ -329,8 +329,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         classes, codes = encode(labels[rows.members], "LPClassifier")
         if len(classes) > 2 and self._for_two_classes:
             raise ValueError(
-                f"Only binary classification is supported. That is, by {' and '.join(self._for_two_classes)} as given, "
-                f"but y has {len(classes)} classes: give as many proportions, rows and columns, or the name of a loss."
+                f"Only binary classification is supported by {' and '.join(self._for_two_classes)} as given, but y has "
+                f"{len(classes)} classes: give as many proportions, rows and columns, or the name of a loss."
             )
         _check_rows(rows.X)
         return Labelled(given, labels, weights, classes, rows, codes)

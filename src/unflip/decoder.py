@@ -110,14 +110,19 @@ class Reading:
 
     def posterior(self, codes: IntArray, noise: NoiseModel) -> FloatArray:
         """P(true class | score, observed label), (n, k)."""
-        # However sure the score is, a label that its class cannot have is believed: no row without a class.
-        joint = np.maximum(self.probabilities, np.finfo(float).tiny) * noise.transition[:, codes].T
-        return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+        return joined(self.probabilities, codes, noise)
 
     def steeper(self, weights: FloatArray, noise: NoiseModel, errors: float = 1.0) -> Reading:
         """Return what a steepness would say that is so many standard errors larger, with offsets to go with it."""
         logits = np.exp(errors * self.readout.steepness_error) * self.logits
         return Reading(self.readout, logits, _offsets(logits, weights / weights.sum(), noise.known_priors))
+
+
+def joined(probabilities: FloatArray, codes: IntArray, noise: NoiseModel) -> FloatArray:
+    """P(true class | row, observed label) ∝ P(true class | row)·P(observed label | true class), (n, k)."""
+    # However sure the score is, a label that its class cannot have is believed: no row without a class.
+    joint = np.maximum(probabilities, np.finfo(float).tiny) * noise.transition[:, codes].T
+    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
 
 def gaussian_reading(

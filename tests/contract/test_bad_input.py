@@ -30,7 +30,7 @@ def with_value(value):
         (
             {"noise": MILD},
             (X, np.arange(40) % 3),
-            r"^Only binary .* is supported\. That is, by noise as given, but y has 3",
+            r"^Only binary .* is supported by noise as given, but y has 3",
         ),
         ({}, (X[:1], Y[:1]), "minimum of 2 is required"),
         ({}, (X, Y[:-1]), "inconsistent numbers of samples"),

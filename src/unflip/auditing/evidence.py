@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unflip._typing import FloatArray, IntArray
-from unflip.decoder import gaussian_reading
+from unflip.decoder import gaussian_reading, joined
 from unflip.estimation.anchors import anchor_rates
 from unflip.estimation.automatic import consistent, narrowed
 from unflip.expected import moved_rate
@@ -154,12 +154,6 @@ class Evidence:
         moves = [(int(a), float(errors[a])) for a in np.flatnonzero(errors > 0)]
         found = [self.with_rate(a, -error) or self.with_rate(a, error) for a, error in moves]
         return [other for other in found if other is not None]
-
-
-def joined(probabilities: FloatArray, codes: IntArray, noise: NoiseModel) -> FloatArray:
-    """P(true class | row, observed label) ∝ P(true class | row)·P(observed label | true class), (n, k)."""
-    joint = np.maximum(probabilities, _TINY) * noise.transition[:, codes].T
-    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
 
 def shares(codes: IntArray) -> FloatArray:
