@@ -37,7 +37,7 @@ def test_three_classes_pass_as_three_and_not_as_two():
     transition = np.full((3, 3), 0.1) + 0.7 * np.eye(3)
     codes = NoiseModel(transition).flip(y, random_state=0)
     assert evidence(X, codes, 3).supported
-    assert "2 directions stand out" in str(evidence(X, np.minimum(codes, 1), 2))
+    assert "2 directions or more stand out" in str(evidence(X, np.minimum(codes, 1), 2))
 
 
 def gaussian_factor(seed):
@@ -85,7 +85,7 @@ def unlabelled_clusters(seed):
         (other_direction, "follow directions that do not stand out"),
         (within_clusters, "do not depend on the cluster alone"),
         (unequal_noise, "the noise is not isotropic"),
-        (many_factors, "directions stand out, too many"),
+        (many_factors, "directions or more stand out, too many"),
         (no_classes, "no direction of the rows stands out"),
         (unlabelled_clusters, "do not follow the clusters"),
     ],
@@ -103,6 +103,6 @@ def test_it_says_so_in_words():
     assert str(good) == "the rows look like classes in isotropic noise"
     bad = MixtureEvidence(2, 3, 40.0)
     assert bad.objections == [
-        "3 directions stand out, too many for the classes",
+        "3 directions or more stand out, too many for the classes",
         "the noise is not isotropic (by 40 standard errors)",
     ]

@@ -32,7 +32,7 @@ class MixtureEvidence:
     n_classes : int
         k.
     n_spikes : int
-        Directions that stand out of the noise: between 1 and k − 1 for k classes.
+        Directions that stand out of the noise: between 1 and k − 1 for k classes. k stands for more as well.
     excess_spread : float
         Spread of the other eigenvalues beyond isotropic noise, in standard errors.
     cluster_gain : float
@@ -64,7 +64,7 @@ class MixtureEvidence:
         """What speaks against the mixture, in words."""
         tests = [
             (self.n_spikes >= 1, "no direction of the rows stands out of the noise"),
-            (self.n_spikes < self.n_classes, f"{self.n_spikes} directions stand out, too many for the classes"),
+            (self.n_spikes < self.n_classes, f"{self.n_spikes} directions or more stand out, too many for the classes"),
             (self.excess_spread < _LIMIT, f"the noise is not isotropic (by {self.excess_spread:.0f} standard errors)"),
             (not self.cluster_gain <= 0, "the rows form no clusters along what stands out"),
             (not self.stray_signal >= _LIMIT, "the labels also follow directions that do not stand out"),
@@ -81,7 +81,7 @@ class MixtureEvidence:
 
 def mixture_evidence(spectrum: Spectrum, codes: IntArray, n_classes: int) -> MixtureEvidence:
     """Test the mixture structure on the spectrum of centred rows, all of weight 1, and class indices."""
-    spikes = Spikes.of(spectrum)
+    spikes = Spikes.of(spectrum, most=n_classes)
     n_spikes = len(spikes.strengths)
     first = MixtureEvidence(n_classes, n_spikes, spikes.excess_spread)
     if first.objections:  # without clear directions there is nothing to look along

@@ -60,14 +60,15 @@ class Spikes:
     aspect: float
 
     @classmethod
-    def of(cls, spectrum: Spectrum) -> Spikes:
-        """Find the spikes in the spectrum of centred rows, all of weight 1."""
+    def of(cls, spectrum: Spectrum, most: int | None = None) -> Spikes:
+        """Find the spikes in the spectrum of centred rows, all of weight 1, or so many of them."""
         variances, unit = _relative_variances(spectrum)
         n_features, n_free = len(variances), spectrum.n - 1
-        edge, most = bulk_edge(n_features, n_free), min(n_features, n_free) / 2
+        edge, limit = bulk_edge(n_features, n_free), min(n_features, n_free) / 2
+        wanted = limit if most is None else min(most, limit)
         n_spikes = 0
         noise, strengths = _noise_and_strengths(variances, n_spikes, n_free)
-        while n_spikes + 1 <= most and variances[n_spikes] > noise * edge:
+        while n_spikes + 1 <= wanted and variances[n_spikes] > noise * edge:
             if variances[n_spikes + 1 :].sum() <= _ROUNDING * variances.sum():
                 break  # what stands out is all there is: no noise to stand out of
             n_spikes += 1
