@@ -8,7 +8,6 @@ import argparse
 import csv
 import platform
 import time
-import tracemalloc
 import warnings
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression, RidgeClassifierCV
 from threadpoolctl import threadpool_limits
 
+from timing import draw, floor, measure, peak_memory
 from unflip import LPClassifier, NoiseModel
 from unflip.estimation import AssumedNoiseWarning
 from unflip.moments import Moments
@@ -63,19 +63,6 @@ class Line:
         return f"{self.n:7d} × {self.p:<6d} {self.task:40s} {self.ratio:6.2f} {span:16s} {limit:7s} {self.verdict}"
 
 
-def draw(n, p):
-    """Return rows and labels that they tell a little of."""
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(n, p)), rng.integers(2, size=n)
-    X[:, 0] += y
-    return X, y
-
-
-def floor(X):
-    """One Gram matrix, one eigendecomposition."""
-    np.linalg.eigh(X.T @ X if X.shape[0] > X.shape[1] else X @ X.T)
-
-
 def path(X, y):
     """Fit all penalties from sums over the rows."""
     moments = Moments.from_rows(X, y, n_classes=2)
@@ -114,20 +101,6 @@ def tasks(n, p):
         if peer is not None:
             named["peer: CleanLearning(LogisticRegression)"] = peer
     return named
-
-
-def measure(functions, n_repeats, clock=time.perf_counter):
-    """Time the functions in turns; seconds of shape (repeats, functions)."""
-    warnings.simplefilter("ignore", AssumedNoiseWarning)
-    for function in functions:
-        function()
-    seconds = np.empty((n_repeats, len(functions)))
-    for i in range(n_repeats):
-        for j, function in enumerate(functions):
-            start = clock()
-            function()
-            seconds[i, j] = clock() - start
-    return seconds
 
 
 def line(task, shape, ratios, limit=np.nan, *, at_least=False):
@@ -186,10 +159,7 @@ def memory(shape):
         SCORES: lambda: (decompose(X).path(2.0 * y - 1, REGS), scores(X, 2.0 * y - 1)),
         FIT: lambda: LPClassifier(NOISE).fit(X, y),
     }.items():
-        tracemalloc.start()
-        function()
-        peaks[name] = tracemalloc.get_traced_memory()[1] / X.nbytes
-        tracemalloc.stop()
+        peaks[name] = peak_memory(function) / X.nbytes
     return [line(f"memory beyond the rows, {name}", shape, [peak], SHARE) for name, peak in peaks.items()]
 
 
@@ -214,6 +184,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=21)
     parser.add_argument("--out", type=Path, default=Path("results/loo_path.csv"))
     options = parser.parse_args()
+    warnings.simplefilter("ignore", AssumedNoiseWarning)
     chosen = [tuple(shape) for shape in options.shape or []] or (QUICK if options.quick else list(LIMITS))
 
     print(f"{len(REGS)} penalties, NumPy {np.__version__}, {platform.machine()}; ratios with quartiles")

@@ -1,0 +1,52 @@
+"""Rows to time on, the floor that times are compared with, and clocks."""
+
+import time
+import tracemalloc
+
+import numpy as np
+
+
+def draw(n, p, condition=1.0):
+    """Return rows and labels that they tell a little of.
+
+    With a condition number above 1 the features are correlated: their covariance has eigenvalues from 1 down to its
+    inverse, evenly on a logarithmic scale, along random directions.
+    """
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(n, p)), rng.integers(2, size=n)
+    X[:, 0] += y
+    if condition > 1:
+        X *= np.logspace(0, -np.log10(condition) / 2, p)
+        for _ in range(2):  # products of reflections: a rotation without the p³ of a random one
+            axis = rng.normal(size=p)
+            axis /= np.linalg.norm(axis)
+            X -= 2 * (X @ axis)[:, None] * axis
+    return X, y
+
+
+def floor(X):
+    """One Gram matrix, the smaller one, and its eigendecomposition."""
+    np.linalg.eigh(X.T @ X if X.shape[0] > X.shape[1] else X @ X.T)
+
+
+def measure(functions, n_repeats, clock=time.perf_counter):
+    """Time the functions in turns, after one turn that is not counted; seconds of shape (repeats, functions)."""
+    for function in functions:
+        function()
+    seconds = np.empty((n_repeats, len(functions)))
+    for i in range(n_repeats):
+        for j, function in enumerate(functions):
+            start = clock()
+            function()
+            seconds[i, j] = clock() - start
+    return seconds
+
+
+def peak_memory(function):
+    """Return the most bytes that NumPy and Python held at once beyond what they held before."""
+    tracemalloc.start()
+    try:
+        function()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
