@@ -25,7 +25,8 @@ from unflip.labels import UNCHECKED
 from unflip.noise import NoiseModel
 
 _N_SHOWN = 5
-_SURPRISING = 0.01
+_N_RATES_SHOWN = 6
+SURPRISING = 0.01  # p-value below which the labels are said to contradict the noise model
 _PLANNED_CHECKS = (10, 50, 100)
 
 
@@ -243,10 +244,12 @@ class Audit:
         return strata.suggest(m, random_state=0)
 
     def _said_of_noise(self) -> str:
-        rates = ", ".join(
-            f"{1 - self.noise.transition[a, a]:.0%}{self._doubt(a)} of {label!r}"
-            for a, label in enumerate(self.classes.tolist())
-        )
+        labels, flipped = self.classes.tolist(), 1 - np.diag(self.noise.transition)
+        order, rest = range(len(labels)), ""
+        if len(labels) > _N_RATES_SHOWN:
+            order = np.argsort(-flipped, kind="stable")[:_N_RATES_SHOWN].tolist()
+            rest = f" and fewer of the other {len(labels) - _N_RATES_SHOWN} classes"
+        rates = ", ".join(f"{flipped[a]:.0%}{self._doubt(a)} of {labels[a]!r}" for a in order) + rest
         n = len(self.evidence.codes)
         wrong = f"about {self.expected_wrong:.0f} ± {self.expected_wrong_std:.0f} of {n}"
         return f"{wrong} labels are wrong; flipped are {rates} (rates: {self.noise_source})."
@@ -275,9 +278,7 @@ class Audit:
         said = "flips depend on the true class alone"
         if np.isnan(test.p_value):
             return f"{said} (too few rows to test it)."
-        verdict = (
-            "the labels do NOT look like that" if test.p_value < _SURPRISING else "the labels do not contradict it"
-        )
+        verdict = "the labels do NOT look like that" if test.p_value < SURPRISING else "the labels do not contradict it"
         return f"{said}; {verdict} (p = {test.p_value:.2g})."
 
 
