@@ -153,8 +153,15 @@ def _outlook(audit: Audit) -> dict[str, Any] | None:
     if np.isnan(audit.accuracy_after(0)):
         return None
     checked = _grid(len(audit.evidence.codes), audit.n_suspects)
-    accuracy = [[round(audit.accuracy_after(m, growth=growth), 6) for m in checked] for growth in _GROWTHS]
-    return {"checked": checked, "growth": list(_GROWTHS), "accuracy": accuracy}
+    accuracy = [[audit.accuracy_after(m, growth=growth) for m in checked] for growth in _GROWTHS]
+    return {
+        "checked": checked,
+        "growth": list(_GROWTHS),
+        "accuracy": [[round(value, 6) for value in line] for line in accuracy],
+        # In words from here, so that no tie is rounded one way in the headline and another on the slider.
+        "accuracy_said": [[audit_words.accuracy_said(value) for value in line] for line in accuracy],
+        "gain_said": [[audit_words.gain_said(audit, value) for value in line] for line in accuracy],
+    }
 
 
 def _grid(n: int, n_suspects: int) -> list[int]:

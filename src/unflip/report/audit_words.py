@@ -44,7 +44,7 @@ class Cell:
 def headline(audit: Audit) -> str:
     """Say in one sentence how many labels are wrong."""
     n, wrong = len(audit.evidence.codes), audit.expected_wrong
-    if wrong < 0.5:
+    if round(wrong) < 2:
         return f"Hardly any of the {n:,} labels is wrong"
     return f"About {wrong:,.0f} of {n:,} labels are wrong"
 
@@ -61,7 +61,7 @@ def cards(audit: Audit) -> list[Card]:
         ),
         Card(
             "What it costs",
-            f"{audit.expected_accuracy:.1%}",
+            accuracy_said(audit.expected_accuracy),
             f"± {audit.expected_accuracy_std:.1%} expected accuracy",
             said["What it costs"],
         ),
@@ -115,8 +115,17 @@ def plan_lines(audit: Audit) -> list[tuple[str, str, str]]:
     """Return effort, accuracy and gain; none where the accuracy after checks is not known."""
     if np.isnan(audit.plan.accuracy).any():
         return []
-    now = audit.expected_accuracy
-    return [(effort, f"{value:.1%}", f"{100 * (value - now):+.1f}") for effort, _, value in audit.plan.tolist()]
+    return [(effort, accuracy_said(value), gain_said(audit, value)) for effort, _, value in audit.plan.tolist()]
+
+
+def accuracy_said(accuracy: float) -> str:
+    """Return an accuracy in percent, as every part of the page says it."""
+    return f"{accuracy:.1%}"
+
+
+def gain_said(audit: Audit, accuracy: float) -> str:
+    """Return what is gained over today, in points."""
+    return f"{100 * (accuracy - audit.expected_accuracy):+.1f}"
 
 
 def sensitivity_lines(audit: Audit) -> list[list[str]]:
@@ -126,7 +135,7 @@ def sensitivity_lines(audit: Audit) -> list[list[str]]:
             f"{rate:.1%} of {name} flipped" if name else "as found",
             f"{n_suspects:,}",
             f"{wrong:,.0f}",
-            f"{accuracy:.1%}",
+            accuracy_said(accuracy),
             f"{overlap:.0%}",
         ]
         for name, rate, n_suspects, wrong, accuracy, overlap in audit.sensitivity.tolist()

@@ -114,8 +114,8 @@ class Outlook {
     const efforts = [];
     if (checked) efforts.push(`the ${grouped(checked)} worst labels checked`);
     if (this.choice) efforts.push(`${this.growth[this.choice]} times as many rows`);
-    const gain = 100 * (this.chosen - this.now);
-    return efforts.length ? `with ${efforts.join(" and ")}: ${gain < 0 ? "−" : "+"}${Math.abs(gain).toFixed(1)} points` : "now";
+    const gain = this.gain_said[this.choice][this.place];
+    return efforts.length ? `with ${efforts.join(" and ")}: ${gain} points` : "now";
   }
 
   draw(holder, width) {
@@ -128,7 +128,7 @@ class Outlook {
     const y = scale(low - margin, Math.min(1, high + margin), height - MARGIN.bottom, MARGIN.top);
     const lines = [...new Set([0, this.choice])].map((choice) => this.line(choice, x, y));
     const drawn = [...this.axes(x, y, low - margin, Math.min(1, high + margin), width, height), ...lines, this.marker(x, y, height - MARGIN.bottom)];
-    const said = `Accuracy against labels checked: from ${percent2(this.now)} now to ${percent2(this.accuracy[0].at(-1))} with every label checked.`;
+    const said = `Accuracy against labels checked: from ${this.accuracy_said[0][0]} now to ${this.accuracy_said[0].at(-1)} with every label checked.`;
     holder.replaceChildren(svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": said }, ...drawn));
   }
 
@@ -155,10 +155,6 @@ class Outlook {
   }
 }
 
-function percent2(share) {
-  return `${(100 * share).toFixed(1)}%`;
-}
-
 function startOutlook(report) {
   const outlook = new Outlook(report);
   const [slider, choice, chart] = [byId("checked"), byId("growth"), byId("outlook-chart")];
@@ -167,7 +163,7 @@ function startOutlook(report) {
     const checked = grouped(outlook.checked[outlook.place]);
     byId("checked-count").textContent = checked;
     slider.setAttribute("aria-valuetext", `${checked} labels`);
-    byId("outlook-answer").replaceChildren(element("b", {}, percent2(outlook.chosen)), ` ${outlook.words()}`);
+    byId("outlook-answer").replaceChildren(element("b", {}, outlook.accuracy_said[outlook.choice][outlook.place]), ` ${outlook.words()}`);
     draw();
   };
   choice.append(...outlook.growth.map((times, place) => element("option", { value: place }, place ? `${times} times as many` : "as now")));
