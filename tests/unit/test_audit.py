@@ -286,7 +286,7 @@ class TestOutlook:
 
     @pytest.mark.parametrize("growth", [0.5, np.inf, np.nan])
     def test_rows_can_only_be_added(self, found, growth):
-        with pytest.raises(ValueError, match="growth = .* must be at least 1 and finite"):
+        with pytest.raises(ValueError, match=r"growth = .* must be at least 1 and finite"):
             found.accuracy_after(10, growth=growth)
 
     def test_it_rises_with_every_check(self, found):

@@ -88,6 +88,19 @@ class TestFigures:
         assert shown["text"] is None
         assert shown["id"] is None
 
+    def test_rows_with_a_true_label_say_so(self, tmp_path):
+        trusted = np.full(200, None)
+        trusted[[3, 4]] = CLASSES
+        audit = nasty_audit(trusted=trusted)
+        content = written(audit, tmp_path)
+        shown = embedded(content)["suspects"]
+        assert [row for row, checked in zip(shown["row"], shown["checked"], strict=True) if checked] == [4]
+        assert shown["probability"][0] == 1
+        assert "the true label was given" in content
+
+    def test_no_gain_has_no_sign_of_a_loss(self, audit):
+        assert audit_words.gain_said(audit, audit.expected_accuracy - 1e-12) == "+0.0"
+
     def test_long_texts_are_cut(self, audit, tmp_path):
         shown = embedded(written(audit, tmp_path, texts=["x" * 5000] * 200))["suspects"]["text"]
         assert max(map(len, shown)) < 2100

@@ -17,6 +17,7 @@ from markupsafe import Markup
 import unflip
 from unflip._typing import FloatArray
 from unflip.auditing.report import Audit
+from unflip.labels import UNCHECKED
 from unflip.report import audit_words
 from unflip.report.files import write_atomically
 from unflip.report.score_panels import MOST_PANELS, ScorePanel, score_panels
@@ -129,6 +130,7 @@ def _suspects(audit: Audit, texts: Sequence[str] | None, ids: Sequence[str] | No
         "text": None if texts is None else [_cut(str(texts[row])) for row in rows],
         "observed": np.searchsorted(audit.classes, suspects.observed).tolist(),
         "proposed": np.searchsorted(audit.classes, suspects.proposed).tolist(),
+        "checked": (audit.evidence.truth[suspects.row] != UNCHECKED).tolist(),
         "probability": suspects.probability.round(6).tolist(),
     }
 

@@ -125,7 +125,8 @@ def accuracy_said(accuracy: float) -> str:
 
 def gain_said(audit: Audit, accuracy: float) -> str:
     """Return what is gained over today, in points."""
-    return f"{100 * (accuracy - audit.expected_accuracy):+.1f}"
+    gain = round(100 * (accuracy - audit.expected_accuracy), 1)
+    return f"{gain + 0.0:+.1f}"  # never -0.0
 
 
 def sensitivity_lines(audit: Audit) -> list[list[str]]:
@@ -149,9 +150,14 @@ def assumptions(audit: Audit, extra: Sequence[str]) -> list[str]:
         said.append("So the probabilities below are too sure of themselves. Their order remains useful.")
     said.append(_SOURCES[audit.noise_source])
     said += [audit.assumption] if audit.assumption else []
-    said.append(
+    if audit.n_suspects:
+        said.append(_promise(audit))
+    return [*said, *extra]
+
+
+def _promise(audit: Audit) -> str:
+    return (
         f"Of the first {audit.n_suspects:,} suspects about {audit.false_discovery_rate:.0%} should turn out right. "
         "That is a promise about their mean: the last of them are less sure than the first. It holds as far as the "
         "rates do."
     )
-    return [*said, *extra]

@@ -25,6 +25,7 @@ _FEWEST_BINS, _MOST_BINS = 8, 40
 _FINE = 6  # points of a line for each bar
 _MARKS = (0.5, 0.1, 0.9, 0.01, 0.99, 0.001, 0.999, 1e-4, 1 - 1e-4, 1e-5, 1 - 1e-5)
 _MARK_GAP = 1 / 7  # least distance of two marks on the axis, as a share of it
+_MARK_MARGIN = 0.05  # and of a mark from its ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +90,11 @@ def _smooth_counts(scores: FloatArray, share: FloatArray, n_bins: int, ends: tup
 def _marks(low: float, high: float) -> Iterator[float]:
     """Yield probabilities within the axis, the roundest first, none too near to another."""
     taken: list[float] = []
+    margin = _MARK_MARGIN * (high - low)
     for mark in _MARKS:
         place = float(logit(mark))
-        if low <= place <= high and all(abs(place - other) >= _MARK_GAP * (high - low) for other in taken):
+        if low + margin <= place <= high - margin and all(
+            abs(place - other) >= _MARK_GAP * (high - low) for other in taken
+        ):
             taken.append(place)
             yield mark

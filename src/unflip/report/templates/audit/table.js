@@ -17,8 +17,9 @@ function byId(id) {
   return document.getElementById(id);
 }
 
-/* No row is certain. */
-function probabilityWords(value) {
+/* Only a row that was checked is certain. */
+function probabilityWords(value, checked) {
+  if (checked) return "checked";
   return value > 0.9995 ? "> 0.999" : value.toFixed(3);
 }
 
@@ -135,7 +136,7 @@ class SuspectTable {
     const value = this.report.suspects[column][index];
     const cell = element("td", { role: "cell", className: column });
     if (column === "observed" || column === "proposed") cell.append(element("span", { className: "label", dir: "auto" }, this.report.classes[value]));
-    else if (column === "probability") cell.append(element("span", { className: "value" }, probabilityWords(value)), this.newGauge(value));
+    else if (column === "probability") cell.append(element("span", { className: "value" }, probabilityWords(value, this.report.suspects.checked[index])), this.newGauge(value));
     else if (column === "row") cell.append(String(value));
     else cell.append(element("div", { dir: "auto" }, value));
     return cell;
