@@ -5,12 +5,14 @@ import hashlib
 import json
 import re
 import sys
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from support.audits import CLASSES, N_DOWN, N_UP, nasty_audit, nasty_ids, nasty_texts, spotless, three_classes
 from unflip import NoiseModel, audit_scores
+from unflip.estimation.automatic import Source
 from unflip.report import audit_words
 from unflip.report.audit_page import write_page
 from unflip.report.score_panels import MOST_PANELS, score_panels
@@ -82,6 +84,9 @@ class TestFigures:
         assert "flip rates were given" in content
         assert "Rows came in &lt;i&gt;order&lt;/i&gt;." in content
         assert len(audit_words.sensitivity_lines(audit)) == len(audit.sensitivity)
+
+    def test_every_source_of_rates_is_explained(self):
+        assert set(audit_words._SOURCES) == {"given", *get_args(Source)}
 
     def test_texts_and_ids_may_be_missing(self, audit, tmp_path):
         shown = embedded(written(audit, tmp_path))["suspects"]

@@ -67,8 +67,8 @@ function startSharing(decisions, table) {
   addEventListener("storage", (event) => {
     if (event.key !== decisions.key) return;
     decisions.load();
-    table.view.update();
-    table.draw();
+    table.refresh(table.active, 0);
+    table.tellProgress();
   });
 }
 

@@ -76,27 +76,32 @@ class SuspectTable {
   decide(index, decision, advance = false) {
     const next = advance ? this.view.listed[this.view.places.get(index) + 1] : index;
     this.decisions.decide(index, !advance && this.decisions.of(index) === decision ? "" : decision);
-    this.afterDecision(index, next ?? index);
+    this.afterDecision(index, next ?? index, advance || !this.body.contains(document.activeElement));
   }
 
   undo() {
     const index = this.decisions.undo();
-    if (index !== undefined) this.afterDecision(index, index);
+    if (index !== undefined) this.afterDecision(index, index, true);
   }
 
   /* A filter by decision may drop the suspect: then the one that takes its place is looked at. */
-  afterDecision(index, next) {
-    const place = this.view.places.get(index) ?? 0;
+  afterDecision(index, next, focus) {
     if (this.view.filters.decision !== "") {
-      this.view.update();
-      this.active = this.view.places.has(next) ? next : this.view.listed[Math.min(place, this.view.listed.length - 1)];
-      this.drawPage(Math.floor((this.view.places.get(this.active) ?? 0) / PAGE_SIZE));
+      this.refresh(next, this.view.places.get(index) ?? 0);
       this.rowOf(this.active)?.focus();
     } else {
       this.paint(index);
-      this.lookAt(next);
+      this.lookAt(next, focus);
     }
     this.tellProgress();
+  }
+
+  /* Find anew what is listed, and look at the wanted suspect, or at what stands in that place. */
+  refresh(wanted, place) {
+    this.view.update();
+    const { listed, places } = this.view;
+    this.active = places.has(wanted) ? wanted : listed[Math.min(place, listed.length - 1)];
+    this.drawPage(Math.floor((places.get(this.active) ?? 0) / PAGE_SIZE));
   }
 
   draw() {
