@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from scipy.special import logit
 
 import unflip
 from unflip._typing import FloatArray
@@ -22,7 +23,7 @@ from unflip.report import audit_words
 from unflip.report.files import write_atomically
 from unflip.report.score_panels import MOST_PANELS, ScorePanel, score_panels
 
-_SCRIPTS = ("decisions.js", "view.js", "table.js", "keyboard.js", "charts.js", "start.js")
+_SCRIPTS = ("decisions.js", "view.js", "table.js", "keyboard.js", "charts.js", "outlook.js", "start.js")
 _LONGEST_TEXT = 2000
 _GRID_STEPS = 48
 _GROWTHS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
@@ -130,7 +131,7 @@ def _suspects(audit: Audit, texts: Sequence[str] | None, ids: Sequence[str] | No
         "text": None if texts is None else [_cut(str(texts[row])) for row in rows],
         "observed": np.searchsorted(audit.classes, suspects.observed).tolist(),
         "proposed": np.searchsorted(audit.classes, suspects.proposed).tolist(),
-        "checked": (audit.evidence.truth[suspects.row] != UNCHECKED).tolist(),
+        "checked": np.flatnonzero(audit.evidence.truth[suspects.row] != UNCHECKED).tolist(),  # places in this list
         "probability": suspects.probability.round(6).tolist(),
     }
 
@@ -146,7 +147,7 @@ def _panel(panel: ScorePanel) -> dict[str, Any]:
         "high": panel.high,
         "counts": panel.counts.astype(int).tolist(),
         "expected": panel.expected.round(3).tolist(),
-        "marks": panel.marks,
+        "marks": [[float(logit(mark)), f"{100 * mark:g}%"] for mark in panel.marks],
     }
 
 

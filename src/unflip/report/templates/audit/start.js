@@ -10,29 +10,39 @@ function addClassChoices(report) {
   for (const side of ["observed", "proposed"]) {
     const counts = report.classes.map(() => 0);
     report.suspects[side].forEach((code) => counts[code]++);
-    const options = report.classes.map((name, code) => element("option", { value: code }, `${name} (${grouped(counts[code])})`));
-    byId(`filter-${side}`).append(...options);
+    const words = report.classes.map((name, code) => `${name} (${grouped(counts[code])})`);
+    byId(`filter-${side}`).append(...words.map((said, code) => element("option", { value: code }, said)));
   }
 }
 
 function addSortChoices(table) {
   const words = { ascending: "↑", descending: "↓" };
-  const options = table.columns.flatMap((column) =>
-    Object.entries(words).map(([direction, arrow]) => element("option", { value: `${column} ${direction}` }, `${COLUMNS[column]} ${arrow}`)),
-  );
-  byId("sort-choice").append(...options);
+  for (const column of table.columns) {
+    for (const [direction, arrow] of Object.entries(words)) {
+      const value = `${column} ${direction}`;
+      byId("sort-choice").append(element("option", { value }, `${COLUMNS[column]} ${arrow}`));
+    }
+  }
 }
 
 function startFilters(table) {
   const { view } = table;
-  const filter = (name, value) => { view.filters[name] = value; table.restart(); };
+  const filter = (name, value) => {
+    view.filters[name] = value;
+    table.restart();
+  };
   let waiting;
   bind("search", "input", (event) => {
     clearTimeout(waiting);
     waiting = setTimeout(() => filter("search", event.target.value), SEARCH_PAUSE);
   });
-  for (const name of ["observed", "proposed", "decision"]) bind(`filter-${name}`, "change", (event) => filter(name, event.target.value));
-  bind("least", "input", (event) => { showLeast(); filter("least", Number(event.target.value)); });
+  for (const name of ["observed", "proposed", "decision"]) {
+    bind(`filter-${name}`, "change", (event) => filter(name, event.target.value));
+  }
+  bind("least", "input", (event) => {
+    showLeast();
+    filter("least", Number(event.target.value));
+  });
   bind("only-act", "change", (event) => filter("onlyAct", event.target.checked));
   bind("reset", "click", () => resetFilters(table));
 }

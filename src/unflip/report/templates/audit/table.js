@@ -1,7 +1,14 @@
 /* The table of suspects: drawn page by page, with one row that is looked at. */
 
 const PAGE_SIZE = 50;
-const COLUMNS = { row: "Row", id: "Id", text: "Text", observed: "Observed", proposed: "Proposed", probability: "Probability wrong" };
+const COLUMNS = {
+  row: "Row",
+  id: "Id",
+  text: "Text",
+  observed: "Observed",
+  proposed: "Proposed",
+  probability: "Probability wrong",
+};
 
 function element(name, properties = {}, ...children) {
   const made = document.createElement(name);
@@ -31,6 +38,7 @@ class SuspectTable {
   constructor(report, decisions, view) {
     Object.assign(this, { report, decisions, view, page: 0, active: view.listed[0] });
     this.columns = Object.keys(COLUMNS).filter((column) => report.suspects[column] !== null);
+    this.checked = new Set(report.suspects.checked);
     this.body = byId("rows");
   }
 
@@ -112,14 +120,16 @@ class SuspectTable {
 
   drawHead() {
     const { column, descending } = this.view.sorting;
-    const heads = this.columns.map((name) => {
-      const direction = descending ? "descending" : "ascending";
-      const button = element("button", { type: "button", onclick: () => this.sortBy(name) }, COLUMNS[name]);
-      return element("th", { role: "columnheader", scope: "col", className: name, "aria-sort": name === column ? direction : "none" }, button);
-    });
+    const direction = descending ? "descending" : "ascending";
+    const heads = this.columns.map((name) => this.newHead(name, name === column ? direction : "none"));
     heads.push(element("th", { role: "columnheader", scope: "col", className: "decision" }, "Decision"));
     byId("columns").replaceChildren(...heads);
-    byId("sort-choice").value = `${column} ${descending ? "descending" : "ascending"}`;
+    byId("sort-choice").value = `${column} ${direction}`;
+  }
+
+  newHead(name, direction) {
+    const button = element("button", { type: "button", onclick: () => this.sortBy(name) }, COLUMNS[name]);
+    return element("th", { role: "columnheader", scope: "col", className: name, "aria-sort": direction }, button);
   }
 
   drawPage(page) {
@@ -134,17 +144,23 @@ class SuspectTable {
     const cells = this.columns.map((column) => this.newCell(column, index));
     const buttons = ["accept", "reject"].map((decision) => this.newButton(index, decision));
     cells.push(element("td", { role: "cell", className: "decision" }, ...buttons));
-    return element("tr", { role: "row", "data-index": index, className: index < this.report.n_suspects ? "act" : "" }, ...cells);
+    const className = index < this.report.n_suspects ? "act" : "";
+    return element("tr", { role: "row", "data-index": index, className }, ...cells);
   }
 
   newCell(column, index) {
     const value = this.report.suspects[column][index];
-    const cell = element("td", { role: "cell", className: column });
-    if (column === "observed" || column === "proposed") cell.append(element("span", { className: "label", dir: "auto" }, this.report.classes[value]));
-    else if (column === "probability") cell.append(element("span", { className: "value" }, probabilityWords(value, this.report.suspects.checked[index])), this.newGauge(value));
-    else if (column === "row") cell.append(String(value));
-    else cell.append(element("div", { dir: "auto" }, value));
-    return cell;
+    return element("td", { role: "cell", className: column }, ...this.content(column, value, index));
+  }
+
+  content(column, value, index) {
+    if (column === "row") return [String(value)];
+    if (column === "probability") {
+      const words = probabilityWords(value, this.checked.has(index));
+      return [element("span", { className: "value" }, words), this.newGauge(value)];
+    }
+    if (column === "id" || column === "text") return [element("div", { dir: "auto" }, value)];
+    return [element("span", { className: "label", dir: "auto" }, this.report.classes[value])];
   }
 
   newGauge(value) {
@@ -155,13 +171,10 @@ class SuspectTable {
 
   newButton(index, decision) {
     const { suspects, classes } = this.report;
-    const row = suspects.row[index];
-    const [word, label] = decision === "accept" ? ["Accept", suspects.proposed[index]] : ["Reject", suspects.observed[index]];
-    return element(
-      "button",
-      { type: "button", className: decision, "aria-label": `${word}: row ${row} is ${classes[label]}`, onclick: () => this.decide(index, decision) },
-      word,
-    );
+    const [word, side] = decision === "accept" ? ["Accept", "proposed"] : ["Reject", "observed"];
+    const said = `${word}: row ${suspects.row[index]} is ${classes[suspects[side][index]]}`;
+    const onclick = () => this.decide(index, decision);
+    return element("button", { type: "button", className: decision, "aria-label": said, onclick }, word);
   }
 
   rowOf(index) {
@@ -178,27 +191,30 @@ class SuspectTable {
     row.dataset.decision = this.decisions.of(index);
     for (const button of row.querySelectorAll(".decision button")) {
       button.tabIndex = active ? 0 : -1;
-      button.setAttribute("aria-pressed", String(button.classList.contains(this.decisions.of(index) || "none")));
+      button.setAttribute("aria-pressed", String(button.className === this.decisions.of(index)));
     }
   }
 
   tellPlace(nShown) {
     const first = this.page * PAGE_SIZE + 1;
     const total = this.view.listed.length;
-    const words = total ? `${grouped(first)}–${grouped(first + nShown - 1)} of ${grouped(total)}` : "0 of 0";
+    const range = `${grouped(first)}–${grouped(first + nShown - 1)}`;
+    const words = total ? `${range} of ${grouped(total)}` : "0 of 0";
     for (const place of document.querySelectorAll(".place")) place.textContent = words;
     for (const button of document.querySelectorAll("[data-turn]")) {
       const page = this.page + Number(button.dataset.turn);
       button.disabled = page < 0 || page >= this.nPages;
     }
     byId("nothing").hidden = total > 0;
-    byId("nothing").textContent = this.report.suspects.row.length ? "No suspect passes these filters." : "No label looks wrong.";
+    const any = this.report.suspects.row.length > 0;
+    byId("nothing").textContent = any ? "No suspect passes these filters." : "No label looks wrong.";
   }
 
   tellProgress() {
     const [accepted, rejected] = ["accept", "reject"].map((decision) => this.decisions.count(decision));
     const left = this.report.suspects.row.length - accepted - rejected;
-    byId("progress").textContent = `${grouped(accepted)} accepted, ${grouped(rejected)} rejected, ${grouped(left)} undecided`;
+    const words = Object.entries({ accepted, rejected, undecided: left }).map(([word, n]) => `${grouped(n)} ${word}`);
+    byId("progress").textContent = words.join(", ");
     byId("export").disabled = accepted + rejected === 0;
     byId("kept").textContent = this.decisions.kept
       ? "Decisions are kept in this browser."
