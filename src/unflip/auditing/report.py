@@ -267,7 +267,7 @@ class Audit:
     def _said_of_suspects(self) -> str:
         share = f"{self.false_discovery_rate:.0%}"
         if self.n_suspects == 0:
-            return f"no label looks so surely wrong that at most {share} of those acted on should turn out right."
+            return f"0 labels look wrong enough to act on, if at most about {share} of those should turn out right."
         return f"{self.n_suspects} labels look wrong, of which about {share} should turn out right."
 
     def _said_of_next(self) -> str:
