@@ -354,7 +354,7 @@ class TestSurface:
         probabilities = np.eye(8)[np.arange(80) % 8] * 0.6 + 0.05
         said = str(audit_scores(probabilities / probabilities.sum(1, keepdims=True), np.arange(80) % 8, noise=noise))
         assert "flipped are 40% of 7, 35% of 6, 30% of 5" in said
-        assert "of 2 and fewer of the other 2 classes (rates: given)" in said
+        assert "of 2 and no more of the other 2 classes (rates: given)" in said
 
     def test_frame(self, found, monkeypatch):
         pandas = pytest.importorskip("pandas")

@@ -248,7 +248,7 @@ class Audit:
         order, rest = range(len(labels)), ""
         if len(labels) > _N_RATES_SHOWN:
             order = np.argsort(-flipped, kind="stable")[:_N_RATES_SHOWN].tolist()
-            rest = f" and fewer of the other {len(labels) - _N_RATES_SHOWN} classes"
+            rest = f" and no more of the other {len(labels) - _N_RATES_SHOWN} classes"
         rates = ", ".join(f"{flipped[a]:.0%}{self._doubt(a)} of {labels[a]!r}" for a in order) + rest
         n = len(self.evidence.codes)
         wrong = f"about {self.expected_wrong:.0f} ± {self.expected_wrong_std:.0f} of {n}"
