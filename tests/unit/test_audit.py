@@ -278,6 +278,17 @@ class TestOutlook:
         nothing = np.empty(0, dtype=int)
         assert outlook.after(nothing, growth=2.0) == pytest.approx(float(plan.accuracy_of(rows=2 * n)), abs=1e-6)
 
+    def test_more_rows_are_labelled_as_these_and_not_checked(self):
+        information = np.linspace(0.2, 0.9, 50)
+        few = Outlook(np.array([0.4, 0.6]), 0.8, 30.0, information)
+        twice = Outlook(np.array([0.4, 0.6]), few.after(np.empty(0, dtype=int), 2.0), 30.0, np.tile(information, 2))
+        assert few.after(np.arange(20), 2.0) == pytest.approx(twice.after(np.arange(20)), abs=1e-9)
+
+    @pytest.mark.parametrize("growth", [0.5, np.inf, np.nan])
+    def test_rows_can_only_be_added(self, found, growth):
+        with pytest.raises(ValueError, match=r"growth = .* must be at least 1 and finite"):
+            found.accuracy_after(10, growth=growth)
+
     def test_it_rises_with_every_check(self, found):
         values = [found.accuracy_after(m) for m in range(0, 601, 50)]
         assert values[0] == pytest.approx(found.expected_accuracy, abs=1e-12)
@@ -336,6 +347,14 @@ class TestSurface:
             assert part in said
         assert said.count("probability wrong") == 5
         assert repr(found).startswith("<Audit of 600 rows")
+
+    def test_of_many_classes_the_noisiest_are_named(self):
+        flipped = np.linspace(0.05, 0.4, 8)
+        noise = NoiseModel(np.diag(1 - flipped) + np.roll(np.diag(flipped), 1, axis=1), np.full(8, 1 / 8))
+        probabilities = np.eye(8)[np.arange(80) % 8] * 0.6 + 0.05
+        said = str(audit_scores(probabilities / probabilities.sum(1, keepdims=True), np.arange(80) % 8, noise=noise))
+        assert "flipped are 40% of 7, 35% of 6, 30% of 5" in said
+        assert "of 2 and no more of the other 2 classes (rates: given)" in said
 
     def test_frame(self, found, monkeypatch):
         pandas = pytest.importorskip("pandas")

@@ -11,8 +11,9 @@ from unflip.paper import fig5
 from unflip.paper.page import _cells, write_page
 from unflip.paper.piece import Piece, Settings, Task
 from unflip.paper.runner import PieceError, run
-from unflip.paper.store import Folder, encode_part, read_part, write_atomically
+from unflip.paper.store import Folder, encode_part, read_part
 from unflip.report import style
+from unflip.report.files import write_atomically
 
 
 def toy(calls, name="toy", draws=(1, 2)):

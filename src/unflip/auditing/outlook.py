@@ -6,7 +6,7 @@ dimensions, give class means that lie
 .. math:: \text{separation} = \frac{2u}{\sqrt{u + d/(nQ)}}
 
 standard deviations apart (see `unflip.theory.planning`). Today's expected accuracy gives u; a row that is checked then
-counts with 1 in the mean Q, and more rows count as n.
+counts with 1 in the mean Q, and a row more as today's rows do on average.
 
 What a row's label carries is Q = (Σ_a q_a² − Σπ²)/(1 − Σπ²) for posteriors q. From the label alone, q = P(y | ỹ), it is
 too little for refined targets; from label and score too much, since scores repeat what the fit believes already. The
@@ -90,15 +90,19 @@ class Outlook:
         return cls(priors, evidence.accuracy, evidence.dimension, (powers - chance) / (1 - chance))
 
     def after(self, checked: IntArray, growth: float = 1.0) -> float:
-        """Accuracy once these rows are checked and set right, and there are `growth` times as many rows."""
+        """Accuracy once these rows are checked and set right, and there are `growth` times as many rows.
+
+        The new rows are labelled as today's are, and not checked.
+        """
         if np.isnan(self.dimension):
             return float("nan")
         information = self.information.copy()
         information[checked] = 1.0
         today = separation_of(self.accuracy, self.priors)
-        doubt = self.dimension / (len(information) * self._mean(self.information))
+        present = len(information) * self._mean(self.information)
+        doubt = self.dimension / present
         power = (today**2 + np.sqrt(today**4 + 16 * today**2 * doubt)) / 8  # u of 4u² = separation²·(u + doubt)
-        left = self.dimension / (growth * len(information) * self._mean(information))
+        left = self.dimension / (len(information) * self._mean(information) + (growth - 1) * present)
         later = max(today, 2 * power / np.sqrt(power + left))
         return self.accuracy + accuracy_of(later, self.priors) - accuracy_of(today, self.priors)
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from numbers import Integral
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +25,8 @@ from unflip.labels import UNCHECKED
 from unflip.noise import NoiseModel
 
 _N_SHOWN = 5
-_SURPRISING = 0.01
+_N_RATES_SHOWN = 6
+SURPRISING = 0.01  # p-value below which the labels are said to contradict the noise model
 _PLANNED_CHECKS = (10, 50, 100)
 
 
@@ -131,17 +135,20 @@ class Audit:
         lines = [("now", 0, self.expected_accuracy)]
         lines += [(f"check {m} suspects", m, self.accuracy_after(m)) for m in counts]
         lines += [("check all rows", n, self.accuracy_after(n))]
-        lines += [("twice the rows", 0, self._outlook.after(np.empty(0, dtype=np.intp), growth=2.0))]
+        lines += [("twice the rows", 0, self.accuracy_after(0, growth=2.0))]
         effort, checked, accuracy = zip(*lines, strict=True)
         return table(effort=effort, checked=checked, accuracy=accuracy)
 
-    def accuracy_after(self, m: int) -> float:
+    def accuracy_after(self, m: int, *, growth: float = 1.0) -> float:
         """Return the accuracy to expect once the m worst rows are checked, set right, and the classifier refitted.
 
+        With ``growth`` there are that many times as many rows, the new ones labelled as noisily as these.
         A rough guide from the isotropic theory (see docs/audit.md); NaN for `audit_scores` without a dimension.
         """
-        checked = worst_first(self.evidence.wrong)[: self._count(m, len(self.evidence.codes))]
-        return self._outlook.after(checked)
+        if not 1 <= growth < np.inf:
+            raise ValueError(f"growth = {growth!r} must be at least 1 and finite: 2 means twice as many rows.")
+        checked = self._worst_first[: self._count(m, len(self.evidence.codes))]
+        return self._outlook.after(checked, growth)
 
     def check_next(self, m: int) -> IntArray:
         """Return the rows whose check tells most.
@@ -165,9 +172,42 @@ class Audit:
             raise ImportError("to_frame needs pandas: install it, or use .suspects, a NumPy record array.") from None
         return pandas.DataFrame({name: self.suspects[name] for name in self.suspects.dtype.names})
 
+    def to_html(
+        self, path: str | PathLike[str], *, texts: Sequence[str] | None = None, ids: Sequence[str] | None = None
+    ) -> None:
+        """Write the audit as one HTML file, with the suspects to look through, accept or reject (see docs/report.md).
+
+        Parameters
+        ----------
+        path : str or path
+            Where to write it. A file that is there is replaced once the new one is whole.
+        texts, ids : sequence of str, optional
+            What to show of each row, and its name; one for each of the n rows.
+        """
+        try:
+            page = import_module("unflip.report.audit_page")
+        except ImportError as error:
+            raise ImportError(f"to_html needs {error.name}: install it with pip install 'unflip[cli]'.") from None
+        page.write_page(self, Path(path), texts=texts, ids=ids)
+
+    @property
+    def summary(self) -> dict[str, str]:
+        """What was found, in words: a sentence under each heading."""
+        return {
+            "How noisy": self._said_of_noise(),
+            "What it costs": self._said_of_cost(),
+            "Suspects": self._said_of_suspects(),
+            "Next": self._said_of_next(),
+            "Assumed": self._said_of_assumptions(),
+        }
+
     def __str__(self) -> str:
-        parts = (self._said_of_noise(), self._said_of_cost(), self._said_of_suspects(), self._said_of_next())
-        return "\n".join([*parts, self._said_of_assumptions()])
+        said = self.summary
+        said["Suspects"] += f" {len(self.suspects)} are listed, worst first:"
+        for row, observed, proposed, probability in self.suspects[:_N_SHOWN].tolist():
+            line = f"row {row}: {observed!r} should be {proposed!r} (probability wrong {probability:.3f})"
+            said["Suspects"] += f"\n  {line}"
+        return "\n".join(f"{heading}: {sentence}" for heading, sentence in said.items())
 
     def __repr__(self) -> str:
         return f"<Audit of {len(self.evidence.codes)} rows: {self.n_suspects} suspects, rates from {self.noise_source}>"
@@ -175,6 +215,10 @@ class Audit:
     @cached_property
     def _expected_wrong(self) -> tuple[float, float]:
         return expected_wrong(self.evidence)
+
+    @cached_property
+    def _worst_first(self) -> IntArray:
+        return worst_first(self.evidence.wrong)
 
     @cached_property
     def _outlook(self) -> Outlook:
@@ -200,13 +244,15 @@ class Audit:
         return strata.suggest(m, random_state=0)
 
     def _said_of_noise(self) -> str:
-        rates = ", ".join(
-            f"{1 - self.noise.transition[a, a]:.0%}{self._doubt(a)} of {label!r}"
-            for a, label in enumerate(self.classes.tolist())
-        )
+        labels, flipped = self.classes.tolist(), 1 - np.diag(self.noise.transition)
+        order, rest = range(len(labels)), ""
+        if len(labels) > _N_RATES_SHOWN:
+            order = np.argsort(-flipped, kind="stable")[:_N_RATES_SHOWN].tolist()
+            rest = f" and no more of the other {len(labels) - _N_RATES_SHOWN} classes"
+        rates = ", ".join(f"{flipped[a]:.0%}{self._doubt(a)} of {labels[a]!r}" for a in order) + rest
         n = len(self.evidence.codes)
         wrong = f"about {self.expected_wrong:.0f} ± {self.expected_wrong_std:.0f} of {n}"
-        return f"How noisy: {wrong} labels are wrong; flipped are {rates} (rates: {self.noise_source})."
+        return f"{wrong} labels are wrong; flipped are {rates} (rates: {self.noise_source})."
 
     def _doubt(self, a: int) -> str:
         error = self.noise_std[a, a]
@@ -216,32 +262,25 @@ class Audit:
         now = f"{self.expected_accuracy:.1%} ± {self.expected_accuracy_std:.1%}"
         clean = self.accuracy_after(len(self.evidence.codes))
         instead = "" if np.isnan(clean) else f", about {clean:.1%} were every label right"
-        return f"What it costs: a classifier has an expected accuracy of {now} on clean labels{instead}."
+        return f"a classifier has an expected accuracy of {now} on clean labels{instead}."
 
     def _said_of_suspects(self) -> str:
-        lines = [
-            f"Suspects: {self.n_suspects} labels look wrong, of which about {self.false_discovery_rate:.0%} should "
-            f"turn out right. {len(self.suspects)} are listed, worst first:"
-        ]
-        for row, observed, proposed, probability in self.suspects[:_N_SHOWN].tolist():
-            lines.append(f"  row {row}: {observed!r} should be {proposed!r} (probability wrong {probability:.3f})")
-        return "\n".join(lines)
+        share = f"{self.false_discovery_rate:.0%}"
+        if self.n_suspects == 0:
+            return f"0 labels look wrong enough to act on, if at most about {share} of those should turn out right."
+        return f"{self.n_suspects} labels look wrong, of which about {share} should turn out right."
 
     def _said_of_next(self) -> str:
         if self.noise_source == "anchor rows":
-            return (
-                "Next: the rates are a guess, so have the rows of .check_next(100) checked and give them as trusted=."
-            )
-        return "Next: look through the first .n_suspects of .suspects; .check_next(m) has the rows most in doubt."
+            return "the rates are a guess, so have the rows of .check_next(100) checked and give them as trusted=."
+        return "look through the first .n_suspects of .suspects; .check_next(m) has the rows most in doubt."
 
     def _said_of_assumptions(self) -> str:
         test = self.dependence
-        said = "Assumed: flips depend on the true class alone"
+        said = "flips depend on the true class alone"
         if np.isnan(test.p_value):
             return f"{said} (too few rows to test it)."
-        verdict = (
-            "the labels do NOT look like that" if test.p_value < _SURPRISING else "the labels do not contradict it"
-        )
+        verdict = "the labels do NOT look like that" if test.p_value < SURPRISING else "the labels do not contradict it"
         return f"{said}; {verdict} (p = {test.p_value:.2g})."
 
 

@@ -11,7 +11,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import unflip
 from unflip.paper.piece import Column, Piece, Table
-from unflip.paper.store import PICTURE, Folder, write_atomically
+from unflip.paper.store import PICTURE, Folder
+from unflip.report.files import write_atomically
 
 PAGE = "index.html"
 

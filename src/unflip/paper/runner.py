@@ -13,8 +13,9 @@ from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
 
 from unflip.paper.piece import Piece, Settings, Task, gather
-from unflip.paper.store import Folder, encode_part, fingerprint, read_part, write_atomically
+from unflip.paper.store import Folder, encode_part, fingerprint, read_part
 from unflip.report import style
+from unflip.report.files import write_atomically
 
 #: Told the piece, how many of its parts are done, and how many there are.
 Listener: TypeAlias = Callable[[Piece, int, int], None]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,22 +13,9 @@ import pandas as pd
 
 import unflip
 from unflip.paper.piece import Piece, Settings, Tables, Task
+from unflip.report.files import write_atomically
 
 PICTURE = "picture"
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that a reader finds the old one or the new one, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def fingerprint(piece: Piece, settings: Settings) -> str:

@@ -1,0 +1,94 @@
+"""How long the page of an audit takes to write and to open, with 50,000 suspects, in headless Chromium."""
+
+import argparse
+import shutil
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from playwright.sync_api import sync_playwright
+
+from unflip import NoiseModel, audit_scores
+from unflip.report.audit_page import write_page
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+LIMIT = 3.0  # seconds to open
+WORDS = ("the", "delivery", "came", "late", "but", "service", "was", "kind", "and", "I", "would", "order", "again")
+NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.3, pi_neg=0.5)
+# Each returns the milliseconds until the list is drawn anew.
+STEPS = {
+    "sort by text": "() => timed(() => document.querySelector('#columns .text button').click())",
+    "filter": "() => timed(() => document.querySelector('#only-act').click())",
+    "accept": "() => timed(() => document.querySelector('#rows .accept').click())",
+}
+SEARCH = """() => new Promise((done) => {
+  const [field, rows, start] = [document.querySelector('#search'), document.querySelector('#rows'), performance.now()];
+  new MutationObserver(() => done(performance.now() - start)).observe(rows, { childList: true });
+  field.value = 'order again';
+  field.dispatchEvent(new Event('input'));
+})"""
+
+
+def page_of(n_suspects, folder, n_words):
+    """Write the page of an audit with that many suspects; return its path, and the seconds that took."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1], [n_suspects, n_suspects // 50])
+    sure = rng.uniform(0.6, 0.69, len(labels))
+    audit = audit_scores(np.column_stack([1 - sure, sure]), labels, noise=NOISE, effective_dimension=100)
+    assert len(audit.suspects) == n_suspects
+    texts = [" ".join(rng.choice(WORDS, n_words)) for _ in labels]
+    ids = [f"review-{i:06d}" for i in range(len(labels))]
+    start = time.perf_counter()
+    write_page(audit, folder / "page.html", texts=texts, ids=ids, source="reviews.csv")
+    return folder / "page.html", time.perf_counter() - start
+
+
+def opening_seconds(browser, path):
+    """Open the page in a fresh context until the first rows and charts are there."""
+    page = browser.new_context().new_page()
+    start = time.perf_counter()
+    page.goto(path.as_uri())
+    page.wait_for_selector("#rows tr")
+    page.wait_for_selector("#outlook-chart svg")
+    seconds = time.perf_counter() - start
+    page.context.close()
+    return seconds
+
+
+def step_milliseconds(browser, path):
+    """Return how long each step of working with the list takes."""
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    page.wait_for_selector("#rows tr")
+    page.evaluate(
+        "() => { window.timed = (act) => { const s = performance.now(); act(); return performance.now() - s; } }"
+    )
+    return {name: page.evaluate(step) for name, step in {**STEPS, "search": SEARCH}.items()}
+
+
+def main():
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--suspects", type=int, default=50_000)
+    parser.add_argument("--words", type=int, default=40, help="words of each text")
+    parser.add_argument("--repeats", type=int, default=5)
+    options = parser.parse_args()
+    if CHROMIUM is None:
+        parser.exit(message="No Chromium was found, so there is nothing to open the page with.\n")
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
+        path, seconds = page_of(options.suspects, Path(folder), options.words)
+        print(f"{options.suspects} suspects, {path.stat().st_size / 1e6:.1f} MB, written in {seconds:.2f} s")
+        browser = driver.chromium.launch(executable_path=CHROMIUM)
+        opened = [opening_seconds(browser, path) for _ in range(options.repeats)]
+        median, worst = statistics.median(opened), max(opened)
+        verdict = "PASS" if worst < LIMIT else "MISS"
+        print(f"opened in {median:.2f} s (median of {len(opened)}), at most {worst:.2f} s: {verdict} at {LIMIT:g} s")
+        for name, milliseconds in step_milliseconds(browser, path).items():
+            print(f"{name}: {milliseconds:.0f} ms")
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""The page of an audit: one HTML file that needs nothing else, with the suspects to look through and decide on."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from scipy.special import logit
+
+import unflip
+from unflip._typing import FloatArray
+from unflip.auditing.report import Audit
+from unflip.labels import UNCHECKED
+from unflip.report import audit_words
+from unflip.report.files import write_atomically
+from unflip.report.score_panels import MOST_PANELS, ScorePanel, score_panels
+
+_SCRIPTS = ("decisions.js", "view.js", "table.js", "keyboard.js", "charts.js", "outlook.js", "start.js")
+_LONGEST_TEXT = 2000
+_GRID_STEPS = 48
+_GROWTHS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
+
+
+def write_page(
+    audit: Audit,
+    path: Path,
+    *,
+    texts: Sequence[str] | None = None,
+    ids: Sequence[str] | None = None,
+    source: str = "",
+    assumptions: Sequence[str] = (),
+) -> None:
+    """Write the page of an audit. A file that is there is replaced once the new one is whole.
+
+    Parameters
+    ----------
+    audit : Audit
+        What was found.
+    path : Path
+        Where to write the page.
+    texts, ids : sequence of str, optional
+        What to show of each row, and its name; one for each of the n rows. Long texts are cut.
+    source : str
+        Name of the data.
+    assumptions : sequence of str
+        Further sentences on what was assumed.
+    """
+    _check_length(audit, texts, "texts")
+    _check_length(audit, ids, "ids")
+    data = _data(audit, texts, ids, source)
+    style, script = _read("style.css"), "\n".join(_read(name) for name in _SCRIPTS)
+    content = _template().render(
+        audit=audit,
+        words=audit_words,
+        source=source,
+        extra=list(assumptions),
+        data=data,
+        data_block=script_safe_json(data),
+        style=Markup(style),
+        style_hash=_hash(style),
+        script=Markup(script),
+        script_hash=_hash(script),
+        most_panels=MOST_PANELS,
+        version=unflip.__version__,
+    )
+    write_atomically(path, content.encode("utf-8", "replace"))
+
+
+def script_safe_json(data: Any) -> Markup:
+    r"""Return JSON that a script element can hold: in ASCII, with <, > and & as \u003c, \u003e and \u0026."""
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+def _template() -> Any:
+    environment = Environment(
+        loader=PackageLoader("unflip.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("audit/page.html")
+
+
+def _read(name: str) -> str:
+    return resources.files("unflip.report").joinpath("templates", "audit", name).read_text(encoding="utf-8")
+
+
+def _hash(content: str) -> str:
+    """Return what the page's content security policy calls a script or style that may run."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+
+
+def _check_length(audit: Audit, given: Sequence[str] | None, name: str) -> None:
+    n = len(audit.evidence.codes)
+    if given is not None and len(given) != n:
+        raise ValueError(f"{name} has {len(given)} entries but the audit has {n} rows: give one for each row.")
+
+
+def _data(audit: Audit, texts: Sequence[str] | None, ids: Sequence[str] | None, source: str) -> dict[str, Any]:
+    """Return all that the page's scripts work with."""
+    content = {
+        "source": source,
+        "classes": [str(label) for label in audit.classes.tolist()],
+        "n_rows": len(audit.evidence.codes),
+        "n_suspects": audit.n_suspects,
+        "suspects": _suspects(audit, texts, ids),
+        "panels": [_panel(panel) for panel in score_panels(audit.evidence)],
+        "outlook": _outlook(audit),
+    }
+    return {"key": hashlib.sha256(json.dumps(content).encode()).hexdigest()[:24], **content}
+
+
+def _suspects(audit: Audit, texts: Sequence[str] | None, ids: Sequence[str] | None) -> dict[str, Any]:
+    suspects = audit.suspects
+    rows = suspects.row.tolist()
+    return {
+        "row": rows,
+        "id": None if ids is None else [str(ids[row]) for row in rows],
+        "text": None if texts is None else [_cut(str(texts[row])) for row in rows],
+        "observed": np.searchsorted(audit.classes, suspects.observed).tolist(),
+        "proposed": np.searchsorted(audit.classes, suspects.proposed).tolist(),
+        "checked": np.flatnonzero(audit.evidence.truth[suspects.row] != UNCHECKED).tolist(),  # places in this list
+        "probability": suspects.probability.round(6).tolist(),
+    }
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + " […]"
+
+
+def _panel(panel: ScorePanel) -> dict[str, Any]:
+    return {
+        "class": panel.code,
+        "low": panel.low,
+        "high": panel.high,
+        "counts": panel.counts.astype(int).tolist(),
+        "expected": panel.expected.round(3).tolist(),
+        "marks": [[float(logit(mark)), f"{100 * mark:g}%"] for mark in panel.marks],
+    }
+
+
+def _outlook(audit: Audit) -> dict[str, Any] | None:
+    """Return the accuracy after checks on a grid, for each growth; None where it is not known."""
+    if np.isnan(audit.accuracy_after(0)):
+        return None
+    checked = _grid(len(audit.evidence.codes), audit.n_suspects)
+    accuracy = [[audit.accuracy_after(m, growth=growth) for m in checked] for growth in _GROWTHS]
+    return {
+        "checked": checked,
+        "growth": list(_GROWTHS),
+        "accuracy": [[round(value, 6) for value in line] for line in accuracy],
+        # In words from here, so that no tie is rounded one way in the headline and another on the slider.
+        "accuracy_said": [[audit_words.accuracy_said(value) for value in line] for line in accuracy],
+        "gain_said": [[audit_words.gain_said(audit, value) for value in line] for line in accuracy],
+    }
+
+
+def _grid(n: int, n_suspects: int) -> list[int]:
+    """Return numbers of checked rows from 0 to n, denser where they are small, with the number of suspects."""
+    steps: FloatArray = n * np.linspace(0, 1, _GRID_STEPS + 1) ** 2
+    return sorted({*steps.round().astype(int).tolist(), n_suspects})

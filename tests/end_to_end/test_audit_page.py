@@ -1,0 +1,367 @@
+"""The page of an audit in a real browser: nothing fetched, nothing run, and every decision kept and exported."""
+
+import csv
+import io
+import json
+import re
+from types import SimpleNamespace
+
+import pytest
+
+from support.audits import CLASSES, N_DOWN, N_UP, nasty_audit, nasty_ids, nasty_texts, spotless, three_classes
+from support.browser import CHROMIUM, needs_browser
+from unflip.report.audit_page import write_page
+
+pytestmark = needs_browser
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=CHROMIUM)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def audit():
+    return nasty_audit()
+
+
+@pytest.fixture(scope="module")
+def path(audit, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    write_page(audit, path, texts=nasty_texts(), ids=nasty_ids(), source="data.csv")
+    return path
+
+
+def watch(page):
+    """Collect what a page that needs nothing must not do."""
+    seen = SimpleNamespace(said=[], requests=[], dialogs=[])
+    page.on("console", lambda message: seen.said.append(message.text))
+    page.on("pageerror", lambda error: seen.said.append(str(error)))
+    page.on("request", lambda request: seen.requests.append(request.url))
+    page.on("dialog", lambda dialog: (seen.dialogs.append(dialog.message), dialog.dismiss()))
+    return seen
+
+
+@pytest.fixture
+def opened(browser, path):
+    """Open the page anew, and expect of every test that it said nothing and fetched nothing but itself."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    seen = watch(page)
+    page.goto(path.as_uri())
+    yield page
+    local = ("data:,", "blob:")
+    assert {url for url in seen.requests if not url.startswith(local)} == {path.as_uri()}
+    assert seen.said == []
+    assert seen.dialogs == []
+    context.close()
+
+
+def shown_rows(page):
+    return [int(text) for text in page.locator("#rows td.row").all_text_contents()]
+
+
+def place(page):
+    return page.locator(".place").first.text_content()
+
+
+def wait_for_place(page, words):
+    page.locator(".place", has_text=re.compile(f"^{words}$")).first.wait_for()
+
+
+def row(page, number):
+    return page.locator("#rows tr", has=page.locator("td.row", has_text=re.compile(f"^{number}$")))
+
+
+def decision(page, number):
+    return row(page, number).get_attribute("data-decision")
+
+
+def focused_row(page):
+    return page.evaluate("Number(document.activeElement.closest('tr')?.querySelector('td.row').textContent ?? -1)")
+
+
+def progress(page):
+    return page.locator("#progress").text_content()
+
+
+def exported(page):
+    with page.expect_download() as waiting:
+        page.click("#export")
+    assert waiting.value.suggested_filename == "decisions.csv"
+    content = waiting.value.path().read_bytes().decode()
+    return list(csv.DictReader(io.StringIO(content, newline="")))
+
+
+class TestTheList:
+    def test_it_opens_with_the_worst_first_and_shows_text_as_text(self, opened, audit):
+        assert shown_rows(opened) == audit.suspects.row[:50].tolist()
+        assert place(opened) == "1–50 of 120"
+        assert opened.locator("#rows .text").all_text_contents() == [nasty_texts()[i] for i in audit.suspects.row[:50]]
+        assert opened.locator("#rows .id").all_text_contents() == [nasty_ids()[i] for i in audit.suspects.row[:50]]
+        assert opened.locator("#rows .observed").first.text_content() in CLASSES
+        assert opened.locator("svg[role=img]").count() == 2
+
+    def test_sorting(self, opened):
+        for number in (1, 2):
+            opened.click("#columns .row button")
+            assert shown_rows(opened) == sorted(range(N_UP + N_DOWN), reverse=number == 2)[:50]
+        assert opened.locator("#columns .row").get_attribute("aria-sort") == "descending"
+        opened.click("#columns .observed button")
+        assert set(opened.locator("#rows .observed").all_text_contents()) == {CLASSES[0]}
+
+    def test_searching(self, opened):
+        opened.fill("#search", "OF ROW 17")
+        wait_for_place(opened, "1–1 of 1")
+        assert shown_rows(opened) == [17]
+        opened.fill("#search", "<SCRIPT>alert")
+        wait_for_place(opened, "1–15 of 15")
+        opened.fill("#search", "nowhere")
+        opened.get_by_text("No suspect passes these filters.").wait_for()
+        opened.click("#reset")
+        assert place(opened) == "1–50 of 120"
+
+    def test_filters(self, opened, audit):
+        opened.select_option("#filter-observed", label=f"{CLASSES[1]} ({N_DOWN})")
+        assert place(opened) == f"1–{N_DOWN} of {N_DOWN}"
+        opened.select_option("#filter-proposed", label=f"{CLASSES[1]} ({N_UP})")
+        assert place(opened) == "0 of 0"
+        opened.select_option("#filter-observed", "")
+        assert place(opened) == f"1–50 of {N_UP}"
+        opened.select_option("#filter-proposed", "")
+        opened.fill("#least", "0.9")
+        wanted = (audit.suspects.probability.round(6) >= 0.9).sum()
+        assert 0 < wanted < 50
+        assert place(opened) == f"1–{wanted} of {wanted}"
+        opened.fill("#least", "0")
+        opened.check("#only-act")
+        assert place(opened) == f"1–{audit.n_suspects} of {audit.n_suspects}"
+
+    def test_pages(self, opened, audit):
+        opened.locator("[data-turn='1']").first.click()
+        assert shown_rows(opened) == audit.suspects.row[50:100].tolist()
+        opened.locator("[data-turn='1']").last.click()
+        assert place(opened) == "101–120 of 120"
+        assert opened.locator("[data-turn='1']").first.is_disabled()
+
+
+class TestDecisions:
+    def test_by_click_and_back(self, opened):
+        first, second = shown_rows(opened)[:2]
+        row(opened, first).get_by_text("Accept").click()
+        row(opened, second).get_by_text("Reject").click()
+        assert (decision(opened, first), decision(opened, second)) == ("accept", "reject")
+        assert row(opened, first).locator(".accept").get_attribute("aria-pressed") == "true"
+        assert progress(opened) == "1 accepted, 1 rejected, 118 undecided"
+        row(opened, first).get_by_text("Accept").click()
+        assert decision(opened, first) == ""
+        assert progress(opened) == "0 accepted, 1 rejected, 119 undecided"
+
+    def test_the_focus_stays_on_a_button_that_was_pressed(self, opened):
+        opened.keyboard.press("j")
+        opened.keyboard.press("Tab")
+        opened.keyboard.press("Enter")
+        assert decision(opened, shown_rows(opened)[0]) == "accept"
+        assert opened.evaluate("document.activeElement.textContent") == "Accept"
+
+    def test_by_keys(self, opened):
+        rows = shown_rows(opened)
+        opened.keyboard.press("j")  # from the page to the list
+        assert focused_row(opened) == rows[0]
+        opened.keyboard.press("a")
+        opened.keyboard.press("r")
+        assert [decision(opened, number) for number in rows[:3]] == ["accept", "reject", ""]
+        assert focused_row(opened) == rows[2]
+        opened.keyboard.press("ArrowDown")
+        opened.keyboard.press("j")
+        assert focused_row(opened) == rows[4]
+        opened.keyboard.press("k")
+        opened.keyboard.press("ArrowUp")
+        assert focused_row(opened) == rows[2]
+        opened.keyboard.press("u")
+        assert focused_row(opened) == rows[1]
+        assert [decision(opened, number) for number in rows[:3]] == ["accept", "", ""]
+        opened.keyboard.press("r")
+        opened.keyboard.press("k")
+        opened.keyboard.press("a")  # another mind
+        opened.keyboard.press("u")
+        assert decision(opened, rows[1]) == "reject"
+
+    def test_the_focus_can_be_seen(self, opened):
+        opened.keyboard.press("j")
+        style = opened.evaluate("getComputedStyle(document.activeElement).outline")
+        assert "solid" in style
+        assert "0px" not in style
+
+    def test_keys_turn_the_page(self, opened, audit):
+        row(opened, int(audit.suspects.row[49])).locator(".probability").click()
+        opened.keyboard.press("j")
+        assert place(opened) == "51–100 of 120"
+        assert focused_row(opened) == audit.suspects.row[50]
+        opened.keyboard.press("k")
+        assert focused_row(opened) == audit.suspects.row[49]
+
+    def test_keys_stop_at_the_ends(self, opened):
+        opened.keyboard.press("j")
+        opened.keyboard.press("k")
+        assert focused_row(opened) == shown_rows(opened)[0]
+        opened.locator("[data-turn='1']").first.click()
+        opened.locator("[data-turn='1']").first.click()
+        opened.locator("#rows tr").last.locator(".row").click()
+        last = focused_row(opened)
+        opened.keyboard.press("j")
+        opened.keyboard.press("a")
+        assert focused_row(opened) == last
+        assert decision(opened, last) == "accept"
+
+    def test_words_typed_into_the_search_decide_nothing(self, opened):
+        opened.locator("#search").press_sequentially("aruj")
+        opened.get_by_text("No suspect passes these filters.").wait_for()
+        assert progress(opened) == "0 accepted, 0 rejected, 120 undecided"
+
+    def test_among_the_undecided_the_next_takes_its_place(self, opened):
+        first, second, third = shown_rows(opened)[:3]
+        opened.select_option("#filter-decision", "none")
+        opened.locator("#rows tr").first.locator(".row").click()
+        opened.keyboard.press("a")
+        assert shown_rows(opened)[:2] == [second, third]
+        assert focused_row(opened) == second
+        opened.keyboard.press("u")
+        assert shown_rows(opened)[:2] == [first, second]
+        assert focused_row(opened) == first
+        opened.keyboard.press("r")
+        opened.select_option("#filter-decision", "reject")
+        assert shown_rows(opened) == [first]
+
+    def test_they_show_where_the_page_is_open_too_and_survive_a_reload(self, opened, path):
+        first, second = shown_rows(opened)[:2]
+        other = opened.context.new_page()
+        other.goto(path.as_uri())
+        opened.bring_to_front()
+        opened.keyboard.press("j")
+        opened.keyboard.press("a")
+        opened.keyboard.press("r")
+        assert progress(opened) == "1 accepted, 1 rejected, 118 undecided"
+        other.get_by_text("1 accepted, 1 rejected, 118 undecided").wait_for()  # so the browser has stored them
+        assert (decision(other, first), decision(other, second)) == ("accept", "reject")
+        opened.reload()
+        assert (decision(opened, first), decision(opened, second)) == ("accept", "reject")
+        opened.keyboard.press("j")
+        opened.keyboard.press("u")
+        assert (decision(opened, first), decision(opened, second)) == ("accept", "")
+
+
+class TestExport:
+    def test_it_holds_the_decisions_and_no_formula(self, opened, audit):
+        assert opened.locator("#export").is_disabled()
+        opened.click("#columns .row button")
+        opened.locator("#rows tr").first.locator(".row").click()
+        for key in "araraar":
+            opened.keyboard.press(key)
+        lines = exported(opened)
+        assert list(lines[0]) == ["row", "id", "observed", "proposed", "decision", "label"]
+        assert [line["row"] for line in lines] == [str(i) for i in range(7)]
+        assert [line["decision"][0] for line in lines] == list("araraar")
+        assert [line["id"] for line in lines] == ["'=1+1", "-5", "'@sum", "+4e3", "'\tx", 'plain, "quoted"', "a\nb"]
+        assert {line["observed"] for line in lines} == {CLASSES[0]}
+        assert {line["proposed"] for line in lines} == {"'=spam"}
+        for line in lines:
+            assert line["label"] == line["proposed" if line["decision"] == "accept" else "observed"]
+
+    def test_without_ids_their_column_is_empty(self, browser, audit, tmp_path):
+        write_page(audit, tmp_path / "plain.html")
+        page = browser.new_page()
+        page.goto((tmp_path / "plain.html").as_uri())
+        page.locator("#rows .reject").first.click()
+        (line,) = exported(page)
+        assert (line["row"], line["id"]) == (str(audit.suspects.row[0]), "")
+        page.close()
+
+
+class TestOutlook:
+    def test_the_slider_shows_the_audits_accuracy(self, opened, audit):
+        answer = opened.locator("#outlook-answer b")
+        assert opened.locator("#checked-count").text_content() == str(audit.n_suspects)
+        assert answer.text_content() == f"{audit.accuracy_after(audit.n_suspects):.1%}"
+        opened.focus("#checked")
+        opened.keyboard.press("End")
+        assert answer.text_content() == f"{audit.accuracy_after(200):.1%}"
+        opened.keyboard.press("Home")
+        assert answer.text_content() == f"{audit.expected_accuracy:.1%}"
+        opened.select_option("#growth", label="5 times as many")
+        assert answer.text_content() == f"{audit.accuracy_after(0, growth=5):.1%}"
+        assert audit.accuracy_after(0, growth=5) > audit.expected_accuracy + 0.005
+
+
+class TestReading:
+    def test_it_never_scrolls_sideways(self, opened):
+        for width in (1440, 1199, 961, 960, 767, 375, 320):
+            opened.set_viewport_size({"width": width, "height": 800})
+            room = opened.locator("#panels").evaluate("panels => panels.clientWidth")
+            opened.locator(f"#panels svg[width='{room}']").wait_for()
+            assert opened.evaluate("document.documentElement.scrollWidth") <= width
+
+    def test_light_dark_and_print(self, opened):
+        light, dark = "rgb(255, 255, 255)", "rgb(21, 24, 28)"
+        for media, scheme, ground in (("screen", "light", light), ("screen", "dark", dark), ("print", "dark", light)):
+            opened.emulate_media(media=media, color_scheme=scheme)
+            assert opened.evaluate("getComputedStyle(document.body).backgroundColor") == ground
+
+    def test_a_narrow_page_can_be_sorted_and_decided_on(self, browser, path):
+        page = browser.new_page(viewport={"width": 375, "height": 800})
+        page.goto(path.as_uri())
+        page.select_option("#sort-choice", label="Row ↑")
+        assert shown_rows(page)[:3] == [0, 1, 2]
+        row(page, 1).get_by_text("Reject").click()
+        assert decision(page, 1) == "reject"
+        page.close()
+
+
+class TestTrouble:
+    def test_the_policy_forbids_what_a_script_might_ask_of_the_network(self, browser, path):
+        page = browser.new_page()
+        seen = watch(page)
+        page.goto(path.as_uri())
+        assert page.evaluate("fetch('http://127.0.0.1:9/').then(() => 'sent', () => 'refused')") == "refused"
+        page.evaluate("document.body.append(Object.assign(new Image(), {src: 'http://127.0.0.1:9/x.png'}))")
+        assert any("Content Security Policy" in said for said in seen.said)
+        page.close()
+
+    def test_a_browser_without_storage_still_decides_and_says_so(self, browser, path):
+        page = browser.new_page()
+        seen = watch(page)
+        page.add_init_script("Object.defineProperty(window, 'localStorage', {get() { throw new Error('refused'); }})")
+        page.goto(path.as_uri())
+        page.locator("#rows .accept").first.click()
+        assert progress(page) == "1 accepted, 0 rejected, 119 undecided"
+        assert "does not keep decisions" in page.locator("#kept").text_content()
+        assert seen.said == []
+        page.close()
+
+    def test_what_else_is_stored_under_its_name_is_ignored(self, browser, path):
+        for stored in ("no JSON", "{}", '[1, [2], [7, "burn"], [9999, "accept"], null]'):
+            page = browser.new_page()
+            seen = watch(page)
+            page.add_init_script(f"Storage.prototype.getItem = () => {json.dumps(stored)}")
+            page.goto(path.as_uri())
+            assert progress(page) == "0 accepted, 0 rejected, 120 undecided"
+            assert seen.said == []
+            page.close()
+
+    @pytest.mark.parametrize(("audit_of", "n_panels"), [(three_classes, 3), (spotless, 1)])
+    def test_several_classes_and_no_suspects(self, browser, tmp_path, audit_of, n_panels):
+        write_page(audit_of(), tmp_path / "page.html")
+        page = browser.new_page()
+        seen = watch(page)
+        page.goto((tmp_path / "page.html").as_uri())
+        page.wait_for_selector("#panels svg")
+        assert page.locator("#panels svg").count() == n_panels
+        assert page.get_by_text("No label looks wrong.").is_visible() == (audit_of is spotless)
+        for key in "jaruk":
+            page.keyboard.press(key)
+        assert seen.said == []
+        page.close()

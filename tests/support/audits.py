@@ -1,0 +1,52 @@
+"""Audits whose suspects are known beforehand, for tests of their page."""
+
+import numpy as np
+
+from unflip import NoiseModel, audit_scores
+
+CLASSES = np.array(["<b>ham</b>", "=spam"])
+NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.3, pi_neg=0.5)
+N_ROWS, N_UP, N_DOWN = 200, 100, 20
+NASTY = [
+    "<script>alert(1)</script>",
+    "</script><img src=x onerror=alert(1)>",
+    "<!-- <script>",
+    "\"double\" 'single' `back` ${1} {{ 2 }}",
+    "line\u2028separator\u2029paragraph",
+    "\ud800 alone, \x00 nothing",
+    "&lt; stays &amp; as it is",
+    "עברית and \u202eturned",
+]
+
+
+def nasty_audit(**options):
+    """Return an audit with 100 suspects that are proposed the second class, and 20 that are proposed the first."""
+    sure = np.concatenate([np.linspace(0.60, 0.69, N_UP), np.linspace(0.40, 0.31, N_DOWN), np.linspace(0.60, 0.69, 80)])
+    labels = CLASSES[np.repeat([0, 1, 1], [N_UP, N_DOWN, N_ROWS - N_UP - N_DOWN])]
+    return audit_scores(np.column_stack([1 - sure, sure]), labels, noise=NOISE, effective_dimension=20, **options)
+
+
+def nasty_texts():
+    """Return a text for each row: those that are hard to show, in turn, each with its row."""
+    return [f"{NASTY[i % len(NASTY)]} of row {i}" for i in range(N_ROWS)]
+
+
+def nasty_ids():
+    """Return an id for each row, some of which a spreadsheet would run."""
+    return [["=1+1", "-5", "@sum", "+4e3", "\tx", 'plain, "quoted"', "a\nb"][i % 7] for i in range(N_ROWS)]
+
+
+def three_classes():
+    """Return an audit of three classes without an outlook."""
+    rng = np.random.default_rng(0)
+    noise = NoiseModel([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.2, 0.7]], [0.3, 0.3, 0.4])
+    true = rng.dirichlet(np.full(3, 0.3), size=300)
+    codes = np.array([rng.choice(3, p=row @ noise.transition) for row in true])
+    return audit_scores(true @ noise.transition, np.array(["a", "b", "c"])[codes], noise=noise)
+
+
+def spotless():
+    """Return an audit that suspects nothing."""
+    labels = np.repeat([0, 1], 30)
+    pred_probs = np.where(labels[:, None] == [0, 1], 0.699, 0.301)
+    return audit_scores(pred_probs, labels, noise=NOISE)

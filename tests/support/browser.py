@@ -1,0 +1,13 @@
+"""A real browser for tests: where it is, and the skip where it is not."""
+
+import importlib.util
+import shutil
+
+import pytest
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+needs_browser = pytest.mark.skipif(
+    CHROMIUM is None or importlib.util.find_spec("playwright") is None,
+    reason="Chromium or the playwright package is not installed",
+)

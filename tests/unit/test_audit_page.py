@@ -1,0 +1,207 @@
+"""The page of an audit: its figures are the audit's, what it shows is text, and it is written whole or not at all."""
+
+import base64
+import hashlib
+import json
+import re
+import sys
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from support.audits import CLASSES, N_DOWN, N_UP, nasty_audit, nasty_ids, nasty_texts, spotless, three_classes
+from unflip import NoiseModel, audit_scores
+from unflip.estimation.automatic import Source
+from unflip.report import audit_words
+from unflip.report.audit_page import write_page
+from unflip.report.score_panels import MOST_PANELS, score_panels
+
+
+def written(audit, folder, **options):
+    write_page(audit, folder / "page.html", **options)
+    return (folder / "page.html").read_text(encoding="utf-8")
+
+
+def embedded(content):
+    return json.loads(re.search(r'<script type="application/json" id="report-data">(.*?)</script>', content)[1])
+
+
+@pytest.fixture(scope="module")
+def audit():
+    return nasty_audit()
+
+
+@pytest.fixture(scope="module")
+def content(audit, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page")
+    options = {"texts": nasty_texts(), "ids": nasty_ids(), "source": "<script>alert(2)</script>.csv"}
+    return written(audit, folder, **options, assumptions=["Rows came in <i>order</i>."])
+
+
+class TestFigures:
+    def test_the_suspects_are_the_audits(self, audit, content):
+        data, suspects = embedded(content), audit.suspects
+        shown = data["suspects"]
+        assert len(shown["row"]) == N_UP + N_DOWN
+        assert shown["row"] == suspects.row.tolist()
+        assert CLASSES[shown["observed"]].tolist() == suspects.observed.tolist()
+        assert CLASSES[shown["proposed"]].tolist() == suspects.proposed.tolist()
+        np.testing.assert_allclose(shown["probability"], suspects.probability, atol=5e-7)
+        assert shown["text"] == [nasty_texts()[row] for row in suspects.row]
+        assert shown["id"] == [nasty_ids()[row] for row in suspects.row]
+        assert data["n_suspects"] == audit.n_suspects
+
+    def test_the_outlook_is_the_audits(self, audit, content):
+        outlook = embedded(content)["outlook"]
+        assert outlook["checked"][0] == 0
+        assert outlook["checked"][-1] == 200
+        assert audit.n_suspects in outlook["checked"]
+        for growth, line in zip(outlook["growth"], outlook["accuracy"], strict=True):
+            wanted = [audit.accuracy_after(m, growth=growth) for m in outlook["checked"]]
+            np.testing.assert_allclose(line, wanted, atol=5e-7)
+
+    def test_without_a_dimension_there_is_no_outlook_and_the_page_says_so(self, tmp_path):
+        content = written(three_classes(), tmp_path)
+        assert embedded(content)["outlook"] is None
+        assert "effective_dimension" in content
+
+    def test_headline_and_cards(self, audit, content):
+        assert f"About {audit.expected_wrong:.0f} of 200 labels are wrong" in content
+        assert f"<b>{audit.expected_accuracy:.1%}</b>" in content
+        assert f"<b>{audit.n_suspects}</b>" in content
+        assert audit_words.headline(spotless()) == "Hardly any of the 60 labels is wrong"
+
+    def test_the_noise_matrix_has_rates_errors_and_intervals(self):
+        audit = three_classes()
+        cells = audit_words.noise_cells(audit)
+        assert [[cell.rate for cell in row] for row in cells][2] == ["10.0%", "20.0%", "70.0%"]
+        assert {cell.doubt for row in cells for cell in row} == {""}
+        uncertain = audit_words._cell(0.05, 0.1, True)
+        assert (uncertain.doubt, uncertain.interval) == ("± 10.0%", "0% to 25%")
+
+    def test_assumptions_are_said(self, audit, content):
+        assert "flip rates were given" in content
+        assert "Rows came in &lt;i&gt;order&lt;/i&gt;." in content
+        assert len(audit_words.sensitivity_lines(audit)) == len(audit.sensitivity)
+
+    def test_every_source_of_rates_is_explained(self):
+        assert set(audit_words._SOURCES) == {"given", *get_args(Source)}
+
+    def test_texts_and_ids_may_be_missing(self, audit, tmp_path):
+        shown = embedded(written(audit, tmp_path))["suspects"]
+        assert shown["text"] is None
+        assert shown["id"] is None
+
+    def test_rows_with_a_true_label_say_so(self, tmp_path):
+        trusted = np.full(200, None)
+        trusted[[3, 4]] = CLASSES
+        audit = nasty_audit(trusted=trusted)
+        content = written(audit, tmp_path)
+        shown = embedded(content)["suspects"]
+        assert [shown["row"][place] for place in shown["checked"]] == [4]
+        assert shown["probability"][0] == 1
+        assert "the true label was given" in content
+
+    def test_no_gain_has_no_sign_of_a_loss(self, audit):
+        assert audit_words.gain_said(audit, audit.expected_accuracy - 1e-12) == "+0.0"
+
+    def test_long_texts_are_cut(self, audit, tmp_path):
+        shown = embedded(written(audit, tmp_path, texts=["x" * 5000] * 200))["suspects"]["text"]
+        assert max(map(len, shown)) < 2100
+        assert shown[0].endswith("[…]")
+
+
+class TestScores:
+    def test_bars_count_every_row_by_its_label(self, audit):
+        (panel,) = score_panels(audit.evidence)
+        assert panel.counts.sum(axis=1).tolist() == [100, 100]
+
+    def test_lines_hold_the_rows_that_the_noise_model_expects(self):
+        evidence = three_classes().evidence
+        panels = score_panels(evidence)
+        assert [panel.code for panel in panels] == [0, 1, 2]
+        for panel in panels:
+            likely = (evidence.probabilities @ evidence.noise.model.transition)[:, panel.code].sum()
+            for_each_bar = panel.expected.sum(axis=1) * panel.counts.shape[1] / panel.expected.shape[1]
+            np.testing.assert_allclose(for_each_bar, [300 - likely, likely], rtol=1e-9)
+
+    def test_lines_follow_bars_where_the_model_is_true(self):
+        rng = np.random.default_rng(0)
+        true = 1 / (1 + np.exp(-rng.normal(0, 2, 40_000)))
+        observed = 0.8 * true + 0.1 * (1 - true)
+        noise = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1)
+        audit = audit_scores(np.column_stack([1 - observed, observed]), rng.random(40_000) < observed, noise=noise)
+        (panel,) = score_panels(audit.evidence)
+        expected = panel.expected.reshape(2, panel.counts.shape[1], -1).mean(axis=2)
+        errors = (panel.counts - expected) / np.sqrt(expected + 1)
+        assert np.abs(errors[:, 1:-1]).mean() < 1.3  # 0.8 were it chance alone; smoothing adds some
+
+    def test_many_classes_show_the_largest(self):
+        rng = np.random.default_rng(0)
+        codes = np.concatenate([np.arange(20), rng.choice(20, 500, p=np.arange(20) / 190)])
+        evidence = audit_scores(rng.dirichlet(np.ones(20), 520), codes, noise=NoiseModel.none(20)).evidence
+        shown = [panel.code for panel in score_panels(evidence)]
+        assert len(shown) == MOST_PANELS
+        assert np.bincount(codes)[shown].min() >= np.sort(np.bincount(codes))[-MOST_PANELS]
+
+
+class TestSafety:
+    def test_what_is_shown_stays_text(self, content):
+        assert content.count("<script") == content.count("</script") == 2
+        assert "<!--" not in content
+        assert "alert(1)>" not in content
+        assert "\u2028" not in content
+        assert "&lt;script&gt;alert(2)&lt;/script&gt;.csv" in content
+        assert "<b>ham" not in content
+
+    def test_nothing_is_fetched(self, content):
+        assert set(re.findall(r"https?://[^\s\"']*", content)) == {"http://www.w3.org/2000/svg"}  # a name, not a place
+        assert not re.search(r"\bsrc=|@import|url\(|innerHTML|\sstyle=", content.split('id="report-data"')[0])
+
+    def test_only_the_pages_own_script_and_style_may_run(self, content):
+        policy = re.search(r'Content-Security-Policy" content="([^"]*)"', content)[1].replace("&#39;", "'")
+        assert "default-src 'none'" in policy
+        for kind, found in (
+            ("script", re.search(r"<script>(.*)</script>", content, re.DOTALL)[1]),
+            ("style", re.search(r"<style>(.*)</style>", content, re.DOTALL)[1]),
+        ):
+            digest = base64.b64encode(hashlib.sha256(found.encode()).digest()).decode()
+            assert f"{kind}-src 'sha256-{digest}'" in policy
+
+    def test_decisions_of_another_report_are_not_taken_for_its_own(self, audit, tmp_path):
+        one, again = (written(audit, tmp_path, ids=nasty_ids()) for _ in range(2))
+        other = written(audit, tmp_path, ids=nasty_ids()[::-1])
+        assert one == again
+        assert embedded(one)["key"] != embedded(other)["key"]
+
+
+class TestWriting:
+    def test_a_full_disk_leaves_the_old_page(self, audit, tmp_path):
+        resource = pytest.importorskip("resource")
+        path = tmp_path / "page.html"
+        path.write_text("old")
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+        try:
+            with pytest.raises(OSError, match="File too large"):
+                write_page(audit, path)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {"page.html": "old"}
+
+    @pytest.mark.parametrize("name", ["texts", "ids"])
+    def test_each_row_needs_its_own(self, audit, tmp_path, name):
+        with pytest.raises(ValueError, match=f"{name} has 3 entries but the audit has 200 rows"):
+            write_page(audit, tmp_path / "page.html", **{name: ["x"] * 3})
+        assert list(tmp_path.iterdir()) == []
+
+    def test_the_audit_writes_it(self, audit, tmp_path):
+        audit.to_html(str(tmp_path / "one.html"), texts=nasty_texts())
+        assert (tmp_path / "one.html").read_text() == written(audit, tmp_path, texts=nasty_texts())
+
+    def test_without_jinja_it_says_what_to_install(self, audit, tmp_path, monkeypatch):
+        monkeypatch.delitem(sys.modules, "unflip.report.audit_page")
+        monkeypatch.setitem(sys.modules, "jinja2", None)
+        with pytest.raises(ImportError, match=re.escape("to_html needs jinja2: install it with pip install 'unflip[")):
+            audit.to_html(tmp_path / "page.html")
