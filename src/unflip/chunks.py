@@ -147,8 +147,11 @@ def read_chunk(given: Any, expected: Layout) -> tuple[Chunk, Layout]:
 
 
 def as_numpy(values: Any) -> NDArray[Any]:
-    """Return values of any namespace and kind as a NumPy array."""
-    return np.asarray(to_device(values, "cpu") if is_array_api_obj(values) else values)
+    """Return values of any namespace, kind and device as a NumPy array."""
+    try:
+        return np.asarray(values)
+    except TypeError:  # they are on another device
+        return np.asarray(to_device(values, "cpu"))
 
 
 def sorted_classes(labels: NDArray[Any]) -> NDArray[Any]:
@@ -161,9 +164,12 @@ def sorted_classes(labels: NDArray[Any]) -> NDArray[Any]:
     if any(map(is_missing, distinct)):
         raise ValueError("a label is missing: leave such rows out")
     try:
-        return np.unique(np.array(sorted(distinct)))
+        classes = np.array(sorted(distinct))
     except TypeError:
         raise ValueError(f"labels of several kinds ({_some(distinct)}) have no order: make them alike") from None
+    if classes.ndim != 1:
+        raise ValueError(f"labels such as {_some(distinct)} are no classes: use strings or numbers")
+    return classes
 
 
 def encode_labels(labels: NDArray[Any], classes: NDArray[Any]) -> IntArray:

@@ -44,11 +44,7 @@ _ONE_SIDED = 0.02  # share of scores on the rarer side of 0 that makes a plain r
 
 
 def _fits_from_sums(classifier: LPClassifier) -> bool:
-    """Whether sums are enough for these options; the error says why they are not."""
-    reason = refusal(classifier.get_params(deep=False))
-    if reason is not None:
-        raise AttributeError(f"partial_fit keeps nothing but sums over rows. {reason}")
-    return True
+    return refusal(classifier.get_params(deep=False)) is None
 
 
 class LPClassifier(ClassifierMixin, BaseEstimator):
@@ -294,8 +290,9 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         if known is None and classes is None and hasattr(self, "classes_"):
             classes = self.classes_
             warnings.warn("partial_fit starts anew: the rows of fit are forgotten.", UserWarning, stacklevel=2)
-        rows = validate_data(self, X, accept_sparse="csr", dtype=_PRECISIONS, reset=known is None)
-        names = getattr(self, "feature_names_in_", None)
+        checked = type(self)() if known is None else self  # a first call that fails leaves no trace
+        rows = validate_data(checked, X, accept_sparse="csr", dtype=_PRECISIONS, reset=known is None)
+        names = getattr(checked, "feature_names_in_", None)
         chunk = (rows, column_or_1d(y), sample_weight)
         return self._fit_moments(with_chunk(known, chunk, classes=classes, feature_names=names))
 
@@ -336,6 +333,9 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     def __getattr__(self, name: str) -> Any:
         if name in _OF_ROWS and "moments_" in self.__dict__:
             raise AttributeError(f"{name} describes single rows, of which a fit from sums knows nothing: use fit.")
+        if name == "partial_fit":
+            reason = refusal(self.get_params(deep=False))
+            raise AttributeError(f"partial_fit keeps nothing but sums over rows, which are not enough: {reason}")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _fit_moments(self, moments: Moments) -> Self:
@@ -344,7 +344,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         options = self.get_params(deep=False)
         del options["loss"]
         found = fit_moments(moments, **options)
-        for name in _OF_ROWS:
+        for name in (*_OF_ROWS, "feature_names_in_"):
             self.__dict__.pop(name, None)
         self.moments_, self.classes_, self.n_features_in_ = moments, moments.classes, moments.n_features
         if moments.feature_names is not None:

@@ -172,9 +172,9 @@ class Moments:
     def load(cls, path: str | os.PathLike[str]) -> Moments:
         """Read what `save` has written."""
         try:
-            with np.load(path, allow_pickle=False) as file:
-                found = {name: file[name] for name in file.files}
-        except (AttributeError, BadZipFile, EOFError, KeyError, ValueError, zlib.error) as error:
+            with Path(path).open("rb") as file:
+                found = dict(np.load(file, allow_pickle=False))
+        except (BadZipFile, EOFError, KeyError, TypeError, ValueError, zlib.error) as error:
             raise ValueError(f"{path} holds no Moments or is damaged ({error}): make it again.") from error
         return cls(**_checked_fields(found, path))
 

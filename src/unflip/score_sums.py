@@ -104,7 +104,7 @@ class ScoreSums:
 
     def scores(self, index: int = 0) -> ClassScores:
         """Return class means and covariance of the scores at one penalty."""
-        if not self.usable[index]:
+        if not self.usable[index] and self.table[self.counts > 0].any():  # where nothing is fitted, none is missed
             raise CannotLeaveOutError
         alpha, kappa = self._factors()
         present = self.counts > 0
