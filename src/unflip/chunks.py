@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,11 +12,11 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import _get_feature_names
 
 from unflip._sparse import canonical
-from unflip._typing import Array, IntArray, Rows
+from unflip._typing import Array, FloatArray, IntArray, Rows
 from unflip.labels import is_missing
 
 _LARGEST = 1e140  # sums of squares of larger values may be no numbers
-_BLOCK_VALUES, _FEWEST = 2**19, 2048  # numbers of a block of rows, and rows that it has at least
+_BLOCK_VALUES, _FEWEST = 2**18, 2048  # numbers of a block of rows, and rows that it has at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,43 +27,73 @@ class Chunk:
     ----------
     X : array of shape (m, p), of any array-API namespace or of scipy.sparse
         Rows.
-    codes : array of int, shape (m,)
+    codes : ndarray of int, shape (m,)
         Observed class index of each.
-    weights : array of shape (m,) or None
+    weights : ndarray of shape (m,) or None
         Weights; None where all are 1.
     """
 
     X: Rows
-    codes: Array
-    weights: Array | None
+    codes: IntArray
+    weights: FloatArray | None
 
     @property
     def n_rows(self) -> int:
         """Number of rows m."""
         return int(self.X.shape[0])
 
-    def blocks(self) -> Iterator[Chunk]:
-        """Yield the rows a block at a time, dense and of one namespace."""
-        height = block_height(self.X.shape[1])
-        for start in range(0, self.n_rows, height):
-            part = slice(start, min(start + height, self.n_rows))
-            X = self.X[part].toarray() if issparse(self.X) else self.X[part, :]
-            yield Chunk(X, self.codes[part], None if self.weights is None else self.weights[part])
 
-    def kept(self) -> Chunk:
-        """Return a dense copy: who gave the rows may write the next ones over them."""
-        X = self.X.toarray() if issparse(self.X) else array_namespace(self.X).asarray(self.X, copy=True)
-        weights = None if self.weights is None else array_namespace(self.weights).asarray(self.weights, copy=True)
-        return Chunk(X, self.codes, weights)
+class Block:
+    """Memory for some rows of chunks, which are added up together: few large products are faster than many small ones.
 
-    @classmethod
-    def joined(cls, chunks: Sequence[Chunk]) -> Chunk:
-        """Stack dense chunks of one namespace."""
-        xp = array_namespace(chunks[0].X)
-        weights = None
-        if any(chunk.weights is not None for chunk in chunks):
-            weights = xp.concat([_weights_or_ones(chunk) for chunk in chunks])
-        return cls(xp.concat([chunk.X for chunk in chunks]), xp.concat([chunk.codes for chunk in chunks]), weights)
+    It is used again and again, as new memory costs as much time as products do.
+
+    Parameters
+    ----------
+    height : int
+        Number of rows that it holds.
+    chunk : Chunk
+        A chunk like those to come.
+    """
+
+    def __init__(self, height: int, chunk: Chunk) -> None:
+        like = chunk.X.data if issparse(chunk.X) else chunk.X
+        xp = array_namespace(like)
+        self.height, self.n_rows = height, 0
+        self._rows = xp.empty((height, chunk.X.shape[1]), dtype=xp.float64, device=device(like))
+        self._codes, self._weights = np.empty(height, dtype=np.intp), np.empty(height)
+
+    def fill(self, chunk: Chunk, start: int) -> int:
+        """Take rows of a chunk from `start` on, as many as there is room for, and return where it stopped."""
+        stop = min(start + self.height - self.n_rows, chunk.n_rows)
+        own, theirs = slice(self.n_rows, self.n_rows + stop - start), slice(start, stop)
+        self._rows[own, :] = dense_rows(chunk.X, theirs)
+        self._codes[own] = chunk.codes[theirs]
+        self._weights[own] = 1.0 if chunk.weights is None else chunk.weights[theirs]
+        self.n_rows = own.stop
+        return stop
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no more room."""
+        return self.n_rows == self.height
+
+    def sums(self, n_classes: int) -> tuple[Array, Array, Array, float]:
+        """Return class weights, class means, scatter and the sum of squared weights, and forget the rows."""
+        rows, codes, given = self._rows[: self.n_rows, :], self._codes[: self.n_rows], self._weights[: self.n_rows]
+        xp = array_namespace(rows)
+        weights = xp.asarray(given, device=device(rows))
+        total = float(given.sum()) or 1.0
+        mean = xp.matmul(weights, rows) / total
+        rows -= mean[None, :]
+        membership = xp.asarray((codes[:, None] == np.arange(n_classes)) * given[:, None], device=device(rows))
+        counts, class_sums = xp.sum(membership, axis=0), xp.matmul(membership.T, rows)
+        if not (given == 1).all():
+            rows *= xp.sqrt(weights)[:, None]
+        scatter = xp.matmul(rows.T, rows)
+        self.n_rows = 0
+        means = mean[None, :] + class_sums / xp.where(counts > 0, counts, xp.ones_like(counts))[:, None]
+        return counts, means, scatter, float(given @ given)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,8 +171,7 @@ def read_chunk(given: Any, expected: Layout) -> tuple[Chunk, Layout]:
     if layout.classes is None:
         layout = replace(layout, classes=sorted_classes(labels))
     assert layout.classes is not None
-    codes = _beside(encode_labels(labels, layout.classes), rows)
-    return Chunk(rows, codes, _as_weights(sample_weight, rows)), layout
+    return Chunk(rows, encode_labels(labels, layout.classes), _as_weights(sample_weight, rows.shape[0])), layout
 
 
 def as_numpy(values: Any) -> NDArray[Any]:
@@ -241,39 +269,35 @@ def _check_values(rows: Rows, layout: Layout) -> None:
     xp = array_namespace(values)
     if not values.shape[0] or (float(xp.max(values)) < _LARGEST and float(xp.min(values)) > -_LARGEST):
         return
-    for i, block in enumerate(Chunk(rows, np.zeros(rows.shape[0], dtype=np.intp), None).blocks()):
-        xp = array_namespace(block.X)
-        wrong = as_numpy(~(xp.abs(block.X) < _LARGEST))
-        for row, j in np.argwhere(wrong):
-            value = float(block.X[int(row), int(j)])
-            where = f"{layout.column(int(j))} of its row {i * block_height(rows.shape[1]) + int(row)}"
+    height = block_height(rows.shape[1])
+    for start in range(0, rows.shape[0], height):
+        block = dense_rows(rows, slice(start, start + height))
+        for i, j in np.argwhere(as_numpy(~(xp.abs(block) < _LARGEST))):
+            value, where = float(block[int(i), int(j)]), f"{layout.column(int(j))} of its row {start + int(i)}"
             if np.isfinite(value):
                 raise ValueError(f"{where} is {value:g}, whose square is too large: rescale the columns")
             raise ValueError(f"{where} is {value:g}: fill in missing values, or leave such rows out")
 
 
-def _as_weights(sample_weight: Any, rows: Rows) -> Array | None:
+def dense_rows(X: Rows, part: slice) -> Array:
+    """Return some rows as a dense array of doubles."""
+    if issparse(X):
+        return X[part].toarray()
+    return array_namespace(X).astype(X[part, :], array_namespace(X).float64, copy=False)
+
+
+def _as_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
     if sample_weight is None:
         return None
     try:
         weights = as_numpy(sample_weight).astype(np.float64)
     except (TypeError, ValueError):
         raise ValueError("its weights are no numbers") from None
-    if weights.shape != (rows.shape[0],):
-        raise ValueError(f"it has {rows.shape[0]} rows but weights of shape {weights.shape}")
+    if weights.shape != (n_rows,):
+        raise ValueError(f"it has {n_rows} rows but weights of shape {weights.shape}")
     for i in np.flatnonzero(~((weights >= 0) & (weights < _LARGEST))):
         raise ValueError(f"the weight of its row {i} is {weights[i]:g}: give finite weights, none below 0")
-    return _beside(weights, rows)
-
-
-def _beside(values: NDArray[Any], rows: Rows) -> Array:
-    """Return values in the namespace and on the device of the rows."""
-    return values if issparse(rows) else array_namespace(rows).asarray(values, device=device(rows))
-
-
-def _weights_or_ones(chunk: Chunk) -> Array:
-    xp = array_namespace(chunk.X)
-    return xp.ones(chunk.n_rows, dtype=xp.float64, device=device(chunk.X)) if chunk.weights is None else chunk.weights
+    return weights
 
 
 def _some(labels: Any) -> str:

@@ -114,8 +114,8 @@ def _with_counted_priors(noise: NoiseModel, moments: Moments) -> NoiseModel:
     empty = shares <= 0
     for a in np.flatnonzero(empty & (observed > 0)):
         warnings.warn(
-            f"The flip rates and the observed proportions leave no true row in class {moments.classes.tolist()[a]!r}, by chance "
-            "or because the rates are too high; it is given one. Give priors= if you know the proportions.",
+            f"The flip rates and the observed proportions leave no true row in class {moments.classes.tolist()[a]!r}, "
+            "by chance or because the rates are too high; it is given one. Give priors= if you know the proportions.",
             UserWarning,
             stacklevel=4,
         )

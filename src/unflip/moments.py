@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from unflip._typing import Array
 from unflip.centred import DenseRows
-from unflip.chunks import Chunk, Layout, as_numpy, block_height, read_chunk, sorted_classes
+from unflip.chunks import Block, Layout, as_numpy, block_height, read_chunk, sorted_classes
 
 _VERSION = 1  # of the files that `Moments.save` writes
 
@@ -280,44 +280,37 @@ def with_chunk(
 
 
 class _Running:
-    """A sum over chunks, of which small ones wait until there are rows enough for a block."""
+    """A sum over chunks; the last rows wait until there are enough for a block."""
 
     def __init__(self, layout: Layout) -> None:
         self.n_chunks = 0
         self._layout = layout
         self._total: Moments | None = None
-        self._waiting: list[Chunk] = []
-        self._n_waiting = 0
+        self._block: Block | None = None
 
     def add(self, given: Any) -> None:
         """Add a chunk, or raise and stay as before."""
         chunk, self._layout = read_chunk(given, self._layout)
-        height = block_height(chunk.X.shape[1])
-        if chunk.n_rows < height:
-            self._waiting.append(chunk.kept())
-            self._n_waiting += chunk.n_rows
-            if self._n_waiting >= height:
-                self._flush()
-        else:
-            for block in chunk.blocks():
-                self._merge(block)
+        if self._block is None:
+            self._block = Block(block_height(chunk.X.shape[1]), chunk)
+        start = 0
+        while start < chunk.n_rows:
+            start = self._block.fill(chunk, start)
+            if self._block.is_full:
+                self._merge(self._block)
         self.n_chunks += 1
 
     def total(self) -> Moments | None:
         """Return the sum of all chunks so far."""
-        self._flush()
-        if self._total is None or self._layout.classes is None:
-            return None
-        return replace(self._total, classes=self._layout.classes, feature_names=self._layout.feature_names)
+        if self._block is not None and self._block.n_rows:
+            self._merge(self._block)
+        return self._total and replace(self._total, feature_names=self._layout.feature_names)
 
-    def _flush(self) -> None:
-        if self._waiting:
-            self._merge(Chunk.joined(self._waiting))
-        self._waiting, self._n_waiting = [], 0
-
-    def _merge(self, block: Chunk) -> None:
-        assert self._layout.classes is not None  # read_chunk has found them
-        part = Moments.from_rows(block.X, block.codes, len(self._layout.classes), block.weights)
+    def _merge(self, block: Block) -> None:
+        classes = self._layout.classes
+        assert classes is not None  # read_chunk has found them
+        counts, means, scatter, squared = block.sums(len(classes))
+        part = Moments(counts, means, scatter, classes, squared)
         self._total = part if self._total is None else _merged(self._total, part, overwrite=True)
 
 
