@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from unflip import LPClassifier, NoiseModel
 from unflip.moments import Moments
-from unflip.report.style import INK, as_png, new_figure, set_title
+from unflip.report.style import INK, as_png, legend_below, new_figure, set_title
 
 P = 100
 HEIGHTS = (100, 1000, 10_000, 100_000)
@@ -95,7 +95,7 @@ def measure(n, height, repeats):
 
 def picture(lines):
     """Draw time and memory against the number of rows."""
-    figure, (times, memory) = new_figure(8.0, 3.2, 1, 2)
+    figure, (times, memory) = new_figure(8.0, 3.6, 1, 2)
     for height, colour in zip(HEIGHTS, COLOURS, strict=True):
         found = [line for line in lines if line.height == height]
         n = [line.n for line in found]
@@ -109,7 +109,7 @@ def picture(lines):
         axes.set(xscale="log", yscale="log", xlabel="rows", ylabel=label)
         set_title(axes, title)
     memory.annotate("all rows", (in_memory[-1], in_memory[-1] * P * 8 / 2**20), (-52, -4), textcoords="offset points")
-    times.legend()
+    legend_below(figure, times, 3)
     return as_png(figure)
 
 

@@ -50,7 +50,7 @@ class ClosedFormFit:
 
 def refusal(options: dict[str, Any]) -> str | None:
     """Say why sums are not enough for these options of `LPClassifier`, or None where they are."""
-    noise, targets, reg = options["noise"], options["targets"], options["reg"]
+    noise, targets, reg, loss = (options[name] for name in ("noise", "targets", "reg", "loss"))
     if isinstance(targets, str) and targets == "refined":
         return "targets='refined' need a second pass over the rows: use 'optimized', 'unbiased', 'naive' or values."
     if isinstance(noise, NoiseEstimator) or (isinstance(noise, str) and noise == "estimate"):
@@ -58,8 +58,8 @@ def refusal(options: dict[str, Any]) -> str | None:
             f"noise={noise!r} needs rows: give a NoiseModel, a transition matrix or None; an estimator of "
             "unflip.estimation finds it from a sample of rows."
         )
-    if losses.resolve(options["loss"]) is not losses.SQUARED:
-        return f"loss={options['loss']!r} needs rows in every step: use loss='squared'."
+    if loss is not losses.SQUARED and loss != "squared":
+        return f"loss={loss!r} needs rows in every step: use loss='squared'."
     if isinstance(reg, str) and reg == "theory":
         return "reg='theory' needs rows to see whether they fit the theory: use reg='loo' or a number."
     return None

@@ -115,6 +115,7 @@ def test_bad_rows_leave_the_classifier_as_it_was(chunk, message):
         ({"targets": "optimized"}, "noise='estimate' needs rows"),
         ({"targets": "optimized", "noise": TrustedSubset()}, "needs rows"),
         ({"targets": "naive", "noise": None, "loss": "logistic"}, "loss='logistic' needs rows in every step"),
+        ({"targets": "naive", "noise": None, "loss": "unknown"}, "loss='unknown' needs rows"),
         ({"targets": "naive", "noise": None, "reg": "theory"}, "reg='theory' needs rows"),
     ],
 )
