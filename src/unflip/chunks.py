@@ -271,7 +271,7 @@ def _check_values(rows: Rows, layout: Layout) -> None:
         return
     height = block_height(rows.shape[1])
     for start in range(0, rows.shape[0], height):
-        block = dense_rows(rows, slice(start, start + height))
+        block = dense_rows(rows, slice(start, min(start + height, rows.shape[0])))
         for i, j in np.argwhere(as_numpy(~(xp.abs(block) < _LARGEST))):
             value, where = float(block[int(i), int(j)]), f"{layout.column(int(j))} of its row {start + int(i)}"
             if np.isfinite(value):

@@ -19,6 +19,7 @@ from unflip.centred import DenseRows
 from unflip.chunks import Block, Layout, as_numpy, block_height, read_chunk, sorted_classes
 
 _VERSION = 1  # of the files that `Moments.save` writes
+_STRIP = 256  # rows of a p×p matrix made at a time
 
 
 class ChunkError(ValueError):
@@ -323,7 +324,9 @@ def _merged(one: Moments, other: Moments, *, overwrite: bool) -> Moments:
     gap = gap * (one.n * other.n / (one.n + other.n or 1.0)) ** 0.5
     scatter = one.scatter if overwrite else xp.asarray(one.scatter, copy=True)
     scatter += other.scatter
-    scatter += gap[:, None] * gap[None, :]
+    for start in range(0, one.n_features, _STRIP):  # a product of all would be one more p×p matrix
+        strip = slice(start, min(start + _STRIP, one.n_features))
+        scatter[strip, :] += gap[strip, None] * gap[None, :]
     names = one.feature_names if other.feature_names is None else other.feature_names
     squared = one.squared_weights + other.squared_weights
     means = one.class_means + share * (other.class_means - one.class_means)

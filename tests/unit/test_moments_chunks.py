@@ -173,6 +173,12 @@ def test_a_bad_chunk_larger_than_a_block_leaves_no_part_behind(monkeypatch):
     assert_same(caught.value.moments)
 
 
+def test_a_bad_value_of_another_namespace_is_named():
+    with pytest.raises(ChunkError, match="Chunk 1 was not added: column 2 of its row 7 is nan") as caught:
+        Moments.from_chunks([(array_api_strict.asarray(changed(X, 7, 2, np.nan)), LABELS)])
+    assert caught.value.moments is None
+
+
 def test_a_reader_that_fails_loses_nothing():
     def reader():
         yield from pieces(100)
