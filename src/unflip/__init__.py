@@ -3,11 +3,13 @@
 from unflip import datasets, estimation, losses, targets, theory
 from unflip.auditing import Audit, audit, audit_scores
 from unflip.classifier import LPClassifier
+from unflip.moments import Moments
 from unflip.noise import NoiseModel
 
 __all__ = [
     "Audit",
     "LPClassifier",
+    "Moments",
     "NoiseModel",
     "audit",
     "audit_scores",

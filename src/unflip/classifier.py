@@ -10,13 +10,15 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import Tags
+from sklearn.utils import Tags, column_or_1d
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from unflip import losses
 from unflip import targets as target_values
 from unflip._typing import FloatArray, IntArray, Rows
 from unflip.centred import product
+from unflip.closed_form import fit_moments, refusal
 from unflip.decisions import Decision, Rule
 from unflip.decoder import Reading, common_slope, symmetric_slope
 from unflip.estimation.base import NoiseEstimator
@@ -26,18 +28,23 @@ from unflip.estimation.source import Labelled, centred, noise_source
 from unflip.expected import ScoredRows, expected_accuracy, other_noise
 from unflip.labels import encode, true_codes
 from unflip.losses import Loss
+from unflip.moments import Moments, with_chunk
 from unflip.noise import NoiseModel
 from unflip.refine import known_rows, refine
 from unflip.rounds import Round, contrasts, fit_table
 from unflip.rows import DistinctRows, relative_weights
-from unflip.selection import candidate_regs, coarse_regs
+from unflip.selection import candidate_regs, coarse_regs, given_reg
 from unflip.solvers import ConvexFits
 from unflip.spectrum import Spectrum, decompose
 
 _PRECISIONS = [np.float64, np.float32]  # of rows that are taken as they are; others become the first
-_LARGEST_RELATIVE_REG = 1e12
 _ROWS_PER_SLOPE = 2.0  # fewer make chance look like evidence
+_OF_ROWS = ("loo_decision_", "label_posterior_", "label_free_log_odds_")  # attributes that a fit from sums has not
 _ONE_SIDED = 0.02  # share of scores on the rarer side of 0 that makes a plain read-out pointless
+
+
+def _fits_from_sums(classifier: LPClassifier) -> bool:
+    return refusal(classifier.get_params(deep=False)) is None
 
 
 class LPClassifier(ClassifierMixin, BaseEstimator):
@@ -127,6 +134,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         Its standard error, from the sample, the read-out and the noise rates.
     n_features_in_ : int
         Number of features.
+    moments_ : Moments
+        Sums over the rows, after `partial_fit` and `from_moments` alone.
 
     Examples
     --------
@@ -155,6 +164,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     expected_accuracy_: float
     expected_accuracy_std_: float
     n_features_in_: int
+    moments_: Moments
 
     def __init__(
         self,
@@ -193,6 +203,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         """
         self._check_options()
         data = self._prepared(X, y, sample_weight)
+        self.__dict__.pop("moments_", None)
         rows, self.classes_ = data.rows, data.classes
         spectrum = decompose(rows.X, rows.spectrum_weights, fit_intercept=self.fit_intercept)
         source = noise_source(self.noise, self.priors, data, spectrum)
@@ -218,6 +229,72 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         scores[rows.members] = alone.scores[:, 0, :] if self.readout == "plain" else free
         self.loo_decision_ = _one_column(self._decision.values(scores))
         return self
+
+    @classmethod
+    def from_moments(
+        cls,
+        moments: Moments,
+        noise: NoiseModel | ArrayLike | Literal["estimate"] | None = "estimate",
+        *,
+        targets: str | ArrayLike = "optimized",
+        **params: Any,
+    ) -> Self:
+        """Fit from sums over rows alone (see docs/streaming.md).
+
+        Attributes that describe single rows, such as ``loo_decision_``, are not there.
+
+        Parameters
+        ----------
+        moments : Moments
+            Sums over the rows, such as `Moments.from_chunks` makes.
+        noise : NoiseModel, array-like of shape (k, k) or None
+            How labels were flipped. It has to be given: estimates need rows.
+        targets : {"optimized", "unbiased", "naive"}, (t_neg, t_pos) or array-like of shape (k, k)
+            What is fitted.
+        **params
+            Other parameters of the class; the loss is the squared one, and ``reg`` a number or "loo".
+        """
+        found = cls(noise, targets=targets, **params)
+        reason = refusal(found.get_params(deep=False))
+        if reason is not None:
+            raise ValueError(f"Sums are not enough: {reason}")
+        return found._fit_moments(moments)
+
+    @available_if(_fits_from_sums)  # type: ignore[untyped-decorator]
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Add rows to those of earlier calls, and fit to all of them.
+
+        It needs nothing but the sums over earlier rows, ``moments_``, so it exists only where these are enough: see
+        `from_moments`. What cannot be added leaves everything as it was. After `fit`, which keeps no sums, it starts
+        anew.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, p)
+            New rows.
+        y : array-like of shape (n,)
+            Their observed labels.
+        classes : array-like of shape (k,), optional
+            All labels that there are; needed in the first call.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows.
+        """
+        self._check_options()
+        known = getattr(self, "moments_", None)
+        if known is None and classes is None and hasattr(self, "classes_"):
+            classes = self.classes_
+            warnings.warn("partial_fit starts anew: the rows of fit are forgotten.", UserWarning, stacklevel=2)
+        checked = type(self)() if known is None else self  # a first call that fails leaves no trace
+        rows = validate_data(checked, X, accept_sparse="csr", dtype=_PRECISIONS, reset=known is None)
+        names = getattr(checked, "feature_names_in_", None)
+        chunk = (rows, column_or_1d(y), sample_weight)
+        return self._fit_moments(with_chunk(known, chunk, classes=classes, feature_names=names))
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Decision value of each row: one, positive for the second class, or for more than two classes one for each.
@@ -252,6 +329,32 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         tags.classifier_tags.multi_class = not self._for_two_classes
         tags.input_tags.sparse = True
         return tags
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _OF_ROWS and "moments_" in self.__dict__:
+            raise AttributeError(f"{name} describes single rows, of which a fit from sums knows nothing: use fit.")
+        if name == "partial_fit":
+            reason = refusal(self.get_params(deep=False))
+            raise AttributeError(f"partial_fit keeps nothing but sums over rows, which are not enough: {reason}")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _fit_moments(self, moments: Moments) -> Self:
+        """Fit from sums and keep them, or raise and stay as before."""
+        self._check_options()
+        options = self.get_params(deep=False)
+        del options["loss"]
+        found = fit_moments(moments, **options)
+        for name in (*_OF_ROWS, "feature_names_in_"):
+            self.__dict__.pop(name, None)
+        self.moments_, self.classes_, self.n_features_in_ = moments, moments.classes, moments.n_features
+        if moments.feature_names is not None:
+            self.feature_names_in_ = moments.feature_names.astype(object)
+        self.noise_, self.noise_std_, self.noise_estimator_ = found.noise, np.zeros_like(found.noise.transition), None
+        self.targets_, self.reg_, self._decision = found.targets, found.reg, found.decision
+        self.coef_, self.intercept_, self.n_effective_ = found.coef, found.intercept, found.n_effective
+        self.expected_accuracy_, self.expected_accuracy_std_ = found.expected.value, found.expected.error
+        self._warn_of_one_sided_targets()
+        return self
 
     def _values(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
@@ -396,12 +499,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         if self.reg == "theory":
             predicted = self._predicted_reg(centred(spectrum, data.rows), data.rows, data.codes)
             return np.array([min(predicted, float(candidates[-1]))])
-        if self.readout == "gaussian" and self.reg > _LARGEST_RELATIVE_REG * spectrum.scale:
-            raise ValueError(
-                f"reg={self.reg!r} is beyond {_LARGEST_RELATIVE_REG:g} times the variance of the features "
-                f"({spectrum.scale:.2g}), where scores vanish in rounding: lower reg or rescale X."
-            )
-        return np.array([float(self.reg)])
+        return given_reg(self.reg, spectrum, readout=self.readout)
 
     def _predicted_reg(self, spectrum: Spectrum, rows: DistinctRows, codes: IntArray) -> float:
         """Return γ* of the isotropic mixture behind the rows; it may be infinite."""

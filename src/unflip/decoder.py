@@ -37,11 +37,11 @@ _PRIOR_TOLERANCE = 1e-5
 _UNUSUAL = 0.2  # share of draws whose χ² is beyond the usual
 _PULL = 1e-7  # of offsets, per unit of their distance
 _STEP = 0.05  # of log τ, to measure the curvature of the likelihood
-# Log-odds per unit of the scores' own spread are at least this: scores that show no signal keep their order and a
-# probability close to the prior.
-_SMALLEST_SLOPE = 1e-3
-# A spread below this share of the scores' size is rounding error.
-_ROUNDING = 1e3 * np.finfo(float).eps
+#: Log-odds per unit of the scores' own spread are at least this: scores that show no signal keep their order and a
+#: probability close to the prior.
+SMALLEST_SLOPE = 1e-3
+#: A spread below this share of the scores' size is rounding error.
+ROUNDING = 1e3 * np.finfo(float).eps
 #: Standard deviation of log τ in its prior, and how far it may go.
 _STEEPNESS_PRIOR, _STEEPNESS_RANGE = 1.0, 3.0
 _FOLDS, _ROWS_PER_SLOPE = 8, 1000  # no folds where there are more rows than this per slope
@@ -170,7 +170,7 @@ def gaussian_reading(
         return _read_in_folds(whitening, standard, codes, share, noise, n_rows, drawn_to)
     directions, _ = _by_shape(standard, codes, share, noise, 1 / n_rows)
     if scores.shape[1] == 1 and noise.n_classes == 2:  # no log-odds fall with the score
-        directions = np.maximum(directions, [0.0, _SMALLEST_SLOPE])
+        directions = np.maximum(directions, [0.0, SMALLEST_SLOPE])
     logits = standard @ directions
     steep = _steepness(logits, codes, share, noise, n_rows)
     offsets = _offsets(steep.factor * logits, share, noise.known_priors)
@@ -295,7 +295,7 @@ def symmetric_slope(
         previous, slope = slope, 2 * mean / max(1 - mean**2, 1 / n_rows)
         if abs(slope - previous) <= _TOLERANCE * (1 + abs(slope)):
             break
-    return max(slope, _SMALLEST_SLOPE) / spread
+    return max(slope, SMALLEST_SLOPE) / spread
 
 
 def common_slope(scores: FloatArray, codes: IntArray, weights: FloatArray, noise: NoiseModel) -> float:
@@ -318,7 +318,7 @@ def common_slope(scores: FloatArray, codes: IntArray, weights: FloatArray, noise
         gain = joint - _softmax(logits) * joint.sum(axis=1, keepdims=True)
         return float(share @ ((gain * logits).sum(axis=1) / np.maximum(joint.sum(axis=1), np.finfo(float).tiny)))
 
-    steepest = -np.log(_SMALLEST_SLOPE)
+    steepest = -np.log(SMALLEST_SLOPE)
     best = float(minimize_scalar(cost, bounds=(-steepest, steepest), method="bounded").x)
     low, high = max(best - _STEP, -steepest), min(best + _STEP, steepest)
     if descent(low) <= 0:
@@ -342,8 +342,8 @@ class _Whitening:
         mean = share @ scores
         centred = scores - mean
         variances, vectors = np.linalg.eigh((centred.T * share) @ centred)
-        smallest = (_ROUNDING * np.abs(scores).max()) ** 2
-        kept = variances > max(smallest, _ROUNDING * variances[-1])
+        smallest = (ROUNDING * np.abs(scores).max()) ** 2
+        kept = variances > max(smallest, ROUNDING * variances[-1])
         return cls(mean, vectors[:, kept] / np.sqrt(variances[kept]))
 
     @property

@@ -2,12 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
 
+import numpy as np
 from array_api_compat import array_namespace, device
+from numpy.typing import ArrayLike, NDArray
 
 from unflip._typing import Array
 from unflip.centred import DenseRows
+from unflip.chunks import Block, Layout, as_numpy, block_height, read_chunk, sorted_classes
+
+_VERSION = 1  # of the files that `Moments.save` writes
+_STRIP = 256  # rows of a p×p matrix made at a time
+
+
+class ChunkError(ValueError):
+    """A chunk could not be added; what was added before it is not lost.
+
+    Attributes
+    ----------
+    moments : Moments or None
+        Sum of the chunks before it; None where it is the first.
+    n_chunks : int
+        How many these are: the position, from 0, of the chunk that could not be added.
+    """
+
+    def __init__(self, reason: str, moments: Moments | None, n_chunks: int) -> None:
+        self.moments, self.n_chunks = moments, n_chunks
+        before = f" The sum of the {n_chunks} before it is in this error's attribute moments." if n_chunks else ""
+        super().__init__(f"Chunk {n_chunks + 1} was not added: {reason}.{before}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,6 +47,8 @@ class Moments:
     choices of the intercept. The scatter is kept about the mean, not the origin: with features far from 0 the
     difference Gram − n·mean·meanᵀ would lose its digits.
 
+    ``+`` and `sum` merge those of different rows.
+
     Attributes
     ----------
     counts : array of shape (k,)
@@ -26,6 +57,12 @@ class Moments:
         Mean row of each observed class.
     scatter : array of shape (p, p)
         Σ wᵢ (xᵢ − x̄)(xᵢ − x̄)ᵀ.
+    classes : ndarray of shape (k,)
+        Their labels; 0, …, k − 1 where none are known.
+    squared_weights : float
+        Σ wᵢ².
+    feature_names : ndarray of str, shape (p,), or None
+        Names of the columns, where known.
 
     Examples
     --------
@@ -40,6 +77,9 @@ class Moments:
     counts: Array
     class_means: Array
     scatter: Array
+    classes: NDArray[Any]
+    squared_weights: float
+    feature_names: NDArray[Any] | None = None
 
     @classmethod
     def from_rows(cls, X: Array, codes: Array, n_classes: int, sample_weight: Array | None = None) -> Moments:
@@ -69,12 +109,118 @@ class Moments:
             membership = membership * sample_weight[:, None]
         rows, scatter, sums = DenseRows.with_sums(X, membership, sample_weight)
         counts = xp.sum(membership, axis=0)
-        return cls(counts, rows.mean[None, :] + sums / _or_one(counts)[:, None], scatter)
+        means = rows.mean[None, :] + sums / _or_one(counts)[:, None]
+        squared = X.shape[0] if sample_weight is None else xp.sum(sample_weight**2)
+        return cls(counts, means, scatter, np.arange(n_classes), float(squared))
+
+    @classmethod
+    def from_chunks(
+        cls, chunks: Iterable[Any], classes: ArrayLike | None = None, *, feature_names: ArrayLike | None = None
+    ) -> Moments:
+        """Sum over chunks of rows, of which one is held at a time.
+
+        Parameters
+        ----------
+        chunks : iterable of (X, y) or (X, y, sample_weight)
+            Rows of any array-API namespace, data frames, memory maps or sparse rows (made dense a block at a time),
+            with labels of any kind.
+        classes : array-like, optional
+            All labels that there are. By default those of the first chunk: a later one with another label is refused,
+            so that a misspelt label does not become a class.
+        feature_names : array-like of str, optional
+            Names of the columns. By default those of the data frames among the chunks.
+
+        Returns
+        -------
+        Moments
+            With classes in sorted order.
+
+        Raises
+        ------
+        ChunkError
+            Where a chunk cannot be read or added. It holds the sum of those before it, so that you can go on with
+            ``error.moments + Moments.from_chunks(rest, error.moments.classes)``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> chunks = ((rng.normal(size=(1000, 3)), rng.choice(["ham", "spam"], size=1000)) for _ in range(20))
+        >>> moments = Moments.from_chunks(chunks)
+        >>> moments.n, moments.classes.tolist()
+        (20000.0, ['ham', 'spam'])
+        """
+        running = _Running(Layout.of(classes, feature_names))
+        iterator = iter(chunks)
+        while True:
+            try:
+                given = next(iterator)
+            except StopIteration:
+                break
+            except Exception as error:
+                reason = f"reading it failed ({type(error).__name__}: {error})"
+                raise ChunkError(reason, running.total(), running.n_chunks) from error
+            try:
+                running.add(given)
+            except ValueError as error:
+                raise ChunkError(str(error), running.total(), running.n_chunks) from error
+        total = running.total()
+        if total is None:
+            raise ValueError("There is no chunk: give at least one.")
+        return total
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Moments:
+        """Read what `save` has written."""
+        try:
+            with Path(path).open("rb") as file:
+                found = dict(np.load(file, allow_pickle=False))
+        except (BadZipFile, EOFError, KeyError, TypeError, ValueError, zlib.error) as error:
+            raise ValueError(f"{path} holds no Moments or is damaged ({error}): make it again.") from error
+        return cls(**_checked_fields(found, path))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a file that `load` reads, in NumPy's .npz format without pickle; all of it or nothing."""
+        if self.classes.dtype == object:
+            raise ValueError(f"classes={self.classes.tolist()} cannot be saved: use strings or numbers.")
+        arrays: dict[str, Any] = {name: as_numpy(value) for name, value in vars(self).items() if value is not None}
+        target = Path(path)
+        part = target.with_name(f"{target.name}.{os.getpid()}.part")
+        try:
+            with part.open("wb") as file:
+                np.savez(file, allow_pickle=False, version=np.asarray(_VERSION), **arrays)
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+
+    def with_classes(self, classes: ArrayLike) -> Moments:
+        """Return the same sums with room for more classes: those here, and others that no row has yet."""
+        wanted = sorted_classes(as_numpy(classes))
+        own, place = self.classes.tolist(), {label: i for i, label in enumerate(wanted.tolist())}
+        for label in own:
+            if label not in place:
+                raise ValueError(f"classes={wanted.tolist()} leave out {label!r}, which rows here have: add it.")
+        xp = array_namespace(self.counts)
+        spread = np.zeros((len(wanted), len(own)))
+        spread[[place[label] for label in own], np.arange(len(own))] = 1
+        onto = xp.asarray(spread, device=device(self.counts))
+        counts, means = xp.matmul(onto, self.counts), xp.matmul(onto, self.class_means)
+        return replace(self, counts=counts, class_means=means, classes=wanted)
 
     @property
     def n(self) -> float:
         """Total weight n."""
         return float(array_namespace(self.counts).sum(self.counts))
+
+    @property
+    def n_effective(self) -> float:
+        """How many rows of equal weight stand for as much (Kish), at any scale of the weights."""
+        return self.n**2 / self.squared_weights if self.squared_weights else 0.0
+
+    @property
+    def n_features(self) -> int:
+        """Number of features p."""
+        return int(self.class_means.shape[1])
 
     @property
     def mean(self) -> Array:
@@ -97,17 +243,129 @@ class Moments:
     def __add__(self, other: Moments) -> Moments:
         if not isinstance(other, Moments):
             return NotImplemented
-        if self.class_means.shape != other.class_means.shape:
-            raise ValueError(
-                f"Moments of {self.class_means.shape} and {other.class_means.shape} (classes, features) cannot be "
-                "added: chunks must share their columns and their list of classes."
-            )
-        counts = self.counts + other.counts
-        total = _or_one(counts)[:, None]
-        class_means = (self.counts[:, None] * self.class_means + other.counts[:, None] * other.class_means) / total
-        gap = self.mean - other.mean
-        between = (self.n * other.n / (self.n + other.n or 1.0)) * gap[:, None] * gap[None, :]
-        return Moments(counts, class_means, self.scatter + other.scatter + between)
+        _check_alike(self, other)
+        return _merged(self, other, overwrite=False)
+
+    def __radd__(self, other: object) -> Moments:
+        # `sum` starts from 0.
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+
+def with_chunk(
+    known: Moments | None, chunk: Any, *, classes: ArrayLike | None, feature_names: ArrayLike | None = None
+) -> Moments:
+    """Add one chunk to what is known, and return a new sum; scikit-learn's contract of `partial_fit`.
+
+    Parameters
+    ----------
+    known : Moments or None
+        Sum of the rows before; None in the first call.
+    chunk : (X, y) or (X, y, sample_weight)
+        New rows.
+    classes : array-like or None
+        All labels; needed in the first call.
+    feature_names : array-like of str or None
+        Names of the columns, where known.
+    """
+    if known is None and classes is None:
+        raise ValueError("classes must be passed on the first call to partial_fit.")
+    layout = Layout.of(known.classes if classes is None and known is not None else classes, feature_names)
+    running = _Running(layout)
+    try:
+        running.add(chunk)
+    except ValueError as error:
+        raise ValueError(f"The rows were not added: {error}.") from error
+    part = running.total()
+    assert part is not None  # add() has not raised
+    return part if known is None else known + part
+
+
+class _Running:
+    """A sum over chunks; the last rows wait until there are enough for a block."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.n_chunks = 0
+        self._layout = layout
+        self._total: Moments | None = None
+        self._block: Block | None = None
+
+    def add(self, given: Any) -> None:
+        """Add a chunk, or raise and stay as before."""
+        chunk, self._layout = read_chunk(given, self._layout)
+        if self._block is None:
+            self._block = Block(block_height(chunk.X.shape[1]), chunk)
+        start = 0
+        while start < chunk.n_rows:
+            start = self._block.fill(chunk, start)
+            if self._block.is_full:
+                self._merge(self._block)
+        self.n_chunks += 1
+
+    def total(self) -> Moments | None:
+        """Return the sum of all chunks so far."""
+        if self._block is not None and self._block.n_rows:
+            self._merge(self._block)
+        return self._total and replace(self._total, feature_names=self._layout.feature_names)
+
+    def _merge(self, block: Block) -> None:
+        classes = self._layout.classes
+        assert classes is not None  # read_chunk has found them
+        counts, means, scatter, squared = block.sums(len(classes))
+        part = Moments(counts, means, scatter, classes, squared)
+        self._total = part if self._total is None else _merged(self._total, part, overwrite=True)
+
+
+def _merged(one: Moments, other: Moments, *, overwrite: bool) -> Moments:
+    """Add up (Chan's update, about the common mean), in the memory of the first scatter if that may be overwritten."""
+    xp = array_namespace(one.counts)
+    counts = one.counts + other.counts
+    share = (other.counts / _or_one(counts))[:, None]
+    gap = one.mean - other.mean
+    gap = gap * (one.n * other.n / (one.n + other.n or 1.0)) ** 0.5
+    scatter = one.scatter if overwrite else xp.asarray(one.scatter, copy=True)
+    scatter += other.scatter
+    for start in range(0, one.n_features, _STRIP):  # a product of all would be one more p×p matrix
+        strip = slice(start, min(start + _STRIP, one.n_features))
+        scatter[strip, :] += gap[strip, None] * gap[None, :]
+    names = one.feature_names if other.feature_names is None else other.feature_names
+    squared = one.squared_weights + other.squared_weights
+    means = one.class_means + share * (other.class_means - one.class_means)
+    return Moments(counts, means, scatter, one.classes, squared, names)
+
+
+def _check_alike(one: Moments, other: Moments) -> None:
+    if one.n_features != other.n_features:
+        raise ValueError(
+            f"Moments of {one.n_features} and {other.n_features} features cannot be added: they must share their "
+            "columns."
+        )
+    if not np.array_equal(one.classes, other.classes):
+        raise ValueError(
+            f"Moments of the classes {one.classes.tolist()} and {other.classes.tolist()} cannot be added: use "
+            "with_classes() to give both the same list."
+        )
+    names, others = one.feature_names, other.feature_names
+    if names is not None and others is not None and not np.array_equal(names, others):
+        j = int(np.flatnonzero(names != others)[0])
+        raise ValueError(f"Column {j} of these Moments is {str(names[j])!r} and {str(others[j])!r}: order them alike.")
+
+
+def _checked_fields(found: dict[str, NDArray[Any]], path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what a file holds as arguments of `Moments`, or say why it cannot."""
+    version = found.pop("version", None)
+    if version is None or version.shape or not np.issubdtype(version.dtype, np.integer):
+        raise ValueError(f"{path} holds other arrays than Moments: give a file that Moments.save has written.")
+    if int(version) != _VERSION:
+        raise ValueError(f"{path} is of version {int(version)}, and this library reads {_VERSION}: use the other one.")
+    shapes = {name: array.shape for name, array in found.items()}
+    k, p = shapes.get("class_means", (0, 0))
+    wanted = {"counts": (k,), "class_means": (k, p), "scatter": (p, p), "classes": (k,), "squared_weights": ()}
+    if "feature_names" in shapes:
+        wanted["feature_names"] = (p,)
+    numbers = ("counts", "class_means", "scatter", "squared_weights")
+    if shapes != wanted or not all(np.isfinite(found[name]).all() for name in numbers):
+        raise ValueError(f"{path} holds Moments that do not fit together: make it again.")
+    return {**found, "squared_weights": float(found["squared_weights"])}
 
 
 def _or_one(counts: Array) -> Array:

@@ -29,19 +29,30 @@ import numpy as np
 
 from unflip._typing import FloatArray
 from unflip.rows import DistinctRows
-from unflip.spectrum import LeftOut, Spectrum
+from unflip.spectrum import GramSpectrum, LeftOut, Spectrum
 
 AnyLeftOut = TypeVar("AnyLeftOut", bound=LeftOut)
 
 #: Penalties tried, in units of the typical eigenvalue of the covariance.
 RELATIVE_REGS = np.logspace(-4, 4, 50)
 _COARSENESS = 4
+_LARGEST_RELATIVE_REG = 1e12
 _SMALLEST_POWER = 1e-10
 
 
-def candidate_regs(spectrum: Spectrum) -> FloatArray:
+def candidate_regs(spectrum: Spectrum | GramSpectrum) -> FloatArray:
     """Penalties worth trying for these rows."""
     return spectrum.scale * RELATIVE_REGS
+
+
+def given_reg(reg: float, spectrum: Spectrum | GramSpectrum, *, readout: str) -> FloatArray:
+    """Return the one penalty that was given, or an error where the gaussian read-out cannot do with it."""
+    if readout == "gaussian" and reg > _LARGEST_RELATIVE_REG * spectrum.scale:
+        raise ValueError(
+            f"reg={reg!r} is beyond {_LARGEST_RELATIVE_REG:g} times the variance of the features "
+            f"({spectrum.scale:.2g}), where scores vanish in rounding: lower reg or rescale X."
+        )
+    return np.array([float(reg)])
 
 
 def coarse_regs(spectrum: Spectrum) -> FloatArray:

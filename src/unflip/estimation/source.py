@@ -68,17 +68,30 @@ def noise_source(noise: object, priors: ArrayLike | None, data: Labelled, spectr
         return _automatic(priors, data, spectrum)
     if isinstance(noise, NoiseEstimator):
         return _estimated(noise, priors, data)
-    k = len(data.classes)
-    model = _given(noise, k)
-    if model.n_classes != k:
-        raise ValueError(
-            f"The noise model knows {model.n_classes} classes but y has {k}: give a transition matrix for the classes "
-            f"{data.classes.tolist()}, in that order."
-        )
+    model = given_model(noise, priors, data.classes)
     # Without flips there is nothing to infer: counting is exact.
-    counted = priors is None and model.priors is None and not np.array_equal(model.transition, np.eye(k))
-    known = _with_priors(model, priors, data.observed, data.rows.n_effective)
-    return NoiseSource(known, np.zeros((k, k)), None, counted)
+    counted = model.priors is None and not np.array_equal(model.transition, np.eye(model.n_classes))
+    known = _inferred(model, data.observed, data.rows.n_effective) if model.priors is None else model
+    return NoiseSource(known, np.zeros_like(known.transition), None, counted)
+
+
+def given_model(noise: object, priors: ArrayLike | None, classes: NDArray[Any]) -> NoiseModel:
+    """Return the noise model that was given for these classes, with the priors if these are known.
+
+    Parameters are those of `noise_source`.
+    """
+    model = _given(noise, len(classes))
+    if model.n_classes != len(classes):
+        raise ValueError(
+            f"The noise model knows {model.n_classes} classes but y has {len(classes)}: give a transition matrix for "
+            f"the classes {classes.tolist()}, in that order."
+        )
+    if priors is None:
+        return model
+    known = model.with_priors(priors)
+    if model.priors is not None and not np.allclose(model.priors, known.known_priors):
+        raise ValueError(f"priors={priors!r} contradict those of the noise model, {model.priors.tolist()}: give one.")
+    return known
 
 
 def centred(spectrum: Spectrum, rows: DistinctRows) -> Spectrum:
@@ -122,15 +135,6 @@ def _given(noise: object, n_classes: int) -> NoiseModel:
     return NoiseModel(as_floats(noise, "noise"))
 
 
-def _with_priors(noise: NoiseModel, priors: ArrayLike | None, observed: FloatArray, n_rows: float) -> NoiseModel:
-    if priors is None:
-        return _inferred(noise, observed, n_rows) if noise.priors is None else noise
-    given = noise.with_priors(priors)
-    if noise.priors is not None and not np.allclose(noise.priors, given.known_priors):
-        raise ValueError(f"priors={priors!r} contradict those of the noise model, {noise.priors.tolist()}: give one.")
-    return given
-
-
 def _inferred(noise: NoiseModel, observed: FloatArray, n_rows: float) -> NoiseModel:
     """Return the priors behind the observed proportions.
 
@@ -146,7 +150,7 @@ def _inferred(noise: NoiseModel, observed: FloatArray, n_rows: float) -> NoiseMo
             f"The flip rates and the observed proportions leave no true row in class {np.flatnonzero(empty)[0]}, by "
             "chance or because the rates are too high; it is given one. Give priors= if you know the proportions.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=4,
         )
         shares = np.where(empty, 1 / n_rows, shares)
     return noise.with_priors(shares / shares.sum())

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from unflip._typing import Array
 from unflip.centred import CentredRows
+from unflip.spectrum.eigenvalues import scale
 from unflip.spectrum.left_out import LeaveOneOut
 from unflip.spectrum.stacks import RidgePath, as_columns, as_regs
 
@@ -54,11 +55,7 @@ class Spectrum(ABC):
 
         It is the same for a row of weight 2 and for two copies of it, and 0 for rows that are all alike.
         """
-        xp = array_namespace(self._eigenvalues)
-        top = float(xp.max(self._eigenvalues)) or 1.0  # divided out so that squares do not overflow
-        relative = self._eigenvalues / top
-        total = float(xp.sum(relative))
-        return top * float(xp.sum(relative**2)) / total / self.n if total > 0 else 0.0
+        return scale(self._eigenvalues, self.n)
 
     @property
     @abstractmethod

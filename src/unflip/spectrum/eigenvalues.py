@@ -50,3 +50,12 @@ def nonnegative(eigenvalues: Array) -> Array:
     """Gram matrices have no negative eigenvalue; rounding makes some."""
     xp = array_namespace(eigenvalues)
     return xp.where(eigenvalues > 0, eigenvalues, xp.zeros_like(eigenvalues))
+
+
+def scale(eigenvalues: Array, n: float) -> float:
+    """Typical eigenvalue of the covariance, Σs²/(nΣs); 0 where all are."""
+    xp = array_namespace(eigenvalues)
+    top = float(xp.max(eigenvalues)) or 1.0  # divided out so that squares do not overflow
+    relative = eigenvalues / top
+    total = float(xp.sum(relative))
+    return top * float(xp.sum(relative**2)) / total / n if total > 0 else 0.0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device
 from numpy.typing import ArrayLike
 
 from unflip._typing import Array
 from unflip.moments import Moments
-from unflip.spectrum.eigenvalues import count_varying, inverse, nonnegative
+from unflip.spectrum.eigenvalues import count_varying, inverse, nonnegative, scale
 from unflip.spectrum.stacks import RidgePath, as_columns, as_regs, times, with_intercept
 
 
@@ -48,6 +48,17 @@ class GramSpectrum:
         eigenvalues, vectors = xp.linalg.eigh(gram)
         n_varying = count_varying(xp.linalg.diagonal(gram), mean, n)
         return cls(nonnegative(eigenvalues), vectors, mean, n, fit_intercept, n_varying)
+
+    @property
+    def scale(self) -> float:
+        """Typical eigenvalue of the covariance, Σs²/(nΣs): that of `Spectrum`."""
+        return scale(self.eigenvalues, self.n)
+
+    def class_sums(self, moments: Moments) -> Array:
+        """Σ wᵢxᵢ over each class (about the mean with an intercept) along the principal directions, (p, k)."""
+        xp = array_namespace(self.vectors)
+        each = xp.eye(moments.counts.shape[0], dtype=xp.float64, device=device(self.vectors))
+        return xp.matmul(self.vectors.T, moments.cross(each, centred=self.fit_intercept))
 
     def solve(self, moments: Moments, targets: Array, regs: ArrayLike) -> RidgePath:
         """Fit one target value (or a row of them) per class, for every penalty."""
