@@ -1,7 +1,7 @@
 """How long the page of `unflip explore` takes to redraw after a slider moves, in a headless Chromium.
 
 A move is a press of an arrow key. The clock runs in the page, from the key's event until the second frame after the
-answer's text has changed, so that it includes the message to the server, the theory, the drawing and the browser's work.
+answer's text has changed: it includes the message to the server, the theory, the drawing and the browser's own work.
 """
 
 import argparse
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -111,10 +112,11 @@ def main():
         writer.writerow(["slider", "milliseconds"])
         writer.writerows((name, round(value, 1)) for name, values in found.items() for value in values)
     print(f"{platform.machine()}; theory and drawing alone: {1e3 * drawing:.1f} ms; from key to frame, milliseconds:")
-    for name, values in {**found, "all": sum(found.values(), [])}.items():
+    for name, values in {**found, "all": list(chain(*found.values()))}.items():
         median, late, worst = np.quantile(values, [0.5, 0.95, 1.0])
         verdict = "PASS" if late < 1e3 * TARGET else "MISS"
-        print(f"  {name:10s} {len(values):4d} moves  median {median:5.0f}  95% {late:5.0f}  worst {worst:5.0f}  {verdict}")
+        times = f"median {median:4.0f}, 95% {late:4.0f}, worst {worst:4.0f}"
+        print(f"  {name:10s} {len(values):4d} moves: {times}  {verdict}")
 
 
 if __name__ == "__main__":

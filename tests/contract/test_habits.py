@@ -1,4 +1,4 @@
-"""The habits of scikit-learn that users rely on: pipelines, searches, routing, names, pictures of itself, and copies."""
+"""The habits of scikit-learn that users rely on: pipelines, searches, routing, names, diagrams and copies."""
 
 import copy
 import pickle
@@ -149,9 +149,10 @@ class TestRouting:
         pipeline = make_pipeline(scaler, asking).fit(X, observed, sample_weight=weights)
         alone = LPClassifier(MILD).fit(StandardScaler().fit_transform(X), observed, sample_weight=weights)
         np.testing.assert_array_equal(pipeline.decision_function(X), alone.decision_function(pipeline[0].transform(X)))
-        scored = cross_validate(asking, X, observed, params={"sample_weight": weights}, cv=3)["test_score"]
-        refused = LPClassifier(MILD).set_fit_request(sample_weight=False).set_score_request(sample_weight=True)
-        assert (scored != cross_validate(refused, X, observed, params={"sample_weight": weights}, cv=3)["test_score"]).any()
+        unasked = LPClassifier(MILD).set_fit_request(sample_weight=False).set_score_request(sample_weight=True)
+        given = {"params": {"sample_weight": weights}, "cv": 3}
+        scored, other = (cross_validate(clf, X, observed, **given)["test_score"] for clf in (asking, unasked))
+        assert (scored != other).any()
 
     def test_weights_that_nobody_asked_for_are_an_error(self):
         X, observed, _ = draw()

@@ -59,22 +59,21 @@ def test_the_page_shows_the_theory_asks_nobody_and_stops():
     if CHROMIUM is None:
         pytest.skip("needs chromium")
     asked = []
-    with served() as (port, server):
-        with playwright.sync_playwright() as driver:
-            browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-            page = browser.new_page(viewport={"width": 375, "height": 800})
-            page.on("request", lambda request: asked.append(request.url))
-            page.goto(f"http://127.0.0.1:{port}")
-            number = page.locator("#unflip-accuracy")
-            playwright.expect(number).to_have_text(expected(1000), timeout=60_000)
-            page.get_by_role("slider").first.press("ArrowRight")
-            playwright.expect(number).to_have_text(expected(1500), timeout=20_000)
-            page.get_by_role("switch").click()
-            playwright.expect(number).to_have_text(expected(1500, fit_intercept=True), timeout=20_000)
-            assert page.evaluate("document.documentElement.scrollWidth") <= 375
-            server.send_signal(signal.SIGINT)  # with the page still open
-            assert server.wait(timeout=30) == 0
-            browser.close()
+    with served() as (port, server), playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 375, "height": 800})
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(f"http://127.0.0.1:{port}")
+        number = page.locator("#unflip-accuracy")
+        playwright.expect(number).to_have_text(expected(1000), timeout=60_000)
+        page.get_by_role("slider").first.press("ArrowRight")
+        playwright.expect(number).to_have_text(expected(1500), timeout=20_000)
+        page.get_by_role("switch").click()
+        playwright.expect(number).to_have_text(expected(1500, fit_intercept=True), timeout=20_000)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 375
+        server.send_signal(signal.SIGINT)  # with the page still open
+        assert server.wait(timeout=30) == 0
+        browser.close()
     assert len(asked) > 10
     assert all(url.startswith((f"http://127.0.0.1:{port}/", "data:", "blob:")) for url in asked)
     with pytest.raises(ProcessLookupError):

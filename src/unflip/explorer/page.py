@@ -64,10 +64,8 @@ def _table(found: Answer) -> str:
     lines = [
         "<tr><th>targets</th><th>t₋</th><th>t₊</th><th>accuracy</th><th>at best threshold</th></tr>",
         *(_line(found, name) for name in found.variants),
-        f'<tr><td>no flips</td><td></td><td></td><td id="unflip-oracle">{percent(found.oracle)}</td>'
-        "<td></td></tr>",
-        "<tr><td>n → ∞</td><td></td><td></td><td></td>"
-        f'<td id="unflip-bayes">{percent(found.bayes)}</td></tr>',
+        f'<tr><td>no flips</td><td></td><td></td><td id="unflip-oracle">{percent(found.oracle)}</td><td></td></tr>',
+        f'<tr><td>n → ∞</td><td></td><td></td><td></td><td id="unflip-bayes">{percent(found.bayes)}</td></tr>',
     ]
     return f"<table>{''.join(lines)}</table>"
 
