@@ -16,7 +16,6 @@ from unflip import theory
 from unflip._typing import FloatArray
 from unflip._validation import as_floats
 from unflip.classifier import LPClassifier
-from unflip.estimation.trusted import TrustedSubset
 from unflip.plotting.display import Display
 from unflip.selection import coarse_regs
 from unflip.spectrum import decompose
@@ -71,7 +70,7 @@ class AccuracyPathDisplay(Display):
     ) -> Self:
         """Draw the accuracy to expect at other penalties, with its standard error, from leave-one-out scores.
 
-        The classifier is fitted anew at each penalty, with the noise rates that it found.
+        The classifier is fitted anew at each penalty.
 
         Parameters
         ----------
@@ -80,12 +79,12 @@ class AccuracyPathDisplay(Display):
         X, y
             The rows and observed labels that it was fitted to.
         regs : array-like, optional
-            Penalties; by default some of those that ``reg="loo"`` tries.
+            Penalties; by default some of those that ``reg="loo"`` tries, and the estimator's own.
         ax : matplotlib.axes.Axes, optional
             Axes to draw on.
         """
         check_is_fitted(estimator)
-        path = _worth_trying(X) if regs is None else as_floats(regs, "regs")
+        path = _worth_trying(X, estimator.reg_) if regs is None else as_floats(regs, "regs")
         name = estimator.targets if isinstance(estimator.targets, str) else "LPC"
         found = np.array([_refitted(estimator, X, y, float(reg)) for reg in path])
         display = cls(path, {name: found[:, 0]}, errors={name: found[:, 1]}, chosen_reg=estimator.reg_)
@@ -131,16 +130,16 @@ class AccuracyPathDisplay(Display):
         ax.legend()
 
 
-def _worth_trying(X: ArrayLike) -> FloatArray:
+def _worth_trying(X: ArrayLike, chosen: float) -> FloatArray:
+    """Return penalties over the range that leave-one-out tries, and the chosen one, which may lie beyond."""
     rows = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
-    return coarse_regs(decompose(rows))
+    regs = coarse_regs(decompose(rows))
+    return np.union1d(regs, [chosen]) if chosen > 0 else regs
 
 
 def _refitted(estimator: LPClassifier, X: ArrayLike, y: ArrayLike, reg: float) -> tuple[float, float]:
     """Return the expected accuracy at another penalty, and its standard error."""
     other = clone(estimator).set_params(reg=reg)
-    if not isinstance(estimator.noise_estimator_, TrustedSubset):  # whose true labels take part in the fit
-        other.set_params(noise=estimator.noise_, priors=None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # said at the estimator's own fit
         other.fit(X, y)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _BINS = 40
 _SHOWN = (0.002, 0.998)  # quantiles of the log-odds between which is drawn
+_HEADROOM = 1.4  # of the axis, for the legend
 _LARGEST = 30.0  # log-odds; probabilities of 0 and 1 have infinite ones
 
 
@@ -114,17 +115,17 @@ class ScoreDistributionDisplay(Display):
         grid = np.linspace(low, high, 300)
         for b, colour in enumerate((NEGATIVE, POSITIVE)):
             inside = self.log_odds[(self.codes == b) & (self.log_odds >= low) & (self.log_odds <= high)]
-            name = f"observed {self.display_labels[b]}"
+            name = str(self.display_labels[b])
             ax.hist(inside, bins=np.linspace(low, high, _BINS + 1).tolist(), density=True, color=colour, alpha=0.35)
             fitted, wrong = self.density(grid, b)
             ax.plot(grid, fitted, color=colour, label=name)
             ax.plot(grid, wrong, color=colour, ls="--", label=f"{name}, wrong")
-        ax.axvline(0, color=INK, lw=0.8, ls=":")
+        ax.axvline(0, ymax=1 / _HEADROOM, color=INK, lw=0.8, ls=":")
         ax.set_xlabel(f"leave-one-out log-odds of {self.display_labels[1]}")
         ax.set_ylabel("density")
         ax.set_title("Scores by observed label: bars rows, lines fitted")
-        ax.set_ylim(top=1.25 * ax.get_ylim()[1])
-        ax.legend(ncols=2, loc="upper center")
+        ax.set_ylim(top=_HEADROOM * ax.get_ylim()[1])
+        ax.legend(ncols=2, loc="upper center", title="observed label", title_fontsize="small")
 
 
 def _two_gaussians(log_odds: FloatArray, posterior: FloatArray) -> tuple[FloatArray, float]:

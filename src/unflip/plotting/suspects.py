@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _SHOWN_PER_SUSPECT, _LEAST_SHOWN = 3, 50
+_HEADROOM = 1.32  # top of the axis: room for the legend above all lines
 
 
 class SuspectsDisplay(Display):
@@ -54,13 +55,14 @@ class SuspectsDisplay(Display):
 
         shown = min(len(self.probability_), max(_SHOWN_PER_SUSPECT * self.n_suspects, _LEAST_SHOWN))
         m = np.arange(1, shown + 1)
-        ax.plot(m, self.precision_[:shown], color=COLOURS["optimized"], label="mean of the first m (precision)")
+        ax.plot(m, self.precision_[:shown], color=COLOURS["optimized"], label="mean of the first m")
         ax.plot(m, self.probability_[:shown], color=COLOURS["naive"], ls="-.", label="the m-th row")
         ax.axhline(1 - self.false_discovery_rate, color=FAINT, ls=":", label=f"{1 - self.false_discovery_rate:.0%}")
-        ax.axvline(self.n_suspects, color=INK, lw=0.9, ls="--", label=f"{self.n_suspects} suspects")
+        ax.vlines(self.n_suspects, 0, 1, color=INK, lw=0.9, ls="--", label=f"{self.n_suspects} suspects")
         ax.set_xlim(0, shown)
-        ax.set_ylim(0, 1.03)
+        ax.set_ylim(0, _HEADROOM)
+        ax.set_yticks(np.linspace(0, 1, 6))
         ax.set_xlabel("rows, worst first (m)")
         ax.set_ylabel("P(label wrong)")
         ax.set_title("How sure the suspects are")
-        ax.legend(loc="best")
+        ax.legend(loc="upper center", ncols=2)
