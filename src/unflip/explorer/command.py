@@ -7,7 +7,6 @@ import socket
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from unittest.mock import patch
 
 _HOST = "127.0.0.1"
 _NOTEBOOK = Path(__file__).with_name("notebook.py")
@@ -27,12 +26,14 @@ def explore(port: int | None = None, open_browser: bool = True) -> None:
         raise ImportError("explore needs marimo; install it with: pip install 'unflip[explore]'")
     arguments = _arguments(_free_port(port), open_browser)
     # As `python -m marimo` in this very process: there is no other that could outlive it.
-    with patch.object(sys, "argv", ["marimo", *arguments]):
-        try:
-            runpy.run_module("marimo", run_name="__main__")
-        except SystemExit as stopped:
-            if stopped.code:
-                raise
+    before, sys.argv = sys.argv, ["marimo", *arguments]
+    try:
+        runpy.run_module("marimo", run_name="__main__")
+    except SystemExit as stopped:
+        if stopped.code:
+            raise
+    finally:
+        sys.argv = before
 
 
 def _arguments(port: int, open_browser: bool) -> list[str]:
