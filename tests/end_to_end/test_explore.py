@@ -54,7 +54,6 @@ def expected(n, *, fit_intercept=False):
 
 @pytest.mark.slow
 def test_the_page_shows_the_theory_asks_nobody_and_stops():
-    pytest.importorskip("marimo")
     playwright = pytest.importorskip("playwright.sync_api")
     if CHROMIUM is None:
         pytest.skip("needs chromium")
@@ -68,13 +67,13 @@ def test_the_page_shows_the_theory_asks_nobody_and_stops():
         playwright.expect(number).to_have_text(expected(1000), timeout=60_000)
         page.get_by_role("slider").first.press("ArrowRight")
         playwright.expect(number).to_have_text(expected(1500), timeout=20_000)
-        page.get_by_role("switch").click()
+        page.get_by_role("checkbox").click()
         playwright.expect(number).to_have_text(expected(1500, fit_intercept=True), timeout=20_000)
         assert page.evaluate("document.documentElement.scrollWidth") <= 375
         server.send_signal(signal.SIGINT)  # with the page still open
         assert server.wait(timeout=30) == 0
         browser.close()
-    assert len(asked) > 10
-    assert all(url.startswith((f"http://127.0.0.1:{port}/", "data:", "blob:")) for url in asked)
+    assert len(asked) >= 3  # the page and two moves
+    assert all(url.startswith(f"http://127.0.0.1:{port}/") for url in asked)
     with pytest.raises(ProcessLookupError):
         os.killpg(server.pid, 0)

@@ -12,6 +12,7 @@ from unflip import NoiseModel, targets, theory
 from unflip.explorer.answer import CHOICES, RHO_GRID, Setting, answer
 from unflip.explorer.chart import Axis
 from unflip.explorer.command import explore
+from unflip.explorer.controls import SLIDERS, document, read_setting
 from unflip.explorer.page import render, rho_chart, score_chart
 
 SETTINGS = [
@@ -119,7 +120,6 @@ def test_ticks_are_round_and_within_the_axis():
 
 
 def test_a_port_in_use_or_out_of_range_is_named():
-    pytest.importorskip("marimo")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(ValueError, match=f"port {port} of 127.0.0.1 cannot be used"):
@@ -128,7 +128,36 @@ def test_a_port_in_use_or_out_of_range_is_named():
         explore(70000, open_browser=False)
 
 
-def test_without_marimo_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "marimo", None)
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"unflip\[explore\]"):
         explore(open_browser=False)
+
+
+def asked(**changes):
+    query = {slider.name: str(getattr(Setting(), slider.name)) for slider in SLIDERS}
+    return {**query, "targets": "optimized", "fit_intercept": "false", **changes}
+
+
+def test_a_request_is_read_as_the_setting_it_names():
+    assert read_setting(asked()) == Setting()
+    changed = read_setting(asked(n="150", eps_pos="0.1", targets="naive", fit_intercept="true"))
+    assert changed == Setting(n=150, eps_pos=0.1, targets="naive", fit_intercept=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [({"n": "0"}, "n = 0 and p = 500"), ({"reg": "a"}, "reg = 'a' must be a number"), ({"rho": "nan"}, "rho = nan")],
+)
+def test_a_request_that_makes_no_setting_is_named(change, says):
+    with pytest.raises(ValueError, match=re.escape(says)):
+        read_setting(asked(**change))
+
+
+def test_the_page_opens_at_the_first_setting_and_loads_nothing():
+    page = document()
+    assert shown(page, "accuracy") == shown(render(Setting()), "accuracy")
+    assert page.count('<input type="range"') == len(SLIDERS)
+    for slider in SLIDERS:
+        assert getattr(Setting(), slider.name) in slider.steps
+    assert not re.search(r"https?://|<link|src=", page)

@@ -16,13 +16,18 @@ def render(setting: Setting) -> str:
     try:
         found = answer(setting)
     except ValueError as error:
-        return f'<div class="unflip-answer"><p class="unflip-refusal" role="alert">{escape(str(error))}</p></div>'
+        return refusal(str(error))
     return (
         f'<div class="unflip-answer"><div class="unflip-numbers">{_headline(found)}{_table(found)}</div>'
         f'<figure><figcaption>Scores of new rows: <b style="color:{_readable(NEGATIVE)}">negatives</b> and '
         f'<b style="color:{_readable(POSITIVE)}">positives</b></figcaption>{score_chart(found)}</figure>'
         f"<figure><figcaption>{_said_of_rho(found)}</figcaption>{rho_chart(found)}</figure></div>"
     )
+
+
+def refusal(sentence: str) -> str:
+    """Return what is shown where there is no answer."""
+    return f'<div class="unflip-answer"><p class="unflip-refusal" role="alert">{escape(sentence)}</p></div>'
 
 
 def percent(share: float) -> str:
