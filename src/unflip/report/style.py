@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from contextlib import AbstractContextManager
 from typing import Any, Literal, TypeAlias
 
 from matplotlib import rc_context
@@ -83,3 +84,8 @@ def as_png(figure: Figure) -> bytes:
     with rc_context(_LOOK):
         figure.savefig(buffer, format="png", dpi=_PNG_DPI)
     return buffer.getvalue()
+
+
+def house_look() -> AbstractContextManager[None]:
+    """Draw in the house's look within this context, also on axes that somebody else made."""
+    return rc_context(_LOOK)

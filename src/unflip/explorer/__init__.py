@@ -1,0 +1,1 @@
+"""A page of sliders: what the theory predicts, redrawn as they move."""

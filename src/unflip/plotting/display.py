@@ -1,0 +1,52 @@
+"""What every display has in common: `plot(ax=None)`, which leaves `figure_` and `ax_`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, ClassVar, Self
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import FigureBase
+
+
+class Display(ABC):
+    """A picture that holds its numbers, so that it can be drawn again.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        Where it was drawn.
+    figure_ : matplotlib.figure.Figure
+        The figure of these axes.
+    """
+
+    ax_: Axes
+    figure_: FigureBase
+    _size: ClassVar[tuple[float, float]] = (5.6, 3.9)  # inches of a figure of its own
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw on the axes, or on a new figure.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on.
+        """
+        if find_spec("matplotlib") is None:
+            raise ImportError(f"{type(self).__name__} needs matplotlib; install it with: pip install 'unflip[plot]'")
+        # Here, not above: who never plots needs no matplotlib.
+        from matplotlib import pyplot
+
+        from unflip.report.style import house_look
+
+        with house_look():
+            self.ax_ = pyplot.subplots(figsize=self._size, layout="constrained")[1] if ax is None else ax
+            self._draw(self.ax_)
+        self.figure_ = self.ax_.figure
+        return self
+
+    @abstractmethod
+    def _draw(self, ax: Axes) -> None:
+        """Draw on these axes."""

@@ -1,0 +1,84 @@
+"""The flip rates as a table: P(observed label | true class), with standard errors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from unflip._validation import as_floats
+from unflip.auditing import Audit
+from unflip.classifier import LPClassifier
+from unflip.estimation.base import NoiseEstimator
+from unflip.plotting.display import Display
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_DARK = 0.55  # probability from which text on its shade is white
+
+
+class NoiseMatrixDisplay(Display):
+    """Flip rates, row = true class, column = observed label, each with its standard error.
+
+    Parameters
+    ----------
+    transition : array-like of shape (k, k)
+        P(observed label | true class).
+    errors : array-like of shape (k, k), optional
+        Standard errors; 0 where a rate was given rather than estimated.
+    display_labels : array-like of shape (k,), optional
+        Names of the classes.
+
+    Examples
+    --------
+    >>> from unflip import LPClassifier, NoiseModel
+    >>> from unflip.datasets import make_mixture
+    >>> from unflip.plotting import NoiseMatrixDisplay
+    >>> X, y = make_mixture(400, 20, random_state=0)
+    >>> observed = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1).flip(y, random_state=0)
+    >>> display = NoiseMatrixDisplay.from_estimator(LPClassifier().fit(X, observed))
+    >>> display.ax_.get_title()
+    'P(observed label | true class)'
+    """
+
+    _size: ClassVar[tuple[float, float]] = (4.4, 3.8)
+
+    def __init__(
+        self, transition: ArrayLike, *, errors: ArrayLike | None = None, display_labels: ArrayLike | None = None
+    ) -> None:
+        self.transition = as_floats(transition, "transition")
+        k = len(self.transition)
+        self.errors = np.zeros((k, k)) if errors is None else as_floats(errors, "errors")
+        self.display_labels = np.arange(k) if display_labels is None else np.asarray(display_labels)
+
+    @classmethod
+    def from_estimator(cls, estimator: LPClassifier | NoiseEstimator, *, ax: Axes | None = None) -> Self:
+        """Draw the rates of a fitted classifier or estimator of noise."""
+        check_is_fitted(estimator)
+        rates, errors = estimator.noise_.transition, estimator.noise_std_
+        return cls(rates, errors=errors, display_labels=estimator.classes_).plot(ax)
+
+    @classmethod
+    def from_audit(cls, audit: Audit, *, ax: Axes | None = None) -> Self:
+        """Draw the rates of an audit."""
+        return cls(audit.noise.transition, errors=audit.noise_std, display_labels=audit.classes).plot(ax)
+
+    def _draw(self, ax: Axes) -> None:
+        ax.imshow(self.transition, cmap="Blues", vmin=0, vmax=1)
+        for (a, b), rate in np.ndenumerate(self.transition):
+            colour = "white" if rate > _DARK else "black"
+            ax.text(b, a, self._written(a, b), ha="center", va="center", color=colour)
+        ticks = range(len(self.transition))
+        ax.set_xticks(ticks, self.display_labels)
+        ax.set_yticks(ticks, self.display_labels)
+        ax.grid(False)
+        ax.set_xlabel("observed label")
+        ax.set_ylabel("true class")
+        ax.set_title("P(observed label | true class)")
+
+    def _written(self, a: int, b: int) -> str:
+        error = self.errors[a, b]
+        return f"{self.transition[a, b]:.2f}" + (f"\n± {error:.2f}" if error > 0 else "")

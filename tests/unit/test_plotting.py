@@ -1,0 +1,218 @@
+"""Displays hold the numbers that they draw, follow scikit-learn's habits, and need matplotlib only to draw."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from sklearn.exceptions import NotFittedError
+
+pytest.importorskip("matplotlib")
+
+from matplotlib import pyplot
+
+from unflip import LPClassifier, NoiseModel, audit, audit_scores, theory
+from unflip.datasets import make_mixture
+from unflip.estimation import CrossMoment, TrustedSubset
+from unflip.plotting import (
+    AccuracyPathDisplay,
+    NoiseMatrixDisplay,
+    PlanDisplay,
+    ScoreDistributionDisplay,
+    SuspectsDisplay,
+)
+
+NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1)
+NAMES = np.array(["ham", "spam"])
+MIXTURE = theory.Mixture(mean_norm=2.0, aspect=1.0, noise=NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3))
+
+
+def draw():
+    X, y = make_mixture(500, 30, mean_norm=1.6, random_state=0)
+    return X, NAMES[NOISE.flip(y, random_state=0)], y
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, observed, _ = draw()
+    return LPClassifier(CrossMoment()).fit(X, observed)
+
+
+@pytest.fixture(scope="module")
+def found():
+    X, observed, _ = draw()
+    return audit(X, observed)
+
+
+@pytest.fixture(scope="module")
+def three():
+    rng = np.random.default_rng(0)
+    true = rng.dirichlet(np.ones(3), size=90)
+    noise = NoiseModel(0.8 * np.eye(3) + 0.2 / 3, [0.3, 0.3, 0.4])
+    return audit_scores(true @ noise.transition, np.arange(90) % 3, noise=noise)
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    pyplot.close("all")
+
+
+def texts(display):
+    return [text.get_text() for text in display.ax_.texts]
+
+
+class TestNoiseMatrix:
+    def test_it_writes_rates_and_errors(self, fitted):
+        display = NoiseMatrixDisplay.from_estimator(fitted)
+        rates, errors = fitted.noise_.transition, fitted.noise_std_
+        assert texts(display) == [f"{rates[a, b]:.2f}\n± {errors[a, b]:.2f}" for a in (0, 1) for b in (0, 1)]
+        assert [label.get_text() for label in display.ax_.get_yticklabels()] == ["ham", "spam"]
+        assert display.figure_ is display.ax_.figure
+
+    def test_it_takes_estimators_of_noise_and_audits(self, found, three):
+        X, observed, _ = draw()
+        estimator = CrossMoment().fit(X, observed)
+        np.testing.assert_array_equal(
+            NoiseMatrixDisplay.from_estimator(estimator).transition, estimator.noise_.transition
+        )
+        np.testing.assert_array_equal(NoiseMatrixDisplay.from_audit(found).errors, found.noise_std)
+        assert texts(NoiseMatrixDisplay.from_audit(three))[:2] == ["0.87", "0.07"]  # given: no errors
+
+    def test_it_needs_a_fit(self):
+        with pytest.raises(NotFittedError):
+            NoiseMatrixDisplay.from_estimator(LPClassifier())
+
+
+class TestScoreDistribution:
+    def test_it_draws_the_honest_log_odds(self, fitted):
+        _, observed, _ = draw()
+        display = ScoreDistributionDisplay.from_estimator(fitted, observed)
+        np.testing.assert_array_equal(display.log_odds, fitted.label_free_log_odds_)
+        np.testing.assert_array_equal(NAMES[display.codes], observed)
+
+    def test_the_components_are_where_the_true_classes_are(self, fitted):
+        _, observed, y = draw()
+        display = ScoreDistributionDisplay.from_estimator(fitted, observed)
+        for true in (0, 1):
+            scores = display.log_odds[y == true]
+            assert abs(display.means_[true] - scores.mean()) < 4 * scores.std() / np.sqrt(len(scores))
+            for label in (0, 1):
+                members = NAMES[label] == observed
+                error = np.sqrt(0.25 / members.sum())
+                assert abs(display.shares_[label, true] - (y[members] == true).mean()) < 3 * error
+
+    def test_densities_integrate_to_one_and_wrong_ones_to_their_share(self, fitted):
+        display = ScoreDistributionDisplay.from_estimator(fitted, draw()[1])
+        grid = np.linspace(-60, 60, 4001)
+        for label in (0, 1):
+            whole, wrong = display.density(grid, label)
+            assert np.trapezoid(whole, grid) == pytest.approx(1)
+            assert np.trapezoid(wrong, grid) == pytest.approx(display.shares_[label, 1 - label])
+            expected = display.shares_[label, 1 - label] * norm.pdf(1.0, display.means_[1 - label], display.std_)
+            assert display.density(np.array([1.0]), label)[1][0] == pytest.approx(expected)
+
+    def test_audits_show_the_same(self, fitted):
+        X, observed, _ = draw()
+        by_audit = ScoreDistributionDisplay.from_audit(audit(X, observed, noise=fitted.noise_))
+        by_fit = ScoreDistributionDisplay.from_estimator(LPClassifier(fitted.noise_).fit(X, observed), observed)
+        np.testing.assert_allclose(by_audit.log_odds, by_fit.log_odds, atol=1e-9)
+
+    def test_more_classes_and_other_labels_are_refused(self, fitted, three):
+        with pytest.raises(ValueError, match="shows two classes; there are 3"):
+            ScoreDistributionDisplay.from_audit(three)
+        with pytest.raises(ValueError, match="y has 3 labels but the estimator was fitted to 500 rows"):
+            ScoreDistributionDisplay.from_estimator(fitted, ["ham", "spam", "ham"])
+        with pytest.raises(ValueError, match="the label 'eggs'"):
+            ScoreDistributionDisplay.from_estimator(fitted, np.where(draw()[1] == "ham", "eggs", "spam"))
+
+
+class TestAccuracyPath:
+    @pytest.mark.parametrize(
+        "options", [{}, {"targets": "optimized"}, {"readout": "plain", "targets": "naive", "fit_intercept": False}]
+    )
+    def test_at_the_estimators_own_penalty_it_is_the_estimators_own_accuracy(self, options):
+        X, observed, _ = draw()
+        clf = LPClassifier(NOISE, reg=0.3, **options).fit(X, observed)
+        display = AccuracyPathDisplay.from_estimator(clf, X, observed, regs=[0.01, 0.3])
+        (accuracy,), (error,) = display.accuracies.values(), display.errors.values()
+        assert accuracy[1] == pytest.approx(clf.expected_accuracy_, abs=1e-9)
+        assert error[1] == pytest.approx(clf.expected_accuracy_std_, abs=1e-9)
+        assert accuracy[0] != accuracy[1]
+
+    def test_trusted_labels_stay_in_the_fits(self):
+        X, observed, y = draw()
+        trusted = np.full(500, None)
+        trusted[:200] = NAMES[y[:200]]
+        clf = LPClassifier(TrustedSubset(trusted), reg=0.3).fit(X, observed)
+        display = AccuracyPathDisplay.from_estimator(clf, X, observed, regs=[0.3])
+        assert display.accuracies["refined"][0] == pytest.approx(clf.expected_accuracy_, abs=1e-9)
+
+    def test_penalties_worth_trying_surround_most_choices(self):
+        X, observed, _ = draw()
+        display = AccuracyPathDisplay.from_estimator(LPClassifier(NOISE, reg=0.3).fit(X, observed), X, observed)
+        assert len(display.regs) > 10
+        assert display.regs[0] < 0.3 < display.regs[-1]
+        assert display.ax_.get_xscale() == "log"
+
+    def test_the_theorys_lines_are_its_predictions(self):
+        display = AccuracyPathDisplay.from_mixture(MIXTURE)
+        for name in ("naive", "unbiased", "optimized"):
+            for index in (0, 60, 120):
+                expected = theory.predict(MIXTURE, targets=name, reg=display.regs[index]).accuracy
+                assert display.accuracies[name][index] == pytest.approx(float(expected))
+        clean = theory.predict(MIXTURE.clean, targets="naive", reg=display.regs).accuracy
+        np.testing.assert_allclose(display.accuracies["oracle"], clean)
+        assert display.limit == float(MIXTURE.bayes_accuracy)
+        assert len(display.ax_.get_legend().get_texts()) == 5
+
+    def test_one_mixture_at_a_time(self):
+        many = theory.Mixture(mean_norm=[1.0, 2.0], aspect=1.0, noise=MIXTURE.noise)
+        with pytest.raises(ValueError, match="draws one mixture"):
+            AccuracyPathDisplay.from_mixture(many)
+
+
+class TestSuspects:
+    def test_it_is_the_audits_cut(self, found):
+        display = SuspectsDisplay.from_audit(found)
+        m = found.n_suspects
+        assert display.precision_[m - 1] >= 0.9 > display.precision_[m]
+        np.testing.assert_allclose(display.precision_[9], found.suspects.probability[:10].mean())
+        assert (np.diff(display.probability_) <= 0).all()
+        assert f"{m} suspects" in [text.get_text() for text in display.ax_.get_legend().get_texts()]
+
+    def test_no_suspects_are_drawn_too(self):
+        display = SuspectsDisplay(np.full(30, 0.2), n_suspects=0, false_discovery_rate=0.1).plot()
+        assert display.ax_.get_xlim() == (0, 30)
+
+
+class TestPlan:
+    def test_it_is_the_audits_plan(self, found):
+        display = PlanDisplay.from_audit(found)
+        assert display.efforts == found.plan.effort.tolist()
+        np.testing.assert_array_equal(display.accuracies, found.plan.accuracy)
+        assert texts(display)[0] == f"{found.expected_accuracy:.1%}"
+
+    def test_an_audit_without_outlook_says_what_to_give(self, three):
+        with pytest.raises(ValueError, match="effective_dimension="):
+            PlanDisplay.from_audit(three)
+
+
+def test_displays_draw_where_they_are_told_to(found):
+    _, ax = pyplot.subplots()
+    display = SuspectsDisplay.from_audit(found, ax=ax)
+    assert display.ax_ is ax
+    assert display.figure_ is ax.figure
+    again = display.plot()
+    assert again is display
+    assert display.ax_ is not ax
+
+
+def test_matplotlib_is_asked_for_only_to_draw(found, monkeypatch):
+    code = "import sys, unflip.plotting; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    display = SuspectsDisplay(found.evidence.wrong, n_suspects=3, false_discovery_rate=0.1)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"SuspectsDisplay needs matplotlib.*unflip\[plot\]"):
+        display.plot()
