@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from unflip.cli.talk import on_one_line
 from unflip.files.auditing import FileAudit, Request, suspect_rows
+from unflip.files.tables import ending
 
 _N_SHOWN = 10
+_N_NAMED = 8
 _SURPRISING = 0.01
 _WIDEST = 160
 _LONGEST_LABEL = 24
@@ -35,32 +39,55 @@ def summary(found: FileAudit, request: Request, out: Path | None, suspects: Path
     out, suspects : Path or None
         The page and the table that were written.
     """
-    parts = [_data(found), _noise(found), _cost(found), _suspects(found), _unlabelled(found), _assumption(found)]
+    parts = [_data(found), _noise(found), _cost(found), _suspects(found), _unlabelled(found), _caution(found)]
     return "\n\n".join(part for part in (*parts, _next(found, request, out, suspects)) if part)
+
+
+def _width() -> int:
+    return min(shutil.get_terminal_size().columns, _WIDEST)
+
+
+def _wrapped(sentence: str, indent: str = "") -> str:
+    return textwrap.fill(
+        sentence,
+        _width(),
+        initial_indent=indent,
+        subsequent_indent=indent + "  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _data(found: FileAudit) -> str:
     prepared = found.prepared
-    counts = ", ".join(f"{count} {label!r}" for label, count in list(prepared.labels.counts.items())[:8])
+    counts = _listed([f"{count} {label!r}" for label, count in prepared.labels.counts.items()])
     lines = [
         f"{prepared.table.name}: {prepared.table.n_rows} rows, labels {counts}.",
         f"Features: {prepared.features}.",
     ]
     if prepared.features.left_out:
-        left = ", ".join(prepared.features.left_out[:8])
-        lines.append(f"Not used: {left} (no numbers, or a mere count of the rows).")
-    return "\n".join(lines) + "\n"
+        left = _listed(prepared.features.left_out)
+        lines.append(f"Columns not used: {left} (no numbers, or a mere count of the rows).")
+    return "\n".join(map(_wrapped, lines))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:_N_NAMED]) + (", ..." if len(names) > _N_NAMED else "")
 
 
 def _noise(found: FileAudit) -> str:
     audit = found.audit
-    n = len(audit.evidence.codes)
-    rates = ", ".join(
-        f"{1 - audit.noise.transition[a, a]:.0%}{_doubt(float(audit.noise_std[a, a]))} of the true {label!r}"
-        for a, label in enumerate(audit.classes.tolist())
+    rates = _listed(
+        [
+            f"{1 - audit.noise.transition[a, a]:.0%}{_doubt(float(audit.noise_std[a, a]))} of the true {label!r}"
+            for a, label in enumerate(audit.classes.tolist())
+        ]
     )
-    wrong = f"about {audit.expected_wrong:.0f} ± {audit.expected_wrong_std:.0f} of {n} labels are wrong"
-    return f"How noisy: {wrong}.\n  Labelled otherwise: {rates} ({_SOURCES[audit.noise_source]})."
+    n, wrong = len(audit.evidence.codes), f"{audit.expected_wrong:.0f} ± {audit.expected_wrong_std:.0f}"
+    return _wrapped(
+        f"How noisy: about {wrong} of {n} labels are wrong. Labelled otherwise are {rates}. "
+        f"These rates are {_SOURCES[audit.noise_source]}."
+    )
 
 
 def _doubt(error: float) -> str:
@@ -72,20 +99,19 @@ def _cost(found: FileAudit) -> str:
     clean = audit.accuracy_after(len(audit.evidence.codes))
     instead = "" if np.isnan(clean) else f"; about {clean:.1%} were every label right"
     now = f"{audit.expected_accuracy:.1%} ± {audit.expected_accuracy_std:.1%}"
-    return f"What it costs: a classifier fitted to these rows gets {now} of new rows right{instead}."
+    return _wrapped(f"What it costs: a classifier fitted to these rows gets {now} of new rows right{instead}.")
 
 
 def _suspects(found: FileAudit) -> str:
     audit = found.audit
     if len(audit.suspects) == 0:
         return "Suspects: no label looks wrong."
-    few = (
-        f"Suspects: {audit.n_suspects} labels look wrong (about {audit.false_discovery_rate:.0%} of them will be right)"
-    )
+    share = f"about {audit.false_discovery_rate:.0%} of these will turn out right"
     more = len(audit.suspects) - audit.n_suspects
-    others = f", {more} more are in doubt" if more > 0 else ""
+    others = f"; {more} more are in doubt" if more > 0 else ""
+    said = f"Suspects: {audit.n_suspects} labels look wrong ({share}){others}. The worst, rows counted from 0:"
     lines = [line for line in suspect_rows(found) if line["part"] != "unlabelled"][:_N_SHOWN]
-    return "\n".join([f"{few}{others}. The worst:", *_table(found, lines, "probability_wrong")])
+    return "\n".join([_wrapped(said), *_table(found, lines, "probability_wrong")])
 
 
 def _unlabelled(found: FileAudit) -> str:
@@ -97,7 +123,7 @@ def _unlabelled(found: FileAudit) -> str:
     right = float(proposals.probability.sum())
     said = f"No label: {len(proposals.rows)} rows have none; proposed are {each}, of which about {right:.0f} right."
     lines = [line for line in suspect_rows(found) if line["part"] == "unlabelled"][:3]
-    return "\n".join([f"{said} The surest:", *_table(found, lines, "probability_proposed")])
+    return "\n".join([_wrapped(f"{said} The surest:"), *_table(found, lines, "probability_proposed")])
 
 
 def _table(found: FileAudit, lines: list[dict[str, object]], probability: str) -> list[str]:
@@ -108,43 +134,49 @@ def _table(found: FileAudit, lines: list[dict[str, object]], probability: str) -
         f"{on_one_line(str(line['proposed']), _LONGEST_LABEL)}"
         for line in lines
     ]
-    wide = min(shutil.get_terminal_size().columns, _WIDEST)
     table = []
     for line, name, move in zip(lines, names, moves, strict=True):
         start = f"  {name:<{max(map(len, names))}}  {move:<{max(map(len, moves))}}  {line[probability]:.3f}  "
-        shown = on_one_line(found.shown(int(str(line["row"]))), wide - len(start))
+        shown = on_one_line(found.shown(int(str(line["row"]))), _width() - len(start))
         table.append((start + shown).rstrip())
     return table
 
 
-def _assumption(found: FileAudit) -> str:
+def _caution(found: FileAudit) -> str:
     test = found.audit.dependence
     if np.isnan(test.p_value) or test.p_value >= _SURPRISING:
         return ""
-    return (
-        f"Take care: labels seem to be wrong more often where a row is hard (p = {test.p_value:.1g}), so the "
-        "probabilities are too sure; the order of the suspects is still useful.\n"
+    return _wrapped(
+        f"Take care: labels are not wrong at random within a class (p = {test.p_value:.1g}), so the probabilities are "
+        "too sure; the order of the suspects is still useful."
     )
 
 
 def _next(found: FileAudit, request: Request, out: Path | None, suspects: Path | None) -> str:
-    steps = []
-    if out is not None:
-        steps.append(f"Open {out}, decide on the suspects, save the decisions, and put them into a copy of the data:")
-        steps.append(
-            f"    unflip apply {shlex.quote(str(request.path))} decisions.csv --out clean{request.path.suffix}"
-        )
+    if out is None:
+        steps = ["Look through the suspects: with --out report.html the same command makes a page to decide on each."]
     else:
-        steps.append(
-            "Look through the suspects: the same command with --out report.html makes a page to decide on each."
-        )
+        steps = [f"Open {out}, decide on the suspects and save the decisions. A copy of the data with them:"]
     if suspects is not None:
         steps.append(
-            f"{suspects} lists them all; with accept or reject in its column 'decision', unflip apply takes it."
+            f"{suspects} lists all. With accept or reject in its column 'decision', unflip apply takes it, too."
         )
     if found.audit.noise_source == "anchor rows":
         steps.append(
             "The rates are a guess. Better: put the true labels of about 100 rows, picked at random, into a column of "
-            "their own and name it with --trusted; or give the rates with --eps or the true shares with --priors."
+            "their own and name it with --trusted; or give the rates with --eps, or the true shares with --priors."
         )
-    return "\n".join(["What next:", *(f"  {step}" for step in steps)])
+    lines = [_wrapped(f"- {step}", "  ") for step in steps]
+    if out is not None:
+        lines.insert(1, f"      {_apply_command(request)}")
+    return "\n".join(["What next:", *lines])
+
+
+def _apply_command(request: Request) -> str:
+    """Return the command that puts decisions into a copy of the data, with the options of the audit."""
+    given = {"--text": request.text, "--embedding": request.embedding, "--eps": request.eps, "--priors": request.priors}
+    given |= {"--trusted": request.trusted, "--id": request.name}
+    options = [word for option, value in given.items() if value is not None for word in (option, value)]
+    clean = f"clean{ending(request.path)}" + ".gz" * (request.path.suffix.lower() == ".gz")
+    words = ["unflip", "apply", str(request.path), "decisions.csv", "--out", clean, "--label", request.label, *options]
+    return shlex.join(words)

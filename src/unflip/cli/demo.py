@@ -10,8 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from unflip import demo as story
-from unflip.cli.talk import check_out
-from unflip.report import demo as picture
+from unflip.cli.talk import check_out, fail
 
 _console = Console()
 
@@ -21,6 +20,10 @@ def demo(
 ) -> None:
     """Show what label noise does, what each variant gets, and what the theory predicted."""
     check_out(out, [".png"])
+    try:
+        from unflip.report import demo as picture  # matplotlib takes a second that other commands need not wait
+    except ModuleNotFoundError as missing:
+        fail(f"demo needs {missing.name}; install it with: pip install 'unflip[cli]'")
     with _console.status("Simulating flipped labels ..."):
         result = story.run()
         picture.save(result, out)

@@ -106,6 +106,8 @@ def _fit_words(texts: Any, column: str) -> tuple[Pipeline, Any]:
         rows = words.fit_transform(texts)
     except ValueError:
         raise ValueError(f"Column {column!r} holds no word that occurs in two rows: name a column of texts.") from None
+    # Numbers of the language itself: a saved model would hold each of NumPy's as a file of its own.
+    words.vocabulary_ = {word: int(place) for word, place in words.vocabulary_.items()}
     if rows.shape[0] <= _MOST_SPARSE_ROWS or rows.shape[1] <= 2 * _N_DIRECTIONS:
         return Pipeline([("words", words)]), rows.astype(float)
     directions = TruncatedSVD(_N_DIRECTIONS, n_iter=2, power_iteration_normalizer="QR", random_state=0)

@@ -88,7 +88,7 @@ def saved(model: Model) -> bytes:
         "recipe": model.recipe,
         "classifier": model.classifier,
     }
-    return bytes(skops.io.dumps(content))
+    return bytes(skops.io.dumps(content, compression=zipfile.ZIP_DEFLATED))
 
 
 def load_model(path: Path) -> Model:

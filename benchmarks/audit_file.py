@@ -1,0 +1,143 @@
+"""`unflip audit` on files: how many of its first suspects are wrong indeed, how long it takes, and how it grows.
+
+Every figure is that of the whole program, started anew and read through ``--json``. The reviews (part ``reviews``, and
+the texts of part ``rows``) need their data set: ``blitzer_sentiment`` in the folder that UNFLIP_DATA names. Labels are
+flipped at known seeds: 30% of the positive ones and 10% of the negative ones.
+"""
+
+import argparse
+import csv
+import gzip
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from unflip import NoiseModel
+from unflip.datasets import make_mixture
+
+NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1)
+NAMES = np.array(["negative", "positive"])
+RATES = ["--eps", "negative=0.1,positive=0.3"]
+LIMIT_SECONDS, LIMIT_SHARE, N_FIRST = 60, 0.9, 200
+WORDS_PER_PIECE = 22
+
+
+def reviews():
+    """All reviews, or None where the data are not there."""
+    path = Path(os.environ.get("UNFLIP_DATA", "")) / "blitzer_sentiment" / "reviews.json.gz"
+    if not path.is_file():
+        print("UNFLIP_DATA names no folder with blitzer_sentiment/reviews.json.gz: parts that need it are left out.")
+        return None
+    with gzip.open(path) as file:
+        return json.load(file)
+
+
+def write(path, header, columns):
+    """Write a CSV file."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        writer.writerows(zip(*columns, strict=True))
+
+
+def audited(path, *options):
+    """Run the program; return its answer and the seconds it took."""
+    command = [sys.executable, "-m", "unflip", "audit", str(path), "--label", "label", "--json", *options]
+    begin = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    seconds = time.perf_counter() - begin
+    if done.returncode:
+        sys.exit(done.stderr)
+    return json.loads(done.stdout), seconds
+
+
+def shares(answer, wrong):
+    """Share of wrong labels among the first 200 rows listed, and among the suspects to act on."""
+    rows = np.array([line["row"] for line in answer["suspects"]])
+    return wrong[rows[:N_FIRST]].mean(), wrong[rows[: answer["n_suspects"]]].mean()
+
+
+def part_reviews(folder, n_seeds, domain):
+    """Reviews of one kind of product as texts, rates estimated and given."""
+    found = reviews()
+    if found is None:
+        return
+    chosen = [review for review in found if review["domain"] == domain]
+    texts, true = [f"{r['title']}\n{r['text']}" for r in chosen], np.array([r["label"] for r in chosen])
+    print(f"\n{domain}: {len(texts)} reviews; share of wrong labels among the first {N_FIRST}, and among the suspects")
+    print(f"{'rates':<10}{'seed':>5}{'first 200':>11}{'suspects':>10}{'number':>8}{'seconds':>9}")
+    for mode, options in {"estimated": [], "given": RATES}.items():
+        lines = []
+        for seed in range(n_seeds):
+            observed = NOISE.flip(true, random_state=seed)
+            path = folder / "reviews.csv"
+            write(path, ["text", "label"], [texts, NAMES[observed]])
+            answer, seconds = audited(path, "--text", "text", *options)
+            lines.append((*shares(answer, observed != true), answer["n_suspects"], seconds))
+            first, all_of_them, number, _ = lines[-1]
+            print(f"{mode:<10}{seed:>5}{first:>11.3f}{all_of_them:>10.3f}{number:>8}{seconds:>9.1f}", flush=True)
+        first, all_of_them, number, seconds = np.mean(lines, axis=0)
+        least, longest = min(line[0] for line in lines), max(line[3] for line in lines)
+        verdict = "PASS" if first >= LIMIT_SHARE and longest < LIMIT_SECONDS else "MISS"
+        print(f"{mode:<10}{'mean':>5}{first:>11.3f}{all_of_them:>10.3f}{number:>8.0f}{seconds:>9.1f}")
+        print(f"  {verdict}: lowest {least:.3f}, longest {longest:.1f} s")
+
+
+def part_rows(folder, n_rows):
+    """Many rows: numbers, and pieces of reviews."""
+    X, true = make_mixture(n_rows, 100, mean_norm=1.5, random_state=0)
+    observed = NOISE.flip(true, random_state=0)
+    path = folder / "numbers.csv"
+    write(path, [*(f"x{j}" for j in range(100)), "label"], [*X.round(5).T, NAMES[observed]])
+    show("100 numeric columns", path, observed != true)
+    found = reviews()
+    if found is None:
+        return
+    pieces, labels = [], []
+    for review in found:
+        words = f"{review['title']} {review['text']}".split()
+        cut = [" ".join(words[i : i + WORDS_PER_PIECE]) for i in range(0, len(words), WORDS_PER_PIECE)]
+        pieces += cut
+        labels += [review["label"]] * len(cut)
+    chosen = np.random.default_rng(0).permutation(len(pieces))[:n_rows]
+    true = np.array(labels)[chosen]
+    observed = NOISE.flip(true, random_state=0)
+    path = folder / "pieces.csv"
+    write(path, ["text", "label"], [[pieces[i] for i in chosen], NAMES[observed]])
+    show(f"texts of {WORDS_PER_PIECE} words", path, observed != true, "--text", "text")
+
+
+def show(name, path, wrong, *options):
+    """Audit a file and print what that took."""
+    for mode, rates in {"estimated": [], "given": RATES}.items():
+        answer, seconds = audited(path, *options, *rates)
+        first, _ = shares(answer, wrong)
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20  # of the largest so far
+        print(
+            f"{len(wrong)} rows, {name}, rates {mode}: {seconds:.0f} s, at most {peak:.1f} GiB, "
+            f"first {N_FIRST} wrong: {first:.3f}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--part", choices=["reviews", "rows"], action="append")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--domain", default="kitchen", choices=["books", "dvd", "electronics", "kitchen"])
+    parser.add_argument("--rows", type=int, default=50_000)
+    parser.add_argument("--quick", action="store_true", help="two seeds, 5000 rows")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        for part in asked.part or ["reviews", "rows"]:
+            if part == "reviews":
+                part_reviews(Path(scratch), 2 if asked.quick else asked.seeds, asked.domain)
+            else:
+                part_rows(Path(scratch), 5000 if asked.quick else asked.rows)
