@@ -33,8 +33,9 @@ def working(first: str) -> Iterator[Callable[[str], None]]:
         What is done first, in a few words.
     """
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    console = Console(stderr=True)
     try:
-        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
             task = progress.add_task(f"{first} ...")
             yield lambda stage: progress.update(task, description=f"{stage} ...")
     except KeyboardInterrupt:
