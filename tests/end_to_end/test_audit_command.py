@@ -146,6 +146,7 @@ def test_cells_that_attack_are_harmless(tmp_path):
     [
         (("none.csv", "--label", "label"), "none.csv does not exist"),
         ((".", "--label", "label"), "is a folder"),
+        (("mails.csv",), "Say with --label which column of mails.csv holds the labels: 'name', 'x0', 'x1'"),
         (("mails.csv", "--label", "labl"), "has no column 'labl': did you mean 'label'"),
         (("mails.csv", "--label", "x0"), "different labels in 300 rows"),
         (("mails.csv", "--label", "label", "--trusted", "truth"), "has no column 'truth'"),

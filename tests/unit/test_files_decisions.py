@@ -85,9 +85,7 @@ def test_changes_are_written_as_the_file_writes_that_label():
 
 
 def test_decisions_about_other_data_are_refused():
-    with pytest.raises(
-        ValueError, match=r"Row 0 of d.csv has the label 'a', but the decision on it was made about 'b'"
-    ):
+    with pytest.raises(ValueError, match=r"Row 0 of d.csv has the label 'a', but the decision on it was about 'b'"):
         changes({0: Decision(0, "", "b", "a")}, DATA, "label")
     with pytest.raises(ValueError, match=r"gives it the label 'spm', which column 'label' of d.csv does not hold"):
         changes({0: Decision(0, "", "a", "spm")}, DATA, "label")

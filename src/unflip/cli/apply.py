@@ -35,8 +35,8 @@ def apply(
 ) -> None:
     """Put decisions on suspects into a copy of the data, and tell what that is worth.
 
-    All other cells stay as they are, and so does the file. The options of the audit tell what accuracy to expect before
-    and after.
+    All other cells stay as they are, and so does the file. The options of the
+    audit serve to tell what accuracy to expect before and after.
     """
     suffixes = ending(data) + (".gz" if data.suffix.lower() == ".gz" else "")
     check_out(out, [suffixes or data.suffix], data, decisions)

@@ -20,7 +20,7 @@ _N_CHECKS = 100
 
 def audit(
     data: options.Data,
-    label: options.Label,
+    label: options.Label = None,
     text: options.Text = None,
     embedding: options.Embedding = None,
     eps: options.Eps = None,
@@ -37,8 +37,8 @@ def audit(
 ) -> None:
     """Find labels that look wrong in a file: how many, which, what that costs and what to do.
 
-    The features are all numeric columns, or the words of --text, or the columns of --embedding. Rows without a label
-    are left out of the audit, and one is proposed for each.
+    The features are all numeric columns, the words of --text, or the columns
+    of --embedding. Rows without a label are given one, apart from the audit.
     """
     _check_outs(data, out, suspects)
     request = Request(

@@ -168,15 +168,15 @@ def _next(found: FileAudit, request: Request, out: Path | None, suspects: Path |
         )
     lines = [_wrapped(f"- {step}", "  ") for step in steps]
     if out is not None:
-        lines.insert(1, f"      {_apply_command(request)}")
+        lines.insert(1, f"      {_apply_command(request, found.prepared.labels.name)}")
     return "\n".join(["What next:", *lines])
 
 
-def _apply_command(request: Request) -> str:
+def _apply_command(request: Request, label: str) -> str:
     """Return the command that puts decisions into a copy of the data, with the options of the audit."""
     given = {"--text": request.text, "--embedding": request.embedding, "--eps": request.eps, "--priors": request.priors}
     given |= {"--trusted": request.trusted, "--id": request.name}
     options = [word for option, value in given.items() if value is not None for word in (option, value)]
     clean = f"clean{ending(request.path)}" + ".gz" * (request.path.suffix.lower() == ".gz")
-    words = ["unflip", "apply", str(request.path), "decisions.csv", "--out", clean, "--label", request.label, *options]
+    words = ["unflip", "apply", str(request.path), "decisions.csv", "--out", clean, "--label", label, *options]
     return shlex.join(words)

@@ -19,8 +19,8 @@ from unflip.report.files import write_atomically
 
 def fit(
     data: options.Data,
-    label: options.Label,
     out: Annotated[Path, typer.Option(help="Where to write the model (.skops).")],
+    label: options.Label = None,
     text: options.Text = None,
     embedding: options.Embedding = None,
     eps: options.Eps = None,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 Data = Annotated[Path, typer.Argument(help="File of rows: .csv, .tsv, .jsonl or .parquet, also with .gz.")]
-Label = Annotated[str, typer.Option(metavar="COLUMN", help="Column of the labels.")]
+Label = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of the labels.")]
 Text = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of texts: their words are the features.")]
 Embedding = Annotated[
     str | None,

@@ -36,8 +36,8 @@ class Request:
     ----------
     path : Path
         The file.
-    label : str
-        Column of observed labels.
+    label : str or None
+        Column of observed labels; without it, an error says which columns there are.
     text, embedding : str or None
         Column of texts, or how the columns of an embedding begin; neither: all numeric columns are the features.
     eps, priors : str or None
@@ -47,7 +47,7 @@ class Request:
     """
 
     path: Path
-    label: str
+    label: str | None = None
     text: str | None = None
     embedding: str | None = None
     eps: str | None = None
@@ -163,9 +163,12 @@ def prepare(request: Request, tell: Tell) -> Prepared:
     """
     tell(f"Reading {request.path.name}")
     table = read_table(request.path)
+    if request.label is None:
+        named = ", ".join(map(repr, table.columns))
+        raise ValueError(f"Say with --label which column of {table.name} holds the labels: {named}.")
     labels = label_column(table, request.label)
-    named = (request.label, request.trusted, request.group, request.name)
-    reserved = [column for column in named if column is not None]
+    others = (request.trusted, request.group, request.name)
+    reserved = [request.label, *(column for column in others if column is not None)]
     for column in reserved:
         table.column(column)
     features = feature_columns.choose(table, text=request.text, embedding=request.embedding, reserved=reserved)

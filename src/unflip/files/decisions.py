@@ -155,7 +155,7 @@ def changes(decisions: Mapping[int, Decision], table: Table, label: str) -> dict
     for row, decision in decisions.items():
         if texts[row] != decision.observed:
             raise ValueError(
-                f"Row {row} of {table.name} has the label {texts[row]!r}, but the decision on it was made about "
+                f"Row {row} of {table.name} has the label {texts[row]!r}, but the decision on it was about "
                 f"{decision.observed!r}: give the file that was audited."
             )
         if decision.label not in written and decision.label:

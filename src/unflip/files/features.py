@@ -20,6 +20,7 @@ Kind = Literal["numeric", "text", "embedding"]
 _MOST_SPARSE_ROWS = 3000  # beyond, the table of all pairs of rows grows too large
 _N_DIRECTIONS = 500  # of words, that stand for all of them then
 _MOST_WORDS = 50_000
+_REMEDY = "fill in a number, or drop the row or the column"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +124,7 @@ def _text(table: Table, column: str, reserved: Sequence[str]) -> Features:
 
 
 def _numeric(table: Table, free: Sequence[str]) -> Features:
-    columns = [column for column in free if _is_numeric(table.columns[column])]
+    columns = [column for column in free if _is_numeric(table.numbers(column))]
     if not columns:
         longest = max(free, key=lambda column: _length(table.columns[column]), default=None)
         hint = f", for example --text {longest}" if longest and _length(table.columns[longest]) else ""
@@ -135,9 +136,8 @@ def _numeric(table: Table, free: Sequence[str]) -> Features:
     return Features(kind="numeric", columns=tuple(columns), left_out=left_out)
 
 
-def _is_numeric(cells: Sequence[Any]) -> bool:
+def _is_numeric(found: FloatArray | None) -> bool:
     """Whether a column holds numbers that are more than a count of the rows."""
-    found = numbers(cells)
     return found is not None and not (len(found) > 2 and bool((np.diff(found) == 1).all()))
 
 
@@ -148,15 +148,14 @@ def _length(cells: Sequence[Any]) -> int:
 def _block(table: Table, column: str) -> FloatArray:
     """Return a column of numbers, or of lists of numbers, as an array of shape (n, p)."""
     cells = table.columns[column]
-    found = _from_lists(cells, table, column) if isinstance(cells[0], list) else numbers(cells)
+    found = _from_lists(cells, table, column) if isinstance(cells[0], list) else table.numbers(column)
     if found is None:
         row = next((row for row, cell in enumerate(cells) if not is_missing(cell) and numbers([cell]) is None), 0)
-        raise ValueError(_bad_cell(table, column, row, "which is no number: correct it, or drop the column"))
+        raise ValueError(_bad_cell(table, column, row, "no number"))
     block = found.reshape(len(cells), -1)
     bad = np.flatnonzero(~np.isfinite(block).all(axis=1))
     if len(bad):
-        said = "fill in a number, or drop the row or the column"
-        raise ValueError(_bad_cell(table, column, int(bad[0]), f"which is not a finite number: {said}"))
+        raise ValueError(_bad_cell(table, column, int(bad[0]), "not a finite number"))
     return block
 
 
@@ -169,6 +168,7 @@ def _from_lists(cells: Sequence[Any], table: Table, column: str) -> FloatArray:
 
 def _bad_cell(table: Table, column: str, row: int, said: str) -> str:
     shown = as_text(table.columns[column][row])
-    held = f"holds {shown[:40]!r}" if shown else "is empty"
-    joint = said if shown else said.partition(": ")[2]
-    return f"Column {column!r} of {table.name} {held} in row {row}{', ' if shown else ': '}{joint}."
+    place = f"Column {column!r} of {table.name}"
+    if not shown:
+        return f"{place} is empty in row {row}: {_REMEDY}."
+    return f"{place} holds {shown[:40]!r} in row {row}, which is {said}: {_REMEDY}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
@@ -40,6 +40,7 @@ class Table:
 
     name: str
     columns: Mapping[str, Sequence[Any]]
+    _numbers: dict[str, FloatArray | None] = field(default_factory=dict, repr=False)  # of columns asked for before
 
     @property
     def n_rows(self) -> int:
@@ -56,6 +57,12 @@ class Table:
     def texts(self, name: str) -> list[str]:
         """Return the cells of a column as texts, missing ones empty."""
         return [as_text(cell) for cell in self.column(name)]
+
+    def numbers(self, name: str) -> FloatArray | None:
+        """Return the cells of a column as `numbers` does."""
+        if name not in self._numbers:
+            self._numbers[name] = numbers(self.column(name))
+        return self._numbers[name]
 
 
 def read_table(path: Path) -> Table:
