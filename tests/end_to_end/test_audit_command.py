@@ -58,7 +58,7 @@ def test_from_suspects_to_clean_data(tmp_path):
     answer = json.loads(program("apply", path, suspects, "--out", clean, *RATES, "--json").stdout)
     assert answer["label"] == "label"
     assert answer["changed"] == sum(line["decision"] == "accept" for line in lines)
-    assert answer["expected_accuracy"]["after"] > answer["expected_accuracy"]["before"]
+    assert answer["expected_accuracy"]["after"]["value"] > answer["expected_accuracy"]["before"]["value"]
     assert path.read_bytes() == before
     old, new = before.splitlines(), clean.read_bytes().splitlines()
     changed = [i for i, (one, other) in enumerate(zip(old, new, strict=True)) if one != other]

@@ -9,6 +9,7 @@ import pytest
 
 from support.files import mixture_file, program, read_csv, text_file, write_csv
 from unflip import NoiseModel, theory
+from unflip.files.models import load_model
 
 RATES = ("--eps", "ham=0.1,spam=0.3")
 
@@ -45,6 +46,22 @@ def test_models_of_texts_by_any_source_of_rates(tmp_path, options):
     program("fit", path, "--label", "label", "--text", "text", *options, "--out", model)
     answer = json.loads(program("predict", model, path, "--json").stdout)
     assert np.mean([line["predicted"] == label for line, label in zip(answer["rows"], true, strict=True)]) > 0.9
+
+
+def test_decided_rows_are_taken_as_certain(fitted, tmp_path):
+    folder, true = fitted
+    rows, model = read_csv(folder / "mails.csv"), tmp_path / "m.skops"
+    wrong = [row for row, line in enumerate(rows) if line["label"] != true[row]][:50]
+    decisions = tmp_path / "d.csv"
+    observed = [rows[row]["label"] for row in wrong]
+    write_csv(decisions, row=wrong, observed=observed, proposed=true[wrong], decision=["accept"] * len(wrong))
+    arguments = ("fit", folder / "mails.csv", "--label", "label", "--out", model, "--json")
+    answer = json.loads(program(*arguments, *RATES, "--decisions", decisions).stdout)
+    assert answer["flip_rate"] == pytest.approx({"ham": 0.1, "spam": 0.3})
+    certain = load_model(model).classifier.label_posterior_[wrong]
+    np.testing.assert_array_equal(certain, np.eye(2)[(true[wrong] == "spam").astype(int)])
+    write_csv(decisions, row=wrong[:1], observed=true[wrong[:1]], proposed=observed[:1], decision=["accept"])
+    assert "give the file that was audited" in program(*arguments, "--decisions", decisions, code=2).stderr
 
 
 def test_other_files_are_refused_by_the_column_they_lack(fitted, tmp_path):

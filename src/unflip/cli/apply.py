@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from unflip.classifier import LPClassifier
 from unflip.cli import options
 from unflip.cli.talk import check_out, say_json, working
 from unflip.files.auditing import Request, prepare
-from unflip.files.decisions import Decision, Gain, changes, gain, label_column_of, located, read_decisions
+from unflip.files.decisions import Decision, decide, fit_before_and_after
 from unflip.files.tables import ending, read_table, rewritten
 from unflip.report.files import write_atomically
 
@@ -41,13 +42,10 @@ def apply(
     suffixes = ending(data) + (".gz" if data.suffix.lower() == ".gz" else "")
     check_out(out, [suffixes or data.suffix], data, decisions)
     with working(f"Reading {data.name}") as tell:
-        table = read_table(data)
-        decided = located(read_decisions(decisions), table, name)
-        column = label_column_of(decided, table) if label is None else label
-        changed = changes(decided, table, column)
+        decided = decide(decisions, read_table(data), label, name)
         request = Request(
             path=data,
-            label=column,
+            label=decided.label,
             text=text,
             embedding=embedding,
             eps=eps,
@@ -55,36 +53,53 @@ def apply(
             trusted=trusted,
             name=name,
         )
-        worth, reason = _gain(request, decided, tell)
+        fits, reason = _fits(request, decided.rows, tell)
         tell("Writing")
-        write_atomically(out, rewritten(data, column, changed))
+        write_atomically(out, rewritten(data, decided.label, decided.changes))
     if as_json:
-        accuracy = None if worth is None else asdict(worth)
-        answer = {"file": str(out), "label": column, "decided": len(decided), "changed": len(changed)}
-        say_json({**answer, "expected_accuracy": accuracy, "why_no_accuracy": reason or None})
-    else:
-        typer.echo(_words(out, column, len(decided), len(changed), worth, reason))
+        counts = {"decided": len(decided.rows), "changed": len(decided.changes)}
+        worth = {"expected_accuracy": _accuracies(fits), "why_no_accuracy": reason or None}
+        say_json({"file": str(out), "label": decided.label, **counts, **worth})
+        return
+    changed, kept = len(decided.changes), len(decided.rows) - len(decided.changes)
+    typer.echo(f"{out}: {changed} labels of column {decided.label!r} changed, {kept} confirmed; all else is as it was.")
+    typer.echo(_worth(fits) if fits else f"What that is worth cannot be told without the features: {reason}")
+    command = " ".join(["unflip fit", shlex.quote(str(data)), "--decisions", shlex.quote(str(decisions)), "..."])
+    typer.echo(
+        f"To fit a classifier, give the decisions with the data as they were ({command}): what is still wrong cannot "
+        "be told from labels of which the worst are put right."
+    )
 
 
-def _gain(request: Request, decided: Mapping[int, Decision], tell: Callable[[str], None]) -> tuple[Gain | None, str]:
-    """Return what the decisions are worth, or why that cannot be told: they are applied in any case."""
+def _fits(
+    request: Request, decided: Mapping[int, Decision], tell: Callable[[str], None]
+) -> tuple[tuple[LPClassifier, LPClassifier] | None, str]:
+    """Return the fits before and after, or why there are none: the decisions are applied in any case."""
     try:
         prepared = prepare(request, tell)
         tell("Fitting before and after")
-        return gain(prepared, decided), ""
+        before, after, _ = fit_before_and_after(prepared, decided)
     except ValueError as error:
         if request.text or request.embedding or request.eps or request.priors or request.trusted:
             raise
         return None, str(error)
+    return (before, after), ""
 
 
-def _words(out: Path, label: str, n_decided: int, n_changed: int, worth: Gain | None, reason: str) -> str:
-    kept = n_decided - n_changed
-    first = f"{out}: {n_changed} labels of column {label!r} changed, {kept} confirmed; all else is as it was."
-    if worth is None:
-        return f"{first}\nWhat it is worth cannot be told without the features: {reason}"
+def _accuracies(fits: tuple[LPClassifier, LPClassifier] | None) -> dict[str, dict[str, float]] | None:
+    if fits is None:
+        return None
+    moments = dict(zip(("before", "after"), fits, strict=True))
+    return {
+        moment: {"value": fitted.expected_accuracy_, "standard_error": fitted.expected_accuracy_std_}
+        for moment, fitted in moments.items()
+    }
+
+
+def _worth(fits: tuple[LPClassifier, LPClassifier]) -> str:
+    before, after = (f"{fitted.expected_accuracy_:.1%} ± {fitted.expected_accuracy_std_:.1%}" for fitted in fits)
+    points = 100 * (fits[1].expected_accuracy_ - fits[0].expected_accuracy_)
     return (
-        f"{first}\nExpected accuracy of a classifier on clean labels: {worth.before:.1%} ± {worth.before_std:.1%} "
-        f"before, {worth.after:.1%} ± {worth.after_std:.1%} with the decided rows taken as certain "
-        f"({100 * (worth.after - worth.before):+.1f} points)."
+        f"Expected accuracy of a classifier on clean labels: {before} before, {after} with the decided rows as certain "
+        f"({points:+.1f} points)."
     )

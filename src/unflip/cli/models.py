@@ -11,6 +11,7 @@ import typer
 from unflip.cli import options
 from unflip.cli.talk import check_out, fail, said_of_notes, say_json, working
 from unflip.files.auditing import Request, prepare
+from unflip.files.decisions import decide
 from unflip.files.models import Model, fit_model, load_model, prediction_rows, saved
 from unflip.files.safe_csv import csv_bytes
 from unflip.files.tables import read_table
@@ -26,16 +27,30 @@ def fit(
     eps: options.Eps = None,
     priors: options.Priors = None,
     trusted: options.Trusted = None,
+    decisions: Annotated[
+        Path | None, typer.Option(help="Decisions (.csv) on suspects of these data, to be taken as certain.")
+    ] = None,
+    name: options.Name = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Fit a classifier of the true labels to a file of noisy ones."""
     check_out(out, [".skops"], data)
-    request = Request(path=data, label=label, text=text, embedding=embedding, eps=eps, priors=priors, trusted=trusted)
+    request = Request(
+        path=data,
+        label=label,
+        text=text,
+        embedding=embedding,
+        eps=eps,
+        priors=priors,
+        trusted=trusted,
+        name=name,
+    )
     with working(f"Reading {data.name}") as tell:
         prepared = prepare(request, tell)
         n_rows = len(prepared.labels.labelled)
+        decided = None if decisions is None else decide(decisions, prepared.table, label, name).rows
         tell(f"Fitting to {n_rows} rows")
-        model, notes = fit_model(prepared)
+        model, notes = fit_model(prepared, decided)
         tell("Writing")
         write_atomically(out, saved(model))
     said_of_notes(notes)

@@ -167,23 +167,54 @@ def changes(decisions: Mapping[int, Decision], table: Table, label: str) -> dict
     return {row: getattr(written[text], "tolist", lambda text=text: written[text])() for row, text in changed.items()}
 
 
-@dataclass(frozen=True)
-class Gain:
-    """Accuracy to expect before and after the decisions, with their standard errors."""
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """Decisions that fit the data.
 
-    before: float
-    before_std: float
-    after: float
-    after_std: float
+    Attributes
+    ----------
+    label : str
+        Column of labels.
+    rows : mapping of int to Decision
+        By row of the data.
+    changes : mapping of int to value
+        New cell of each row whose label changes.
+    """
+
+    label: str
+    rows: Mapping[int, Decision]
+    changes: Mapping[int, Any]
 
 
-def gain(prepared: Prepared, decisions: Mapping[int, Decision]) -> Gain:
-    """Fit to the labels as they were, and with the decided rows as certain.
+def decide(path: Path, table: Table, label: str | None, name_column: str | None) -> Decided:
+    """Read decisions, find their rows in the data, and check that they were made about these.
 
-    The rates of the first fit serve both: suspects that were checked are no fair sample of all rows.
+    Parameters
+    ----------
+    path : Path
+        The decisions.
+    table : Table
+        The data.
+    label : str or None
+        Column of labels; None: the one that the decisions fit.
+    name_column : str or None
+        Column that holds the names of the rows.
+    """
+    rows = located(read_decisions(path), table, name_column)
+    column = label_column_of(rows, table) if label is None else label
+    return Decided(column, rows, changes(rows, table, column))
+
+
+def fit_before_and_after(
+    prepared: Prepared, decisions: Mapping[int, Decision]
+) -> tuple[LPClassifier, LPClassifier, list[str]]:
+    """Fit to the labels as they were, and with the decided rows as certain; return both, and sentences to pass on.
+
+    The rates of the first fit serve both: the worst rows that were decided are no fair sample of all, and what is
+    still wrong cannot be told from labels of which the worst are put right.
     """
     labels = prepared.labels
-    with noted():
+    with noted() as notes:
         before = prepared.classifier().fit(prepared.rows[labels.labelled], labels.observed)
         texts = labels.texts.astype(object)
         truth = np.full(len(texts), None) if prepared.trusted is None else prepared.trusted.copy()
@@ -193,9 +224,4 @@ def gain(prepared: Prepared, decisions: Mapping[int, Decision]) -> Gain:
         rows = np.flatnonzero(texts != "")
         source = GivenRates(before.noise_, before.noise_std_, truth[rows])
         after = LPClassifier(source).fit(prepared.rows[rows], texts[rows].astype(str))
-    return Gain(
-        before.expected_accuracy_,
-        before.expected_accuracy_std_,
-        after.expected_accuracy_,
-        after.expected_accuracy_std_,
-    )
+    return before, after, notes

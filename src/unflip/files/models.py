@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from unflip._typing import FloatArray
 from unflip.classifier import LPClassifier
 from unflip.files import features as feature_columns
 from unflip.files.auditing import Prepared, noted
+from unflip.files.decisions import Decision, fit_before_and_after
 from unflip.files.features import Features
 from unflip.files.tables import Table, read_content
 
@@ -67,11 +69,22 @@ class Model:
         return self.classifier.predict(rows), self.classifier.predict_proba(rows)
 
 
-def fit_model(prepared: Prepared) -> tuple[Model, list[str]]:
-    """Fit to the labelled rows of a file; return the model and sentences to pass on."""
+def fit_model(prepared: Prepared, decisions: Mapping[int, Decision] | None = None) -> tuple[Model, list[str]]:
+    """Fit to the labelled rows of a file; return the model and sentences to pass on.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        The file.
+    decisions : mapping of int to Decision, optional
+        What was decided of some rows, which is taken as certain.
+    """
     labels = prepared.labels
-    with noted() as notes:
-        fitted = prepared.classifier().fit(prepared.rows[labels.labelled], labels.observed)
+    if decisions is None:
+        with noted() as notes:
+            fitted = prepared.classifier().fit(prepared.rows[labels.labelled], labels.observed)
+    else:
+        _, fitted, notes = fit_before_and_after(prepared, decisions)
     return Model(labels.name, prepared.features, prepared.recipe, fitted), notes
 
 
