@@ -109,7 +109,10 @@ def predict(
         return
     said = ", ".join(f"{count} {label!r}" for label, count in shares.items())
     sure = float(probabilities.max(axis=1).mean())
-    typer.echo(f"{out}: {table.n_rows} rows predicted, {said}; about {sure:.1%} of them should be right.")
+    typer.echo(
+        f"{out}: {table.n_rows} rows predicted, {said}.\nAbout {sure:.1%} should be right, fewer where the model was "
+        "fitted to these very rows."
+    )
 
 
 def _header(model: Model, named: bool) -> list[str]:

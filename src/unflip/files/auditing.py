@@ -22,7 +22,7 @@ from unflip.files.features import Features
 from unflip.files.given import GivenRates
 from unflip.files.label_column import LabelColumn, groups, label_column, trusted_labels
 from unflip.files.rates import noise_model, proportions
-from unflip.files.tables import Table, read_table
+from unflip.files.tables import Table, as_text, read_table
 from unflip.noise import NoiseModel
 
 Tell = Callable[[str], None]
@@ -121,8 +121,8 @@ class FileAudit:
         Of the rows that have a label.
     proposals : Proposals
         For those that have none.
-    names : list of str or None
-        Name of each row of the file.
+    name_column : str or None
+        Column that names the rows.
     notes : list of str
         Sentences to pass on.
     """
@@ -130,7 +130,7 @@ class FileAudit:
     prepared: Prepared
     audit: Audit
     proposals: Proposals
-    names: list[str] | None
+    name_column: str | None
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -140,14 +140,14 @@ class FileAudit:
 
     def name_of(self, row: int) -> str:
         """Return the name of a row of the file, empty where it has none."""
-        return "" if self.names is None else self.names[row]
+        return "" if self.name_column is None else as_text(self.prepared.table.columns[self.name_column][row])
 
     def shown(self, row: int) -> str:
         """Return what to show of a row of the file: its text, or its cells."""
         table, features, labels = self.prepared.table, self.prepared.features, self.prepared.labels
         if features.kind == "text":
             return str(table.columns[features.columns[0]][row])
-        hidden = {labels.name, *(features.columns if features.kind == "embedding" else ())}
+        hidden = {labels.name, self.name_column, *(features.columns if features.kind == "embedding" else ())}
         return ", ".join(f"{name}={cells[row]}" for name, cells in table.columns.items() if name not in hidden)
 
 
@@ -194,7 +194,6 @@ def audit_file(request: Request, tell: Tell) -> FileAudit:
     """Audit the labels of a file; parameters are those of `prepare`."""
     prepared = prepare(request, tell)
     labels, labelled = prepared.labels, prepared.labels.labelled
-    names = None if request.name is None else prepared.table.texts(request.name)
     group = None if request.group is None else groups(prepared.table, request.group)[labelled]
     tell(f"Looking for wrong labels in {len(labelled)} rows")
     with noted() as notes:
@@ -208,7 +207,7 @@ def audit_file(request: Request, tell: Tell) -> FileAudit:
         )
         tell("Proposing labels for rows without one")
         proposals = _proposals(prepared, found)
-    return FileAudit(prepared=prepared, audit=found, proposals=proposals, names=names, notes=notes)
+    return FileAudit(prepared=prepared, audit=found, proposals=proposals, name_column=request.name, notes=notes)
 
 
 @contextmanager
@@ -274,7 +273,7 @@ def page_rows(found: FileAudit) -> tuple[Sequence[str], Sequence[str] | None]:
     """Return texts and names of the audited rows; they are named by their row in the file where others lack a label."""
     rows = found.file_rows.tolist()
     texts = [found.shown(row) for row in rows]
-    if found.names is not None:
-        return texts, [found.names[row] for row in rows]
+    if found.name_column is not None:
+        return texts, [found.name_of(row) for row in rows]
     whole = len(rows) == found.prepared.table.n_rows
     return texts, None if whole else [f"row {row}" for row in rows]
