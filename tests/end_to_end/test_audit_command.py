@@ -1,16 +1,22 @@
 """`unflip audit` and `unflip apply` as a user runs them."""
 
+import gzip
 import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from support.files import mixture_file, program, read_csv, text_file, write_csv
+from unflip import NoiseModel
+from unflip.datasets import make_mixture
+from unflip.files.auditing import Request, audit_file, page_rows
 
 RATES = ("--eps", "ham=0.1,spam=0.3")
+REVIEWS = Path(os.environ.get("UNFLIP_DATA", "data")) / "blitzer_sentiment" / "reviews.json.gz"
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +56,7 @@ def test_from_suspects_to_clean_data(tmp_path):
     suspects, page, clean = tmp_path / "suspects.csv", tmp_path / "page.html", tmp_path / "clean.csv"
     said = program("audit", path, "--label", "label", *RATES, "--out", page, "--suspects", suspects).stdout
     assert f"unflip apply {path} decisions.csv --out clean.csv --label label --eps ham=0.1,spam=0.3" in said
-    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert page.read_text(encoding="utf-8").lower().startswith("<!doctype html>")
     lines = read_csv(suspects)
     for line in lines:
         line["decision"] = "accept" if true[int(line["row"])] == line["proposed"] else "reject"
@@ -81,6 +87,10 @@ def test_rows_without_a_label_are_given_one(tmp_path):
     assert np.mean([label == true[row] for row, label in proposed.items()]) > 0.85
     assert min(line["row"] for line in answer["suspects"]) >= 40
     assert "No label: 40 rows have none" in program("audit", path, "--label", "label", *RATES).stdout
+    found = audit_file(Request(path=path, label="label", eps=RATES[1]), lambda stage: None)
+    texts, names = page_rows(found)
+    assert names == [f"row {row}" for row in range(40, 300)]
+    assert texts[0].startswith("name=r40, x0=")
     lines = read_csv(suspects)
     assert [line["part"] for line in lines[-40:]] == ["unlabelled"] * 40
     for line in lines:
@@ -88,6 +98,20 @@ def test_rows_without_a_label_are_given_one(tmp_path):
     write_csv(suspects, **{name: [line[name] for line in lines] for name in lines[0]})
     program("apply", path, suspects, "--out", tmp_path / "clean.csv")
     assert [row["label"] for row in read_csv(tmp_path / "clean.csv")][:40] == [proposed[row] for row in range(40)]
+
+
+def test_three_classes(tmp_path):
+    X, true = make_mixture(300, 4, means=3 * np.eye(3, 4), random_state=0)
+    names = np.array(["a", "b", "c"])
+    flips = NoiseModel(0.7 * np.eye(3) + 0.1)
+    observed = flips.flip(true, random_state=0)
+    write_csv(tmp_path / "d.csv", **{f"x{j}": X[:, j] for j in range(4)}, label=names[observed])
+    arguments = ("audit", tmp_path / "d.csv", "--label", "label", "--eps", "a=0.2,b=0.2,c=0.2", "--json")
+    answer = json.loads(program(*arguments).stdout)
+    np.testing.assert_allclose(answer["noise"]["transition"], flips.transition)
+    suspects = answer["suspects"][: answer["n_suspects"]]
+    assert np.mean([names[true[line["row"]]] == line["proposed"] for line in suspects]) > 0.75
+    assert all(line["probability_proposed"] <= line["probability_wrong"] for line in suspects)
 
 
 def test_texts_trusted_rows_and_groups(tmp_path):
@@ -185,3 +209,20 @@ def test_as_a_program_of_its_own(numeric):
     assert done.returncode == 0
     assert json.loads(done.stdout)["rows"] == 300
     assert done.stderr == ""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not REVIEWS.is_file(), reason=f"{REVIEWS} is not there: set UNFLIP_DATA")
+@pytest.mark.parametrize("options", [(), ("--eps", "negative=0.1,positive=0.3")])
+def test_nine_of_ten_first_suspects_among_reviews_are_wrong(tmp_path, options):
+    with gzip.open(REVIEWS) as file:
+        reviews = [review for review in json.load(file) if review["domain"] == "kitchen"]
+    true = np.array([review["label"] for review in reviews])
+    observed = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1).flip(true, random_state=0)
+    texts = [f"{review['title']}\n{review['text']}" for review in reviews]
+    write_csv(tmp_path / "r.csv", text=texts, label=np.array(["negative", "positive"])[observed])
+    answer = json.loads(
+        program("audit", tmp_path / "r.csv", "--label", "label", "--text", "text", *options, "--json").stdout
+    )
+    first = [line["row"] for line in answer["suspects"][:200]]
+    assert (observed != true)[first].mean() >= 0.9

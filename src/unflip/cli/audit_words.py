@@ -16,6 +16,7 @@ from unflip.files.tables import ending
 
 _N_SHOWN = 10
 _N_NAMED = 8
+_N_CHECKS = 100
 _SURPRISING = 0.01
 _WIDEST = 160
 _LONGEST_LABEL = 24
@@ -162,9 +163,10 @@ def _next(found: FileAudit, request: Request, out: Path | None, suspects: Path |
             f"{suspects} lists all. With accept or reject in its column 'decision', unflip apply takes it, too."
         )
     if found.audit.noise_source == "anchor rows":
+        n_checks = min(_N_CHECKS, len(found.file_rows) // 3)
         steps.append(
-            "The rates are a guess. Better: put the true labels of about 100 rows, picked at random, into a column of "
-            "their own and name it with --trusted; or give the rates with --eps, or the true shares with --priors."
+            f"The rates are a guess. Better: put the true labels of {n_checks} rows, picked at random, into a column "
+            "of their own and name it with --trusted; or give the rates with --eps, or the true shares with --priors."
         )
     lines = [_wrapped(f"- {step}", "  ") for step in steps]
     if out is not None:
