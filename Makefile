@@ -40,6 +40,7 @@ benchmark: $(READY)
 	$(BIN)/python benchmarks/accuracy.py --quick
 	$(BIN)/python benchmarks/several_classes.py --quick
 	$(BIN)/python benchmarks/audit_page.py
+	$(BIN)/python benchmarks/audit_file.py --quick
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

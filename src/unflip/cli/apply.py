@@ -1,0 +1,105 @@
+"""unflip apply."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unflip.classifier import LPClassifier
+from unflip.cli import options
+from unflip.cli.talk import check_out, say_json, working
+from unflip.files.auditing import Request, prepare
+from unflip.files.decisions import Decision, decide, fit_before_and_after
+from unflip.files.tables import ending, read_table, rewritten
+from unflip.report.files import write_atomically
+
+
+def apply(
+    data: options.Data,
+    decisions: Annotated[Path, typer.Argument(help="Decisions (.csv), as the page of an audit saves them.")],
+    out: Annotated[Path, typer.Option(help="Where to write the corrected data.")],
+    label: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of the labels.", show_default="found by the decisions"),
+    ] = None,
+    text: options.Text = None,
+    embedding: options.Embedding = None,
+    eps: options.Eps = None,
+    priors: options.Priors = None,
+    trusted: options.Trusted = None,
+    name: options.Name = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Put decisions on suspects into a copy of the data, and tell what that is worth.
+
+    All other cells stay as they are, and so does the file. The options of the
+    audit serve to tell what accuracy to expect before and after.
+    """
+    suffixes = ending(data) + (".gz" if data.suffix.lower() == ".gz" else "")
+    check_out(out, [suffixes or data.suffix], data, decisions)
+    with working(f"Reading {data.name}") as tell:
+        decided = decide(decisions, read_table(data), label, name)
+        request = Request(
+            path=data,
+            label=decided.label,
+            text=text,
+            embedding=embedding,
+            eps=eps,
+            priors=priors,
+            trusted=trusted,
+            name=name,
+        )
+        fits, reason = _fits(request, decided.rows, tell)
+        tell("Writing")
+        write_atomically(out, rewritten(data, decided.label, decided.changes))
+    if as_json:
+        counts = {"decided": len(decided.rows), "changed": len(decided.changes)}
+        worth = {"expected_accuracy": _accuracies(fits), "why_no_accuracy": reason or None}
+        say_json({"file": str(out), "label": decided.label, **counts, **worth})
+        return
+    changed, kept = len(decided.changes), len(decided.rows) - len(decided.changes)
+    typer.echo(f"{out}: {changed} labels of column {decided.label!r} changed, {kept} confirmed; all else is as it was.")
+    typer.echo(_worth(fits) if fits else f"What that is worth cannot be told without the features: {reason}")
+    command = " ".join(["unflip fit", shlex.quote(str(data)), "--decisions", shlex.quote(str(decisions)), "..."])
+    typer.echo(
+        f"To fit a classifier, give the decisions with the data as they were ({command}): what is still wrong cannot "
+        "be told from labels of which the worst are put right."
+    )
+
+
+def _fits(
+    request: Request, decided: Mapping[int, Decision], tell: Callable[[str], None]
+) -> tuple[tuple[LPClassifier, LPClassifier] | None, str]:
+    """Return the fits before and after, or why there are none: the decisions are applied in any case."""
+    try:
+        prepared = prepare(request, tell)
+        tell("Fitting before and after")
+        before, after, _ = fit_before_and_after(prepared, decided)
+    except ValueError as error:
+        if request.text or request.embedding or request.eps or request.priors or request.trusted:
+            raise
+        return None, str(error)
+    return (before, after), ""
+
+
+def _accuracies(fits: tuple[LPClassifier, LPClassifier] | None) -> dict[str, dict[str, float]] | None:
+    if fits is None:
+        return None
+    moments = dict(zip(("before", "after"), fits, strict=True))
+    return {
+        moment: {"value": fitted.expected_accuracy_, "standard_error": fitted.expected_accuracy_std_}
+        for moment, fitted in moments.items()
+    }
+
+
+def _worth(fits: tuple[LPClassifier, LPClassifier]) -> str:
+    before, after = (f"{fitted.expected_accuracy_:.1%} ± {fitted.expected_accuracy_std_:.1%}" for fitted in fits)
+    points = 100 * (fits[1].expected_accuracy_ - fits[0].expected_accuracy_)
+    return (
+        f"Expected accuracy of a classifier on clean labels: {before} before, {after} with the decided rows as certain "
+        f"({points:+.1f} points)."
+    )

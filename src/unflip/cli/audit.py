@@ -1,0 +1,140 @@
+"""unflip audit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unflip.cli import audit_words, options
+from unflip.cli.talk import check_out, fail, said_of_notes, say_json, working
+from unflip.files.auditing import FileAudit, Request, audit_file, page_rows, suspect_rows
+from unflip.files.safe_csv import csv_bytes
+from unflip.report.files import write_atomically
+
+_COLUMNS = ("part", "row", "id", "observed", "proposed", "probability_wrong", "probability_proposed")
+_LONGEST_TEXT = 1000
+_N_CHECKS = 100
+
+
+def audit(
+    data: options.Data,
+    label: options.Label = None,
+    text: options.Text = None,
+    embedding: options.Embedding = None,
+    eps: options.Eps = None,
+    priors: options.Priors = None,
+    trusted: options.Trusted = None,
+    group: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Rows of one group do not vouch for each other (near-copies, patients)."),
+    ] = None,
+    name: options.Name = None,
+    out: Annotated[Path | None, typer.Option(help="Page (.html) to look through the suspects and decide.")] = None,
+    suspects: Annotated[Path | None, typer.Option(help="Table (.csv) of the suspects and of proposed labels.")] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Find labels that look wrong in a file: how many, which, what that costs and what to do.
+
+    The features are all numeric columns, the words of --text, or the columns
+    of --embedding. Rows without a label are given one, apart from the audit.
+    """
+    _check_outs(data, out, suspects)
+    request = Request(
+        path=data,
+        label=label,
+        text=text,
+        embedding=embedding,
+        eps=eps,
+        priors=priors,
+        trusted=trusted,
+        group=group,
+        name=name,
+    )
+    with working(f"Reading {data.name}") as tell:
+        found = audit_file(request, tell)
+        tell("Writing")
+        if suspects is not None:
+            write_atomically(suspects, _suspects_file(found))
+        if out is not None:
+            _write_page(found, out)
+        answer = _answer(found, request, out, suspects)
+    said_of_notes(found.notes)
+    if as_json:
+        say_json(answer)
+    else:
+        typer.echo(audit_words.summary(found, request, out, suspects))
+
+
+def _check_outs(data: Path, out: Path | None, suspects: Path | None) -> None:
+    if out is not None:
+        check_out(out, [".html", ".htm"], data)
+    if suspects is not None:
+        check_out(suspects, [".csv"], data)
+
+
+def _suspects_file(found: FileAudit) -> bytes:
+    """Return the table of suspects; its empty column of decisions makes it a worksheet for `unflip apply`."""
+    lines = [
+        [*(line[column] for column in _COLUMNS), "", found.shown(line["row"])[:_LONGEST_TEXT]]
+        for line in suspect_rows(found)
+    ]
+    return csv_bytes([*_COLUMNS, "decision", "shown"], lines)
+
+
+def _write_page(found: FileAudit, out: Path) -> None:
+    try:
+        from unflip.report.audit_page import write_page
+    except ModuleNotFoundError as missing:
+        fail(f"The page needs {missing.name}: install it with pip install 'unflip[cli]'.")
+    texts, ids = page_rows(found)
+    source, features = found.prepared.table.name, found.prepared.features
+    write_page(found.audit, out, texts=texts, ids=ids, source=source, assumptions=[f"The features are {features}."])
+
+
+def _answer(found: FileAudit, request: Request, out: Path | None, suspects: Path | None) -> dict[str, Any]:
+    audit, prepared = found.audit, found.prepared
+    lines = suspect_rows(found)
+    classes, transition = audit.classes.tolist(), audit.noise.transition
+    n = len(audit.evidence.codes)
+    return {
+        "file": str(request.path),
+        "rows": prepared.table.n_rows,
+        "labels": prepared.labels.counts,
+        "features": {
+            "kind": prepared.features.kind,
+            "columns": list(prepared.features.columns),
+            "left_out": list(prepared.features.left_out),
+            "n_features": int(prepared.rows.shape[1]),
+        },
+        "noise": {
+            "source": audit.noise_source,
+            "flip_rate": {label: 1 - float(transition[a, a]) for a, label in enumerate(classes)},
+            "standard_error": {label: float(audit.noise_std[a, a]) for a, label in enumerate(classes)},
+            "true_share": dict(zip(classes, audit.noise.known_priors.tolist(), strict=True)),
+            "transition": transition.tolist(),
+            "p_value_of_dependence": float(audit.dependence.p_value),
+        },
+        "expected_wrong": {"value": audit.expected_wrong, "standard_error": audit.expected_wrong_std},
+        "expected_accuracy": {
+            "now": audit.expected_accuracy,
+            "standard_error": audit.expected_accuracy_std,
+            "all_labels_right": audit.accuracy_after(n),
+        },
+        "n_suspects": audit.n_suspects,
+        "false_discovery_rate": audit.false_discovery_rate,
+        "suspects": [line for line in lines if line["part"] != "unlabelled"],
+        "unlabelled": [line for line in lines if line["part"] == "unlabelled"],
+        "check_next": _next_checks(found),
+        "notes": found.notes,
+        "page": None if out is None else str(out),
+        "table": None if suspects is None else str(suspects),
+    }
+
+
+def _next_checks(found: FileAudit) -> list[int]:
+    """Return the rows of the file whose check would tell most."""
+    unchecked = int((found.audit.evidence.truth < 0).sum())
+    rows = found.audit.check_next(min(_N_CHECKS, unchecked))
+    return [int(row) for row in found.file_rows[rows]]

@@ -1,0 +1,120 @@
+"""unflip fit and unflip predict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from unflip.cli import options
+from unflip.cli.talk import check_out, fail, said_of_notes, say_json, working
+from unflip.files.auditing import Request, prepare
+from unflip.files.decisions import decide
+from unflip.files.models import Model, fit_model, load_model, prediction_rows, saved
+from unflip.files.safe_csv import csv_bytes
+from unflip.files.tables import read_table
+from unflip.report.files import write_atomically
+
+
+def fit(
+    data: options.Data,
+    out: Annotated[Path, typer.Option(help="Where to write the model (.skops).")],
+    label: options.Label = None,
+    text: options.Text = None,
+    embedding: options.Embedding = None,
+    eps: options.Eps = None,
+    priors: options.Priors = None,
+    trusted: options.Trusted = None,
+    decisions: Annotated[
+        Path | None, typer.Option(help="Decisions (.csv) on suspects of these data, to be taken as certain.")
+    ] = None,
+    name: options.Name = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Fit a classifier of the true labels to a file of noisy ones."""
+    check_out(out, [".skops"], data)
+    request = Request(
+        path=data,
+        label=label,
+        text=text,
+        embedding=embedding,
+        eps=eps,
+        priors=priors,
+        trusted=trusted,
+        name=name,
+    )
+    with working(f"Reading {data.name}") as tell:
+        prepared = prepare(request, tell)
+        n_rows = len(prepared.labels.labelled)
+        decided = None if decisions is None else decide(decisions, prepared.table, label, name).rows
+        tell(f"Fitting to {n_rows} rows")
+        model, notes = fit_model(prepared, decided)
+        tell("Writing")
+        write_atomically(out, saved(model))
+    said_of_notes(notes)
+    fitted = model.classifier
+    rates = {label: 1 - float(fitted.noise_.transition[a, a]) for a, label in enumerate(fitted.classes_.tolist())}
+    if as_json:
+        accuracy = {"value": fitted.expected_accuracy_, "standard_error": fitted.expected_accuracy_std_}
+        columns = {"kind": model.features.kind, "columns": list(model.features.columns)}
+        answer = {"model": str(out), "rows": n_rows, "features": columns, "flip_rate": rates}
+        say_json({**answer, "expected_accuracy": accuracy, "notes": notes})
+        return
+    said = ", ".join(f"{rate:.0%} of {label!r}" for label, rate in rates.items())
+    typer.echo(
+        f"{out}: fitted to {n_rows} rows by {model.features}.\n"
+        f"Labels flipped: {said}.\n"
+        f"Expected accuracy on clean labels: {fitted.expected_accuracy_:.1%} ± {fitted.expected_accuracy_std_:.1%}."
+    )
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="Model that unflip fit wrote.")],
+    data: options.Data,
+    out: Annotated[Path | None, typer.Option(help="Where to write the predictions (.csv).")] = None,
+    name: options.Name = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Predict the true labels of new rows."""
+    if out is None and not as_json:
+        fail("predict needs --out predictions.csv, or --json: say where the predictions go.")
+    if out is not None:
+        check_out(out, [".csv"], data, model)
+    with working(f"Reading {model.name}") as tell:
+        loaded = load_model(model)
+        tell(f"Reading {data.name}")
+        table = read_table(data)
+        names = None if name is None else table.texts(name)
+        tell(f"Predicting {table.n_rows} rows")
+        predicted, probabilities = loaded.predict(table)
+        lines = prediction_rows(predicted, probabilities, names)
+        header = _header(loaded, name is not None)
+        if out is not None:
+            tell("Writing")
+            write_atomically(out, csv_bytes(header, lines))
+    labels, counts = np.unique(predicted, return_counts=True)
+    shares = dict(zip(labels.tolist(), counts.tolist(), strict=True))
+    if as_json:
+        answer = {
+            "file": str(data),
+            "rows": table.n_rows,
+            "predicted": shares,
+            "out": None if out is None else str(out),
+        }
+        say_json(
+            answer if out is not None else {**answer, "rows": [dict(zip(header, line, strict=True)) for line in lines]}
+        )
+        return
+    said = ", ".join(f"{count} {label!r}" for label, count in shares.items())
+    sure = float(probabilities.max(axis=1).mean())
+    typer.echo(
+        f"{out}: {table.n_rows} rows predicted, {said}.\nAbout {sure:.1%} should be right, fewer where the model was "
+        "fitted to these very rows."
+    )
+
+
+def _header(model: Model, named: bool) -> list[str]:
+    classes = [f"p({label})" for label in model.classifier.classes_.tolist()]
+    return ["row", *(["id"] if named else []), "predicted", "probability", *classes]

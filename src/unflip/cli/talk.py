@@ -1,0 +1,103 @@
+"""How commands speak: progress on stderr, answers on stdout, errors in one sentence."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+INTERRUPTED = 130
+
+
+def fail(message: str) -> NoReturn:
+    """Print an error and leave."""
+    typer.echo(f"unflip: {' '.join(message.split())}", err=True)
+    raise typer.Exit(code=2)
+
+
+@contextmanager
+def working(first: str) -> Iterator[Callable[[str], None]]:
+    """Show what is being done while it is done, and turn errors into one sentence.
+
+    Parameters
+    ----------
+    first : str
+        What is done first, in a few words.
+    """
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    console = Console(stderr=True)
+    try:
+        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+            task = progress.add_task(f"{first} ...")
+            yield lambda stage: progress.update(task, description=f"{stage} ...")
+    except KeyboardInterrupt:
+        typer.echo("unflip: stopped; nothing was written.", err=True)
+        raise typer.Exit(code=INTERRUPTED) from None
+    except MemoryError:
+        fail("The data do not fit into memory: give fewer rows or columns.")
+    except ModuleNotFoundError as missing:
+        fail(f"This needs {missing.name}: install it with pip install 'unflip[cli]'.")
+    except ValueError as error:
+        fail(str(error))
+    except OSError as error:
+        fail(f"{error.filename or 'The file'} cannot be written or read ({error.strerror or error}): check it.")
+
+
+def check_out(out: Path, endings: Sequence[str], *inputs: Path) -> None:
+    """Leave with an error where a file cannot be written, or is one of the inputs.
+
+    Parameters
+    ----------
+    out : Path
+        The file to write.
+    endings : sequence of str
+        Endings that its name may have.
+    inputs : Path
+        Files that must stay as they are.
+    """
+    if not out.name.lower().endswith(tuple(endings)):
+        fail(f"{out} must end in {' or '.join(endings)}: that tells its format.")
+    if out.is_dir():
+        fail(f"{out} is a folder: give the name of a file.")
+    if not out.parent.is_dir():
+        fail(f"{out.parent} is not a folder: create it first, or choose another name than {out}.")
+    if not os.access(out if out.exists() else out.parent, os.W_OK) or not os.access(out.parent, os.W_OK):
+        fail(f"{out} cannot be written: choose another name or folder.")
+    for path in inputs:
+        if path.resolve() == out.resolve() or (out.exists() and path.exists() and path.samefile(out)):
+            fail(f"{out} is the file {path} itself, which is never written over: choose another name.")
+
+
+def say_json(answer: Mapping[str, Any]) -> None:
+    """Print an answer for a program to read; numbers that are none become null."""
+    typer.echo(json.dumps(_plain(answer), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def said_of_notes(notes: Sequence[str]) -> None:
+    """Print notes on stderr."""
+    for note in notes:
+        typer.echo(f"Note: {note}", err=True)
+
+
+def on_one_line(text: str, width: int) -> str:
+    """Return a text as a terminal can show it: one line, no control characters, cut to a width."""
+    clean = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+    return clean if len(clean) <= width else clean[: max(width - 3, 0)].rstrip() + "..."
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,128 @@
+"""The column of labels: which rows have one, and which classes there are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unflip._typing import IntArray
+from unflip.files.tables import Table, as_text, is_missing
+
+_FEWEST_ROWS = 10
+_FEWEST_ROWS_PER_CLASS = 5  # on average: more classes than that are no classes
+
+
+@dataclass(frozen=True, eq=False)
+class LabelColumn:
+    """Labels of a table, as texts.
+
+    Attributes
+    ----------
+    name : str
+        Name of the column.
+    texts : ndarray of str, shape (n,)
+        Label of each row, empty where it has none.
+    """
+
+    name: str
+    texts: NDArray[Any]
+
+    @property
+    def labelled(self) -> IntArray:
+        """Rows that have a label."""
+        return np.flatnonzero(self.texts != "")
+
+    @property
+    def unlabelled(self) -> IntArray:
+        """Rows that have none."""
+        return np.flatnonzero(self.texts == "")
+
+    @property
+    def observed(self) -> NDArray[Any]:
+        """Labels of the rows that have one."""
+        return np.asarray(self.texts[self.labelled])
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many rows have each label, in sorted order."""
+        classes, counts = np.unique(self.observed, return_counts=True)
+        return dict(zip(classes.tolist(), counts.tolist(), strict=True))
+
+
+def label_column(table: Table, name: str) -> LabelColumn:
+    """Read the column of labels, or say why it is none.
+
+    Parameters
+    ----------
+    table : Table
+        The file.
+    name : str
+        Name of the column.
+    """
+    labels = LabelColumn(name, np.array(label_texts(table, name)))
+    column = f"Column {name!r} of {table.name}"
+    n, counts = len(labels.labelled), labels.counts
+    if len(counts) < 2:
+        held = f"the one label {next(iter(counts))!r}" if counts else "no label"
+        raise ValueError(f"{column} holds {held}: two classes or more are needed, so name another column.")
+    if len(counts) * _FEWEST_ROWS_PER_CLASS > n and len(counts) > 2:
+        raise ValueError(
+            f"{column} holds {len(counts)} different labels in {n} rows: name a column of classes, each of which has "
+            "many rows."
+        )
+    if n < _FEWEST_ROWS:
+        raise ValueError(f"{column} holds only {n} labels: at least {_FEWEST_ROWS} rows with a label are needed.")
+    for label, count in counts.items():
+        if count == 1:
+            row = int(np.flatnonzero(labels.texts == label)[0])
+            raise ValueError(
+                f"{column} holds the label {label!r} in row {row} alone: correct it, or empty that cell to leave the "
+                "row without a label."
+            )
+    return labels
+
+
+def label_texts(table: Table, name: str) -> list[str]:
+    """Return the labels of a column as texts, empty where they are missing."""
+    return ["" if is_missing(cell) else as_text(cell) for cell in table.column(name)]
+
+
+def trusted_labels(table: Table, name: str, labels: LabelColumn) -> NDArray[Any]:
+    """Return the true label of each row, None where it is not known.
+
+    Parameters
+    ----------
+    table : Table
+        The file.
+    name : str
+        Name of the column that holds true labels.
+    labels : LabelColumn
+        The observed ones: true labels are among them.
+    """
+    found = label_texts(table, name)
+    for row, label in enumerate(found):
+        if label and label not in labels.counts:
+            raise ValueError(
+                f"Column {name!r} of {table.name} holds {label!r} in row {row}, which is no label of column "
+                f"{labels.name!r} ({_some(labels.counts)}): correct it, or leave it empty where the truth is not known."
+            )
+    if not any(found):
+        raise ValueError(f"Column {name!r} of {table.name} holds no true label: fill in some, or drop --trusted.")
+    return np.array([label or None for label in found], dtype=object)
+
+
+def groups(table: Table, name: str) -> NDArray[Any]:
+    """Return the group of each row; a row without one stands alone."""
+    texts = table.texts(name)
+    if len(Counter(texts)) == 1:
+        raise ValueError(f"Column {name!r} of {table.name} holds one group only: name another, or drop --group.")
+    return np.array([f"group {text}" if text else f"row {row}" for row, text in enumerate(texts)])
+
+
+def _some(labels: dict[str, int]) -> str:
+    names = list(labels)
+    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")

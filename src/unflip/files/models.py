@@ -1,0 +1,134 @@
+"""Classifiers in files: fitted to one file, saved without pickle, asked about another."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+
+import unflip
+from unflip._typing import FloatArray
+from unflip.classifier import LPClassifier
+from unflip.files import features as feature_columns
+from unflip.files.auditing import Prepared, noted
+from unflip.files.decisions import Decision, fit_before_and_after
+from unflip.files.features import Features
+from unflip.files.tables import Table, read_content
+
+_FORMAT = "unflip model 1"
+#: All types of this package that a model may hold. Others are refused, whatever the file says.
+_TRUSTED = [
+    "unflip.classifier.LPClassifier",
+    "unflip.decisions.Decision",
+    "unflip.decisions.Rule",
+    "unflip.estimation.automatic.Automatic",
+    "unflip.estimation.evidence.MixtureEvidence",
+    "unflip.estimation.strata.Urgency",
+    "unflip.estimation.trusted.TrustedSubset",
+    "unflip.files.given.GivenRates",
+    "unflip.noise.NoiseModel",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A fitted classifier, with what it needs of a file.
+
+    Attributes
+    ----------
+    label : str
+        Column that it was fitted to.
+    features : Features
+        Columns that it looks at.
+    recipe : Pipeline
+        What makes features of them.
+    classifier : LPClassifier
+        Fitted.
+    """
+
+    label: str
+    features: Features
+    recipe: Pipeline
+    classifier: LPClassifier
+
+    def predict(self, table: Table) -> tuple[NDArray[Any], FloatArray]:
+        """Return the class predicted for each row of a file, and the probability of each class."""
+        rows = self.recipe.transform(feature_columns.values(self.features, table))
+        if rows.shape[1] != self.classifier.n_features_in_:
+            raise ValueError(
+                f"{table.name} has {rows.shape[1]} features in {self.features}, but the model was fitted to "
+                f"{self.classifier.n_features_in_}: give the same embedding."
+            )
+        rows = rows.astype(float)
+        return self.classifier.predict(rows), self.classifier.predict_proba(rows)
+
+
+def fit_model(prepared: Prepared, decisions: Mapping[int, Decision] | None = None) -> tuple[Model, list[str]]:
+    """Fit to the labelled rows of a file; return the model and sentences to pass on.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        The file.
+    decisions : mapping of int to Decision, optional
+        What was decided of some rows, which is taken as certain.
+    """
+    labels = prepared.labels
+    if decisions is None:
+        with noted() as notes:
+            fitted = prepared.classifier().fit(prepared.rows[labels.labelled], labels.observed)
+    else:
+        _, fitted, notes = fit_before_and_after(prepared, decisions)
+    return Model(labels.name, prepared.features, prepared.recipe, fitted), notes
+
+
+def saved(model: Model) -> bytes:
+    """Return a model as a file's content."""
+    import skops.io
+
+    content = {
+        "format": _FORMAT,
+        "version": unflip.__version__,
+        "label": model.label,
+        "kind": model.features.kind,
+        "columns": list(model.features.columns),
+        "recipe": model.recipe,
+        "classifier": model.classifier,
+    }
+    return bytes(skops.io.dumps(content, compression=zipfile.ZIP_DEFLATED))
+
+
+def load_model(path: Path) -> Model:
+    """Read a model that `saved` made; types that no such model holds are refused before anything is built."""
+    import skops.io
+    from skops.io.exceptions import UntrustedTypesFoundException
+
+    data = read_content(path)
+    try:
+        content = skops.io.loads(data, trusted=_TRUSTED)
+    except UntrustedTypesFoundException as error:
+        raise ValueError(f"{path} holds types that no model of unflip has, and is not opened ({error}).") from None
+    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, AttributeError):
+        raise ValueError(f"{path} is no model: give a file that unflip fit wrote.") from None
+    if not isinstance(content, dict) or content.get("format") != _FORMAT:
+        raise ValueError(f"{path} is no model that this version can read: give a file that unflip fit wrote.")
+    features = Features(kind=content["kind"], columns=tuple(content["columns"]))
+    return Model(content["label"], features, content["recipe"], content["classifier"])
+
+
+def prediction_rows(
+    predicted: NDArray[Any], probabilities: FloatArray, names: list[str] | None
+) -> list[list[str | int | float]]:
+    """Return the lines of a table of predictions: row, name if any, class, its probability, and that of each class."""
+    best = probabilities.max(axis=1)
+    rows: list[list[str | int | float]] = []
+    for row, label in enumerate(predicted.tolist()):
+        name = [] if names is None else [names[row]]
+        rows.append([row, *name, label, round(float(best[row]), 4), *np.round(probabilities[row], 4).tolist()])
+    return rows

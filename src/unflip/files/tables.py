@@ -1,0 +1,162 @@
+"""A file of rows as a table of columns, whatever its format."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from unflip._typing import FloatArray
+
+_FORMATS = {
+    ".csv": "delimited",
+    ".tsv": "delimited",
+    ".jsonl": "json_lines",
+    ".ndjson": "json_lines",
+    ".parquet": "parquet",
+}
+ENDINGS = f"{', '.join(list(_FORMATS)[:-1])} or {list(_FORMATS)[-1]}"
+_MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "null"})
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns of a file.
+
+    Attributes
+    ----------
+    name : str
+        The file, for messages.
+    columns : mapping of str to sequence
+        Cells of each column: strings of a CSV file, values of the others.
+    """
+
+    name: str
+    columns: Mapping[str, Sequence[Any]]
+    _numbers: dict[str, FloatArray | None] = field(default_factory=dict, repr=False)  # of columns asked for before
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(next(iter(self.columns.values()), ()))
+
+    def column(self, name: str) -> Sequence[Any]:
+        """Return the cells of a column, or an error that suggests names like it."""
+        if name in self.columns:
+            return self.columns[name]
+        close = get_close_matches(name, self.columns, n=3, cutoff=0.6) or list(self.columns)[:8]
+        raise ValueError(f"{self.name} has no column {name!r}: did you mean {_either(close)}?")
+
+    def texts(self, name: str) -> list[str]:
+        """Return the cells of a column as texts, missing ones empty."""
+        return [as_text(cell) for cell in self.column(name)]
+
+    def numbers(self, name: str) -> FloatArray | None:
+        """Return the cells of a column as `numbers` does."""
+        if name not in self._numbers:
+            self._numbers[name] = numbers(self.column(name))
+        return self._numbers[name]
+
+
+def read_table(path: Path) -> Table:
+    """Read a CSV, JSON-lines or Parquet file, told by the ending of its name; it may be compressed (.gz)."""
+    content = read_content(path)
+    table = Table(str(path), _format(path).read(content, str(path)))
+    if table.n_rows == 0:
+        raise ValueError(f"{path} holds no rows: give a file with data.")
+    return table
+
+
+def rewritten(path: Path, column: str, changes: Mapping[int, Any]) -> bytes:
+    """Return the content of a file with other cells in one column, as it is to be written.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    column : str
+        Name of the column.
+    changes : mapping of int to value
+        New cell of each row that changes.
+    """
+    content: bytes = _format(path).rewrite(read_content(path), str(path), column, changes)
+    return gzip.compress(content, mtime=0) if path.suffix.lower() == ".gz" else content
+
+
+def read_content(path: Path) -> bytes:
+    """Return what a file holds, decompressed, or an error that says why it cannot be read."""
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: give the name of a file.")
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise ValueError(f"{path} does not exist: check the name and the folder.") from None
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read ({error.strerror}): check its permissions.") from None
+    if not content:
+        raise ValueError(f"{path} is empty: give a file with data.")
+    if path.suffix.lower() != ".gz":
+        return content
+    try:
+        return gzip.decompress(content)
+    except (OSError, EOFError, zlib.error):
+        raise ValueError(f"{path} ends in .gz but is no whole gzip file: check it, or drop the ending.") from None
+
+
+def ending(path: Path) -> str:
+    """Return the ending that tells the format, such as ".csv", whether compressed or not."""
+    plain = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    return plain.suffix.lower()
+
+
+def as_text(cell: Any) -> str:
+    """Return a cell as text without blanks around it; empty where it is missing, whole numbers without decimals."""
+    if isinstance(cell, str):
+        return cell.strip()
+    if cell is None or cell != cell:
+        return ""
+    if isinstance(cell, float | np.floating) and float(cell).is_integer():
+        return str(int(cell))
+    return str(cell)
+
+
+def is_missing(cell: Any) -> bool:
+    """Whether a cell holds nothing: it is empty, NaN, or says NA or null."""
+    return as_text(cell) in _MISSING
+
+
+def numbers(cells: Sequence[Any]) -> FloatArray | None:
+    """Return a column as numbers, NaN where cells are missing; None where some are no numbers, or all are missing."""
+    if isinstance(cells, np.ndarray):
+        return cells.astype(float)
+    try:
+        return np.fromiter(map(float, cells), float, len(cells))
+    except (TypeError, ValueError):
+        pass
+    try:
+        values = np.array([np.nan if is_missing(cell) else float(cell) for cell in cells])
+    except (TypeError, ValueError):
+        return None
+    return None if np.isnan(values).all() else values
+
+
+def _format(path: Path) -> Any:
+    name = _FORMATS.get(ending(path))
+    if name is None:
+        raise ValueError(f"{path} must end in {ENDINGS} (with .gz behind it, if compressed): that tells its format.")
+    try:
+        return import_module(f"unflip.files.{name}")
+    except ModuleNotFoundError as missing:
+        raise ValueError(f"{path} needs {missing.name}: install it with pip install 'unflip[cli]'.") from None
+
+
+def _either(names: Sequence[str]) -> str:
+    quoted = [repr(name) for name in names]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"

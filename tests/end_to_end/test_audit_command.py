@@ -1,0 +1,228 @@
+"""`unflip audit` and `unflip apply` as a user runs them."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from support.files import mixture_file, program, read_csv, text_file, write_csv
+from unflip import NoiseModel
+from unflip.datasets import make_mixture
+from unflip.files.auditing import Request, audit_file, page_rows
+
+RATES = ("--eps", "ham=0.1,spam=0.3")
+REVIEWS = Path(os.environ.get("UNFLIP_DATA", "data")) / "blitzer_sentiment" / "reviews.json.gz"
+
+
+@pytest.fixture(scope="module")
+def numeric(tmp_path_factory):
+    path = tmp_path_factory.mktemp("numeric") / "mails.csv"
+    return path, mixture_file(path)
+
+
+@pytest.fixture(scope="module")
+def answer(numeric):
+    return json.loads(program("audit", numeric[0], "--label", "label", *RATES, "--id", "name", "--json").stdout)
+
+
+def test_most_suspects_are_wrong_indeed(numeric, answer):
+    path, true = numeric
+    observed = np.array([row["label"] for row in read_csv(path)])
+    rows = [line["row"] for line in answer["suspects"][: answer["n_suspects"]]]
+    wrong = observed != true
+    assert wrong[rows].mean() > 0.8
+    assert abs(answer["expected_wrong"]["value"] - wrong.sum()) < 4 * answer["expected_wrong"]["standard_error"]
+    assert answer["noise"]["flip_rate"] == pytest.approx({"ham": 0.1, "spam": 0.3})
+    assert answer["features"]["columns"] == [f"x{j}" for j in range(6)]
+    assert answer["suspects"][0]["id"] == f"r{rows[0]}"
+
+
+def test_the_summary_says_what_a_newcomer_asks(numeric):
+    said = program("audit", numeric[0], "--label", "label").stdout
+    for part in ("How noisy:", "What it costs:", "Suspects:", "What next:", "--out report.html", "not used: name"):
+        assert part in said
+    assert max(map(len, said.splitlines())) <= 80
+
+
+def test_from_suspects_to_clean_data(tmp_path):
+    path = tmp_path / "mails.csv"
+    true = mixture_file(path, p=60, mean_norm=1.5)
+    before = path.read_bytes()
+    suspects, page, clean = tmp_path / "suspects.csv", tmp_path / "page.html", tmp_path / "clean.csv"
+    said = program("audit", path, "--label", "label", *RATES, "--out", page, "--suspects", suspects).stdout
+    assert f"unflip apply {path} decisions.csv --out clean.csv --label label --eps ham=0.1,spam=0.3" in said
+    assert page.read_text(encoding="utf-8").lower().startswith("<!doctype html>")
+    lines = read_csv(suspects)
+    for line in lines:
+        line["decision"] = "accept" if true[int(line["row"])] == line["proposed"] else "reject"
+    write_csv(suspects, **{name: [line[name] for line in lines] for name in lines[0]})
+    answer = json.loads(program("apply", path, suspects, "--out", clean, *RATES, "--json").stdout)
+    assert answer["label"] == "label"
+    assert answer["changed"] == sum(line["decision"] == "accept" for line in lines)
+    assert answer["expected_accuracy"]["after"]["value"] > answer["expected_accuracy"]["before"]["value"]
+    assert path.read_bytes() == before
+    old, new = before.splitlines(), clean.read_bytes().splitlines()
+    changed = [i for i, (one, other) in enumerate(zip(old, new, strict=True)) if one != other]
+    assert len(changed) == answer["changed"]
+    assert all(new[i].split(b",")[-1].decode() == true[i - 1] for i in changed)
+    assert all(new[i].split(b",")[:-1] == old[i].split(b",")[:-1] for i in changed)
+
+
+def test_rows_without_a_label_are_given_one(tmp_path):
+    path = tmp_path / "mails.csv"
+    true = mixture_file(path)
+    rows = read_csv(path)
+    for row in rows[:40]:
+        row["label"] = ""
+    write_csv(path, **{name: [row[name] for row in rows] for name in rows[0]})
+    suspects = tmp_path / "suspects.csv"
+    answer = json.loads(program("audit", path, "--label", "label", *RATES, "--suspects", suspects, "--json").stdout)
+    proposed = {line["row"]: line["proposed"] for line in answer["unlabelled"]}
+    assert sorted(proposed) == list(range(40))
+    assert np.mean([label == true[row] for row, label in proposed.items()]) > 0.85
+    assert min(line["row"] for line in answer["suspects"]) >= 40
+    assert "No label: 40 rows have none" in program("audit", path, "--label", "label", *RATES).stdout
+    found = audit_file(Request(path=path, label="label", eps=RATES[1]), lambda stage: None)
+    texts, names = page_rows(found)
+    assert names == [f"row {row}" for row in range(40, 300)]
+    assert texts[0].startswith("name=r40, x0=")
+    lines = read_csv(suspects)
+    assert [line["part"] for line in lines[-40:]] == ["unlabelled"] * 40
+    for line in lines:
+        line["decision"] = "accept" if line["part"] == "unlabelled" else ""
+    write_csv(suspects, **{name: [line[name] for line in lines] for name in lines[0]})
+    program("apply", path, suspects, "--out", tmp_path / "clean.csv")
+    assert [row["label"] for row in read_csv(tmp_path / "clean.csv")][:40] == [proposed[row] for row in range(40)]
+
+
+def test_three_classes(tmp_path):
+    X, true = make_mixture(300, 4, means=3 * np.eye(3, 4), random_state=0)
+    names = np.array(["a", "b", "c"])
+    flips = NoiseModel(0.7 * np.eye(3) + 0.1)
+    observed = flips.flip(true, random_state=0)
+    write_csv(tmp_path / "d.csv", **{f"x{j}": X[:, j] for j in range(4)}, label=names[observed])
+    arguments = ("audit", tmp_path / "d.csv", "--label", "label", "--eps", "a=0.2,b=0.2,c=0.2", "--json")
+    answer = json.loads(program(*arguments).stdout)
+    np.testing.assert_allclose(answer["noise"]["transition"], flips.transition)
+    suspects = answer["suspects"][: answer["n_suspects"]]
+    assert np.mean([names[true[line["row"]]] == line["proposed"] for line in suspects]) > 0.75
+    assert all(line["probability_proposed"] <= line["probability_wrong"] for line in suspects)
+
+
+def test_texts_trusted_rows_and_groups(tmp_path):
+    path = tmp_path / "films.csv"
+    true = text_file(path)
+    rows = read_csv(path)
+    truth = [label if i % 4 == 0 else "" for i, label in enumerate(true)]
+    texts, labels = [row["text"] for row in rows], [row["label"] for row in rows]
+    write_csv(path, text=texts, label=labels, truth=truth, patient=[i // 2 for i in range(len(rows))])
+    options = ("--text", "text", "--trusted", "truth", "--group", "patient", "--json")
+    answer = json.loads(program("audit", path, "--label", "label", *options).stdout)
+    assert answer["noise"]["source"] == "trusted rows"
+    suspects = [line["row"] for line in answer["suspects"][: answer["n_suspects"]]]
+    assert np.mean([labels[row] != true[row] for row in suspects]) > 0.8
+
+
+def test_json_lines_and_parquet_give_the_same_answer(numeric, answer, tmp_path):
+    from pyarrow import csv, parquet
+
+    rows = csv.read_csv(numeric[0])
+    parquet.write_table(rows, tmp_path / "mails.parquet")
+    lines = "".join(json.dumps(row) + "\n" for row in rows.to_pylist())
+    (tmp_path / "mails.jsonl").write_text(lines, encoding="utf-8")
+    for name in ("mails.parquet", "mails.jsonl"):
+        options = ("--label", "label", *RATES, "--id", "name", "--json")
+        found = json.loads(program("audit", tmp_path / name, *options).stdout)
+        assert found["suspects"] == answer["suspects"]
+
+
+def test_cells_that_attack_are_harmless(tmp_path):
+    path = tmp_path / "films.csv"
+    text_file(path)
+    rows = read_csv(path)
+    attack = "=cmd|' /C calc'!A0 <script>alert(1)</script>\x1b[31m"
+    texts = [f"{attack} {row['text']}" for row in rows]
+    labels = ["=1+1" if row["label"] == "ham" else "<script>x" for row in rows]
+    write_csv(path, text=texts, label=labels)
+    suspects, page = tmp_path / "s.csv", tmp_path / "p.html"
+    said = program("audit", path, "--label", "label", "--text", "text", "--suspects", suspects, "--out", page).stdout
+    assert "\x1b" not in said
+    assert "<script>alert(1)" not in page.read_text(encoding="utf-8")
+    lines = read_csv(suspects)
+    assert {line["shown"][:2] for line in lines} == {"'="}
+    assert {line["observed"] for line in lines} <= {"'=1+1", "<script>x"}
+    for line in lines:
+        line["decision"] = "accept"
+    write_csv(suspects, **{name: [line[name] for line in lines] for name in lines[0]})
+    program("apply", path, suspects, "--out", tmp_path / "clean.csv")
+    changed = [row["label"] for row in read_csv(tmp_path / "clean.csv")]
+    assert set(changed) == {"=1+1", "<script>x"}
+    assert sum(one != other for one, other in zip(labels, changed, strict=True)) == len(lines)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("none.csv", "--label", "label"), "none.csv does not exist"),
+        ((".", "--label", "label"), "is a folder"),
+        (("mails.csv",), "Say with --label which column of mails.csv holds the labels: 'name', 'x0', 'x1'"),
+        (("mails.csv", "--label", "labl"), "has no column 'labl': did you mean 'label'"),
+        (("mails.csv", "--label", "x0"), "different labels in 300 rows"),
+        (("mails.csv", "--label", "label", "--trusted", "truth"), "has no column 'truth'"),
+        (("mails.csv", "--label", "label", "--eps", "ham=0.1"), "names no share for 'spam'"),
+        (("mails.csv", "--label", "label", "--priors", "ham=0.1,spam=0.1"), "adds up to 0.2"),
+        (("mails.csv", "--label", "label", "--out", "mails.csv"), "must end in .html"),
+        (("mails.csv", "--label", "label", "--suspects", "mails.csv"), "is never written over"),
+        (("mails.csv", "--label", "label", "--suspects", "none/s.csv"), "none is not a folder"),
+    ],
+)
+def test_errors_are_one_sentence_and_nothing_is_written(numeric, tmp_path, monkeypatch, arguments, says):
+    (tmp_path / "mails.csv").write_bytes(numeric[0].read_bytes())
+    monkeypatch.chdir(tmp_path)
+    done = program("audit", *arguments, code=2)
+    assert says in done.stderr
+    assert done.stdout == ""
+    assert os.listdir(tmp_path) == ["mails.csv"]
+
+
+def test_the_data_are_never_written_over(numeric, tmp_path, monkeypatch):
+    path = tmp_path / "mails.csv"
+    path.write_bytes(numeric[0].read_bytes())
+    write_csv(tmp_path / "d.csv", row=[0], observed=["ham"], proposed=["spam"], decision=["accept"])
+    (tmp_path / "soft.csv").symlink_to(path)
+    os.link(path, tmp_path / "hard.csv")
+    monkeypatch.chdir(tmp_path)
+    for out in ("mails.csv", "soft.csv", "hard.csv", "../" + tmp_path.name + "/mails.csv", "d.csv"):
+        assert "is never written over" in program("apply", "mails.csv", "d.csv", "--out", out, code=2).stderr
+    assert "must end in .csv" in program("apply", "mails.csv", "d.csv", "--out", "clean.parquet", code=2).stderr
+    assert path.read_bytes() == numeric[0].read_bytes()
+
+
+def test_as_a_program_of_its_own(numeric):
+    command = [sys.executable, "-m", "unflip", "audit", str(numeric[0]), "--label", "label", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["rows"] == 300
+    assert done.stderr == ""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not REVIEWS.is_file(), reason=f"{REVIEWS} is not there: set UNFLIP_DATA")
+@pytest.mark.parametrize("options", [(), ("--eps", "negative=0.1,positive=0.3")])
+def test_nine_of_ten_first_suspects_among_reviews_are_wrong(tmp_path, options):
+    with gzip.open(REVIEWS) as file:
+        reviews = [review for review in json.load(file) if review["domain"] == "kitchen"]
+    true = np.array([review["label"] for review in reviews])
+    observed = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1).flip(true, random_state=0)
+    texts = [f"{review['title']}\n{review['text']}" for review in reviews]
+    write_csv(tmp_path / "r.csv", text=texts, label=np.array(["negative", "positive"])[observed])
+    answer = json.loads(
+        program("audit", tmp_path / "r.csv", "--label", "label", "--text", "text", *options, "--json").stdout
+    )
+    first = [line["row"] for line in answer["suspects"][:200]]
+    assert (observed != true)[first].mean() >= 0.9

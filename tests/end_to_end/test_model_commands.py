@@ -1,0 +1,118 @@
+"""`unflip fit`, `unflip predict` and `unflip plan` as a user runs them."""
+
+import io
+import json
+import zipfile
+
+import numpy as np
+import pytest
+
+from support.files import mixture_file, program, read_csv, text_file, write_csv
+from unflip import NoiseModel, theory
+from unflip.files.models import load_model
+
+RATES = ("--eps", "ham=0.1,spam=0.3")
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fitted")
+    true = mixture_file(folder / "mails.csv")
+    said = program("fit", folder / "mails.csv", "--label", "label", *RATES, "--out", folder / "m.skops").stdout
+    assert "Expected accuracy on clean labels" in said
+    return folder, true
+
+
+def test_predictions_are_of_the_true_labels(fitted, tmp_path):
+    folder, true = fitted
+    out = tmp_path / "p.csv"
+    said = program("predict", folder / "m.skops", folder / "mails.csv", "--out", out, "--id", "name").stdout
+    assert "300 rows predicted" in said
+    lines = read_csv(out)
+    assert list(lines[0]) == ["row", "id", "predicted", "probability", "p(ham)", "p(spam)"]
+    assert np.mean([line["predicted"] == label for line, label in zip(lines, true, strict=True)]) > 0.9
+    assert lines[7]["id"] == "r7"
+    answer = json.loads(program("predict", folder / "m.skops", folder / "mails.csv", "--json").stdout)
+    assert [line["predicted"] for line in answer["rows"]] == [line["predicted"] for line in lines]
+
+
+@pytest.mark.parametrize("options", [(), ("--trusted", "truth"), ("--trusted", "truth", *RATES)])
+def test_models_of_texts_by_any_source_of_rates(tmp_path, options):
+    path, model = tmp_path / "films.csv", tmp_path / "m.skops"
+    true = text_file(path)
+    rows = read_csv(path)
+    truth = [label if i % 4 == 0 else "" for i, label in enumerate(true)]
+    write_csv(path, text=[row["text"] for row in rows], label=[row["label"] for row in rows], truth=truth)
+    program("fit", path, "--label", "label", "--text", "text", *options, "--out", model)
+    answer = json.loads(program("predict", model, path, "--json").stdout)
+    assert np.mean([line["predicted"] == label for line, label in zip(answer["rows"], true, strict=True)]) > 0.9
+
+
+def test_decided_rows_are_taken_as_certain(fitted, tmp_path):
+    folder, true = fitted
+    rows, model = read_csv(folder / "mails.csv"), tmp_path / "m.skops"
+    wrong = [row for row, line in enumerate(rows) if line["label"] != true[row]][:50]
+    decisions = tmp_path / "d.csv"
+    observed = [rows[row]["label"] for row in wrong]
+    write_csv(decisions, row=wrong, observed=observed, proposed=true[wrong], decision=["accept"] * len(wrong))
+    arguments = ("fit", folder / "mails.csv", "--label", "label", "--out", model, "--json")
+    answer = json.loads(program(*arguments, *RATES, "--decisions", decisions).stdout)
+    assert answer["flip_rate"] == pytest.approx({"ham": 0.1, "spam": 0.3})
+    certain = load_model(model).classifier.label_posterior_[wrong]
+    np.testing.assert_array_equal(certain, np.eye(2)[(true[wrong] == "spam").astype(int)])
+    write_csv(decisions, row=wrong[:1], observed=true[wrong[:1]], proposed=observed[:1], decision=["accept"])
+    assert "give the file that was audited" in program(*arguments, "--decisions", decisions, code=2).stderr
+
+
+def test_other_files_are_refused_by_the_column_they_lack(fitted, tmp_path):
+    folder, _ = fitted
+    rows = read_csv(folder / "mails.csv")
+    write_csv(tmp_path / "new.csv", **{name: [row[name] for row in rows] for name in rows[0] if name != "x3"})
+    done = program("predict", folder / "m.skops", tmp_path / "new.csv", "--out", tmp_path / "p.csv", code=2)
+    assert "new.csv lacks the column 'x3'" in done.stderr
+    assert not (tmp_path / "p.csv").exists()
+
+
+def test_what_is_no_model_is_not_opened(fitted, tmp_path):
+    folder, _ = fitted
+    other = tmp_path / "m.skops"
+    other.write_text("no model", encoding="utf-8")
+    assert "m.skops is no model" in program("predict", other, folder / "mails.csv", "--json", code=2).stderr
+    content = (folder / "m.skops").read_bytes()
+    changed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(changed, "w") as new:
+        for name in old.namelist():
+            data = old.read(name)
+            if name == "schema.json":
+                data = data.replace(b'"NoiseModel"', b'"Popen"').replace(b'"unflip.noise"', b'"subprocess"')
+            new.writestr(name, data)
+    other.write_bytes(changed.getvalue())
+    said = program("predict", other, folder / "mails.csv", "--json", code=2).stderr
+    assert "subprocess.Popen" in said
+    assert "not opened" in said
+
+
+def test_predict_needs_somewhere_to_write(fitted):
+    folder, _ = fitted
+    assert "needs --out" in program("predict", folder / "m.skops", folder / "mails.csv", code=2).stderr
+
+
+PLAN = ("plan", "--n", "1600", "--p", "400", "--mean-norm", "1.2", "--eps-pos", "0.4", "--eps-neg", "0.3")
+
+
+def test_plan_says_what_the_theory_says():
+    noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.5)
+    ours = theory.plan(n=1600, p=400, mean_norm=1.2, noise=noise)
+    answer = json.loads(program(*PLAN, "--json").stdout)
+    assert answer["accuracy"] == ours.accuracy
+    assert answer["checked_rows"][0] == {
+        "checked": 80,
+        "accuracy": float(ours.accuracy_of(checked=80)),
+        "worth_rows": ours.worth_in_rows(80),
+    }
+    assert f"{ours.accuracy:.1%} now" in program(*PLAN).stdout
+
+
+def test_plan_refuses_rates_that_cannot_be():
+    assert "must be below 1" in program(*PLAN[:-1], "0.7", code=2).stderr
+    assert "reg" in program(*PLAN, "--reg", "-1", code=2).stderr

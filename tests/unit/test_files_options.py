@@ -1,0 +1,197 @@
+"""What users type and name: labels, rates, features, guarded cells."""
+
+import numpy as np
+import pytest
+
+from unflip.files import features, label_column, rates
+from unflip.files.safe_csv import csv_bytes, guarded, unguarded
+from unflip.files.tables import Table
+
+TWO = {"ham": 60, "spam": 40}
+THREE = {"a": 10, "b": 10, "c, d": 10}
+
+
+def test_rates_of_two_classes_go_to_the_other():
+    model = rates.noise_model("spam=0.3, ham=0.1", TWO, None)
+    np.testing.assert_allclose(model.transition, [[0.9, 0.1], [0.3, 0.7]])
+
+
+def test_rates_of_three_classes_are_spread_evenly():
+    model = rates.noise_model("a=0.2,b=0,c, d=0.4", THREE, np.array([0.5, 0.25, 0.25]))
+    np.testing.assert_allclose(model.transition, [[0.8, 0.1, 0.1], [0, 1, 0], [0.2, 0.2, 0.6]])
+    np.testing.assert_allclose(model.priors, [0.5, 0.25, 0.25])
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("spam", "--eps spam cannot be read at 'spam': write ham=0.3,spam=0.1"),
+        ("spam=0.3", "names no share for 'ham'"),
+        ("spam=0.3,ham=0.1,spam=0.2", "names 'spam' twice"),
+        ("span=0.3,ham=0.1", "names the class 'span', which is not in the file: did you mean 'spam'"),
+        ("zzz=0.3", "the labels are 'ham', 'spam'"),
+        ("spam=lots,ham=0", "spam=lots is no share"),
+        ("spam=1.2,ham=0", "spam=1.2 is no share"),
+        ("spam=nan,ham=0", "spam=nan is no share"),
+        ("spam=0.6,ham=0.4", "adds up to 1: below 1"),
+        ("spam=0,ham=0.5", "leaves no row that is truly 'spam'"),
+    ],
+)
+def test_bad_rates_are_named(text, says):
+    with pytest.raises(ValueError, match=says):
+        rates.noise_model(text, TWO, None)
+
+
+def test_rates_of_several_classes_below_chance():
+    with pytest.raises(ValueError, match=r"a=0.7 must be below 0.67"):
+        rates.noise_model("a=0.7,b=0,c, d=0", THREE, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("ham=0.5,spam=0.6", "adds up to 1.1"), ("ham=1,spam=0", "spam=0 says that no row"), ("ham=0.5", "no share")],
+)
+def test_bad_proportions_are_named(text, says):
+    with pytest.raises(ValueError, match=says):
+        rates.proportions(text, list(TWO))
+
+
+def table(**columns):
+    return Table("t.csv", columns)
+
+
+def test_labels_and_rows_without_one():
+    labels = label_column.label_column(table(y=["b", " a", "", "NA", *"ab" * 6]), "y")
+    assert labels.counts == {"a": 7, "b": 7}
+    assert labels.unlabelled.tolist() == [2, 3]
+    assert labels.observed[:2].tolist() == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "says"),
+    [
+        (["a"] * 20, "holds the one label 'a'"),
+        ([""] * 20, "holds no label"),
+        (list("abababab"), "holds only 8 labels"),
+        ([*"ab" * 10, "c"], "holds the label 'c' in row 20 alone"),
+        ([str(i) for i in range(30)], "30 different labels in 30 rows"),
+    ],
+)
+def test_columns_that_hold_no_classes(cells, says):
+    with pytest.raises(ValueError, match=says):
+        label_column.label_column(table(y=cells), "y")
+
+
+def test_true_labels_are_among_the_observed_ones():
+    given = table(y=list("ab" * 10), truth=["a", *[""] * 18, "q"])
+    labels = label_column.label_column(given, "y")
+    with pytest.raises(ValueError, match=r"'q' in row 19, which is no label of column 'y' \(a, b\)"):
+        label_column.trusted_labels(given, "truth", labels)
+    with pytest.raises(ValueError, match="holds no true label"):
+        label_column.trusted_labels(table(truth=[""] * 20), "truth", labels)
+
+
+def test_rows_without_a_group_stand_alone():
+    assert label_column.groups(table(g=["p", "", "p", ""]), "g").tolist() == ["group p", "row 1", "group p", "row 3"]
+    with pytest.raises(ValueError, match="one group only"):
+        label_column.groups(table(g=["p", "p"]), "g")
+
+
+def choose(given, text=None, embedding=None):
+    return features.choose(given, text=text, embedding=embedding, reserved=["y"])
+
+
+def test_numeric_columns_are_taken_and_the_others_named():
+    given = table(count=["1", "2", "3"], x=["0.5", "2", "7"], name=["a", "b", "c"], y=["0", "1", "0"], void=[""] * 3)
+    found = choose(given)
+    assert found.columns == ("x",)
+    assert found.left_out == ("count", "name", "void")
+    recipe, rows = features.fit_features(found, features.values(found, given))
+    np.testing.assert_allclose(rows.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(recipe.transform([[0.5]]), rows[:1])
+
+
+def test_embeddings_are_taken_as_they_are_also_from_lists():
+    plain = table(e1=["1", "2"], e0=["3", "4"], x=["5", "6"], y=["a", "b"])
+    found = choose(plain, embedding="e")
+    assert found.columns == ("e1", "e0")
+    np.testing.assert_array_equal(features.fit_features(found, features.values(found, plain))[1], [[1, 3], [2, 4]])
+    lists = table(emb=[[1.0, 3], [2, 4]], y=["a", "b"])
+    np.testing.assert_array_equal(features.values(choose(lists, embedding="emb"), lists), [[1, 3], [2, 4]])
+    with pytest.raises(ValueError, match="must hold lists of numbers"):
+        features.values(choose(lists, embedding="emb"), table(emb=[[1.0, 3], [2]]))
+
+
+@pytest.mark.parametrize(
+    ("cells", "says"),
+    [
+        (["1", "", "3"], "Column 'x' of t.csv is empty in row 1: fill in a number"),
+        (["1", "5", "inf"], "Column 'x' of t.csv holds 'inf' in row 2, which is not a finite number"),
+        (["1", "nan", "3"], "Column 'x' of t.csv holds 'nan' in row 1"),
+    ],
+)
+def test_numbers_that_are_none_are_named(cells, says):
+    given = table(x=cells, z=["7", "1", "2"], y=["a", "b", "a"])
+    with pytest.raises(ValueError, match=says):
+        features.values(choose(given), given)
+
+
+def test_a_model_finds_a_column_of_other_cells():
+    wanted = features.Features(kind="numeric", columns=("x",))
+    with pytest.raises(ValueError, match=r"Column 'x' of t.csv holds 'two' in row 1, which is no number"):
+        features.values(wanted, table(x=["1", "two"]))
+    with pytest.raises(ValueError, match="lacks the column 'x'"):
+        features.values(wanted, table(z=["1", "2"]))
+
+
+def test_choices_that_cannot_be():
+    texts = table(name=["a", "b"], review=["so good it is", "so bad"], y=["a", "b"])
+    with pytest.raises(ValueError, match=r"no numeric column .* for example --text review"):
+        choose(texts)
+    with pytest.raises(ValueError, match="has no column whose name begins with 'emb'"):
+        choose(texts, embedding="emb")
+    with pytest.raises(ValueError, match="exclude each other"):
+        choose(texts, text="review", embedding="e")
+    with pytest.raises(ValueError, match="names a column that is used otherwise"):
+        choose(texts, text="y")
+    with pytest.raises(ValueError, match="has no column 'revew': did you mean 'review'"):
+        choose(texts, text="revew")
+    with pytest.raises(ValueError, match="holds no text"):
+        choose(table(t=["", " "], y=["a", "b"]), text="t")
+    with pytest.raises(ValueError, match="no word that occurs in two rows"):
+        features.fit_features(features.Features(kind="text", columns=("t",)), ["one", "two"])
+
+
+def test_many_texts_are_summed_up_by_directions(monkeypatch):
+    monkeypatch.setattr(features, "_MOST_SPARSE_ROWS", 50)
+    monkeypatch.setattr(features, "_N_DIRECTIONS", 5)
+    rng = np.random.default_rng(0)
+    texts = [" ".join(f"word{w}" for w in rng.integers(0, 30, 8)) for _ in range(60)]
+    found = features.Features(kind="text", columns=("t",))
+    recipe, rows = features.fit_features(found, texts)
+    assert rows.shape == (60, 5)
+    np.testing.assert_allclose(recipe.transform(texts[:3]), rows[:3], atol=1e-5)
+    assert features.fit_features(found, texts[:50])[1].shape[1] > 30
+
+
+@pytest.mark.parametrize(
+    ("cell", "written"),
+    [
+        ("=cmd()", "'=cmd()"),
+        ("+1 for that", "'+1 for that"),
+        ("-1.5e3", "-1.5e3"),
+        ("-", "'-"),
+        ("@x", "'@x"),
+        ("\tx", "'\tx"),
+        ("<script>", "<script>"),
+        ("'quoted'", "'quoted'"),
+        ("", ""),
+    ],
+)
+def test_cells_that_a_spreadsheet_would_run_are_guarded(cell, written):
+    assert guarded(cell) == written
+    assert unguarded(written) == cell
+
+
+def test_guarded_files():
+    assert csv_bytes(["a", "=b"], [[1, None], ["=x,y", 0.5]]) == b"a,'=b\n1,\n\"'=x,y\",0.5\n"

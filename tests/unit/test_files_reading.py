@@ -1,0 +1,157 @@
+"""Files as tables: formats, cells, and sentences for what cannot be read."""
+
+import gzip
+import json
+import os
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from unflip.files.tables import as_text, numbers, read_table, rewritten
+
+ROWS = [{"a": 1, "label": "x"}, {"a": 2, "label": None}, {"a": 3, "label": "y"}]
+
+
+def write(path, content):
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.fixture
+def files(tmp_path):
+    lines = "".join(json.dumps(row) + "\n" for row in ROWS)
+    comma = "a,label\n1,x\n2,\n3,y\n"
+    parquet.write_table(pa.Table.from_pylist(ROWS), tmp_path / "t.parquet")
+    write(tmp_path / "t.csv", comma)
+    write(tmp_path / "t.tsv", comma.replace(",", "\t"))
+    write(tmp_path / "t.CSV.gz", gzip.compress(comma.encode()))
+    write(tmp_path / "t.jsonl", lines)
+    return sorted(tmp_path.iterdir())
+
+
+def test_every_format_gives_the_same_table(files):
+    assert len(files) == 5
+    for path in files:
+        table = read_table(path)
+        assert list(table.columns) == ["a", "label"]
+        assert table.texts("label") == ["x", "", "y"]
+        np.testing.assert_array_equal(numbers(table.column("a")), [1, 2, 3])
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_the_separator_is_found_in_the_header(tmp_path, separator):
+    text = "a,label\n1,x\n".replace(",", separator)
+    assert list(read_table(write(tmp_path / "t.csv", text)).columns) == ["a", "label"]
+
+
+def test_cells_with_separators_quotes_and_line_ends(tmp_path):
+    text = '\ufeffa,label\r\n"1,5 ""and"" \nmore",x\r\n\r\n2,y\r\n'
+    table = read_table(write(tmp_path / "t.csv", text))
+    assert list(table.column("a")) == ['1,5 "and" \nmore', "2"]
+    assert list(table.column("label")) == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("t.csv", "", "t.csv is empty"),
+        ("t.csv", "a,label\n", "holds no rows"),
+        ("t.csv", "\n", "does not begin with a line of column names"),
+        ("t.csv", "a,label,a\n1,x,2\n", "2 columns named 'a'"),
+        ("t.csv", "a,label\n1,x\n1,2,3\n", "Row 1 of .*t.csv .* has 3 cells but there are 2 columns"),
+        ("t.csv", 'a,label\n1,"x\n2,y\n', "cannot be read as CSV at line 3"),
+        ("t.csv", "a,label\n1,x\ncaf\xe9,y\n".encode("latin-1"), "not UTF-8 text .byte 0xe9 in line 3."),
+        ("t.csv.gz", b"no gzip", "is no whole gzip file"),
+        ("t.txt", "a,label\n1,x\n", "t.txt must end in .csv"),
+        ("t.jsonl", '{"a": 1}\n{"a": \n', "Line 2 of .*t.jsonl is not JSON"),
+        ("t.jsonl", "[1]\n", "Line 1 of .*t.jsonl is not a JSON object"),
+        ("t.parquet", "no parquet", "cannot be read as Parquet"),
+    ],
+)
+def test_what_cannot_be_read_is_said_in_one_sentence(tmp_path, name, content, says):
+    with pytest.raises(ValueError, match=says) as caught:
+        read_table(write(tmp_path / name, content))
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_files_folders_and_locked_ones(tmp_path):
+    with pytest.raises(ValueError, match=r"none.csv does not exist"):
+        read_table(tmp_path / "none.csv")
+    with pytest.raises(ValueError, match="is a folder"):
+        read_table(tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser reads everything")
+def test_a_file_without_permission(tmp_path):
+    path = write(tmp_path / "t.csv", "a,label\n1,x\n")
+    path.chmod(0)
+    with pytest.raises(ValueError, match="cannot be read"):
+        read_table(path)
+
+
+def test_close_names_are_suggested(files):
+    table = read_table(files[-1])
+    with pytest.raises(ValueError, match="has no column 'labels': did you mean 'label'"):
+        table.column("labels")
+    with pytest.raises(ValueError, match="did you mean 'a' or 'label'"):
+        table.column("zzz")
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"), [(" a ", "a"), (None, ""), (float("nan"), ""), (1.0, "1"), (1.5, "1.5"), (True, "True"), (0, "0")]
+)
+def test_cells_as_texts(cell, text):
+    assert as_text(cell) == text
+
+
+def test_numbers_and_what_is_none():
+    np.testing.assert_array_equal(numbers(["1", "-2.5", "1e3"]), [1, -2.5, 1000])
+    np.testing.assert_array_equal(numbers(["1", "", "NA"]), [1, np.nan, np.nan])
+    assert numbers(["1", "two"]) is None
+    assert numbers(["", ""]) is None
+    assert numbers([None, "x"]) is None
+
+
+CSV = '\ufeffa;label;b\r\n"1";"x"; spaced \r\n\r\n"two\r\nlines";x;"q""q"\r\n5" pipe;x;3\r\n4;y;"4"\n'
+
+
+def test_rewriting_csv_leaves_every_other_byte(tmp_path):
+    path = write(tmp_path / "t.csv", CSV)
+    assert rewritten(path, "label", {}) == CSV.encode()
+    changed = rewritten(path, "label", {0: "y", 1: "y"}).decode()
+    assert changed == CSV.replace('"x"', '"y"').replace('lines";x', 'lines";y')
+    assert rewritten(path, "label", {3: 'a;"b'}).decode() == CSV.replace("4;y", '4;"a;""b"')
+
+
+def test_rewriting_a_record_with_stray_quotes_keeps_its_cells(tmp_path):
+    path = write(tmp_path / "t.csv", 'a,label,b\n5" pipe,x,"c,d"\n')
+    path.write_bytes(rewritten(path, "label", {0: "y"}))
+    assert {name: list(cells) for name, cells in read_table(path).columns.items()} == {
+        "a": ['5" pipe'],
+        "label": ["y"],
+        "b": ["c,d"],
+    }
+
+
+def test_rewriting_json_lines_leaves_other_lines(tmp_path):
+    text = '{"a": 1.50,  "label": "x"}\r\n\n{"b": "\u00e9", "label": 2}\n{"label": "z"}'
+    path = write(tmp_path / "t.jsonl", text)
+    assert rewritten(path, "label", {}).decode() == text
+    assert rewritten(path, "label", {1: 3}).decode() == text.replace('"label": 2', '"label": 3')
+
+
+def test_rewriting_parquet_keeps_types_and_columns(tmp_path):
+    path = tmp_path / "t.parquet"
+    table = pa.table({"a": pa.array([1.5, None], pa.float32()), "label": pa.array([0, 1], pa.int8())})
+    parquet.write_table(table.replace_schema_metadata({"who": "me"}), path)
+    path.write_bytes(rewritten(path, "label", {1: 0}))
+    back = parquet.read_table(path)
+    assert back.schema.equals(table.schema.with_metadata({"who": "me"}), check_metadata=True)
+    assert back.to_pydict() == {"a": [1.5, None], "label": [0, 0]}
+
+
+def test_compressed_files_are_rewritten_compressed(tmp_path):
+    path = write(tmp_path / "t.csv.gz", gzip.compress(b"a,label\n1,x\n"))
+    assert gzip.decompress(rewritten(path, "label", {0: "y"})) == b"a,label\n1,y\n"
