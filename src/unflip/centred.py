@@ -71,13 +71,13 @@ class CentredRows(ABC):
 
 @dataclass(frozen=True, eq=False)
 class DenseRows(CentredRows):
-    """Rows of any array-API namespace, read a block at a time: no copy is made of more than a block.
+    """Rows of any array-API namespace, or `LazyRows`, read a block at a time: no copy is made of more than a block.
 
     Rows may be of single precision; what is found of them is of double precision.
 
     Attributes
     ----------
-    X : array of shape (m, p)
+    X : array or LazyRows of shape (m, p)
         The rows as given.
     offset : tuple of arrays of shape (p,)
         What to subtract from rows, in turn, in their own precision: the mean in one part or two. Empty where the mean
@@ -136,7 +136,7 @@ class DenseRows(CentredRows):
         rows = cls.of_given(X, weights)
         mean = rows.transposed_times(rows.weights[:, None])[:, 0] / rows.total
         first, *rest = offset = _parts(mean, rows.X)
-        kept = _less(rows.X - first[None, :], rest) if _is_small(X) else None
+        kept = _less(rows.X[:, :] - first[None, :], rest) if _is_small(X) else None
         return replace(rows, mean=mean, offset=offset, kept=kept)
 
     def _moved_by(self, correction: Array, *, centre: bool) -> Self:

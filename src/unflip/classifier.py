@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from unflip import losses
 from unflip import targets as target_values
@@ -25,6 +25,7 @@ from unflip.estimation.penalty import predicted_reg
 from unflip.estimation.source import Labelled, centred, noise_source
 from unflip.expected import ScoredRows, expected_accuracy, other_noise
 from unflip.labels import encode, true_codes
+from unflip.lazy import unchanged_on_error, validated
 from unflip.losses import Loss
 from unflip.noise import NoiseModel
 from unflip.refine import known_rows, refine
@@ -192,32 +193,42 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             Weights of the rows; a row of weight 2 counts as two copies, one of weight 0 as absent.
         """
         self._check_options()
-        data = self._prepared(X, y, sample_weight)
-        rows, self.classes_ = data.rows, data.classes
-        spectrum = decompose(rows.X, rows.spectrum_weights, fit_intercept=self.fit_intercept)
-        source = noise_source(self.noise, self.priors, data, spectrum)
-        self.noise_, self.noise_std_, self.noise_estimator_ = source.noise, source.errors, source.estimator
-        fits = self._fits(spectrum, len(self.classes_))
-        found = self._rounds(fits, spectrum, data, infer_priors=source.counted and len(self.classes_) > 2)
-        self.noise_, self.reg_ = found.noise, found.reg
-        self._rule = Rule.of(self.noise_, self.deployment_priors, self.costs)
-        self._decision = self._decide_by(found, data)
+        with unchanged_on_error(self):  # rows may turn out to be unreadable half-way
+            data = self._prepared(X, y, sample_weight)
+            rows, self.classes_ = data.rows, data.classes
+            spectrum = decompose(rows.X, rows.spectrum_weights, fit_intercept=self.fit_intercept)
+            source = noise_source(self.noise, self.priors, data, spectrum)
+            self.noise_, self.noise_std_, self.noise_estimator_ = source.noise, source.errors, source.estimator
+            fits = self._fits(spectrum, len(self.classes_))
+            found = self._rounds(fits, spectrum, data, infer_priors=source.counted and len(self.classes_) > 2)
+            self.noise_, self.reg_ = found.noise, found.reg
+            self._rule = Rule.of(self.noise_, self.deployment_priors, self.costs)
+            self._decision = self._decide_by(found, data)
 
-        means = rows.average(found.targets)
-        path = fits.path(means, [self.reg_])
-        coef, intercept = path.coef[:, 0, :], path.intercept[0, :]
-        self.coef_, self.intercept_ = (coef @ self._decision.slopes).T, self._decision.values(intercept)
-        scores = product(data.X, coef) + intercept  # rows of no weight have no part in the fit
-        self._warn_of_one_sided_scores(scores)
-        self._warn_of_few_rows(rows.n_effective)
-        self._report(found, data, scores.copy())
-        left_out = fits.leave_one_out(means, [self.reg_])
-        alone = left_out.of_copies(rows.owner, found.targets, rows.member_weights / rows.weights[rows.owner])
-        # A read-out fitted to the others would move with their mean target: it needs the scores without that move.
-        free = alone.label_free_scores[:, 0, :] - found.leak[rows.owner]
-        scores[rows.members] = alone.scores[:, 0, :] if self.readout == "plain" else free
-        self.loo_decision_ = _one_column(self._decision.values(scores))
+            means = rows.average(found.targets)
+            path = fits.path(means, [self.reg_])
+            coef, intercept = path.coef[:, 0, :], path.intercept[0, :]
+            self.coef_, self.intercept_ = (coef @ self._decision.slopes).T, self._decision.values(intercept)
+            scores = self._fitted(data, coef, intercept)
+            self._warn_of_one_sided_scores(scores)
+            self._warn_of_few_rows(rows.n_effective)
+            self._report(found, data, scores.copy())
+            left_out = fits.leave_one_out(means, [self.reg_])
+            alone = left_out.of_copies(rows.owner, found.targets, rows.member_weights / rows.weights[rows.owner])
+            # A read-out fitted to the others would move with their mean target: it needs the scores without that move.
+            free = alone.label_free_scores[:, 0, :] - found.leak[rows.owner]
+            scores[rows.members] = alone.scores[:, 0, :] if self.readout == "plain" else free
+            self.loo_decision_ = _one_column(self._decision.values(scores))
         return self
+
+    def _fitted(self, data: Labelled, coef: FloatArray, intercept: FloatArray) -> FloatArray:
+        """Return the fitted scores where they are needed: of rows of no weight, or, for the plain read-out, of all."""
+        if self.readout == "plain":
+            return np.asarray(product(data.X, coef) + intercept)
+        scores, absent = np.zeros((len(data.y), coef.shape[1])), np.flatnonzero(data.weights == 0)
+        if len(absent):
+            scores[absent] = product(data.X[absent], coef) + intercept
+        return scores
 
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Decision value of each row: one, positive for the second class, or for more than two classes one for each.
@@ -255,7 +266,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
 
     def _values(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        rows = validate_data(self, X, accept_sparse="csr", dtype=_PRECISIONS, reset=False)
+        rows = validated(self, X, dtype=_PRECISIONS, reset=False)
         return np.asarray(product(rows, self.coef_.T) + self.intercept_)
 
     def _check_options(self) -> None:
@@ -320,7 +331,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         return isinstance(self.targets, str) and self.targets == "refined"
 
     def _prepared(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Labelled:
-        given, labels = validate_data(self, X, y, accept_sparse="csr", dtype=_PRECISIONS, ensure_min_samples=2)
+        given, labels = validated(self, X, y, dtype=_PRECISIONS, ensure_min_samples=2)
         weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
         if not weights.any():
             raise ValueError("sample_weight is 0 for every row: give at least one non-zero weight.")
@@ -332,7 +343,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
                 f"Only binary classification is supported. That is, by {' and '.join(self._for_two_classes)} as given, "
                 f"but y has {len(classes)} classes: give as many proportions, rows and columns, or the name of a loss."
             )
-        _check_rows(rows.X)
+        _check_rows(rows)
         return Labelled(given, labels, weights, classes, rows, codes)
 
     def _fits(self, spectrum: Spectrum, n_classes: int) -> Spectrum | ConvexFits:
@@ -476,13 +487,12 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         return by_log_odds.classes(by_log_odds.values(reading.log_odds))
 
 
-def _check_rows(distinct: Rows) -> None:
-    if distinct.shape[0] < 2:
+def _check_rows(distinct: DistinctRows) -> None:
+    if len(distinct.weights) < 2:
         raise ValueError("All rows of X are alike, so no feature tells the classes apart: give rows that vary.")
-    largest = max(float(distinct.max()), -float(distinct.min()))
     limits = np.finfo(float)
-    if not np.sqrt(limits.tiny) < largest < np.sqrt(limits.max / np.prod(distinct.shape)):
-        raise ValueError(f"The largest feature of X is {largest:.2g}, and its square no number: rescale X.")
+    if not np.sqrt(limits.tiny) < distinct.largest < np.sqrt(limits.max / np.prod(distinct.X.shape)):
+        raise ValueError(f"The largest feature of X is {distinct.largest:.2g}, and its square no number: rescale X.")
 
 
 def _one_column(values: FloatArray) -> FloatArray:
