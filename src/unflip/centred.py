@@ -65,8 +65,8 @@ class CentredRows(ABC):
         """Weighted sum of squares of each column, (p,)."""
 
     @abstractmethod
-    def squared_norms(self) -> Array:
-        """Squared length of each row, (m,)."""
+    def times_and_squared_norms(self, columns: Array) -> tuple[Array, Array]:
+        """Multiply the rows with a (p, q) array, and return the squared length of each besides, (m,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,9 +193,15 @@ class DenseRows(CentredRows):
         """Apply a function that gives so many columns to every block of rows less the offset, and stack the results."""
         xp = array_namespace(self.X)
         found = xp.empty((self.X.shape[0], n_columns), dtype=xp.float64, device=device(self.X))
-        for part, block in self.blocks(_BLOCK_VALUES):
-            found[part, :] = _double(function(block))
+        if n_columns:
+            self.fill(lambda block: (_double(function(block)),), found)
         return found
+
+    def fill(self, function: Callable[[Array], tuple[Array, ...]], *found: Array) -> None:
+        """Apply a function to every block of rows less the offset, and put its results into the rows of these arrays."""
+        for part, block in self.blocks(_BLOCK_VALUES):
+            for whole, values in zip(found, function(block), strict=True):
+                whole[part, ...] = values
 
     def transposed_times(self, columns: Array) -> Array:
         """Multiply the transposed rows with an (m, q) array."""
@@ -226,10 +232,18 @@ class DenseRows(CentredRows):
             powers += xp.matmul(self.weights[part], (_double(block) - self.shift[None, :]) ** 2)
         return powers
 
-    def squared_norms(self) -> Array:
-        """Squared length of each row."""
+    def times_and_squared_norms(self, columns: Array) -> tuple[Array, Array]:
+        """Multiply the rows with a (p, q) array, and return the squared length of each besides, in one pass."""
         xp = array_namespace(self.X)
-        return self.mapped(lambda block: xp.sum((_double(block) - self.shift[None, :]) ** 2, axis=1)[:, None], 1)[:, 0]
+
+        def both(block: Array) -> tuple[Array, Array]:
+            rows = _double(block) - self.shift[None, :]
+            return xp.matmul(rows, columns), xp.sum(rows**2, axis=1)
+
+        product = xp.empty((self.X.shape[0], columns.shape[1]), dtype=xp.float64, device=device(self.X))
+        norms = xp.empty(self.X.shape[0], dtype=xp.float64, device=device(self.X))
+        self.fill(both, product, norms)
+        return product, norms
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,11 +320,12 @@ class SparseRows(CentredRows):
         powers[self.filled] = self.block.column_powers()
         return powers
 
-    def squared_norms(self) -> FloatArray:
-        """Squared length of each row."""
-        about_zero = (self.scattered**2).sum(axis=1) + self.block.squared_norms()
-        norms: FloatArray = about_zero - 2 * (self.scattered @ self.offset) + self.offset @ self.offset
-        return norms
+    def times_and_squared_norms(self, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Multiply the rows with a (p, q) array, and return the squared length of each besides."""
+        along, about_zero = self.block.times_and_squared_norms(columns[self.filled])
+        product: FloatArray = self.scattered @ columns - self.offset @ columns + along
+        about_zero = about_zero + (self.scattered**2).sum(axis=1)
+        return product, about_zero - 2 * (self.scattered @ self.offset) + self.offset @ self.offset
 
 
 def _scatter_block(size: int) -> int:

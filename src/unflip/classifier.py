@@ -196,7 +196,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         with unchanged_on_error(self):  # rows may turn out to be unreadable half-way
             data = self._prepared(X, y, sample_weight)
             rows, self.classes_ = data.rows, data.classes
-            spectrum = decompose(rows.X, rows.spectrum_weights, fit_intercept=self.fit_intercept)
+            shares = rows.average(np.eye(len(self.classes_))[data.codes])
+            spectrum = decompose(rows.X, rows.spectrum_weights, fit_intercept=self.fit_intercept, shares=shares)
             source = noise_source(self.noise, self.priors, data, spectrum)
             self.noise_, self.noise_std_, self.noise_estimator_ = source.noise, source.errors, source.estimator
             fits = self._fits(spectrum, len(self.classes_))

@@ -55,7 +55,7 @@ def test_blocks_add_up(kind, mean, centre, weighted, small_blocks, tmp_path):
         np.testing.assert_allclose(found.transposed_times(others), expected.T @ others, rtol=0, atol=1e-10 * size)
         np.testing.assert_allclose(found.gram(), expected @ expected.T, rtol=0, atol=1e-10 * size**2)
         np.testing.assert_allclose(found.column_powers(), known @ expected**2, rtol=1e-11)
-        np.testing.assert_allclose(found.squared_norms(), (expected**2).sum(axis=1), rtol=1e-11)
+        np.testing.assert_allclose(found.times_and_squared_norms(columns)[1], (expected**2).sum(axis=1), rtol=1e-11)
     np.testing.assert_allclose(scatter, (expected.T * known) @ expected, rtol=0, atol=1e-10 * size**2)
     np.testing.assert_allclose(sums[0], known @ expected, rtol=0, atol=1e-9 * size)
     np.testing.assert_allclose(product(given, columns), X @ columns, rtol=0, atol=1e-12 * max(mean, 1))
