@@ -110,8 +110,7 @@ class DenseRows(CentredRows):
         Products of rows of single precision that are made `in_single` precision within a block take half the time, and
         err by about 1e-7 of the largest eigenvalue.
         """
-        far = centre and not _is_about_origin(X)
-        rows = cls._about_rough_mean(X, weights) if far else cls.of_given(X, weights)
+        rows = cls._about_some_mean(X, weights) if centre else cls.of_given(X, weights)
         scatter, sums = rows._scatter_and_sums(columns, weights, in_single)
         correction = array_namespace(sums).sum(sums, axis=0) / rows.total
         moved = rows._moved_by(correction, centre=centre)
@@ -131,13 +130,27 @@ class DenseRows(CentredRows):
         return cls(X, known, origin, (), origin, None)
 
     @classmethod
+    def _about_some_mean(cls, X: Array, weights: Array | None) -> Self:
+        """Subtract a mean, where there is one to speak of: that of a sample will do, but weights may belie it."""
+        if X.shape[0] < _FEWEST:
+            return cls._about_rough_mean(X, weights)
+        sample = _double(X[:: -(-X.shape[0] // _SAMPLE), :])
+        if _is_about_origin(sample):
+            return cls.of_given(X, weights)
+        if weights is not None or _is_small(X):
+            return cls._about_rough_mean(X, weights)
+        return cls.of_given(X, weights)._about(array_namespace(sample).mean(sample, axis=0))
+
+    @classmethod
     def _about_rough_mean(cls, X: Array, weights: Array | None) -> Self:
         """Subtract a mean that is off by rounding, which would make constant columns vary: see `_moved_by`."""
         rows = cls.of_given(X, weights)
-        mean = rows.transposed_times(rows.weights[:, None])[:, 0] / rows.total
-        first, *rest = offset = _parts(mean, rows.X)
-        kept = _less(rows.X[:, :] - first[None, :], rest) if _is_small(X) else None
-        return replace(rows, mean=mean, offset=offset, kept=kept)
+        return rows._about(rows.transposed_times(rows.weights[:, None])[:, 0] / rows.total)
+
+    def _about(self, mean: Array) -> Self:
+        first, *rest = offset = _parts(mean, self.X)
+        kept = _less(self.X[:, :] - first[None, :], rest) if _is_small(self.X) else None
+        return replace(self, mean=mean, offset=offset, kept=kept)
 
     def _moved_by(self, correction: Array, *, centre: bool) -> Self:
         """Return rows about a mean that differs by so much."""
@@ -333,12 +346,9 @@ def _scatter_block(size: int) -> int:
     return max(_BLOCK_VALUES, min(10 * size**2, max(10 * 2**20, 2 * size**2)))
 
 
-def _is_about_origin(X: Array) -> bool:
+def _is_about_origin(sample: Array) -> bool:
     """Whether the power of each column about its mean is at least half of that about 0, by a sample of the rows."""
-    xp = array_namespace(X)
-    if X.shape[0] < _FEWEST:
-        return False
-    sample = _double(X[:: -(-X.shape[0] // _SAMPLE), :])
+    xp = array_namespace(sample)
     mean = xp.mean(sample, axis=0)
     return bool(xp.all(4 * mean**2 <= xp.mean(sample**2, axis=0)))
 

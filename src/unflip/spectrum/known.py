@@ -10,7 +10,7 @@ from unflip._typing import Array
 from unflip.spectrum.hat_table import is_spanned
 
 _FEW_COLUMNS = 16  # more are not looked into
-_ROUNDING = 1e-13
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
