@@ -211,7 +211,7 @@ class DenseRows(CentredRows):
         return found
 
     def fill(self, function: Callable[[Array], tuple[Array, ...]], *found: Array) -> None:
-        """Apply a function to every block of rows less the offset, and put its results into the rows of these arrays."""
+        """Apply a function to every block of rows less the offset, and put its results into rows of these arrays."""
         for part, block in self.blocks(_BLOCK_VALUES):
             for whole, values in zip(found, function(block), strict=True):
                 whole[part, ...] = values

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from unflip import losses
 from unflip import targets as target_values
-from unflip._typing import FloatArray, IntArray, Rows
+from unflip._typing import FloatArray, IntArray
 from unflip.centred import product
 from unflip.decisions import Decision, Rule
 from unflip.decoder import Reading, common_slope, symmetric_slope

@@ -24,7 +24,7 @@ from unflip._typing import FloatArray, IntArray, Rows
 _NO_LABELS = "no_validation"  # as scikit-learn has it: None would be labels that are missing
 _NUMBERS = "biuf"
 _BLOCK_VALUES = 2**19  # numbers that are read at a time
-_LARGEST_GAP = 64  # rows that are read along, rather than skipped by another reading
+_LARGEST_GAP = 16  # rows that are read along, rather than skipped by another reading
 
 
 def is_lazy(X: object) -> bool:
@@ -215,6 +215,8 @@ def _runs(wanted: IntArray) -> Iterator[slice]:
 def _check_size(shape: tuple[int, int], fewest: int) -> None:
     """Raise scikit-learn's errors for too few rows and for no features."""
     if shape[0] < fewest:
-        raise ValueError(f"Found array with {shape[0]} sample(s) (shape={shape}) while a minimum of {fewest} is required.")
+        raise ValueError(
+            f"Found array with {shape[0]} sample(s) (shape={shape}) while a minimum of {fewest} is required."
+        )
     if shape[1] < 1:
         raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")

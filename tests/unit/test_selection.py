@@ -62,9 +62,13 @@ def test_alignment_is_the_weighted_correlation_or_cosine():
     scores, t, weights = rng.normal(size=(30, 2)), rng.normal(size=30), rng.integers(1, 4, size=30)
     repeated_scores, repeated_t = scores.repeat(weights, axis=0), t.repeat(weights)
     correlation = [np.corrcoef(column, repeated_t)[0, 1] for column in repeated_scores.T]
-    np.testing.assert_allclose(loo_alignment(scores[:, :, None].__getitem__, t[:, None], weights, centred=True), correlation)
+    np.testing.assert_allclose(
+        loo_alignment(scores[:, :, None].__getitem__, t[:, None], weights, centred=True), correlation
+    )
     cosine = repeated_t @ repeated_scores / np.linalg.norm(repeated_scores, axis=0) / np.linalg.norm(repeated_t)
-    np.testing.assert_allclose(loo_alignment(scores[:, :, None].__getitem__, t[:, None], weights, centred=False), cosine)
+    np.testing.assert_allclose(
+        loo_alignment(scores[:, :, None].__getitem__, t[:, None], weights, centred=False), cosine
+    )
 
 
 def test_scores_without_variation_do_not_divide_by_zero():
@@ -76,7 +80,10 @@ def test_alignment_of_several_targets_does_not_depend_on_their_axes():
     rng = np.random.default_rng(0)
     scores, t = rng.normal(size=(50, 2, 3)), rng.normal(size=(50, 3))
     rotation = np.linalg.qr(rng.normal(size=(3, 3)))[0]
-    found = [loo_alignment((scores @ turn).__getitem__, t @ turn, np.ones(50), centred=True) for turn in (np.eye(3), rotation)]
+    found = [
+        loo_alignment((scores @ turn).__getitem__, t @ turn, np.ones(50), centred=True)
+        for turn in (np.eye(3), rotation)
+    ]
     np.testing.assert_allclose(found[0], found[1])
 
 

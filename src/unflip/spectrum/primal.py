@@ -112,7 +112,7 @@ class PrimalSpectrum(Spectrum):
         return part
 
     def _fits_of(self, centred: Array, kept: Array, regs: ArrayLike) -> tuple[KnownFits, Array]:
-        """Return fitted values from which those of these targets are mixed, and how; in a pass over the rows if need be.
+        """Return fitted values that mix to those of these targets, and how; in a pass over the rows if need be.
 
         Where the table of hat values does not serve these penalties, the same pass makes one that does.
         """
@@ -123,7 +123,7 @@ class PrimalSpectrum(Spectrum):
             return self._fits, mixture
         self._fits = None  # so that two are never kept at a time
         functions = self._table.functions if spanned else self._functions(kept, regs)
-        fitted = functions if functions.shape[1] < kept.shape[1] else orthonormal(kept, _RESOLVED[self._is_double])
+        fitted = functions if functions.shape[1] < kept.shape[1] else xp.linalg.qr(kept)[0]
         rotated = xp.matmul(self._gram.vectors.T, self._cross(centred)) / self._unit[:, None]
         coef = times(self._gram.vectors, fitted[:, :, None] * rotated[:, None, :])
         columns = xp.reshape(coef, (coef.shape[0], -1))
@@ -140,7 +140,7 @@ class PrimalSpectrum(Spectrum):
         return SMALLEST_SLACK  # found by subtraction: digits are lost
 
     def _cross(self, columns: Array) -> Array:
-        for known in (self._shares, *reversed(self._sums)):
+        for known in (*reversed(self._sums), self._shares):
             if (mixed_sums := known.of(columns)) is not None:
                 return mixed_sums
         found = super()._cross(columns)
