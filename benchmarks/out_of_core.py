@@ -119,9 +119,15 @@ def draw(found, path):
     held = np.array([line.seconds_in_memory for line in found])
     left.loglog(sizes, held, color=COLOURS["naive"], marker="o", linestyle="none", fillstyle="none", label="in memory")
     right.loglog(sizes, [4e-6 * line.n * line.p for line in found], color=COLOURS["oracle"], label="the file itself")
-    left.legend()
-    right.legend()
+    for axes in (left, right):
+        axes.legend(frameon=False, fontsize=9)
     path.write_bytes(as_png(figure))
+
+
+def stored_lines(path):
+    """Read what an earlier run stored."""
+    with path.open(newline="") as file:
+        return [Line(int(row.pop("n")), int(row.pop("p")), *map(float, row.values())) for row in csv.DictReader(file)]
 
 
 def main():
@@ -129,9 +135,21 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="up to 100,000 rows, 80 MB")
     parser.add_argument("--out", type=Path, default=Path("results/out_of_core.csv"))
+    parser.add_argument("--stored", action="store_true", help="print and draw what was stored, measure nothing")
     parser.add_argument("--picture", type=Path, help="where to draw, such as docs/images/out_of_core.png")
     options = parser.parse_args()
-    sizes = [n for n in SIZES if not options.quick or n <= QUICK]
+    if options.stored:
+        found = stored_lines(options.out)
+        print(*found, sep="\n")
+    else:
+        found = measured([n for n in SIZES if not options.quick or n <= QUICK])
+        store(found, options.out)
+    if options.picture is not None:
+        draw(found, options.picture)
+
+
+def measured(sizes):
+    """Make the file, print a line for each size and return them."""
     warnings.simplefilter("ignore", AssumedNoiseWarning)
     found = []
     with tempfile.TemporaryDirectory() as folder, threadpool_limits(1):
@@ -140,13 +158,16 @@ def main():
         for line in lines(path, labels, sizes):
             found.append(line)
             print(line, flush=True)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    with options.out.open("w", newline="") as file:
+    return found
+
+
+def store(found, path):
+    """Write the lines as CSV."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, [field.name for field in fields(Line)])
         writer.writeheader()
         writer.writerows(map(asdict, found))
-    if options.picture is not None:
-        draw(found, options.picture)
 
 
 if __name__ == "__main__":

@@ -178,10 +178,10 @@ class DenseRows(CentredRows):
             scatter = _double(xp.matmul(rows.T, rows)) + scatter if part.start else _double(xp.matmul(rows.T, rows))
         return scatter, sums
 
-    def blocks(self, n_values: int) -> Iterator[tuple[slice, Array]]:
+    def blocks(self, n_values: int | None = None) -> Iterator[tuple[slice, Array]]:
         """Yield the rows less the offset, about so many numbers at a time; a block may overwrite the one before."""
         n_rows, n_features = self.X.shape
-        n_blocks = max(-(-n_rows * n_features // n_values), 1)
+        n_blocks = max(-(-n_rows * n_features // (n_values or _BLOCK_VALUES)), 1)
         height = max(-(-n_rows // n_blocks), 1)
         is_centred = self.kept is not None or not self.offset
         source = self.X if self.kept is None else self.kept
@@ -212,7 +212,7 @@ class DenseRows(CentredRows):
 
     def fill(self, function: Callable[[Array], tuple[Array, ...]], *found: Array) -> None:
         """Apply a function to every block of rows less the offset, and put its results into rows of these arrays."""
-        for part, block in self.blocks(_BLOCK_VALUES):
+        for part, block in self.blocks():
             for whole, values in zip(found, function(block), strict=True):
                 whole[part, ...] = values
 
@@ -220,7 +220,7 @@ class DenseRows(CentredRows):
         """Multiply the transposed rows with an (m, q) array."""
         xp = array_namespace(self.X)
         product = -self.shift[:, None] * xp.sum(columns, axis=0)[None, :]
-        for part, block in self.blocks(_BLOCK_VALUES):
+        for part, block in self.blocks():
             product += xp.matmul(_double(block).T, columns[part, :])
         return product
 
@@ -241,7 +241,7 @@ class DenseRows(CentredRows):
         """Weighted sum of squares of each column."""
         xp = array_namespace(self.X)
         powers = xp.zeros(self.X.shape[1], dtype=xp.float64, device=device(self.X))
-        for part, block in self.blocks(_BLOCK_VALUES):
+        for part, block in self.blocks():
             powers += xp.matmul(self.weights[part], (_double(block) - self.shift[None, :]) ** 2)
         return powers
 

@@ -186,7 +186,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, p)
-            Rows. Sparse ones are not made dense where there are more features than rows.
+            Rows. Sparse ones are not made dense where there are more features than rows. Whatever else has a shape, a
+            dtype and slices, such as a memory map or an HDF5 data set, is read in blocks (see docs/out_of_core.md).
         y : array-like of shape (n,)
             Observed labels.
         sample_weight : array-like of shape (n,), optional
@@ -196,7 +197,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         with unchanged_on_error(self):  # rows may turn out to be unreadable half-way
             data = self._prepared(X, y, sample_weight)
             rows, self.classes_ = data.rows, data.classes
-            shares = rows.average(np.eye(len(self.classes_))[data.codes])
+            shares = rows.memberships(data.codes, len(self.classes_))
             spectrum = decompose(rows.X, rows.spectrum_weights, fit_intercept=self.fit_intercept, shares=shares)
             source = noise_source(self.noise, self.priors, data, spectrum)
             self.noise_, self.noise_std_, self.noise_estimator_ = source.noise, source.errors, source.estimator
@@ -406,7 +407,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         if self.reg == "loo":
             return candidates
         if self.reg == "theory":
-            predicted = self._predicted_reg(centred(spectrum, data.rows), data.rows, data.codes)
+            predicted = self._predicted_reg(centred(spectrum, data), data.rows, data.codes)
             return np.array([min(predicted, float(candidates[-1]))])
         if self.readout == "gaussian" and self.reg > _LARGEST_RELATIVE_REG * spectrum.scale:
             raise ValueError(

@@ -168,6 +168,8 @@ class LazyRows:
             return self[key, :]
         indices = np.asarray(key)
         indices = np.flatnonzero(indices) if indices.dtype == bool else indices
+        if (np.diff(indices) < 0).any():
+            raise ValueError("Rows that are read lazily are chosen in their order: sort the indices.")
         return replace(self, chosen=indices if self.chosen is None else self.chosen[indices])
 
     def rescaled(self) -> LazyRows:

@@ -16,7 +16,6 @@ from unflip._typing import FloatArray, IntArray, Rows, SparseArray
 from unflip.centred import DenseRows, product
 
 _MOST_COPIES, _MOST_SHARE = 5.0, 0.01
-_BLOCK_VALUES = 2**19  # numbers of the rows that are compared at a time
 _DIGEST = 16  # bytes that tell rows apart
 
 
@@ -97,6 +96,10 @@ class DistinctRows:
         """Proportions of the classes that the members are of."""
         return np.asarray(np.bincount(codes, self.member_weights) / self.member_weights.sum())
 
+    def memberships(self, codes: IntArray, n_classes: int) -> FloatArray:
+        """Shares of the classes among the copies of each distinct row, (m, k)."""
+        return self.average(np.eye(n_classes)[codes])
+
     def average(self, values: FloatArray) -> FloatArray:
         """Weighted mean of the members' values over the copies of each distinct row."""
         if len(self.weights) == len(self.members):
@@ -133,7 +136,7 @@ def _first_equal(X: Rows) -> tuple[IntArray, IntArray]:
 def _dense_digests(X: Rows) -> NDArray[Any]:
     """Digests of the rows: there may be many copies, and rows that were not read before do not fit into memory."""
     digests = bytearray()
-    for _, block in DenseRows.of_given(X).blocks(_BLOCK_VALUES):
+    for _, block in DenseRows.of_given(X).blocks():
         # Adding 0.0 turns -0.0 into 0.0, which equals it but has other bits.
         for row in np.ascontiguousarray(block + 0.0):
             digests += blake2b(row, digest_size=_DIGEST).digest()

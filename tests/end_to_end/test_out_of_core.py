@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from support.lazy import Failing, Stored
-from unflip import LPClassifier, NoiseModel, audit, centred, lazy, rows, selection
+from unflip import LPClassifier, NoiseModel, audit, centred, lazy, selection
 from unflip.datasets import make_mixture
 from unflip.estimation import Automatic, CrossMoment, TrustedSubset
 
@@ -20,7 +20,7 @@ BLOCK = 2600  # numbers; a sample of 128 rows is read besides
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Make blocks so small that a few hundred rows take many."""
-    for module in (centred, lazy, rows):
+    for module in (centred, lazy):
         monkeypatch.setattr(module, "_BLOCK_VALUES", BLOCK)
     monkeypatch.setattr(centred, "_scatter_block", lambda size: BLOCK)
     monkeypatch.setattr(centred, "_KEPT", 0)
@@ -126,6 +126,12 @@ def test_numbers_of_other_kinds(small_blocks, tmp_path):
         held = stored.astype(np.float32 if dtype == "f4" else np.float64)
         found = LPClassifier(NOISE).fit(np.load(tmp_path / "rows.npy", mmap_mode="r"), labels)
         assert_alike(found, LPClassifier(NOISE).fit(held, labels))
+
+
+def test_zarr(small_blocks):
+    zarr = pytest.importorskip("zarr")
+    X, _, labels = problem()
+    assert_alike(LPClassifier(NOISE).fit(zarr.array(X, chunks=(100, 12)), labels), LPClassifier(NOISE).fit(X, labels))
 
 
 def test_hdf5_and_parquet(small_blocks, tmp_path):

@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from support.lazy import Failing, Shrinking, Stored
-from unflip import rows as rows_module
+from unflip import centred
 from unflip.lazy import LazyRows, is_lazy, unchanged_on_error, validated
 from unflip.rows import DistinctRows
 
@@ -55,6 +55,8 @@ def test_slices_and_selections_are_those_of_the_array():
     np.testing.assert_array_equal(rows[X[:, 0] > 0][2:9, 1:], X[X[:, 0] > 0][2:9, 1:])
     np.testing.assert_array_equal(rows[chosen][np.array([1, 3, 6])][:, :], X[chosen][[1, 3, 6]])
     assert rows[chosen].shape == (7, 5)
+    with pytest.raises(ValueError, match="sort the indices"):
+        rows[np.array([3, 1])]
 
 
 def test_selections_skip_what_lies_between():
@@ -123,7 +125,7 @@ def test_an_estimator_keeps_its_state_where_fitting_fails():
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_distinct_rows_are_those_of_the_array(weighted, monkeypatch):
-    monkeypatch.setattr(rows_module, "_BLOCK_VALUES", 100)
+    monkeypatch.setattr(centred, "_BLOCK_VALUES", 100)
     rng = np.random.default_rng(0)
     copied = np.concatenate([X, X[rng.integers(300, size=500)], -0.0 * X[:2], 0.0 * X[:2]])
     weights = rng.integers(3, size=len(copied)).astype(float) if weighted else None

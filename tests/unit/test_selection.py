@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from unflip import NoiseModel, targets
+from unflip import NoiseModel, selection, targets
 from unflip.selection import best_reg, candidate_regs, canonical_correlation, loo_alignment, loo_squared_error
 from unflip.spectrum import decompose
 
@@ -101,3 +101,16 @@ def test_canonical_correlation_is_the_correlation_of_two_classes_and_blind_to_li
     known = loo_alignment(scores[:, None, :1].__getitem__, labels[:, :1], weights, centred=True)[0]
     assert one == pytest.approx(abs(known), abs=1e-12)
     assert canonical_correlation(labels, labels, weights, centred=False) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_criteria_do_not_depend_on_the_parts_they_are_summed_over(centred, monkeypatch):
+    rng = np.random.default_rng(0)
+    scores, t, weights = rng.normal(size=(100, 4, 2)) + 1e5, rng.normal(size=(100, 2)), rng.uniform(0.5, 2, size=100)
+    whole = [
+        loo_alignment(scores.__getitem__, t, weights, centred=centred),
+        loo_squared_error(scores.__getitem__, t, weights),
+    ]
+    monkeypatch.setattr(selection, "_PART", 7)
+    np.testing.assert_allclose(loo_alignment(scores.__getitem__, t, weights, centred=centred), whole[0], rtol=1e-9)
+    np.testing.assert_allclose(loo_squared_error(scores.__getitem__, t, weights), whole[1], rtol=1e-12)

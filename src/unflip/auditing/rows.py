@@ -45,7 +45,8 @@ def audit(
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n, p)
-        Rows. Scale the features first, as for any penalised linear model.
+        Rows, or what they are read from, as in `LPClassifier.fit`. Scale the features first, as for any penalised
+        linear model.
     y : array-like of shape (n,)
         Observed labels.
     noise, priors

@@ -31,7 +31,9 @@ def class_scores(rows: DistinctRows, codes: IntArray, n_classes: int, spectrum: 
     """
     if len(rows.weights) < 2:  # all rows alike
         return np.tile(rows.shares(codes), (len(codes), 1))
-    known = decompose(rows.X, rows.spectrum_weights) if spectrum is None else spectrum
+    known = spectrum
+    if known is None:
+        known = decompose(rows.X, rows.spectrum_weights, shares=rows.memberships(codes, n_classes))
     # The scores of all classes sum to one, so the first needs no regression of its own.
     targets = np.column_stack([rows.average((codes == a).astype(float)) for a in range(1, n_classes)])
     regs = candidate_regs(known)
