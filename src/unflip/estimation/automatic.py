@@ -96,7 +96,8 @@ class Automatic(NoiseEstimator):
         rows = DistinctRows.of(given, weights)
         self.classes_, codes = encode(labels[rows.members], "Automatic")
         if self.y_trusted is None:
-            self.fit_spectrum(decompose(rows.X, rows.spectrum_weights), rows, codes)
+            shares = rows.memberships(codes, len(self.classes_))
+            self.fit_spectrum(decompose(rows.X, rows.spectrum_weights, shares=shares), rows, codes)
             if self.assumption_:
                 warnings.warn(self.assumption_, AssumedNoiseWarning, stacklevel=2)
             return self
