@@ -65,19 +65,19 @@ class CentredRows(ABC):
         """Weighted sum of squares of each column, (p,)."""
 
     @abstractmethod
-    def squared_norms(self) -> Array:
-        """Squared length of each row, (m,)."""
+    def times_and_squared_norms(self, columns: Array) -> tuple[Array, Array]:
+        """Multiply the rows with a (p, q) array, and return the squared length of each besides, (m,)."""
 
 
 @dataclass(frozen=True, eq=False)
 class DenseRows(CentredRows):
-    """Rows of any array-API namespace, read a block at a time: no copy is made of more than a block.
+    """Rows of any array-API namespace, or `LazyRows`, read a block at a time: no copy is made of more than a block.
 
     Rows may be of single precision; what is found of them is of double precision.
 
     Attributes
     ----------
-    X : array of shape (m, p)
+    X : array or LazyRows of shape (m, p)
         The rows as given.
     offset : tuple of arrays of shape (p,)
         What to subtract from rows, in turn, in their own precision: the mean in one part or two. Empty where the mean
@@ -110,8 +110,7 @@ class DenseRows(CentredRows):
         Products of rows of single precision that are made `in_single` precision within a block take half the time, and
         err by about 1e-7 of the largest eigenvalue.
         """
-        far = centre and not _is_about_origin(X)
-        rows = cls._about_rough_mean(X, weights) if far else cls.of_given(X, weights)
+        rows = cls._about_some_mean(X, weights) if centre else cls.of_given(X, weights)
         scatter, sums = rows._scatter_and_sums(columns, weights, in_single)
         correction = array_namespace(sums).sum(sums, axis=0) / rows.total
         moved = rows._moved_by(correction, centre=centre)
@@ -131,13 +130,27 @@ class DenseRows(CentredRows):
         return cls(X, known, origin, (), origin, None)
 
     @classmethod
+    def _about_some_mean(cls, X: Array, weights: Array | None) -> Self:
+        """Subtract a mean, where there is one to speak of: that of a sample will do, but weights may belie it."""
+        if X.shape[0] < _FEWEST:
+            return cls._about_rough_mean(X, weights)
+        sample = _double(X[:: -(-X.shape[0] // _SAMPLE), :])
+        if _is_about_origin(sample):
+            return cls.of_given(X, weights)
+        if weights is not None or _is_small(X):
+            return cls._about_rough_mean(X, weights)
+        return cls.of_given(X, weights)._about(array_namespace(sample).mean(sample, axis=0))
+
+    @classmethod
     def _about_rough_mean(cls, X: Array, weights: Array | None) -> Self:
         """Subtract a mean that is off by rounding, which would make constant columns vary: see `_moved_by`."""
         rows = cls.of_given(X, weights)
-        mean = rows.transposed_times(rows.weights[:, None])[:, 0] / rows.total
-        first, *rest = offset = _parts(mean, rows.X)
-        kept = _less(rows.X - first[None, :], rest) if _is_small(X) else None
-        return replace(rows, mean=mean, offset=offset, kept=kept)
+        return rows._about(rows.transposed_times(rows.weights[:, None])[:, 0] / rows.total)
+
+    def _about(self, mean: Array) -> Self:
+        first, *rest = offset = _parts(mean, self.X)
+        kept = _less(self.X[:, :] - first[None, :], rest) if _is_small(self.X) else None
+        return replace(self, mean=mean, offset=offset, kept=kept)
 
     def _moved_by(self, correction: Array, *, centre: bool) -> Self:
         """Return rows about a mean that differs by so much."""
@@ -165,10 +178,10 @@ class DenseRows(CentredRows):
             scatter = _double(xp.matmul(rows.T, rows)) + scatter if part.start else _double(xp.matmul(rows.T, rows))
         return scatter, sums
 
-    def blocks(self, n_values: int) -> Iterator[tuple[slice, Array]]:
+    def blocks(self, n_values: int | None = None) -> Iterator[tuple[slice, Array]]:
         """Yield the rows less the offset, about so many numbers at a time; a block may overwrite the one before."""
         n_rows, n_features = self.X.shape
-        n_blocks = max(-(-n_rows * n_features // n_values), 1)
+        n_blocks = max(-(-n_rows * n_features // (n_values or _BLOCK_VALUES)), 1)
         height = max(-(-n_rows // n_blocks), 1)
         is_centred = self.kept is not None or not self.offset
         source = self.X if self.kept is None else self.kept
@@ -193,15 +206,21 @@ class DenseRows(CentredRows):
         """Apply a function that gives so many columns to every block of rows less the offset, and stack the results."""
         xp = array_namespace(self.X)
         found = xp.empty((self.X.shape[0], n_columns), dtype=xp.float64, device=device(self.X))
-        for part, block in self.blocks(_BLOCK_VALUES):
-            found[part, :] = _double(function(block))
+        if n_columns:
+            self.fill(lambda block: (_double(function(block)),), found)
         return found
+
+    def fill(self, function: Callable[[Array], tuple[Array, ...]], *found: Array) -> None:
+        """Apply a function to every block of rows less the offset, and put its results into rows of these arrays."""
+        for part, block in self.blocks():
+            for whole, values in zip(found, function(block), strict=True):
+                whole[part, ...] = values
 
     def transposed_times(self, columns: Array) -> Array:
         """Multiply the transposed rows with an (m, q) array."""
         xp = array_namespace(self.X)
         product = -self.shift[:, None] * xp.sum(columns, axis=0)[None, :]
-        for part, block in self.blocks(_BLOCK_VALUES):
+        for part, block in self.blocks():
             product += xp.matmul(_double(block).T, columns[part, :])
         return product
 
@@ -222,14 +241,22 @@ class DenseRows(CentredRows):
         """Weighted sum of squares of each column."""
         xp = array_namespace(self.X)
         powers = xp.zeros(self.X.shape[1], dtype=xp.float64, device=device(self.X))
-        for part, block in self.blocks(_BLOCK_VALUES):
+        for part, block in self.blocks():
             powers += xp.matmul(self.weights[part], (_double(block) - self.shift[None, :]) ** 2)
         return powers
 
-    def squared_norms(self) -> Array:
-        """Squared length of each row."""
+    def times_and_squared_norms(self, columns: Array) -> tuple[Array, Array]:
+        """Multiply the rows with a (p, q) array, and return the squared length of each besides, in one pass."""
         xp = array_namespace(self.X)
-        return self.mapped(lambda block: xp.sum((_double(block) - self.shift[None, :]) ** 2, axis=1)[:, None], 1)[:, 0]
+
+        def both(block: Array) -> tuple[Array, Array]:
+            rows = _double(block) - self.shift[None, :]
+            return xp.matmul(rows, columns), xp.sum(rows**2, axis=1)
+
+        product = xp.empty((self.X.shape[0], columns.shape[1]), dtype=xp.float64, device=device(self.X))
+        norms = xp.empty(self.X.shape[0], dtype=xp.float64, device=device(self.X))
+        self.fill(both, product, norms)
+        return product, norms
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,11 +333,12 @@ class SparseRows(CentredRows):
         powers[self.filled] = self.block.column_powers()
         return powers
 
-    def squared_norms(self) -> FloatArray:
-        """Squared length of each row."""
-        about_zero = (self.scattered**2).sum(axis=1) + self.block.squared_norms()
-        norms: FloatArray = about_zero - 2 * (self.scattered @ self.offset) + self.offset @ self.offset
-        return norms
+    def times_and_squared_norms(self, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Multiply the rows with a (p, q) array, and return the squared length of each besides."""
+        along, about_zero = self.block.times_and_squared_norms(columns[self.filled])
+        product: FloatArray = self.scattered @ columns - self.offset @ columns + along
+        about_zero = about_zero + (self.scattered**2).sum(axis=1)
+        return product, about_zero - 2 * (self.scattered @ self.offset) + self.offset @ self.offset
 
 
 def _scatter_block(size: int) -> int:
@@ -318,12 +346,9 @@ def _scatter_block(size: int) -> int:
     return max(_BLOCK_VALUES, min(10 * size**2, max(10 * 2**20, 2 * size**2)))
 
 
-def _is_about_origin(X: Array) -> bool:
+def _is_about_origin(sample: Array) -> bool:
     """Whether the power of each column about its mean is at least half of that about 0, by a sample of the rows."""
-    xp = array_namespace(X)
-    if X.shape[0] < _FEWEST:
-        return False
-    sample = _double(X[:: -(-X.shape[0] // _SAMPLE), :])
+    xp = array_namespace(sample)
     mean = xp.mean(sample, axis=0)
     return bool(xp.all(4 * mean**2 <= xp.mean(sample**2, axis=0)))
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from unflip import losses
 from unflip import targets as target_values
-from unflip._typing import FloatArray, IntArray, Rows
+from unflip._typing import FloatArray, IntArray
 from unflip.centred import product
 from unflip.closed_form import fit_moments, refusal
 from unflip.decisions import Decision, Rule
@@ -27,6 +27,7 @@ from unflip.estimation.penalty import predicted_reg
 from unflip.estimation.source import Labelled, centred, noise_source
 from unflip.expected import ScoredRows, expected_accuracy, other_noise
 from unflip.labels import encode, true_codes
+from unflip.lazy import unchanged_on_error, validated
 from unflip.losses import Loss
 from unflip.moments import Moments, with_chunk
 from unflip.noise import NoiseModel
@@ -195,39 +196,16 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, p)
-            Rows. Sparse ones are not made dense where there are more features than rows.
+            Rows. Sparse ones are not made dense where there are more features than rows. Whatever else has a shape, a
+            dtype and slices, such as a memory map or an HDF5 data set, is read in blocks (see docs/out_of_core.md).
         y : array-like of shape (n,)
             Observed labels.
         sample_weight : array-like of shape (n,), optional
             Weights of the rows; a row of weight 2 counts as two copies, one of weight 0 as absent.
         """
         self._check_options()
-        data = self._prepared(X, y, sample_weight)
-        self.__dict__.pop("moments_", None)
-        rows, self.classes_ = data.rows, data.classes
-        spectrum = decompose(rows.X, rows.spectrum_weights, fit_intercept=self.fit_intercept)
-        source = noise_source(self.noise, self.priors, data, spectrum)
-        self.noise_, self.noise_std_, self.noise_estimator_ = source.noise, source.errors, source.estimator
-        fits = self._fits(spectrum, len(self.classes_))
-        found = self._rounds(fits, spectrum, data, infer_priors=source.counted and len(self.classes_) > 2)
-        self.noise_, self.reg_ = found.noise, found.reg
-        self._rule = Rule.of(self.noise_, self.deployment_priors, self.costs)
-        self._decision = self._decide_by(found, data)
-
-        means = rows.average(found.targets)
-        path = fits.path(means, [self.reg_])
-        coef, intercept = path.coef[:, 0, :], path.intercept[0, :]
-        self.coef_, self.intercept_ = (coef @ self._decision.slopes).T, self._decision.values(intercept)
-        scores = product(data.X, coef) + intercept  # rows of no weight have no part in the fit
-        self._warn_of_one_sided_scores(scores)
-        self._warn_of_few_rows(rows.n_effective)
-        self._report(found, data, scores.copy())
-        left_out = fits.leave_one_out(means, [self.reg_])
-        alone = left_out.of_copies(rows.owner, found.targets, rows.member_weights / rows.weights[rows.owner])
-        # A read-out fitted to the others would move with their mean target: it needs the scores without that move.
-        free = alone.label_free_scores[:, 0, :] - found.leak[rows.owner]
-        scores[rows.members] = alone.scores[:, 0, :] if self.readout == "plain" else free
-        self.loo_decision_ = _one_column(self._decision.values(scores))
+        with unchanged_on_error(self):  # rows may turn out to be unreadable half-way
+            self._fit_rows(self._prepared(X, y, sample_weight))
         return self
 
     @classmethod
@@ -356,9 +334,47 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         self._warn_of_one_sided_targets()
         return self
 
+    def _fit_rows(self, data: Labelled) -> None:
+        """Fit, and keep what was found."""
+        self.__dict__.pop("moments_", None)
+        rows, self.classes_ = data.rows, data.classes
+        shares = rows.memberships(data.codes, len(self.classes_))
+        spectrum = decompose(rows.X, rows.spectrum_weights, fit_intercept=self.fit_intercept, shares=shares)
+        source = noise_source(self.noise, self.priors, data, spectrum)
+        self.noise_, self.noise_std_, self.noise_estimator_ = source.noise, source.errors, source.estimator
+        fits = self._fits(spectrum, len(self.classes_))
+        found = self._rounds(fits, spectrum, data, infer_priors=source.counted and len(self.classes_) > 2)
+        self.noise_, self.reg_ = found.noise, found.reg
+        self._rule = Rule.of(self.noise_, self.deployment_priors, self.costs)
+        self._decision = self._decide_by(found, data)
+
+        means = rows.average(found.targets)
+        path = fits.path(means, [self.reg_])
+        coef, intercept = path.coef[:, 0, :], path.intercept[0, :]
+        self.coef_, self.intercept_ = (coef @ self._decision.slopes).T, self._decision.values(intercept)
+        scores = self._fitted(data, coef, intercept)
+        self._warn_of_one_sided_scores(scores)
+        self._warn_of_few_rows(rows.n_effective)
+        self._report(found, data, scores.copy())
+        left_out = fits.leave_one_out(means, [self.reg_])
+        alone = left_out.of_copies(rows.owner, found.targets, rows.member_weights / rows.weights[rows.owner])
+        # A read-out fitted to the others would move with their mean target: it needs the scores without that move.
+        free = alone.label_free_scores[:, 0, :] - found.leak[rows.owner]
+        scores[rows.members] = alone.scores[:, 0, :] if self.readout == "plain" else free
+        self.loo_decision_ = _one_column(self._decision.values(scores))
+
+    def _fitted(self, data: Labelled, coef: FloatArray, intercept: FloatArray) -> FloatArray:
+        """Return the fitted scores where they are needed: of rows of no weight, or, for the plain read-out, of all."""
+        if self.readout == "plain":
+            return np.asarray(product(data.X, coef) + intercept)
+        scores, absent = np.zeros((len(data.y), coef.shape[1])), np.flatnonzero(data.weights == 0)
+        if len(absent):
+            scores[absent] = product(data.X[absent], coef) + intercept
+        return scores
+
     def _values(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
-        rows = validate_data(self, X, accept_sparse="csr", dtype=_PRECISIONS, reset=False)
+        rows = validated(self, X, dtype=_PRECISIONS, reset=False)
         return np.asarray(product(rows, self.coef_.T) + self.intercept_)
 
     def _check_options(self) -> None:
@@ -423,7 +439,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         return isinstance(self.targets, str) and self.targets == "refined"
 
     def _prepared(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Labelled:
-        given, labels = validate_data(self, X, y, accept_sparse="csr", dtype=_PRECISIONS, ensure_min_samples=2)
+        given, labels = validated(self, X, y, dtype=_PRECISIONS, ensure_min_samples=2)
         weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
         if not weights.any():
             raise ValueError("sample_weight is 0 for every row: give at least one non-zero weight.")
@@ -435,7 +451,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
                 f"Only binary classification is supported by {' and '.join(self._for_two_classes)} as given, but y has "
                 f"{len(classes)} classes: give as many proportions, rows and columns, or the name of a loss."
             )
-        _check_rows(rows.X)
+        _check_rows(rows)
         return Labelled(given, labels, weights, classes, rows, codes)
 
     def _fits(self, spectrum: Spectrum, n_classes: int) -> Spectrum | ConvexFits:
@@ -497,7 +513,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         if self.reg == "loo":
             return candidates
         if self.reg == "theory":
-            predicted = self._predicted_reg(centred(spectrum, data.rows), data.rows, data.codes)
+            predicted = self._predicted_reg(centred(spectrum, data), data.rows, data.codes)
             return np.array([min(predicted, float(candidates[-1]))])
         return given_reg(self.reg, spectrum, readout=self.readout)
 
@@ -574,13 +590,12 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         return by_log_odds.classes(by_log_odds.values(reading.log_odds))
 
 
-def _check_rows(distinct: Rows) -> None:
-    if distinct.shape[0] < 2:
+def _check_rows(distinct: DistinctRows) -> None:
+    if len(distinct.weights) < 2:
         raise ValueError("All rows of X are alike, so no feature tells the classes apart: give rows that vary.")
-    largest = max(float(distinct.max()), -float(distinct.min()))
     limits = np.finfo(float)
-    if not np.sqrt(limits.tiny) < largest < np.sqrt(limits.max / np.prod(distinct.shape)):
-        raise ValueError(f"The largest feature of X is {largest:.2g}, and its square no number: rescale X.")
+    if not np.sqrt(limits.tiny) < distinct.largest < np.sqrt(limits.max / np.prod(distinct.X.shape)):
+        raise ValueError(f"The largest feature of X is {distinct.largest:.2g}, and its square no number: rescale X.")
 
 
 def _one_column(values: FloatArray) -> FloatArray:

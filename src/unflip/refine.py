@@ -33,7 +33,7 @@ from unflip.labels import UNCHECKED
 from unflip.noise import NoiseModel
 from unflip.rounds import Round, best_convex_reg, contrasts, read, without_trace
 from unflip.rows import DistinctRows
-from unflip.selection import canonical_correlation, loo_alignment, loo_squared_error, without_copies
+from unflip.selection import best_reg, canonical_correlation, label_free_parts, loo_alignment, without_copies
 from unflip.solvers import ApproximateLeaveOneOut, ConvexFits
 from unflip.spectrum import Spectrum
 
@@ -174,48 +174,65 @@ class _Loop:
     def _convex_scores(
         self, fits: ConvexFits, means: FloatArray, regs: FloatArray, index: int
     ) -> tuple[FloatArray, FloatArray]:
-        left_out = without_copies(fits.leave_one_out(means, regs), self._rows)
+        left_out = without_copies(fits.leave_one_out(means, regs), self._rows.leaving_share)
         leak = self._leak(_convex_answers(self._spectrum, left_out, regs), index)
         return left_out.label_free_scores - leak, leak
 
     def _fit(self, targets: FloatArray, expected: FloatArray, regs: FloatArray, index: int) -> Round:
         """Fit these targets, of which `expected` is what is known of them without the row's own label."""
         means = self._rows.average(targets)
-        scores = without_copies(self._spectrum.leave_one_out(means, regs), self._rows).label_free_scores
-        leak = np.broadcast_to(0.0, scores.shape)  # none in the first round
-        if index:
-            leak = self._leak([_Answer(_Hat.of(self._spectrum, regs), np.eye(targets.shape[1])[None, :, :])], index)
-            scores -= leak
-        fit_intercept = self._spectrum.fit_intercept
-        alignment = loo_alignment(scores, self._labels, self._rows.weights, centred=fit_intercept)
-        error = None if self._scale_free else loo_squared_error(scores, means, self._rows.weights)
-        best = int(np.argmax(alignment) if error is None else np.argmin(error))
-        self._hats.append(_Hat.of(self._spectrum, regs[[best]]))
+        reg = self._best(means, regs, index)
+        hat = _Hat.of(self._spectrum, reg)
+        leak = self._leak([_Answer(hat, np.eye(targets.shape[1])[None, :, :])], index)
+        scores = label_free_parts(self._spectrum, self._rows, means, reg)(slice(None)) - leak
+        self._hats.append(hat)
         own_part = np.where((self._truth == UNCHECKED)[:, None], targets - expected, 0.0)  # true labels may be seen
         self._own_parts.append(self._rows.average(own_part))
-        chosen = without_trace(scores[:, best, :], self._labels, self._rows.weights)
-        agreement = float(alignment[best])
-        if targets.shape[1] > 1:
-            agreement = canonical_correlation(chosen, self._labels, self._rows.weights, centred=fit_intercept)
+        chosen = without_trace(scores[:, 0, :], self._labels, self._rows.weights)
         reading, noise = self._read(chosen)
-        reg, leaked = float(regs[best]), leak[:, best, :]
-        return Round(targets, reg, chosen, reading, leaked, index, agreement, noise, self._contrasts)
+        agreement = self._agreement(chosen)
+        return Round(targets, float(reg[0]), chosen, reading, leak[:, 0, :], index, agreement, noise, self._contrasts)
+
+    def _best(self, means: FloatArray, regs: FloatArray, index: int) -> FloatArray:
+        """Return the one of these penalties whose scores are best, in an array."""
+        if len(regs) == 1:
+            return regs
+        scores, columns = label_free_parts(self._spectrum, self._rows, means, regs), np.eye(means.shape[1])[None, :, :]
+
+        def without_leak(rows: slice) -> FloatArray:
+            hat = _Hat.of(self._spectrum, regs, rows)
+            return scores(rows) - self._leak([_Answer(hat, columns)], index, rows)
+
+        fit_intercept, targets = self._spectrum.fit_intercept, self._labels if self._scale_free else means
+        label_free = without_leak if index else scores  # none leaks in the first round
+        weights = self._rows.weights
+        best = best_reg(label_free, targets, weights, scale_free=self._scale_free, centred=fit_intercept)
+        return regs[[best]]
+
+    def _agreement(self, scores: FloatArray) -> float:
+        """Return how much scores agree with the labels: to compare rounds by."""
+        labels, weights, centred = self._labels, self._rows.weights, self._spectrum.fit_intercept
+        if scores.shape[1] > 1:
+            return canonical_correlation(scores, labels, weights, centred=centred)
+        return float(loo_alignment(scores[:, None, :].__getitem__, labels, weights, centred=centred)[0])
 
     def _read(self, scores: FloatArray) -> tuple[Reading, NoiseModel]:
         infer = self._infer_priors
         return read(scores, self._rows, self._codes, self._noise, anchors=self._contrasts, infer_priors=infer)
 
-    def _leak(self, answers: list[_Answer], index: int) -> FloatArray:
-        """Part that a row's own label has in its scores after so many rounds, (m, n_regs, k − 1)."""
-        spectrum, n_regs = self._spectrum, answers[0].hat.kept.shape[1]
-        leak = np.zeros((len(self._rows.weights), n_regs, self._contrasts.shape[1]))
+    def _leak(self, answers: list[_Answer], index: int, rows: slice = slice(None)) -> FloatArray:
+        """Part that a row's own label has in its scores after so many rounds, (m, n_regs, k − 1), of some rows."""
+        spectrum, shape = self._spectrum, answers[0].hat.diagonal.shape
+        hats = [hat.of_rows(rows) for hat in self._hats]
+        leak = np.zeros((*shape, self._contrasts.shape[1]))
         for answer in answers:
             if index >= 1:
-                through = self._own_parts[index - 1] @ self._derivatives[index - 1]
-                leak += answer.to(through, _there_and_back(spectrum, answer.hat, self._hats[index - 1]))
+                through = self._own_parts[index - 1][rows] @ self._derivatives[index - 1]
+                leak += answer.to(through, _there_and_back(spectrum, answer.hat, hats[index - 1], rows))
             if index >= 2:
-                through = self._own_parts[index - 2] @ self._derivatives[index - 2] @ self._derivatives[index - 1]
-                diagonal = _round_three(spectrum, answer.hat, self._hats[index - 1], self._hats[index - 2])
+                derivative = self._derivatives[index - 2] @ self._derivatives[index - 1]
+                through = self._own_parts[index - 2][rows] @ derivative
+                diagonal = _round_three(spectrum, answer.hat, hats[index - 1], hats[index - 2], rows)
                 leak += answer.to(through, diagonal)
         return leak
 
@@ -226,16 +243,28 @@ class _Hat:
 
     kept: FloatArray  # s/(s + nγ), (n_directions, n_regs)
     diagonal: FloatArray  # h, (m, n_regs)
+    mean_diagonal: FloatArray  # (n_regs,), over the rows it was made of
+    mean_growth: FloatArray
 
     @classmethod
-    def of(cls, spectrum: Spectrum, regs: FloatArray) -> _Hat:
+    def of(cls, spectrum: Spectrum, regs: FloatArray, rows: slice = slice(None)) -> _Hat:
         kept = np.asarray(spectrum.shrinkage(regs))
-        return cls(kept, np.asarray(spectrum.diagonal(kept)))
+        diagonal = np.asarray(spectrum.diagonal(kept, rows))
+        return cls(kept, diagonal, diagonal.mean(axis=0), _growth(diagonal).mean(axis=0))
+
+    def of_rows(self, rows: slice) -> _Hat:
+        """Return the diagonal of some rows, with the means of all."""
+        return replace(self, diagonal=self.diagonal[rows])
 
     @property
     def growth(self) -> FloatArray:
-        """1/(1 − h), by which leaving a row out magnifies what the others say of it."""
-        return np.asarray(1 / np.maximum(1 - self.diagonal, _SMALLEST_SLACK))
+        """By which leaving a row out magnifies what the others say of it."""
+        return _growth(self.diagonal)
+
+
+def _growth(diagonal: FloatArray) -> FloatArray:
+    """1/(1 − h)."""
+    return np.asarray(1 / np.maximum(1 - diagonal, _SMALLEST_SLACK))
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,19 +290,19 @@ def _convex_answers(spectrum: Spectrum, left_out: ApproximateLeaveOneOut, regs: 
     return answers
 
 
-def _there_and_back(spectrum: Spectrum, last: _Hat, first: _Hat) -> FloatArray:
+def _there_and_back(spectrum: Spectrum, last: _Hat, first: _Hat, rows: slice) -> FloatArray:
     """Diagonal of L₁L₀, of which L = D(H − h) with D = 1/(1 − h): (H₁H₀)ᵢᵢ − h₁ᵢh₀ᵢ, times D₁ᵢ and the mean of D₀."""
-    product = np.asarray(spectrum.diagonal(last.kept * first.kept)) - last.diagonal * first.diagonal
-    return np.asarray(last.growth * first.growth.mean(axis=0) * product)
+    product = np.asarray(spectrum.diagonal(last.kept * first.kept, rows)) - last.diagonal * first.diagonal
+    return np.asarray(last.growth * first.mean_growth * product)
 
 
-def _round_three(spectrum: Spectrum, last: _Hat, middle: _Hat, first: _Hat) -> FloatArray:
+def _round_three(spectrum: Spectrum, last: _Hat, middle: _Hat, first: _Hat, rows: slice) -> FloatArray:
     """Diagonal of L₂L₁L₀: of the products of three hat matrices, those without a row that follows itself."""
     n_regs = last.kept.shape[1]
     values = [last.kept * middle.kept * first.kept, last.kept * middle.kept, last.kept * first.kept]
-    diagonals = np.asarray(spectrum.diagonal(np.hstack([*values, middle.kept * first.kept])))
+    diagonals = np.asarray(spectrum.diagonal(np.hstack([*values, middle.kept * first.kept]), rows))
     all_three, last_two, outer, first_two = np.split(diagonals, [n_regs, 2 * n_regs, 3 * n_regs], axis=1)
     a, b, c = last.diagonal, middle.diagonal, first.diagonal
-    product = all_three - a * first_two - c * last_two - b.mean(axis=0) * (outer - a * c) + a * b * c
-    growth = last.growth * middle.growth.mean(axis=0) * first.growth.mean(axis=0)
+    product = all_three - a * first_two - c * last_two - middle.mean_diagonal * (outer - a * c) + a * b * c
+    growth = last.growth * middle.mean_growth * first.mean_growth
     return np.asarray(growth * product)

@@ -13,7 +13,7 @@ from unflip._typing import FloatArray, IntArray
 from unflip.decoder import Reading, gaussian_reading, likeliest_priors
 from unflip.noise import NoiseModel
 from unflip.rows import DistinctRows
-from unflip.selection import best_reg, loo_alignment, without_copies
+from unflip.selection import best_reg, label_free_parts, loo_alignment, without_copies
 from unflip.solvers import ConvexFits
 from unflip.spectrum import CannotLeaveOutError, Spectrum
 
@@ -82,7 +82,7 @@ def fit_table(
     targets = table[codes]
     means = rows.average(targets)
     reg = _best_for_table(fits, rows, means, regs, scale_free)
-    scores = without_copies(fits.leave_one_out(means, [reg]), rows).label_free_scores[:, 0, :]
+    scores = without_copies(fits.leave_one_out(means, [reg]), rows.leaving_share).label_free_scores[:, 0, :]
     scores = without_trace(scores, means, rows.weights)
     anchors = noise.transition @ table
     reading, noise = read(scores, rows, codes, noise, anchors=anchors, infer_priors=infer_priors)
@@ -136,12 +136,12 @@ def _best_for_table(
     if len(regs) == 1:
         return float(regs[0])
     if isinstance(fits, Spectrum):
-        scores = without_copies(fits.leave_one_out(means, regs), rows).label_free_scores
-        best = best_reg(scores, means, rows.weights, scale_free=scale_free, centred=fits.fit_intercept)
+        parts = label_free_parts(fits, rows, means, regs)
+        best = best_reg(parts, means, rows.weights, scale_free=scale_free, centred=fits.fit_intercept)
         return float(regs[best])
 
     def label_free(compared: ConvexFits, reg: float) -> FloatArray:
-        return np.asarray(without_copies(compared.leave_one_out(means, [reg]), rows).label_free_scores)
+        return np.asarray(without_copies(compared.leave_one_out(means, [reg]), rows.leaving_share).label_free_scores)
 
     return best_convex_reg(fits, means, regs, label_free, means, rows.weights, scale_free)
 
@@ -218,4 +218,4 @@ def _merits(
     """Agreement with the labels of each penalty's scores, or minus their loss."""
     if not scale_free:
         return -fits.mean_loss(means, scores)
-    return loo_alignment(scores, labels, weights, centred=fits.spectrum.fit_intercept)
+    return loo_alignment(scores.__getitem__, labels, weights, centred=fits.spectrum.fit_intercept)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
 
@@ -12,9 +13,10 @@ from scipy.sparse import issparse
 
 from unflip._sparse import canonical
 from unflip._typing import FloatArray, IntArray, Rows, SparseArray
-from unflip.centred import product
+from unflip.centred import DenseRows, product
 
 _MOST_COPIES, _MOST_SHARE = 5.0, 0.01
+_DIGEST = 16  # bytes that tell rows apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +30,8 @@ class DistinctRows:
 
     Attributes
     ----------
-    X : ndarray or sparse array of shape (m, p)
-        The distinct rows of positive weight; sparse where they were given so.
+    X : ndarray, sparse array or LazyRows of shape (m, p)
+        The distinct rows of positive weight; sparse, or not read yet, where they were given so.
     weights : ndarray of shape (m,)
         Total weight of the copies of each.
     members : ndarray of shape (n_positive,)
@@ -38,6 +40,8 @@ class DistinctRows:
         For each member the distinct row that it is a copy of.
     member_weights : ndarray of shape (n_positive,)
         Weight of each member.
+    largest : float
+        Largest magnitude of a feature.
     """
 
     X: Rows
@@ -45,6 +49,7 @@ class DistinctRows:
     members: IntArray
     owner: IntArray
     member_weights: FloatArray
+    largest: float
 
     @classmethod
     def of(cls, X: Rows, sample_weight: FloatArray | None = None) -> DistinctRows:
@@ -53,13 +58,13 @@ class DistinctRows:
         weights: FloatArray = np.ones(rows.shape[0]) if sample_weight is None else sample_weight
         members = np.flatnonzero(weights > 0)
         kept = rows if len(members) == rows.shape[0] else rows[members]
-        owner = _owners(kept)
+        owner, largest = _owners(kept)
         first = np.flatnonzero(owner == np.arange(len(members)))
         if len(first) == len(members):
-            return cls(kept, weights[members], members, owner, weights[members])
+            return cls(kept, weights[members], members, owner, weights[members], largest)
         position = np.searchsorted(first, owner)
         pooled = np.bincount(position, weights[members]).astype(float)
-        return cls(kept[first], pooled, members, position, weights[members])
+        return cls(kept[first], pooled, members, position, weights[members], largest)
 
     @property
     def spectrum_weights(self) -> FloatArray | None:
@@ -91,6 +96,10 @@ class DistinctRows:
         """Proportions of the classes that the members are of."""
         return np.asarray(np.bincount(codes, self.member_weights) / self.member_weights.sum())
 
+    def memberships(self, codes: IntArray, n_classes: int) -> FloatArray:
+        """Shares of the classes among the copies of each distinct row, (m, k)."""
+        return self.average(np.eye(n_classes)[codes])
+
     def average(self, values: FloatArray) -> FloatArray:
         """Weighted mean of the members' values over the copies of each distinct row."""
         if len(self.weights) == len(self.members):
@@ -107,27 +116,31 @@ def relative_weights(weights: FloatArray) -> FloatArray:
     return weights / largest if largest > 0 else weights
 
 
-def _owners(X: Rows) -> IntArray:
-    """For each row, the index of the first row equal to it."""
+def _owners(X: Rows) -> tuple[IntArray, float]:
+    """For each row, the index of the first row equal to it; and the largest magnitude of a feature."""
     owner = np.arange(X.shape[0])
-    candidates = _possible_copies(X)
+    candidates, largest = _possible_copies(X)
     if len(candidates):
         first, copies = _first_equal(X[candidates])
         owner[candidates] = candidates[first[copies]]
-    return owner
+    return owner, largest
 
 
 def _first_equal(X: Rows) -> tuple[IntArray, IntArray]:
     """Index of the first of each kind of row, and the kind of each row."""
-    as_bytes = _sparse_bytes(X) if issparse(X) else _dense_bytes(X)
+    as_bytes = _sparse_bytes(X) if issparse(X) else _dense_digests(X)
     _, first, copies = np.unique(as_bytes, return_index=True, return_inverse=True)
     return first, copies
 
 
-def _dense_bytes(X: FloatArray) -> NDArray[Any]:
-    # Adding 0.0 turns -0.0 into 0.0, which equals it but has other bits.
-    rows = np.ascontiguousarray(X + 0.0)
-    return rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
+def _dense_digests(X: Rows) -> NDArray[Any]:
+    """Digests of the rows: there may be many copies, and rows that were not read before do not fit into memory."""
+    digests = bytearray()
+    for _, block in DenseRows.of_given(X).blocks():
+        # Adding 0.0 turns -0.0 into 0.0, which equals it but has other bits.
+        for row in np.ascontiguousarray(block + 0.0):
+            digests += blake2b(row, digest_size=_DIGEST).digest()
+    return np.frombuffer(digests, dtype=np.dtype((np.void, _DIGEST)))
 
 
 def _sparse_bytes(X: SparseArray) -> NDArray[Any]:
@@ -136,16 +149,32 @@ def _sparse_bytes(X: SparseArray) -> NDArray[Any]:
     return np.array([X.indices[span].tobytes() + X.data[span].tobytes() for span in spans], dtype=object)
 
 
-def _possible_copies(X: Rows) -> IntArray:
-    """Rows whose projection onto one random direction is, up to rounding, that of another row."""
+def _possible_copies(X: Rows) -> tuple[IntArray, float]:
+    """Rows whose projection onto one random direction is, up to rounding, that of another row.
+
+    The largest magnitude of a feature comes with them, from the same pass over the rows.
+    """
     direction = np.random.default_rng(0).normal(size=X.shape[1])
-    projection = product(X, direction[:, None])[:, 0]
+    projection, largest = (_sparse_projection if issparse(X) else _dense_projection)(X, direction)
     order = np.argsort(projection)
     n_terms = int(np.diff(X.indptr).max()) if issparse(X) else X.shape[1]
-    largest_sum = min(n_terms * float(np.abs(direction).max()), float(np.abs(direction).sum())) * float(
-        max(X.max(), -X.min())
-    )
+    largest_sum = min(n_terms * float(np.abs(direction).max()), float(np.abs(direction).sum())) * largest
     rounding = 2 * n_terms * np.finfo(float).eps * largest_sum
     close = np.diff(projection[order]) <= rounding
     candidates: IntArray = np.sort(order[np.append(close, False) | np.append(False, close)])
-    return candidates
+    return candidates, largest
+
+
+def _sparse_projection(X: SparseArray, direction: FloatArray) -> tuple[FloatArray, float]:
+    return product(X, direction[:, None])[:, 0], float(np.abs(X.data).max(initial=0.0))
+
+
+def _dense_projection(X: Rows, direction: FloatArray) -> tuple[FloatArray, float]:
+    largest = 0.0
+
+    def project(block: FloatArray) -> FloatArray:
+        nonlocal largest
+        largest = max(largest, float(block.max()), -float(block.min()))
+        return np.asarray(block @ direction[:, None])
+
+    return DenseRows.of_given(X).mapped(project, 1)[:, 0], largest

@@ -23,7 +23,8 @@ E[t·y]·m/√(ν·E[t²]).
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -33,11 +34,15 @@ from unflip.spectrum import GramSpectrum, LeftOut, Spectrum
 
 AnyLeftOut = TypeVar("AnyLeftOut", bound=LeftOut)
 
+#: Scores of the rows in a slice, (m, n_regs, n_targets).
+ScoreParts: TypeAlias = Callable[[slice], FloatArray]
+
 #: Penalties tried, in units of the typical eigenvalue of the covariance.
 RELATIVE_REGS = np.logspace(-4, 4, 50)
 _COARSENESS = 4
 _LARGEST_RELATIVE_REG = 1e12
 _SMALLEST_POWER = 1e-10
+_PART = 2**11  # rows whose scores for all penalties are in memory at a time
 
 
 def candidate_regs(spectrum: Spectrum | GramSpectrum) -> FloatArray:
@@ -60,21 +65,27 @@ def coarse_regs(spectrum: Spectrum) -> FloatArray:
     return candidate_regs(spectrum)[::_COARSENESS]
 
 
-def without_copies(left_out: AnyLeftOut, rows: DistinctRows) -> AnyLeftOut:
-    """Leave copies of a row out together, as far as they should."""
-    share = rows.leaving_share
+def without_copies(left_out: AnyLeftOut, share: FloatArray) -> AnyLeftOut:
+    """Leave copies of a row out together, as far as they should: with a share of their weight (`leaving_share`)."""
     if (share == 1).all():
         return left_out
     return left_out.of_copies(np.arange(len(share)), left_out.targets, share)
 
 
-def best_reg(scores: FloatArray, targets: FloatArray, weights: FloatArray, *, scale_free: bool, centred: bool) -> int:
+def label_free_parts(spectrum: Spectrum, rows: DistinctRows, targets: FloatArray, regs: FloatArray) -> ScoreParts:
+    """Return label-free leave-one-out scores, (m, n_regs, n_targets), as a function of which rows, copies apart."""
+    left_out, share = spectrum.leave_one_out_parts(targets, regs), rows.leaving_share
+    return lambda part: np.asarray(without_copies(left_out(part), share[part]).label_free_scores)
+
+
+def best_reg(scores: ScoreParts, targets: FloatArray, weights: FloatArray, *, scale_free: bool, centred: bool) -> int:
     """Return the index of the penalty with the best leave-one-out scores.
 
     Parameters
     ----------
-    scores : ndarray of shape (m, n_regs, n_targets)
-        Label-free leave-one-out scores of the distinct rows.
+    scores : callable
+        Label-free leave-one-out scores, (m, n_regs, n_targets), of the distinct rows in a slice: those of all rows and
+        penalties need not be in memory at a time.
     targets : ndarray of shape (m, n_targets)
         Targets of each distinct row.
     weights : ndarray of shape (m,)
@@ -89,17 +100,27 @@ def best_reg(scores: FloatArray, targets: FloatArray, weights: FloatArray, *, sc
     return int(np.argmin(loo_squared_error(scores, targets, weights)))
 
 
-def loo_alignment(scores: FloatArray, targets: FloatArray, weights: FloatArray, *, centred: bool) -> FloatArray:
+def loo_alignment(scores: ScoreParts, targets: FloatArray, weights: FloatArray, *, centred: bool) -> FloatArray:
     """Correlation (or, not centred, cosine) of scores and targets for each penalty, all targets taken together.
 
     For several targets the covariances and the variances are summed over them, which no rotation of them changes.
+    Parameters are those of `best_reg`.
     """
     share = weights / weights.sum()
+    targets = targets - share @ targets if centred else targets
+    origin: FloatArray | None = None
+    agreement = power = mean = np.zeros(())
+    for rows in _parts(len(targets)):
+        some, weight = scores(rows), share[rows]
+        if centred:
+            # Sums about the mean of the first rows lose no digits: it is near that of all.
+            origin = np.tensordot(weight / weight.sum(), some, axes=1) if origin is None else origin
+            some = some - origin
+            mean = mean + np.tensordot(weight, some, axes=1)
+        agreement = agreement + np.tensordot(weight[:, None] * targets[rows], some, axes=([0, 1], [0, 2]))
+        power = power + np.einsum("m,mgt,mgt->g", weight, some, some)
     if centred:
-        scores = scores - np.tensordot(share, scores, axes=1)
-        targets = targets - share @ targets
-    agreement = np.tensordot(share[:, None] * targets, scores, axes=([0, 1], [0, 2]))
-    power = np.einsum("m,mgt,mgt->g", share, scores, scores)
+        power = np.maximum(power - (mean**2).sum(axis=-1), 0.0)
     norms = np.sqrt(power * float((share @ targets**2).sum()))
     return np.asarray(agreement / np.where(norms > 0, norms, 1.0))
 
@@ -124,7 +145,16 @@ def _whitened(columns: FloatArray, share: FloatArray) -> FloatArray:
     return np.asarray(columns @ (axes[:, kept] / np.sqrt(powers[kept])))
 
 
-def loo_squared_error(scores: FloatArray, targets: FloatArray, weights: FloatArray) -> FloatArray:
-    """Mean squared distance of the scores to the targets, for each penalty."""
+def loo_squared_error(scores: ScoreParts, targets: FloatArray, weights: FloatArray) -> FloatArray:
+    """Mean squared distance of the scores to the targets, for each penalty; parameters are those of `best_reg`."""
     share = weights / weights.sum()
-    return np.asarray(np.tensordot(share, (targets[:, None, :] - scores) ** 2, axes=1).sum(axis=-1))
+    errors = [
+        np.tensordot(share[rows], (targets[rows, None, :] - scores(rows)) ** 2, axes=1).sum(axis=-1)
+        for rows in _parts(len(targets))
+    ]
+    return np.asarray(sum(errors))
+
+
+def _parts(n_rows: int) -> Iterator[slice]:
+    for start in range(0, n_rows, _PART):
+        yield slice(start, start + _PART)

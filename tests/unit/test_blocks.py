@@ -55,7 +55,7 @@ def test_blocks_add_up(kind, mean, centre, weighted, small_blocks, tmp_path):
         np.testing.assert_allclose(found.transposed_times(others), expected.T @ others, rtol=0, atol=1e-10 * size)
         np.testing.assert_allclose(found.gram(), expected @ expected.T, rtol=0, atol=1e-10 * size**2)
         np.testing.assert_allclose(found.column_powers(), known @ expected**2, rtol=1e-11)
-        np.testing.assert_allclose(found.squared_norms(), (expected**2).sum(axis=1), rtol=1e-11)
+        np.testing.assert_allclose(found.times_and_squared_norms(columns)[1], (expected**2).sum(axis=1), rtol=1e-11)
     np.testing.assert_allclose(scatter, (expected.T * known) @ expected, rtol=0, atol=1e-10 * size**2)
     np.testing.assert_allclose(sums[0], known @ expected, rtol=0, atol=1e-9 * size)
     np.testing.assert_allclose(product(given, columns), X @ columns, rtol=0, atol=1e-12 * max(mean, 1))
@@ -161,3 +161,36 @@ def test_no_copy_of_the_rows_is_made(mean):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 0.35 * X.nbytes
+
+
+@pytest.mark.parametrize("shape", [(150, 12), (12, 30)], ids=["primal", "dual"])
+def test_parts_of_the_scores_are_those_of_the_whole(shape):
+    rng = np.random.default_rng(0)
+    spectrum, t = decompose(rng.normal(size=shape), rng.uniform(1, 2, size=shape[0])), rng.normal(size=(shape[0], 2))
+    whole, parts = spectrum.leave_one_out(t, GRID), spectrum.leave_one_out_parts(t, GRID)
+    for rows in (slice(0, 5), slice(5, 12)):
+        np.testing.assert_allclose(parts(rows).label_free_scores, whole.label_free_scores[rows], rtol=0, atol=1e-13)
+        values = spectrum.shrinkage(GRID)
+        np.testing.assert_allclose(spectrum.diagonal(values, rows), spectrum.diagonal(values)[rows], rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_mixtures_of_known_targets_take_no_pass(fit_intercept, monkeypatch):
+    """Of the shares that a spectrum was made with, no pass for sums; of targets fitted before, none at all."""
+    rng = np.random.default_rng(0)
+    X, codes, weights = rng.normal(size=(500, 8)) + 1, rng.integers(3, size=500), rng.uniform(1, 2, size=500)
+    shares, table = np.eye(3)[codes], rng.normal(size=(3, 2))
+    plain = decompose(X, weights, fit_intercept=fit_intercept)
+    spectrum = decompose(X, weights, fit_intercept=fit_intercept, shares=shares)
+    monkeypatch.setattr(DenseRows, "transposed_times", lambda *_: pytest.fail("another pass over the rows"))
+    path = spectrum.path(table[codes], GRID).coef
+    spectrum.leave_one_out(table[codes], GRID)
+    monkeypatch.setattr(DenseRows, "fill", lambda *_: pytest.fail("another pass over the rows"))
+    other = table @ rng.normal(size=(2, 1))
+    scores = spectrum.leave_one_out(other[codes], GRID[[20]]).scores
+    monkeypatch.undo()
+    np.testing.assert_allclose(path, plain.path(table[codes], GRID).coef, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(scores, plain.leave_one_out(other[codes], GRID[[20]]).scores, rtol=0, atol=1e-11)
+    unknown = rng.normal(size=500)  # no mixture of them
+    expected = plain.leave_one_out(unknown, GRID).scores
+    np.testing.assert_allclose(spectrum.leave_one_out(unknown, GRID).scores, expected, rtol=0, atol=1e-11)

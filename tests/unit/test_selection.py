@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from unflip import NoiseModel, targets
+from unflip import NoiseModel, selection, targets
 from unflip.selection import best_reg, candidate_regs, canonical_correlation, loo_alignment, loo_squared_error
 from unflip.spectrum import decompose
 
@@ -35,7 +35,7 @@ def test_alignment_finds_a_penalty_nearly_as_good_as_the_best_on_clean_labels(fi
         regs = candidate_regs(spectrum)
         scores = spectrum.leave_one_out(t, regs).label_free_scores
         accuracy = clean_accuracy(spectrum.path(t, regs).coef[:, :, 0], mu, scales)
-        chosen = best_reg(scores, t[:, None], np.ones(400), scale_free=True, centred=fit_intercept)
+        chosen = best_reg(scores.__getitem__, t[:, None], np.ones(400), scale_free=True, centred=fit_intercept)
         regret.append(accuracy.max() - accuracy[chosen])
         fixed.append(accuracy.max() - accuracy[[0, -1]])
     assert np.mean(regret) < 0.02
@@ -49,7 +49,7 @@ def test_squared_error_under_flips_is_the_clean_one_plus_a_constant():
         X, y, *_, rng = ill_conditioned(n, 50, seed)
         t = targets.unbiased(NOISE)[NOISE.flip(y, rng)]
         scores = decompose(X).leave_one_out(t, [0.01, 1.0, 100.0]).label_free_scores
-        noisy, clean = (loo_squared_error(scores, v[:, None], np.ones(n)) for v in (t, 2.0 * y - 1))
+        noisy, clean = (loo_squared_error(scores.__getitem__, v[:, None], np.ones(n)) for v in (t, 2.0 * y - 1))
         differences.append(noisy - clean)
     differences = np.array(differences)
     error = differences.std(axis=0, ddof=1) / np.sqrt(10)
@@ -62,21 +62,28 @@ def test_alignment_is_the_weighted_correlation_or_cosine():
     scores, t, weights = rng.normal(size=(30, 2)), rng.normal(size=30), rng.integers(1, 4, size=30)
     repeated_scores, repeated_t = scores.repeat(weights, axis=0), t.repeat(weights)
     correlation = [np.corrcoef(column, repeated_t)[0, 1] for column in repeated_scores.T]
-    np.testing.assert_allclose(loo_alignment(scores[:, :, None], t[:, None], weights, centred=True), correlation)
+    np.testing.assert_allclose(
+        loo_alignment(scores[:, :, None].__getitem__, t[:, None], weights, centred=True), correlation
+    )
     cosine = repeated_t @ repeated_scores / np.linalg.norm(repeated_scores, axis=0) / np.linalg.norm(repeated_t)
-    np.testing.assert_allclose(loo_alignment(scores[:, :, None], t[:, None], weights, centred=False), cosine)
+    np.testing.assert_allclose(
+        loo_alignment(scores[:, :, None].__getitem__, t[:, None], weights, centred=False), cosine
+    )
 
 
 def test_scores_without_variation_do_not_divide_by_zero():
     targets_ = np.array([[-1.0], [1], [-1], [1]])
-    assert loo_alignment(np.zeros((4, 1, 1)), targets_, np.ones(4), centred=True) == 0
+    assert loo_alignment(np.zeros((4, 1, 1)).__getitem__, targets_, np.ones(4), centred=True) == 0
 
 
 def test_alignment_of_several_targets_does_not_depend_on_their_axes():
     rng = np.random.default_rng(0)
     scores, t = rng.normal(size=(50, 2, 3)), rng.normal(size=(50, 3))
     rotation = np.linalg.qr(rng.normal(size=(3, 3)))[0]
-    found = [loo_alignment(scores @ turn, t @ turn, np.ones(50), centred=True) for turn in (np.eye(3), rotation)]
+    found = [
+        loo_alignment((scores @ turn).__getitem__, t @ turn, np.ones(50), centred=True)
+        for turn in (np.eye(3), rotation)
+    ]
     np.testing.assert_allclose(found[0], found[1])
 
 
@@ -91,6 +98,19 @@ def test_canonical_correlation_is_the_correlation_of_two_classes_and_blind_to_li
     )
     assert mapped == pytest.approx(found, abs=1e-10)
     one = canonical_correlation(scores[:, :1], labels[:, :1], weights, centred=True)
-    known = loo_alignment(scores[:, None, :1], labels[:, :1], weights, centred=True)[0]
+    known = loo_alignment(scores[:, None, :1].__getitem__, labels[:, :1], weights, centred=True)[0]
     assert one == pytest.approx(abs(known), abs=1e-12)
     assert canonical_correlation(labels, labels, weights, centred=False) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_criteria_do_not_depend_on_the_parts_they_are_summed_over(centred, monkeypatch):
+    rng = np.random.default_rng(0)
+    scores, t, weights = rng.normal(size=(100, 4, 2)) + 1e5, rng.normal(size=(100, 2)), rng.uniform(0.5, 2, size=100)
+    whole = [
+        loo_alignment(scores.__getitem__, t, weights, centred=centred),
+        loo_squared_error(scores.__getitem__, t, weights),
+    ]
+    monkeypatch.setattr(selection, "_PART", 7)
+    np.testing.assert_allclose(loo_alignment(scores.__getitem__, t, weights, centred=centred), whole[0], rtol=1e-9)
+    np.testing.assert_allclose(loo_squared_error(scores.__getitem__, t, weights), whole[1], rtol=1e-12)

@@ -211,7 +211,7 @@ def test_products_of_centred_rows(weighted, fit_intercept):
         (thin.transposed_times(t), dense.transposed_times(t)),
         (thin.gram(), dense.gram()),
         (thin.column_powers(), dense.column_powers()),
-        (thin.squared_norms(), dense.squared_norms()),
+        (thin.times_and_squared_norms(B)[1], dense.times_and_squared_norms(B)[1]),
     ]:
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11)
 

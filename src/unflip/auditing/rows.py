@@ -24,6 +24,7 @@ from unflip.estimation.base import NoiseEstimator
 from unflip.estimation.trusted import TrustedSubset
 from unflip.expected import ExpectedAccuracy, ScoredRows, expected_accuracy, other_noise
 from unflip.labels import is_missing, true_codes
+from unflip.lazy import as_rows
 from unflip.noise import NoiseModel
 
 _N_FOLDS = 8
@@ -44,7 +45,8 @@ def audit(
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n, p)
-        Rows. Scale the features first, as for any penalised linear model.
+        Rows, or what they are read from, as in `LPClassifier.fit`. Scale the features first, as for any penalised
+        linear model.
     y : array-like of shape (n,)
         Observed labels.
     noise, priors
@@ -78,7 +80,7 @@ def audit(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssumedNoiseWarning)  # said below, of the rates that are used in the end
         fitted = LPClassifier(wanted, priors=priors).fit(X, y)
-    rows, labels = canonical(X) if issparse(X) else np.asarray(X, dtype=float), np.asarray(y)
+    rows, labels = canonical(X) if issparse(X) else as_rows(X), np.asarray(y)
     codes = np.searchsorted(fitted.classes_, labels)
     scored = _scored_alone(fitted, priors is not None or (isinstance(noise, NoiseModel) and noise.priors is not None))
     if folds:

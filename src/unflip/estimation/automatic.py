@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight
 
 from unflip._typing import FloatArray, IntArray
 from unflip.estimation.anchors import RoughRates, anchor_rates
@@ -18,6 +18,7 @@ from unflip.estimation.proportions import given_proportions
 from unflip.estimation.scores import class_scores
 from unflip.estimation.trusted import TrustedSubset
 from unflip.labels import encode
+from unflip.lazy import validated
 from unflip.noise import NoiseModel
 from unflip.rows import DistinctRows, relative_weights
 from unflip.spectrum import Spectrum, decompose
@@ -89,13 +90,14 @@ class Automatic(NoiseEstimator):
         sample_weight : array-like of shape (n,), optional
             Weights of the rows; a row of weight 2 counts as two copies, one of weight 0 as absent.
         """
-        given, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
+        given, labels = validated(self, X, y, dtype=np.float64, ensure_min_samples=2)
         weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
         weights = relative_weights(weights)
         rows = DistinctRows.of(given, weights)
         self.classes_, codes = encode(labels[rows.members], "Automatic")
         if self.y_trusted is None:
-            self.fit_spectrum(decompose(rows.X, rows.spectrum_weights), rows, codes)
+            shares = rows.memberships(codes, len(self.classes_))
+            self.fit_spectrum(decompose(rows.X, rows.spectrum_weights, shares=shares), rows, codes)
             if self.assumption_:
                 warnings.warn(self.assumption_, AssumedNoiseWarning, stacklevel=2)
             return self

@@ -22,7 +22,6 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import validate_data
 
 from unflip._typing import FloatArray, IntArray
 from unflip._validation import as_floats
@@ -30,6 +29,7 @@ from unflip.estimation.base import NoiseEstimator
 from unflip.estimation.clusters import Clusters, fit_clusters, label_association, prior_influence, standard_errors
 from unflip.estimation.spectral import Spikes, check_visible
 from unflip.labels import encode
+from unflip.lazy import validated
 from unflip.noise import NoiseModel
 from unflip.spectrum import LeaveOneOut, Spectrum, decompose
 from unflip.theory.resolvent import bulk_gain, delta
@@ -84,7 +84,7 @@ class CrossMoment(NoiseEstimator):
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Estimate from rows X, an array or a sparse matrix, with observed labels y."""
-        rows, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=4)
+        rows, labels = validated(self, X, y, dtype=np.float64, ensure_min_samples=4)
         self.classes_, codes = encode(labels, "CrossMoment")
         return self.fit_spectrum(decompose(rows), codes)
 

@@ -14,6 +14,7 @@ from unflip._typing import FloatArray, IntArray, Rows
 from unflip.centred import CentredRows
 from unflip.estimation.strata import Posterior
 from unflip.labels import UNCHECKED, encode
+from unflip.lazy import LazyRows
 from unflip.rows import DistinctRows
 
 
@@ -148,6 +149,8 @@ def rescaled(X: Rows) -> Rows:
     """
     if issparse(X):
         return _up_to_one(canonical(X))
+    if isinstance(X, LazyRows):
+        return X.rescaled()
     rows = _up_to_one(X)
     return _up_to_one(rows - rows[0])
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from unflip._typing import FloatArray, IntArray
 from unflip.rows import DistinctRows
-from unflip.selection import best_reg, candidate_regs, without_copies
+from unflip.selection import best_reg, candidate_regs, label_free_parts
 from unflip.spectrum import Spectrum, decompose
 
 
@@ -31,10 +31,13 @@ def class_scores(rows: DistinctRows, codes: IntArray, n_classes: int, spectrum: 
     """
     if len(rows.weights) < 2:  # all rows alike
         return np.tile(rows.shares(codes), (len(codes), 1))
-    known = decompose(rows.X, rows.spectrum_weights) if spectrum is None else spectrum
+    known = spectrum
+    if known is None:
+        known = decompose(rows.X, rows.spectrum_weights, shares=rows.memberships(codes, n_classes))
     # The scores of all classes sum to one, so the first needs no regression of its own.
     targets = np.column_stack([rows.average((codes == a).astype(float)) for a in range(1, n_classes)])
-    scores = without_copies(known.leave_one_out(targets, candidate_regs(known)), rows).label_free_scores
-    best = best_reg(scores, targets, rows.weights, scale_free=True, centred=True)
-    others = scores[rows.owner, best]
+    regs = candidate_regs(known)
+    parts = label_free_parts(known, rows, targets, regs)
+    best = best_reg(parts, targets, rows.weights, scale_free=True, centred=True)
+    others = label_free_parts(known, rows, targets, regs[[best]])(slice(None))[rows.owner, 0]
     return np.column_stack([1 - others.sum(axis=1), others])

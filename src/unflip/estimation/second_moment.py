@@ -30,13 +30,13 @@ from warnings import warn
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import least_squares
-from sklearn.utils.validation import validate_data
 
 from unflip import targets as target_values
 from unflip._typing import FloatArray, IntArray
 from unflip._validation import as_floats
 from unflip.estimation.base import NoiseEstimator
 from unflip.labels import encode
+from unflip.lazy import validated
 from unflip.noise import NoiseModel
 from unflip.spectrum import LeaveOneOut, Spectrum, decompose
 from unflip.theory.isotropic import TargetMoments, predict_from_moments
@@ -138,7 +138,7 @@ class SecondMomentMatching(NoiseEstimator):
         y : array-like of shape (n,)
             Observed labels of two classes; the later in sorted order is positive.
         """
-        rows, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
+        rows, labels = validated(self, X, y, dtype=np.float64, ensure_min_samples=2)
         self.classes_, codes = encode(labels, "SecondMomentMatching")
         if len(self.classes_) > 2:
             raise ValueError(

@@ -94,13 +94,16 @@ def given_model(noise: object, priors: ArrayLike | None, classes: NDArray[Any]) 
     return known
 
 
-def centred(spectrum: Spectrum, rows: DistinctRows) -> Spectrum:
+def centred(spectrum: Spectrum, data: Labelled) -> Spectrum:
     """Return the spectrum of the rows about their mean."""
-    return spectrum if spectrum.fit_intercept else decompose(rows.X, rows.spectrum_weights)
+    if spectrum.fit_intercept:
+        return spectrum
+    rows = data.rows
+    return decompose(rows.X, rows.spectrum_weights, shares=rows.memberships(data.codes, len(data.classes)))
 
 
 def _automatic(priors: ArrayLike | None, data: Labelled, spectrum: Spectrum) -> NoiseSource:
-    estimator = Automatic(priors=priors).fit_spectrum(centred(spectrum, data.rows), data.rows, data.codes)
+    estimator = Automatic(priors=priors).fit_spectrum(centred(spectrum, data), data.rows, data.codes)
     if estimator.assumption_:
         warnings.warn(estimator.assumption_, AssumedNoiseWarning, stacklevel=4)  # at the caller of fit
     estimator.classes_, estimator.n_features_in_ = data.classes, data.X.shape[1]

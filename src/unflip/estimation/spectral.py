@@ -16,6 +16,7 @@ For two classes ℓ = 4π₁π₂‖μ‖².
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,21 +44,21 @@ class Spikes:
     ----------
     strengths : ndarray of shape (r,)
         ℓ of each spike, the variance of the class means along it in units of the noise, strongest first.
-    coordinates : ndarray of shape (n, r)
-        The rows along the spikes, with mean 0 and variance 1.
     noise_variance : float
         σ², of one feature.
     excess_spread : float
         How far the other eigenvalues are spread beyond those of isotropic noise, in standard deviations of that spread.
     aspect : float
         η = p/(n − 1).
+    spectrum : Spectrum
+        That of the rows.
     """
 
     strengths: FloatArray
-    coordinates: FloatArray
     noise_variance: float
     excess_spread: float
     aspect: float
+    spectrum: Spectrum
 
     @classmethod
     def of(cls, spectrum: Spectrum, most: int | None = None) -> Spikes:
@@ -75,11 +76,16 @@ class Spikes:
             noise, strengths = _noise_and_strengths(variances, n_spikes, n_free)
         return cls(
             strengths=strengths,
-            coordinates=np.asarray(spectrum.coordinates(n_spikes)),
             noise_variance=noise * unit,
             excess_spread=_excess_spread(variances, strengths, n_free),
             aspect=n_features / n_free,
+            spectrum=spectrum,
         )
+
+    @cached_property
+    def coordinates(self) -> FloatArray:
+        """The rows along the spikes, with mean 0 and variance 1, (n, r): a pass over them."""
+        return np.asarray(self.spectrum.coordinates(len(self.strengths)))
 
     @property
     def visibility(self) -> FloatArray:

@@ -19,7 +19,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from unflip._typing import FloatArray, IntArray, RandomState
 from unflip.estimation.base import NoiseEstimator, checked_confidence
@@ -27,6 +27,7 @@ from unflip.estimation.mean_norm import mean_norm_of, rescaled
 from unflip.estimation.scores import class_scores
 from unflip.estimation.strata import N_BINS, Tally, Urgency, better_than_chance, draw_posterior
 from unflip.labels import UNCHECKED, encode, true_codes
+from unflip.lazy import validated
 from unflip.noise import NoiseModel
 from unflip.randomness import generator
 from unflip.rows import DistinctRows, relative_weights
@@ -98,7 +99,7 @@ class TrustedSubset(NoiseEstimator):
             Weights of the rows; a row of weight 2 counts as two copies (both checked, if it was checked), one of
             weight 0 as absent.
         """
-        given, labels = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
+        given, labels = validated(self, X, y, dtype=np.float64, ensure_min_samples=2)
         weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
         if not weights.any():
             raise ValueError("sample_weight is 0 for every row: give at least one non-zero weight.")

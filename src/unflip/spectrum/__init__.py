@@ -38,7 +38,9 @@ __all__ = [
 ]
 
 
-def decompose(X: Rows, sample_weight: Array | None = None, *, fit_intercept: bool = True) -> Spectrum:
+def decompose(
+    X: Rows, sample_weight: Array | None = None, *, fit_intercept: bool = True, shares: Array | None = None
+) -> Spectrum:
     """Decompose the smaller Gram matrix of the rows: p×p, or m×m where the fit could reproduce every target.
 
     Parameters
@@ -49,6 +51,10 @@ def decompose(X: Rows, sample_weight: Array | None = None, *, fit_intercept: boo
         Positive weights, 1 by default.
     fit_intercept : bool
         Whether rows and targets are centred by their mean.
+    shares : array of shape (m, q), optional
+        Columns that sum to 1 in each row, such as its shares of q classes, whose sums are taken along: targets that
+        are mixtures of them then cost a pass over the rows less.
     """
-    kind = PrimalSpectrum if X.shape[0] > X.shape[1] + int(fit_intercept) else DualSpectrum
-    return kind(X, sample_weight, fit_intercept=fit_intercept)
+    if X.shape[0] > X.shape[1] + int(fit_intercept):
+        return PrimalSpectrum(X, sample_weight, fit_intercept=fit_intercept, shares=shares)
+    return DualSpectrum(X, sample_weight, fit_intercept=fit_intercept)

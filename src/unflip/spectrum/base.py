@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
@@ -83,10 +84,11 @@ class Spectrum(ABC):
         return relative / (relative + penalties / largest + (relative + penalties == 0))
 
     @abstractmethod
-    def diagonal(self, values: Array) -> Array:
+    def diagonal(self, values: Array, rows: slice = slice(None)) -> Array:
         """Diagonal of U diag(values) Uᵀ, U the unit vectors of the principal directions among the rows (√weighted).
 
-        With the values of `shrinkage` these are the hat values of the rows, but for the intercept's share.
+        With the values of `shrinkage` these are the hat values of the rows, but for the intercept's share. Some rows'
+        may be asked for.
         """
 
     @abstractmethod
@@ -107,36 +109,49 @@ class Spectrum(ABC):
 
     def kernel_sums(self, targets: Array) -> Array:
         """Σⱼ wⱼ(xᵢ − x̄)ᵀ(xⱼ − x̄)tⱼ over the OTHER rows j, for every row i and target: ridge without its inverse."""
-        weighted = self.weights[:, None] * as_columns(targets)
-        own = self._rows.squared_norms()[:, None] * weighted
-        return self._rows.times(self._rows.transposed_times(weighted)) - own
+        columns = as_columns(targets)
+        sums, squared_norms = self._rows.times_and_squared_norms(self._cross(columns))
+        return sums - squared_norms[:, None] * (self.weights[:, None] * columns)
 
     def leave_one_out(self, targets: Array, regs: ArrayLike) -> LeaveOneOut:
         """Exact leave-one-out fits of every row, for every penalty and target; a row leaves with its whole weight."""
+        return self.leave_one_out_parts(targets, regs)(slice(None))
+
+    def leave_one_out_parts(self, targets: Array, regs: ArrayLike) -> Callable[[slice], LeaveOneOut]:
+        """Return `leave_one_out` as a function of which rows: those of many rows and penalties are many numbers."""
         columns = as_columns(targets)
         centre = self._centre(columns)
-        residuals, slack = self._residuals_and_slack(columns - centre, regs)
-        return LeaveOneOut(
-            targets=columns,
-            residuals=residuals,
-            slack=slack,
-            removed=self.weights,
-            mean_target=centre[0, :] if self.fit_intercept else None,
-            n=self.n,
-            resolution=self._resolution(regs),
-        )
+        residuals_and_slack = self._residuals_and_slack(columns - centre, regs)
+
+        def part(rows: slice) -> LeaveOneOut:
+            residuals, slack = residuals_and_slack(rows)
+            return LeaveOneOut(
+                targets=columns[rows, :],
+                residuals=residuals,
+                slack=slack,
+                removed=self.weights[rows],
+                mean_target=centre[0, :] if self.fit_intercept else None,
+                n=self.n,
+                resolution=self._resolution(regs),
+            )
+
+        return part
 
     @property
     @abstractmethod
     def _eigenvalues(self) -> Array: ...
 
     @abstractmethod
-    def _residuals_and_slack(self, centred: Array, regs: ArrayLike) -> tuple[Array, Array]:
-        """Return t − t̂ of centred targets, (m, n_regs, n_targets), and 1 − H, (m, n_regs)."""
+    def _residuals_and_slack(self, centred: Array, regs: ArrayLike) -> Callable[[slice], tuple[Array, Array]]:
+        """Return t − t̂ of centred targets, (m, n_regs, n_targets), and 1 − H, (m, n_regs), of the rows asked for."""
 
     @abstractmethod
     def _resolution(self, regs: ArrayLike) -> float:
         """Slack that cannot be told from none."""
+
+    def _cross(self, columns: Array) -> Array:
+        """Σ wᵢ(xᵢ − x̄)tᵢ, (p, n_targets)."""
+        return self._rows.transposed_times(self.weights[:, None] * columns)
 
     def _mean_target(self, columns: Array) -> Array:
         return array_namespace(columns).matmul(self.weights, columns) / self.n

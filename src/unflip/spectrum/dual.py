@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
@@ -53,9 +55,9 @@ class DualSpectrum(Spectrum):
         coef = self._features(times(self._vectors, filtered))
         return with_intercept(coef, self.mean, self._mean_target(columns), self.fit_intercept)
 
-    def diagonal(self, values: Array) -> Array:
+    def diagonal(self, values: Array, rows: slice = slice(None)) -> Array:
         """Diagonal of U diag(values) Uᵀ."""
-        return array_namespace(self.weights).matmul(self._vectors**2, values)
+        return array_namespace(self.weights).matmul(self._vectors[rows, :] ** 2, values)
 
     @property
     def principal_rows(self) -> Array:
@@ -78,11 +80,15 @@ class DualSpectrum(Spectrum):
         scaled = self._vectors[:, last - count : last] * (self.n**0.5 / self._root_weights)[:, None]
         return xp.flip(scaled, axis=1)
 
-    def _residuals_and_slack(self, centred: Array, regs: ArrayLike) -> tuple[Array, Array]:
+    def _residuals_and_slack(self, centred: Array, regs: ArrayLike) -> Callable[[slice], tuple[Array, Array]]:
         remainder = self._remainder(regs)
         filtered = remainder[:, :, None] * self._rotated(centred)[:, None, :]
-        residuals = times(self._vectors, filtered) / self._root_weights[:, None, None]
-        return residuals, self.diagonal(remainder)
+
+        def part(rows: slice) -> tuple[Array, Array]:
+            residuals = times(self._vectors[rows, :], filtered) / self._root_weights[rows, None, None]
+            return residuals, self.diagonal(remainder, rows)
+
+        return part
 
     def _resolution(self, regs: ArrayLike) -> float:
         return 0.0 if float(np.min(regs)) > 0 else SMALLEST_SLACK  # a sum of positive terms, unless some vanish

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device
 
 from unflip._typing import Array
 
@@ -18,23 +18,23 @@ class HatTable:
     """
 
     functions: Array  # (p, r), orthonormal columns
-    sums: Array  # (m, r)
+    sums: Array  # (m, r), in the precision of the rows
     tolerance: float
 
     @classmethod
-    def empty(cls, like: Array) -> HatTable:
-        """Return a table that spans nothing."""
-        return cls(like[:, :0], like[:0, :0], 0.0)
+    def empty(cls, vectors: Array, n_rows: int) -> HatTable:
+        """Return a table of so many rows that spans nothing."""
+        none = array_namespace(vectors).empty((n_rows, 0), dtype=vectors.dtype, device=device(vectors))
+        return cls(vectors[:, :0], none, 0.0)
 
     def spans(self, values: Array) -> bool:
         """Whether all columns of values are mixtures of the functions."""
-        xp = array_namespace(values)
-        missed = values - xp.matmul(self.functions, mixture_of(self.functions, values))
-        return bool(xp.all(xp.max(xp.abs(missed), axis=0) <= self.tolerance * xp.max(xp.abs(values), axis=0)))
+        return is_spanned(values, self.functions, self.tolerance)
 
-    def at(self, values: Array) -> Array:
-        """Return the sums for such mixtures."""
-        return array_namespace(values).matmul(self.sums, mixture_of(self.functions, values))
+    def at(self, values: Array, rows: slice = slice(None)) -> Array:
+        """Return the sums of some rows for such mixtures."""
+        xp = array_namespace(values)
+        return xp.matmul(xp.astype(self.sums[rows, :], values.dtype, copy=False), mixture_of(self.functions, values))
 
 
 def orthonormal(values: Array, resolved: float) -> Array:
@@ -46,14 +46,32 @@ def orthonormal(values: Array, resolved: float) -> Array:
     return left[:, :rank]
 
 
+def is_spanned(values: Array, functions: Array, tolerance: float) -> bool:
+    """Whether orthonormal functions mix to all columns of `values`, up to this share of their largest entry."""
+    xp = array_namespace(values)
+    missed = values - xp.matmul(functions, mixture_of(functions, values))
+    return bool(xp.all(xp.max(xp.abs(missed), axis=0) <= tolerance * xp.max(xp.abs(values), axis=0)))
+
+
 def mixture_of(functions: Array, values: Array) -> Array:
     """How orthonormal functions add up to the columns of `values`, (r, n_columns)."""
     return array_namespace(values).matmul(functions.T, values)
 
 
-def mixed(stacked: Array, mixture: Array) -> Array:
-    """Mix the middle axis of an (m, r, n_targets) stack."""
+def mixed(stacked: Array, of_functions: Array, of_targets: Array) -> Array:
+    """Mix the last two axes of an (m, r, q) stack, to (m, n_columns, n_targets)."""
+    if of_functions.shape[1] < of_functions.shape[0]:
+        return _last_mixed(_middle_mixed(stacked, of_functions), of_targets)
+    return _middle_mixed(_last_mixed(stacked, of_targets), of_functions)
+
+
+def _middle_mixed(stacked: Array, mixture: Array) -> Array:
     xp = array_namespace(stacked)
     if stacked.shape[2] == 1:
         return xp.matmul(stacked[:, :, 0], mixture)[:, :, None]
     return xp.permute_dims(xp.matmul(xp.permute_dims(stacked, (2, 0, 1)), mixture), (1, 2, 0))
+
+
+def _last_mixed(stacked: Array, mixture: Array) -> Array:
+    xp = array_namespace(stacked)
+    return xp.reshape(xp.matmul(xp.reshape(stacked, (-1, stacked.shape[2])), mixture), (*stacked.shape[:2], -1))

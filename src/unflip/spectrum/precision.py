@@ -7,24 +7,27 @@ from array_api_compat import array_namespace, device
 from unflip._typing import Array
 from unflip.centred import DenseRows
 from unflip.spectrum.gram import GramSpectrum
+from unflip.spectrum.known import KnownSums
 
 # Gram matrices of so many numbers in single precision may be made in it, where eigenvalues differ by no more than this.
 _FEW_VALUES, _SOME_ROWS, _EVEN, _LARGEST_SINGLE = 2**19, 500, 16.0, 1e20
 
 
 def decomposed(
-    X: Array, weights: Array | None, fit_intercept: bool, *, in_single: bool
-) -> tuple[DenseRows, GramSpectrum]:
-    """Return the rows and their spectrum, for which products in single precision must not be too rough."""
+    X: Array, weights: Array | None, shares: Array | None, fit_intercept: bool, *, in_single: bool
+) -> tuple[DenseRows, GramSpectrum, KnownSums]:
+    """Return the rows, their spectrum and the sums for `shares`; products in single precision must not be too rough."""
     xp = array_namespace(X)
-    known = xp.ones(X.shape[0], dtype=xp.float64, device=device(X)) if weights is None else weights
-    rows, scatter, _ = DenseRows.with_sums(X, known[:, None], weights, centre=fit_intercept, in_single=in_single)
+    ones = xp.ones(X.shape[0], dtype=xp.float64, device=device(X))
+    known = (ones if weights is None else weights)[:, None]
+    columns, weighted = (ones[:, None], known) if shares is None else (shares, known * shares)
+    rows, scatter, sums = DenseRows.with_sums(X, weighted, weights, centre=fit_intercept, in_single=in_single)
     if not in_single or _looks_even(scatter):
         n = float(xp.sum(rows.weights))
         found = GramSpectrum.from_gram(scatter, rows.mean, n, fit_intercept=fit_intercept)
         if not in_single or _is_even(found.eigenvalues):
-            return rows, found
-    return decomposed(X, weights, fit_intercept, in_single=False)
+            return rows, found, KnownSums(columns, sums.T)
+    return decomposed(X, weights, shares, fit_intercept, in_single=False)
 
 
 def may_be_even(X: Array) -> bool:

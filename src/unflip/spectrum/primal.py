@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device
 from numpy.typing import ArrayLike
 
 from unflip._sparse import as_dense
@@ -14,6 +16,7 @@ from unflip.centred import DenseRows
 from unflip.spectrum.base import SMALLEST_SLACK, Spectrum
 from unflip.spectrum.eigenvalues import is_reached, rounding
 from unflip.spectrum.hat_table import HatTable, mixed, mixture_of, orthonormal
+from unflip.spectrum.known import KnownFits, KnownSums
 from unflip.spectrum.precision import decomposed, may_be_even
 from unflip.spectrum.stacks import RidgePath, as_columns, times
 
@@ -25,20 +28,28 @@ _SMALLER = 0.6 ** np.arange(1, 9)
 # single (False) and of double precision.
 _RESOLVED = {False: 1e-10, True: 1e-15}
 _SPANNED = {False: 1e-7, True: 1e-10}
+_KEPT_SUMS = 3
 
 
 class PrimalSpectrum(Spectrum):
     """More rows than features: eigenvectors of the p×p Gram matrix.
 
     Products with the eigenvectors for every row cost as much as two Gram matrices, so they are made once, for hat
-    values (see `HatTable`). All else needs products of the rows with a few columns.
+    values (see `HatTable`). All else needs products of the rows with a few columns. The last of these are kept, as
+    each is a pass over rows that may have to be read again: sums for three sets of targets, fitted values of one.
     """
 
-    def __init__(self, X: Rows, weights: Array | None = None, *, fit_intercept: bool) -> None:
+    def __init__(
+        self, X: Rows, weights: Array | None = None, *, fit_intercept: bool, shares: Array | None = None
+    ) -> None:
         dense = as_dense(X)
-        rows, self._gram = decomposed(dense, weights, fit_intercept, in_single=may_be_even(dense))
+        rows, self._gram, known = decomposed(dense, weights, shares, fit_intercept, in_single=may_be_even(dense))
         super().__init__(rows, fit_intercept=fit_intercept)
-        self._dense, self._table = rows, HatTable.empty(self._gram.vectors)
+        self._dense = rows
+        self._table = self._other_table = HatTable.empty(self._gram.vectors, self.n_rows)
+        self._shares, self._sums = known, list[KnownSums]()
+        self._fits: KnownFits | None = None
+        self._leading: Array | None = None
 
     @property
     def n_varying(self) -> int:
@@ -54,12 +65,15 @@ class PrimalSpectrum(Spectrum):
         columns = as_columns(targets)
         return self._gram.path(self._cross(columns - self._centre(columns)), self._mean_target(columns), regs)
 
-    def diagonal(self, values: Array) -> Array:
+    def diagonal(self, values: Array, rows: slice = slice(None)) -> Array:
         """Diagonal of U diag(values) Uᵀ."""
         xp = array_namespace(values)
         reached = xp.where(is_reached(self._eigenvalues)[:, None], values, xp.zeros_like(values))
-        known = self._table.spans(reached)
-        return self.weights[:, None] * (self._table.at(reached) if known else self._sums_of_squares(reached))
+        table = next((table for table in (self._table, self._other_table) if table.spans(reached)), None)
+        if table is None:
+            functions = orthonormal(reached, _RESOLVED[True])
+            table = self._other_table = HatTable(functions, self._sums_of_squares(functions), _SPANNED[True])
+        return self.weights[rows, None] * table.at(reached, rows)
 
     @cached_property
     def principal_rows(self) -> Array:
@@ -72,43 +86,66 @@ class PrimalSpectrum(Spectrum):
 
     def coordinates(self, count: int) -> Array:
         """Coordinates of the rows along the first principal directions, each scaled to variance 1."""
-        xp = array_namespace(self.weights)
-        last = self._eigenvalues.shape[0]
-        leading = slice(last - count, last)
-        scaled = self._gram.vectors[:, leading] / xp.sqrt(self._eigenvalues[leading] / self.n)[None, :]
-        return self._rows.times(xp.flip(scaled, axis=1))
+        if self._leading is None or self._leading.shape[1] != count:
+            xp = array_namespace(self.weights)
+            last = self._eigenvalues.shape[0]
+            leading = slice(last - count, last)
+            scaled = self._gram.vectors[:, leading] / xp.sqrt(self._eigenvalues[leading] / self.n)[None, :]
+            self._leading = self._rows.times(xp.flip(scaled, axis=1))
+        return self._leading
 
-    def _residuals_and_slack(self, centred: Array, regs: ArrayLike) -> tuple[Array, Array]:
-        xp = array_namespace(centred)
-        rotated = xp.matmul(self._gram.vectors.T, self._cross(centred)) / self._unit[:, None]
+    def _residuals_and_slack(self, centred: Array, regs: ArrayLike) -> Callable[[slice], tuple[Array, Array]]:
         kept = self._kept(regs)
-        is_new = not self._table.spans(kept)
-        functions = self._functions(kept, regs) if is_new else self._table.functions
-        mixture = mixture_of(functions, kept)
-        spanned = mixture.shape[0] < mixture.shape[1]  # fitted values of the functions give those of all penalties
-        filtered = (functions if spanned else kept)[:, :, None] * rotated[:, None, :]
-        coef = times(self._gram.vectors, filtered)
+        fits, of_targets = self._fits_of(centred, kept, regs)
+        of_functions, table = mixture_of(fits.functions, kept), self._table
+
+        def part(rows: slice) -> tuple[Array, Array]:
+            residuals = mixed(fits.fitted[rows, :, :], of_functions, of_targets)
+            residuals -= centred[rows, None, :]
+            residuals *= -1  # in place: there are as many as rows times penalties
+            slack = table.at(kept, rows)
+            slack += 1 / self.n if self.fit_intercept else 0.0
+            slack *= -self.weights[rows, None]
+            slack += 1
+            return residuals, slack
+
+        return part
+
+    def _fits_of(self, centred: Array, kept: Array, regs: ArrayLike) -> tuple[KnownFits, Array]:
+        """Return fitted values that mix to those of these targets, and how; in a pass over the rows if need be.
+
+        Where the table of hat values does not serve these penalties, the same pass makes one that does.
+        """
+        xp = array_namespace(centred)
+        spanned = self._table.spans(kept)
+        mixture = self._fits.mixture(centred, kept) if spanned and self._fits is not None else None
+        if self._fits is not None and mixture is not None:
+            return self._fits, mixture
+        self._fits = None  # so that two are never kept at a time
+        functions = self._table.functions if spanned else self._functions(kept, regs)
+        fitted = functions if functions.shape[1] < kept.shape[1] else xp.linalg.qr(kept)[0]
+        rotated = xp.matmul(self._gram.vectors.T, self._cross(centred)) / self._unit[:, None]
+        coef = times(self._gram.vectors, fitted[:, :, None] * rotated[:, None, :])
         columns = xp.reshape(coef, (coef.shape[0], -1))
-        if is_new:
-            fitted, sums = self._fitted_and_sums(columns, functions)
-            self._table = HatTable(functions, sums, _SPANNED[self._is_double])
+        if spanned:
+            values = self._rows.times(columns)
         else:
-            fitted = self._rows.times(columns)
-        fitted = xp.reshape(fitted, (-1, *coef.shape[1:]))
-        residuals = mixed(fitted, mixture) if spanned else fitted
-        residuals -= centred[:, None, :]
-        residuals *= -1  # in place: there are as many as rows times penalties
-        slack = xp.matmul(self._table.sums, mixture)
-        slack += 1 / self.n if self.fit_intercept else 0.0
-        slack *= -self.weights[:, None]
-        slack += 1
-        return residuals, slack
+            values, sums = self._fitted_and_sums(columns, functions)
+            self._table = HatTable(functions, sums, _SPANNED[self._is_double])
+        values = xp.reshape(values, (-1, *coef.shape[1:]))
+        self._fits = KnownFits(centred, fitted, values, _SPANNED[self._is_double])
+        return self._fits, xp.eye(centred.shape[1], dtype=centred.dtype, device=device(centred))
 
     def _resolution(self, regs: ArrayLike) -> float:
         return SMALLEST_SLACK  # found by subtraction: digits are lost
 
-    def _cross(self, centred: Array) -> Array:
-        return self._rows.transposed_times(self.weights[:, None] * centred)
+    def _cross(self, columns: Array) -> Array:
+        for known in (*reversed(self._sums), self._shares):
+            if (mixed_sums := known.of(columns)) is not None:
+                return mixed_sums
+        found = super()._cross(columns)
+        self._sums = [*self._sums[1 - _KEPT_SUMS :], KnownSums(columns, found)]
+        return found
 
     @property
     def _unit(self) -> Array:
@@ -156,15 +193,20 @@ class PrimalSpectrum(Spectrum):
         shift = self._like_rows(xp.matmul(self._dense.shift, self._gram.vectors) / spread)[None, :]
         fitted_shift = xp.matmul(self._dense.shift, coef)[None, :]
 
-        def both(block: Array) -> Array:
-            fitted = xp.matmul(xp.astype(block, coef.dtype, copy=False), coef) - fitted_shift
+        def both(block: Array) -> tuple[Array, Array]:
             turned = xp.matmul(block, axes)
             turned -= shift
             turned *= turned
-            return xp.concat([fitted, xp.astype(xp.matmul(turned, weights), coef.dtype, copy=False)], axis=1)
+            return xp.matmul(xp.astype(block, coef.dtype, copy=False), coef) - fitted_shift, xp.matmul(turned, weights)
 
-        found = self._dense.mapped(both, coef.shape[1] + values.shape[1])
-        return found[:, : coef.shape[1]], xp.asarray(found[:, coef.shape[1] :], copy=True)  # kept without the rest
+        fitted = self._empty(coef.shape[1], coef.dtype)
+        sums = self._empty(values.shape[1], self._dense.X.dtype)
+        self._dense.fill(both, fitted, sums)
+        return fitted, sums
+
+    def _empty(self, n_columns: int, dtype: Any) -> Array:
+        xp = array_namespace(self.weights)
+        return xp.empty((self.n_rows, n_columns), dtype=dtype, device=device(self.weights))
 
     def _like_rows(self, values: Array) -> Array:
         return array_namespace(values).astype(values, self._dense.X.dtype, copy=False)

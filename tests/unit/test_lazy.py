@@ -1,0 +1,202 @@
+"""Rows that stay where they are stored: slices, selections, and what is said where something is wrong with them."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import BaseEstimator
+
+from support.lazy import Failing, Shrinking, Stored
+from unflip import centred
+from unflip.lazy import LazyRows, is_lazy, unchanged_on_error, validated
+from unflip.rows import DistinctRows
+
+pq = pytest.importorskip("pyarrow.parquet", reason="Parquet files need pyarrow")
+pa = pytest.importorskip("pyarrow")
+
+from unflip.parquet_rows import ParquetRows  # noqa: E402
+
+X = np.random.default_rng(0).normal(size=(300, 5))
+
+
+def mapped(values, folder, order="C"):
+    np.save(folder / "rows.npy", np.asarray(values, order=order))
+    return np.load(folder / "rows.npy", mmap_mode="r")
+
+
+def test_what_is_read_lazily(tmp_path):
+    assert is_lazy(Stored(X))
+    assert is_lazy(LazyRows.of(Stored(X)))
+    assert is_lazy(mapped(X, tmp_path))
+    pandas = pytest.importorskip("pandas")
+    for held in (X, X.tolist(), sparse.csr_array(X), pandas.DataFrame(X), pandas.Series(X[0]), Stored(X[0])):
+        assert not is_lazy(held)
+    assert not is_lazy(mapped(X[0], tmp_path))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize(
+    ("stored", "found"), [("f4", "f4"), ("f8", "f8"), (">f4", "f4"), ("f2", "f8"), ("i1", "f8"), ("?", "f8")]
+)
+def test_memory_maps_of_any_kind_are_read_in_blocks(stored, found, order, tmp_path):
+    values = (3 * X).astype(stored)
+    rows = validated(BaseEstimator(), mapped(values, tmp_path, order), dtype=[np.float64, np.float32])
+    assert isinstance(rows, LazyRows)
+    assert rows.dtype == rows[3:40, 1:].dtype == np.dtype(found)
+    np.testing.assert_array_equal(rows[3:40, 1:], values[3:40, 1:])
+
+
+def test_slices_and_selections_are_those_of_the_array():
+    rows, chosen = LazyRows.of(Stored(X)), np.array([0, 1, 1, 5, 200, 201, 299])
+    np.testing.assert_array_equal(rows[10:20], X[10:20])
+    np.testing.assert_array_equal(rows[::7, 2:4], X[::7, 2:4])
+    np.testing.assert_array_equal(rows[290:400, :], X[290:])
+    assert rows[5:5, :].shape == (0, 5)
+    np.testing.assert_array_equal(rows[chosen][:, :], X[chosen])
+    np.testing.assert_array_equal(rows[X[:, 0] > 0][2:9, 1:], X[X[:, 0] > 0][2:9, 1:])
+    np.testing.assert_array_equal(rows[chosen][np.array([1, 3, 6])][:, :], X[chosen][[1, 3, 6]])
+    assert rows[chosen].shape == (7, 5)
+    with pytest.raises(ValueError, match="sort the indices"):
+        rows[np.array([3, 1])]
+
+
+def test_selections_skip_what_lies_between():
+    source = Stored(np.random.default_rng(0).normal(size=(10_000, 2)))
+    chosen = np.concatenate([np.arange(50), 5000 + 2 * np.arange(50), [9999]])
+    LazyRows.of(source)[chosen][:, :]
+    assert source.n_read < 2 * 200
+
+
+def test_rows_about_the_first_and_up_to_one():
+    found = LazyRows.of(Stored(1e3 * X)).rescaled()[:, :]
+    np.testing.assert_allclose(found, (X - X[0]) / np.abs(X - X[0]).max(), atol=1e-14)
+
+
+@pytest.mark.parametrize(("value", "kind"), [(np.nan, "NaN"), (-np.inf, "infinity")])
+def test_an_error_names_the_row_and_the_column(value, kind):
+    broken = X.copy()
+    broken[123, 4] = value
+    rows = LazyRows.of(Stored(broken))
+    assert np.isfinite(rows[:100, :]).all()
+    with pytest.raises(ValueError, match=f"Input X contains {kind}, in row 123 and column 4"):
+        rows[100:200, :]
+    with pytest.raises(ValueError, match="in row 123 and column 4"):
+        rows[100:200, 2:]
+    with pytest.raises(ValueError, match="in row 123 and column 4"):
+        rows[np.array([7, 123])][:, :]
+
+
+def test_what_is_wrong_with_a_source_is_said():
+    rows = LazyRows.of(Shrinking(X, 600))
+    assert rows[:100].shape == (100, 5)
+    with pytest.raises(RuntimeError, match=r"X has shape \(300, 5\), but a block of shape \(100, 5\) from row 100 on"):
+        rows[100:200]
+    with pytest.raises(RuntimeError, match="Rows 0 to 9 of X could not be read: the disk is gone"):
+        LazyRows.of(Failing(X, -1))[:10]
+    with pytest.raises(ValueError, match="X holds values of dtype <U1, which are no numbers"):
+        LazyRows.of(Stored(np.full((3, 2), "a")))
+    for shape, says in [((1, 5), "minimum of 2 is required"), ((300, 0), "0 feature")]:
+        with pytest.raises(ValueError, match=says):
+            validated(BaseEstimator(), Stored(X[: shape[0], : shape[1]]), dtype=np.float64, ensure_min_samples=2)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        validated(BaseEstimator(), Stored(X), np.zeros(299), dtype=np.float64)
+
+
+def test_number_of_features_is_kept_and_checked():
+    estimator = BaseEstimator()
+    validated(estimator, Stored(X), dtype=np.float64)
+    assert estimator.n_features_in_ == 5
+    with pytest.raises(ValueError, match="X has 4 features, but BaseEstimator is expecting 5 features"):
+        validated(estimator, Stored(X[:, :4]), dtype=np.float64, reset=False)
+
+
+def test_an_estimator_keeps_its_state_where_fitting_fails():
+    estimator = BaseEstimator()
+    estimator.kept_, estimator.changed_ = 1, 2
+
+    def fit():
+        with unchanged_on_error(estimator):
+            estimator.changed_, estimator.new_ = 3, 4
+            raise OSError
+
+    with pytest.raises(OSError, match=r"^$"):
+        fit()
+    assert vars(estimator) == {"kept_": 1, "changed_": 2}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_distinct_rows_are_those_of_the_array(weighted, monkeypatch):
+    monkeypatch.setattr(centred, "_BLOCK_VALUES", 100)
+    rng = np.random.default_rng(0)
+    copied = np.concatenate([X, X[rng.integers(300, size=500)], -0.0 * X[:2], 0.0 * X[:2]])
+    weights = rng.integers(3, size=len(copied)).astype(float) if weighted else None
+    expected, found = DistinctRows.of(copied, weights), DistinctRows.of(LazyRows.of(Stored(copied)), weights)
+    assert len(found.weights) <= 301
+    for name in ("weights", "members", "owner", "member_weights", "largest"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+    np.testing.assert_array_equal(found.X[:, :], expected.X)
+    assert isinstance(found.X, LazyRows)
+
+
+def written(folder, sizes, values, names="abcde", **options):
+    ends = np.cumsum([0, *sizes])
+    paths = [folder / f"{index}.parquet" for index in range(len(sizes))]
+    for path, start, stop, group in zip(paths, ends[:-1], ends[1:], (7, 1000, 50), strict=False):
+        columns = {name: values[start:stop, index] for index, name in enumerate(names)}
+        pq.write_table(pa.table(columns), path, row_group_size=group, **options)
+    return paths
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_parquet_files_are_one_array(dtype, tmp_path):
+    rows = ParquetRows(written(tmp_path, (100, 150, 50), X), dtype=dtype)
+    assert rows.shape == X.shape
+    assert len(rows) == 300
+    assert rows.columns == list("abcde")
+    for key in (
+        (slice(None), slice(None)),
+        (slice(95, 260), slice(1, 4)),
+        (slice(7, 14), slice(None)),
+        slice(250, 251),
+    ):
+        found = rows[key]
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, X.astype(dtype)[key])
+    assert rows[300:, :].shape == (0, 5)
+    chosen = np.array([3, 99, 100, 299])
+    np.testing.assert_array_equal(LazyRows.of(rows, dtype)[chosen][:, :], X.astype(dtype)[chosen])
+
+
+def test_parquet_columns_are_chosen_and_ordered(tmp_path):
+    (path,) = written(tmp_path, (300,), X)
+    np.testing.assert_array_equal(ParquetRows(path, ["d", "a"], np.float64)[10:20], X[10:20, [3, 0]])
+
+
+def test_parquet_row_groups_are_read_once_per_pass(tmp_path, monkeypatch):
+    rows = ParquetRows(written(tmp_path, (100, 150, 50), X))
+    read, one = [], pq.ParquetFile.read_row_group
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", lambda *args, **named: read.append(1) or one(*args, **named))
+    for start in range(0, 300, 10):
+        rows[start : start + 10]
+    assert len(read) == len(rows._groups) == 15 + 1 + 1
+
+
+def test_what_is_wrong_with_parquet_files_is_said(tmp_path):
+    (path,) = written(tmp_path, (300,), X)
+    with pytest.raises(ValueError, match="has no column 'z'"):
+        ParquetRows(path, ["a", "z"])
+    with pytest.raises(ValueError, match="dtype='i4' is no precision"):
+        ParquetRows(path, dtype="i4")
+    with pytest.raises(ValueError, match="paths is empty"):
+        ParquetRows([])
+    with pytest.raises(ValueError, match="no columns to read"):
+        ParquetRows(path, [])
+    with pytest.raises(TypeError, match="takes slices"):
+        ParquetRows(path)[3]
+    with pytest.raises(ValueError, match="a step of 2"):
+        ParquetRows(path)[::2]
+    pq.write_table(pa.table({"a": ["x", "y"]}), tmp_path / "words.parquet")
+    with pytest.raises(ValueError, match=r"Column 'a' of .*words.parquet holds string, no numbers"):
+        ParquetRows(tmp_path / "words.parquet")
+    pq.write_table(pa.table({"a": [1, None, 3]}), tmp_path / "holes.parquet")
+    with pytest.raises(ValueError, match="Input X contains NaN, in row 1 and column 0"):
+        LazyRows.of(ParquetRows(tmp_path / "holes.parquet"))[:, :]
