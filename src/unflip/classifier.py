@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from numbers import Real
 from typing import Any, Literal, Self
@@ -17,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from unflip import losses
 from unflip import targets as target_values
 from unflip._typing import FloatArray, IntArray
+from unflip._warning import warn_caller
 from unflip.centred import product
 from unflip.closed_form import fit_moments, refusal
 from unflip.decisions import Decision, Rule
@@ -267,7 +267,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         known = getattr(self, "moments_", None)
         if known is None and classes is None and hasattr(self, "classes_"):
             classes = self.classes_
-            warnings.warn("partial_fit starts anew: the rows of fit are forgotten.", UserWarning, stacklevel=2)
+            warn_caller("partial_fit starts anew: the rows of fit are forgotten.")
         checked = type(self)() if known is None else self  # a first call that fails leaves no trace
         rows = validate_data(checked, X, accept_sparse="csr", dtype=_PRECISIONS, reset=known is None)
         names = getattr(checked, "feature_names_in_", None)
@@ -401,11 +401,9 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     def _warn_of_one_sided_targets(self) -> None:
         if self.targets_.ndim == 1 and self.readout == "plain" and self.fit_intercept and self.targets_.prod() > 0:
             t_neg, t_pos = self.targets_
-            warnings.warn(
+            warn_caller(
                 f"Both targets ({t_neg:.3g}, {t_pos:.3g}) have the same sign, so with an intercept nearly all scores "
                 "do: use readout='gaussian', which finds the threshold, or fit_intercept=False at a known origin.",
-                UserWarning,
-                stacklevel=4,
             )
 
     def _check_shares(self) -> None:
@@ -420,11 +418,9 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         predicted = self._decision.classes(self._decision.values(scores))
         most = float(np.bincount(predicted).max() / len(predicted))
         if most > 1 - _ONE_SIDED:
-            warnings.warn(
+            warn_caller(
                 f"{most:.0%} of the fitted scores favour one class, so the plain read-out predicts it almost "
                 "everywhere: use readout='gaussian', which finds the threshold.",
-                UserWarning,
-                stacklevel=3,
             )
 
     @property
@@ -537,11 +533,9 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     def _warn_of_few_rows(self, n_rows: float) -> None:
         n_slopes = (len(self.classes_) - 1) ** 2
         if n_rows < _ROWS_PER_SLOPE * n_slopes and n_slopes > 1:
-            warnings.warn(
+            warn_caller(
                 f"{n_rows:.0f} rows are few for {len(self.classes_)} classes, whose read-out has {n_slopes} slopes: "
                 "probabilities, label_posterior_ and expected_accuracy_ are too sure. Merge classes or add rows.",
-                UserWarning,
-                stacklevel=3,
             )
 
     def _decide_by(self, found: Round, data: Labelled) -> Decision:

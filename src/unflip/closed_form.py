@@ -8,7 +8,6 @@ and the accuracy is a normal integral.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,7 @@ from numpy.typing import ArrayLike
 from unflip import losses
 from unflip import targets as target_values
 from unflip._typing import Array, FloatArray
+from unflip._warning import warn_caller
 from unflip.chunks import as_numpy
 from unflip.decisions import Decision, Rule
 from unflip.decoder import SMALLEST_SLOPE, Readout
@@ -113,11 +113,9 @@ def _with_counted_priors(noise: NoiseModel, moments: Moments) -> NoiseModel:
     shares = observed @ noise.inverse_transition
     empty = shares <= 0
     for a in np.flatnonzero(empty & (observed > 0)):
-        warnings.warn(
+        warn_caller(
             f"The flip rates and the observed proportions leave no true row in class {moments.classes.tolist()[a]!r}, "
             "by chance or because the rates are too high; it is given one. Give priors= if you know the proportions.",
-            UserWarning,
-            stacklevel=4,
         )
     shares = np.where(empty, 1 / (moments.n_effective + 1), shares)
     return noise.with_priors(shares / shares.sum())

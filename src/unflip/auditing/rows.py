@@ -15,6 +15,7 @@ from sklearn.utils import column_or_1d
 
 from unflip._sparse import canonical
 from unflip._typing import FloatArray, IntArray, Rows
+from unflip._warning import warn_caller
 from unflip.auditing.evidence import Evidence, Noise, ScoreReader, guessed_noise, shares
 from unflip.auditing.outlook import effective_dimension
 from unflip.auditing.report import Audit, checked_rate
@@ -87,7 +88,7 @@ def audit(
         held_out = _held_out(rows, labels, folds, scored.noise.model)
         scored = _scored_by_others(held_out, codes, scored.noise, priors, _n_independent(np.asarray(groups)))
     if scored.noise.assumption:
-        warnings.warn(scored.noise.assumption, AssumedNoiseWarning, stacklevel=2)
+        warn_caller(scored.noise.assumption, AssumedNoiseWarning)
     truth = true_codes(trusted, len(labels), np.arange(len(labels)), fitted.classes_, "trusted")
     return Audit(_evidence(scored, rows, codes, fitted.classes_, truth), rate)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Literal
 
@@ -11,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from unflip._typing import FloatArray
 from unflip._validation import as_floats
+from unflip._warning import warn_caller
 from unflip.auditing.evidence import Evidence, Noise, ProbabilityReader, guessed_noise
 from unflip.auditing.report import Audit, checked_rate
 from unflip.estimation.automatic import AssumedNoiseWarning
@@ -103,7 +103,7 @@ def _noise(noise: object, priors: ArrayLike | None, trusted: ArrayLike | None, d
     if isinstance(noise, str) and noise == "estimate":
         if trusted is None:
             guess = guessed_noise(data.X, data.codes, priors)
-            warnings.warn(guess.assumption, AssumedNoiseWarning, stacklevel=3)  # at the caller of audit_scores
+            warn_caller(guess.assumption, AssumedNoiseWarning)
             return guess
         noise = TrustedSubset(trusted)
     if isinstance(noise, NoiseEstimator) and not isinstance(noise, TrustedSubset):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Literal, Self
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight
 
 from unflip._typing import FloatArray, IntArray
+from unflip._warning import warn_caller
 from unflip.estimation.anchors import RoughRates, anchor_rates
 from unflip.estimation.base import NoiseEstimator
 from unflip.estimation.cross_moment import CrossMoment
@@ -99,7 +99,7 @@ class Automatic(NoiseEstimator):
             shares = rows.memberships(codes, len(self.classes_))
             self.fit_spectrum(decompose(rows.X, rows.spectrum_weights, shares=shares), rows, codes)
             if self.assumption_:
-                warnings.warn(self.assumption_, AssumedNoiseWarning, stacklevel=2)
+                warn_caller(self.assumption_, AssumedNoiseWarning)
             return self
         trusted = TrustedSubset(self.y_trusted).fit(given, labels, weights)
         self.source_, self.evidence_, self.assumption_ = "trusted rows", None, ""

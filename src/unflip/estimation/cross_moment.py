@@ -16,7 +16,6 @@ without refitting) and on π where that was estimated.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Self
 
@@ -25,6 +24,7 @@ from numpy.typing import ArrayLike
 
 from unflip._typing import FloatArray, IntArray
 from unflip._validation import as_floats
+from unflip._warning import warn_caller
 from unflip.estimation.base import NoiseEstimator
 from unflip.estimation.clusters import Clusters, fit_clusters, label_association, prior_influence, standard_errors
 from unflip.estimation.spectral import Spikes, check_visible
@@ -138,11 +138,9 @@ class CrossMoment(NoiseEstimator):
 
 
 def _warn_of_chance() -> None:
-    warnings.warn(
+    warn_caller(
         "The labels agree with the rows no better than by chance, so the rates are hardly known: see noise_std_; check "
         "that y belongs to X.",
-        UserWarning,
-        stacklevel=5,
     )
 
 

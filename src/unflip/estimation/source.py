@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +12,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from unflip._typing import FloatArray, IntArray, Rows
 from unflip._validation import as_floats
+from unflip._warning import warn_caller
 from unflip.estimation.automatic import AssumedNoiseWarning, Automatic, narrowed
 from unflip.estimation.base import NoiseEstimator
 from unflip.noise import NoiseModel
@@ -105,7 +105,7 @@ def centred(spectrum: Spectrum, data: Labelled) -> Spectrum:
 def _automatic(priors: ArrayLike | None, data: Labelled, spectrum: Spectrum) -> NoiseSource:
     estimator = Automatic(priors=priors).fit_spectrum(centred(spectrum, data), data.rows, data.codes)
     if estimator.assumption_:
-        warnings.warn(estimator.assumption_, AssumedNoiseWarning, stacklevel=4)  # at the caller of fit
+        warn_caller(estimator.assumption_, AssumedNoiseWarning)
     estimator.classes_, estimator.n_features_in_ = data.classes, data.X.shape[1]
     counted = priors is None and estimator.source_ == "anchor rows"
     return NoiseSource(estimator.noise_, estimator.noise_std_, estimator, counted)
@@ -149,11 +149,9 @@ def _inferred(noise: NoiseModel, observed: FloatArray, n_rows: float) -> NoiseMo
     shares = observed @ noise.inverse_transition
     empty = shares <= 0
     if empty.any():
-        warnings.warn(
+        warn_caller(
             f"The flip rates and the observed proportions leave no true row in class {np.flatnonzero(empty)[0]}, by "
             "chance or because the rates are too high; it is given one. Give priors= if you know the proportions.",
-            UserWarning,
-            stacklevel=4,
         )
         shares = np.where(empty, 1 / n_rows, shares)
     return noise.with_priors(shares / shares.sum())

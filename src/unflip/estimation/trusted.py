@@ -13,7 +13,6 @@ Only θₛ needs true labels; `unflip.estimation.strata` has its posterior.
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral
 from typing import Self
 
@@ -22,6 +21,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from unflip._typing import FloatArray, IntArray, RandomState
+from unflip._warning import warn_caller
 from unflip.estimation.base import NoiseEstimator, checked_confidence
 from unflip.estimation.mean_norm import mean_norm_of, rescaled
 from unflip.estimation.scores import class_scores
@@ -171,18 +171,14 @@ class TrustedSubset(NoiseEstimator):
     def _warn_of_unseen_classes(self) -> None:
         unseen = np.setdiff1d(np.arange(len(self.classes_)), self._true)
         if self.y_trusted is not None and not self.n_trusted_:
-            warnings.warn(
+            warn_caller(
                 "No row is trusted, as every true label given is missing or of a row without weight, so the flip rates "
                 "are guesses: check some rows, for example those of suggest(20).",
-                UserWarning,
-                stacklevel=3,
             )
         elif self.n_trusted_ and len(unseen):
-            warnings.warn(
+            warn_caller(
                 f"No trusted row is truly of class {', '.join(map(repr, self.classes_[unseen].tolist()))}: its flip "
                 "rates rest on the prior alone; check more rows, for example those of suggest(20).",
-                UserWarning,
-                stacklevel=3,
             )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from unflip._typing import FloatArray, IntArray
+from unflip._warning import warn_caller
 from unflip.losses import Loss, ScoreLoss, SeparateLoss, SoftmaxLoss
 from unflip.solvers.leave_one_out import ApproximateLeaveOneOut, bent, leverages
 from unflip.solvers.newton import MAX_ITERATIONS, Minimum, Objective, best_constant, minimise, newton_step
@@ -116,11 +116,10 @@ class ConvexFits:
         fits = self.fit(targets, regs)
         if not fits.converged.all():
             worst = int(np.argmax(fits.relative_gradient))
-            warnings.warn(
+            warn_caller(
                 f"The fit at reg={fits.regs[worst]:g} has not converged in {self.max_iterations} steps (relative "
                 f"gradient {fits.relative_gradient[worst]:.1g}): use a larger reg, or scale the features.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
         return fits.path
 
