@@ -3,6 +3,8 @@
 import importlib.util
 from pathlib import Path
 
+from docutils import nodes
+
 from unflip import __version__
 
 project = "unflip"
@@ -56,7 +58,20 @@ sphinx_gallery_conf = {
     "parallel": True,
     "abort_on_example_error": True,
     "write_computation_times": False,
+    "min_reported_time": 600,
     "show_signature": False,
     "download_all_examples": False,
     "remove_config_comments": True,
 }
+
+
+def _without_last_blank_line(app, doctree):
+    """Cut the blank line with which a doctest ends in the source; the page does not need it."""
+    for block in doctree.findall(nodes.literal_block):
+        block.rawsource = block.astext().rstrip()
+        block[:] = [nodes.Text(block.rawsource)]
+
+
+def setup(app):
+    """Connect what the site changes of the pages."""
+    app.connect("doctree-read", _without_last_blank_line)

@@ -3,11 +3,11 @@ Theory against simulation
 =========================
 
 How accurate will a linear classifier be on clean labels, if it is fitted to flipped ones? For Gaussian classes
-`unflip.theory` says so from five numbers and no data: the aspect ratio p/n, the distance ‖μ‖ of the classes, the penalty
-γ, the flip rates and the class proportions. Here its answer is set beside fits to simulated rows.
+`unflip.theory` says so from five numbers and no data: the aspect ratio p/n, the separation ‖μ‖ of the classes,
+the penalty γ, the flip rates and the class proportions. Here its answer is set beside fits to simulated rows.
 
-The origin is known to lie midway between the classes (``fit_intercept=False``), as in the paper. This is where the
-choice of targets matters most.
+The origin is known to lie midway between the classes (``fit_intercept=False``), as in the paper. This is where
+the choice of targets matters most.
 """
 
 # %%
@@ -42,8 +42,8 @@ def predicted(eps_pos, targets):
 # %%
 # What fits do
 # ------------
-# The same, simulated: rows are drawn, labels flipped, a classifier fitted and scored on new rows with clean labels.
-# Each point is the mean of six draws, with two standard errors.
+# The same, simulated: rows are drawn, labels flipped, a classifier fitted and scored on new rows with clean
+# labels. Each point is the mean of six draws, with two standard errors.
 
 priors = [pi_neg, 1 - pi_neg]
 drawn = [make_mixture(n, p, mean_norm=mean_norm, priors=priors, random_state=draw) for draw in range(6)]
@@ -71,6 +71,6 @@ ax.legend()
 plt.show()
 
 # %%
-# Naive targets, which take every label at its word, lose most. The unbiased ones of the textbook correct the mean and pay with
-# variance. The optimized ones, the posterior mean of the true label, are the best that two values can do: why, and the
-# formulas, are on the page about the isotropic model.
+# Naive targets, which take every label at its word, lose most. The unbiased ones of the textbook correct the
+# mean and pay with variance. The optimized ones, the posterior mean of the true label, are the best that two
+# values can do: why, and the formulas, are on the page about the isotropic model.

@@ -2,14 +2,15 @@
 What targets do
 ===============
 
-A fit to noisy labels need not regress on −1 and +1. This picture shows where other targets put the scores of new rows,
-and why that matters only if the origin is known.
+A fit to noisy labels need not regress on −1 and +1. This picture shows where other targets put the scores of
+new rows, and why that matters only if the origin is known.
 """
 
 # %%
 # Scores at a known origin
 # ------------------------
-# Class 0 has 30% of the rows, and its labels are flipped at a rate of 30%; those of class 1 at 40%. The threshold is 0.
+# Class 0 has 30% of the rows, and its labels are flipped at a rate of 30%; those of class 1 at 40%. The
+# threshold is 0.
 
 import warnings
 
@@ -32,8 +33,8 @@ for name, (t_neg, t_pos) in values.items():
     print(f"{name:9}  label 0 counts as {t_neg:+.2f}, label 1 as {t_pos:+.2f}")
 
 # %%
-# Both optimized targets are positive: with these rates even a label 0 is more likely a class 1 in truth. The fit then
-# learns from where the rows *are*, and not only from how their labels differ.
+# Both optimized targets are positive: with these rates even a label 0 is more likely a class 1 in truth. The
+# fit then learns from where the rows *are*, and not only from how their labels differ.
 
 
 def scores(name, fit_intercept):
@@ -63,8 +64,9 @@ plt.show()
 # %%
 # With an intercept
 # -----------------
-# Now the fit does not know where the origin is. All targets give the same direction, so that the three histograms are
-# the same picture, cut at three places. (For the optimized ones `fit` warns that 0 is no place to cut.)
+# Now the fit does not know where the origin is. All targets give the same direction, so that the three
+# histograms are the same picture, cut at three places. (For the optimized ones `fit` warns that 0 is no place
+# to cut.)
 
 warnings.simplefilter("ignore", UserWarning)
 figure, axes = plt.subplots(1, 3, figsize=(9, 3), layout="constrained")
@@ -77,8 +79,8 @@ first, *others = (scores(name, fit_intercept=True) for name in values)
 print([f"{np.corrcoef(first, other)[0, 1]:.6f}" for other in others])
 
 # %%
-# What is left to find is the threshold, and the default read-out finds it. Refined targets, the other default, turn the
-# direction, too.
+# What is left to find is the threshold, and the default read-out finds it. Refined targets, the other default,
+# turn the direction, too.
 
 clf = LPClassifier(noise).fit(X, observed)
 print(f"refined targets, gaussian read-out: {clf.score(X_new, y_new):.1%}")

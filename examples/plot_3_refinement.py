@@ -2,9 +2,9 @@
 Refinement on flipped digits
 ============================
 
-The paper's targets treat all rows with the same label alike. Refined targets, the default, give each row one of its own:
-its label, weighed against what all other rows say of it. How much that helps is seen here on scikit-learn's digits,
-0 to 4 against 5 to 9, of which labels are flipped at random.
+The paper's targets treat all rows with the same label alike. Refined targets, the default, give each row one of
+its own: its label, weighed against what all other rows say of it. How much that helps is seen here on
+scikit-learn's digits, 0 to 4 against 5 to 9, of which labels are flipped at random.
 """
 
 # %%
@@ -70,5 +70,5 @@ for eps_pos, promised, measured in zip(rates, expected.mean(axis=1), accuracy["r
     print(f"ε₊ = {eps_pos:.2f}: expected {promised:.3f}, measured {measured:.3f}")
 
 # %%
-# It is close until labels are very noisy; at 40% and 20% it hopes for five points too much. ``expected_accuracy_std_`` is
-# its standard error, and grows with the noise, too.
+# It is close until labels are very noisy; at 40% and 20% it hopes for five points too much.
+# ``expected_accuracy_std_`` is its standard error, and grows with the noise, too.

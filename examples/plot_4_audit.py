@@ -2,14 +2,15 @@
 Finding wrong labels
 ====================
 
-Handwritten digits, some with a wrong label. `unflip.audit` lists them, worst first, without a single label known to be
-right, and says where it stops being sure.
+Handwritten digits, some with a wrong label. `unflip.audit` lists them, worst first, without a single label
+known to be right, and says where it stops being sure.
 """
 
 # %%
 # Labels with mistakes in them
 # ----------------------------
-# The digits 3, 5, 8 and 9 that come with scikit-learn. 15% of the labels are replaced by one of the other three.
+# The digits 3, 5, 8 and 9 that come with scikit-learn. 15% of the labels are replaced by one of the other
+# three.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -33,8 +34,8 @@ print(f"{wrong.sum()} of {len(y)} labels are wrong")
 # %%
 # The audit
 # ---------
-# It gets rows and labels, and the flip rates. Where you do not know these, leave ``noise`` out: they are then estimated,
-# with a warning where that takes a guess.
+# It gets rows and labels, and the flip rates. Where you do not know these, leave ``noise`` out: they are then
+# estimated, with a warning where that takes a guess.
 
 found = audit(X, labels, noise=transition)
 print(found)
@@ -54,8 +55,8 @@ plt.show()
 # %%
 # How far to trust the list
 # -------------------------
-# Going down the list, the share of labels that are wrong indeed, beside the share that the audit promises. It proposes to
-# act on the first ``n_suspects``, of which about one in ten should turn out right.
+# Going down the list, the share of labels that are wrong indeed, beside the share that the audit promises. It
+# proposes to act on the first ``n_suspects``, of which about one in ten should turn out right.
 
 order = np.argsort(found.label_posterior[np.arange(len(y)), np.searchsorted(names, labels)])
 promised = 1 - found.label_posterior[order, np.searchsorted(names, labels[order])]

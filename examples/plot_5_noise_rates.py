@@ -2,15 +2,15 @@
 Noise rates: trusted rows or a guess
 ====================================
 
-Rows and labels alone do not tell how many labels are wrong: classes may overlap, or labels may be flipped, and both look
-the same. True labels of a few rows settle it. How many does it take?
+Rows and labels alone do not tell how many labels are wrong: classes may overlap, or labels may be flipped, and
+both look the same. True labels of a few rows settle it. How many does it take?
 """
 
 # %%
 # The guess
 # ---------
-# Digits 0 to 4 against 5 to 9, with 30% and 10% of the labels flipped. With nothing else to go by, ``Automatic`` makes a
-# guess from the surest rows, and says so.
+# Digits 0 to 4 against 5 to 9, with 30% and 10% of the labels flipped. With nothing else to go by,
+# ``Automatic`` makes a guess from the surest rows, and says so.
 
 import warnings
 
@@ -37,7 +37,8 @@ print(f"a guess from {guess.source_}: eps_pos {guess.noise_.eps_pos:.2f} ± {gue
 # %%
 # Trusted rows
 # ------------
-# Now more and more rows are checked, picked as ``suggest`` proposes. Each interval holds the rate with 95% probability.
+# Now more and more rows are checked, picked as ``suggest`` proposes. Each interval holds the rate with 95%
+# probability.
 
 ask = TrustedSubset().fit(X, labels).suggest(400, random_state=0)
 counts = [25, 50, 100, 200, 400]
@@ -64,6 +65,6 @@ ax.legend()
 plt.show()
 
 # %%
-# The guess is an assumption, and its error bar is that wide for a reason: nothing in rows and labels contradicts rates
-# anywhere in it. A classifier needs the rates less than one would think, and the class proportions more: the page about
-# noise rates has the figures.
+# The guess is an assumption, and its error bar is that wide for a reason: nothing in rows and labels
+# contradicts rates anywhere in it. A classifier needs the rates less than one would think, and the class
+# proportions more: the page about noise rates has the figures.

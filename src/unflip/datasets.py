@@ -17,15 +17,15 @@ from unflip.randomness import generator
 
 AMAZON_DOMAINS = ("books", "dvd", "elec", "kitchen")
 
-_BILLING = """the invoice is too high; I was charged twice; my card was declined; the refund has not arrived; the price has
-changed; where is my receipt; the fee is a mistake; the discount is missing; I cancelled the payment; the bank sent it
-back; the total does not add up; you took the wrong amount"""
-_DELIVERY = """the parcel is late; the box was open; the courier never rang; it went to another address; tracking has
-stopped; a part is missing; the driver left it outside; it is the wrong size; the package was wet; I was not at home; it
-is stuck at the depot; half of it is broken"""
-_EITHER = """please call me back; this is the second time; I wrote last week; nobody answers the phone; I have been a
-customer for years; thanks for your help; the order number is below; I am not happy; what happens now; it was a present;
-I read the terms; your website was no help; can you look into it; I would like an answer today"""
+_BILLING = """the invoice is too high; I was charged twice; my card was declined; the refund has not arrived; the
+price has changed; where is my receipt; the fee is a mistake; the discount is missing; I cancelled the payment; the
+bank sent it back; the total does not add up; you took the wrong amount"""
+_DELIVERY = """the parcel is late; the box was open; the courier never rang; it went to another address; tracking
+has stopped; a part is missing; the driver left it outside; it is the wrong size; the package was wet; I was not at
+home; it is stuck at the depot; half of it is broken"""
+_EITHER = """please call me back; this is the second time; I wrote last week; nobody answers the phone; I have been
+a customer for years; thanks for your help; the order number is below; I am not happy; what happens now; it was a
+present; I read the terms; your website was no help; can you look into it; I would like an answer today"""
 
 
 def make_mixture(
@@ -103,7 +103,7 @@ def make_messages(n_samples: int, *, random_state: RandomState = None) -> tuple[
     --------
     >>> texts, y = make_messages(4, random_state=0)
     >>> print(texts[0])
-    the courier never rang, I wrote last week, I was not at home, please call me back
+    the parcel is late, your website was no help, please call me back, I wrote last week
     >>> y
     array([1, 1, 1, 0])
     """
