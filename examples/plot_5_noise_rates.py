@@ -65,6 +65,6 @@ ax.legend()
 plt.show()
 
 # %%
-# The guess is an assumption, and its error bar is that wide for a reason: nothing in rows and labels
-# contradicts rates anywhere in it. A classifier needs the rates less than one would think, and the class
-# proportions more: the page about noise rates has the figures.
+# The guess is an assumption, and its error bar is that wide for a reason: nothing in rows and labels contradicts
+# rates anywhere in it. A classifier needs the rates less than one would think, and the class proportions more:
+# :doc:`/noise_rates` has the figures.
