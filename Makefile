@@ -7,7 +7,7 @@ READY   = $(VENV)/.ready
 # Two test processes with one BLAS thread each are faster here than one process with two.
 PYTEST  = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -q
 
-.PHONY: demo reproduce test test-all lint golden benchmark clean
+.PHONY: demo reproduce test test-all lint docs golden benchmark clean
 
 demo: $(READY)
 	$(BIN)/unflip demo
@@ -26,6 +26,10 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The site, with the gallery's pictures: build/site/index.html. A warning is an error.
+docs: $(READY)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build -b html -n -W --keep-going -q -j 2 docs build/site
 
 golden: $(READY)
 	$(BIN)/python tests/golden/remake.py
@@ -50,4 +54,4 @@ $(READY): pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist results unflip-demo.png .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) build dist docs/gallery docs/api/generated results unflip-demo.png .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -17,6 +17,16 @@ from unflip.randomness import generator
 
 AMAZON_DOMAINS = ("books", "dvd", "elec", "kitchen")
 
+_BILLING = """the invoice is too high; I was charged twice; my card was declined; the refund has not arrived; the
+price has changed; where is my receipt; the fee is a mistake; the discount is missing; I cancelled the payment; the
+bank sent it back; the total does not add up; you took the wrong amount"""
+_DELIVERY = """the parcel is late; the box was open; the courier never rang; it went to another address; tracking
+has stopped; a part is missing; the driver left it outside; it is the wrong size; the package was wet; I was not at
+home; it is stuck at the depot; half of it is broken"""
+_EITHER = """please call me back; this is the second time; I wrote last week; nobody answers the phone; I have been
+a customer for years; thanks for your help; the order number is below; I am not happy; what happens now; it was a
+present; I read the terms; your website was no help; can you look into it; I would like an answer today"""
+
 
 def make_mixture(
     n_samples: int,
@@ -68,6 +78,39 @@ def make_mixture(
         for a, factor in enumerate(_factors(covariances, k, n_features)):
             X[y == a] = X[y == a] @ factor
     return X + centres[y], y
+
+
+def make_messages(n_samples: int, *, random_state: RandomState = None) -> tuple[list[str], IntArray]:
+    """Make up short messages of customers, with their true classes: 0 is about billing, 1 about delivery.
+
+    A message has one or two phrases of its class, none or one of the other, and three that say nothing of it.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of messages.
+    random_state : int, Generator, RandomState or None
+        Seed or source of the draws.
+
+    Returns
+    -------
+    texts : list of str
+        Messages.
+    y : ndarray of int, shape (n,)
+        True classes 0 and 1.
+
+    Examples
+    --------
+    >>> texts, y = make_messages(4, random_state=0)
+    >>> print(texts[0])
+    the parcel is late, your website was no help, please call me back, I wrote last week
+    >>> y
+    array([1, 1, 1, 0])
+    """
+    rng = generator(random_state)
+    own, neutral = [_phrases(_BILLING), _phrases(_DELIVERY)], _phrases(_EITHER)
+    y = rng.integers(2, size=n_samples)
+    return [_message(rng, own[a], own[1 - a], neutral) for a in y], y.astype(np.intp)
 
 
 def load_amazon_reviews(domain: str, *, data_home: str | os.PathLike[str] | None = None) -> tuple[FloatArray, IntArray]:
@@ -205,6 +248,16 @@ def _data_file(data_home: str | os.PathLike[str] | None, folder: str, name: str,
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist; help({loader}) says where the data come from.")
     return path
+
+
+def _phrases(text: str) -> list[str]:
+    return [" ".join(phrase.split()) for phrase in text.split(";")]
+
+
+def _message(rng: np.random.Generator, own: list[str], other: list[str], neutral: list[str]) -> str:
+    wanted = ((own, rng.integers(1, 3)), (other, rng.integers(0, 2)), (neutral, 3))
+    chosen = [phrase for phrases, count in wanted for phrase in rng.choice(phrases, count, replace=False)]
+    return ", ".join(rng.permutation(chosen))
 
 
 def _checked_means(means: ArrayLike | None, n_features: int, mean_norm: float) -> FloatArray:

@@ -12,6 +12,7 @@ from unflip.datasets import (
     load_amazon_reviews,
     load_scene_votes,
     load_sentiment_votes,
+    make_messages,
     make_mixture,
 )
 
@@ -91,6 +92,15 @@ def test_scene_votes_of_a_folder(tmp_path):
     assert crowd.worker.tolist() == [1, 0, 0, 1]
     assert crowd.vote.tolist() == [2, 0, 1, 1]
     assert crowd.random_votes(0).tolist() == [2, 0, 1]
+
+
+def test_messages_tell_of_their_class_and_repeat_with_the_seed():
+    texts, y = make_messages(400, random_state=0)
+    again, y_again = make_messages(400, random_state=0)
+    assert texts == again
+    assert y.tolist() == y_again.tolist()
+    about_delivery = np.array(["the parcel is late" in text for text in texts])
+    assert about_delivery[y == 1].mean() > 2 * about_delivery[y == 0].mean() > 0
 
 
 @pytest.mark.parametrize("load", [load_sentiment_votes, load_scene_votes])

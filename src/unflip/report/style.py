@@ -27,7 +27,8 @@ CENTRED = "#882255"  # variants that coincide once the rows are centred
 INK, FAINT = "#222222", "#9A9A9A"
 
 _PNG_DPI = 130
-_LOOK: Any = {
+#: Settings of matplotlib for the look of the house.
+LOOK: Any = {
     "font.size": 9.5,
     "axes.titlesize": 10,
     "axes.labelsize": 9.5,
@@ -52,7 +53,7 @@ def new_figure(
     width: float, height: float, rows: int, columns: int, *, sharex: Sharing = False, sharey: Sharing = False
 ) -> tuple[Figure, list[Axes]]:
     """Return a figure of the house's look and its axes, row by row."""
-    with rc_context(_LOOK):
+    with rc_context(LOOK):
         figure = Figure(figsize=(width, height), layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=sharey)
@@ -66,14 +67,14 @@ def set_title(ax: Axes, text: str) -> None:
 
 def legend_below(figure: Figure, axes: Axes, columns: int) -> None:
     """Put the legend of some axes under all of them, where it covers no data."""
-    with rc_context(_LOOK):
+    with rc_context(LOOK):
         figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=columns)
 
 
 def as_svg(figure: Figure, name: str) -> bytes:
     """Return the picture as SVG, the same bytes each time: no date, and identifiers that depend on its name alone."""
     buffer = io.BytesIO()
-    with rc_context({**_LOOK, "svg.hashsalt": name}):
+    with rc_context({**LOOK, "svg.hashsalt": name}):
         figure.savefig(buffer, format="svg", metadata={"Date": None})
     return buffer.getvalue()
 
@@ -81,11 +82,11 @@ def as_svg(figure: Figure, name: str) -> bytes:
 def as_png(figure: Figure) -> bytes:
     """Return the picture as PNG."""
     buffer = io.BytesIO()
-    with rc_context(_LOOK):
+    with rc_context(LOOK):
         figure.savefig(buffer, format="png", dpi=_PNG_DPI)
     return buffer.getvalue()
 
 
 def house_look() -> AbstractContextManager[None]:
     """Draw in the house's look within this context, also on axes that somebody else made."""
-    return rc_context(_LOOK)
+    return rc_context(LOOK)

@@ -29,7 +29,7 @@ _CONVEX_DECADES = 3.0  # where the fixed point of a convex loss is known to conv
 
 
 def optimal_rho(noise: NoiseModel, rho_neg: ArrayLike = 0.0) -> FloatArray:
-    """ρ₊*(ρ₋), the paper's boxed optimum (Eq. optimal_rho): the most accurate ρ₊ for any given ρ₋.
+    """ρ₊*(ρ₋), the paper's boxed optimum: the most accurate ρ₊ for any given ρ₋.
 
     ρ₊* − ρ₋ = [π₂²ε₊(1 − ε₊) − π₁²ε₋(1 − ε₋)] / [π₁π₂(1 − ε₊ − ε₋)]. It exceeds 1 − ρ₋ in strong noise, where the
     loss as printed turns the classifier round; `unflip.targets.from_rho` keeps it upright.

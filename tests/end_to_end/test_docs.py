@@ -1,0 +1,128 @@
+"""The gallery's examples run and draw; the site builds, its links lead somewhere, and it needs no network."""
+
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
+PARTS = ("docs", "examples", "CHANGELOG.md", "CONTRIBUTING.md")  # of the checkout, that the site is made of
+
+
+@pytest.fixture
+def blank_canvas(monkeypatch):
+    monkeypatch.setattr(plt, "show", lambda: None)
+    backend = mpl.get_backend()
+    plt.switch_backend("Agg")
+    with mpl.rc_context():
+        yield
+    plt.close("all")
+    plt.switch_backend(backend)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.usefixtures("blank_canvas")
+def test_examples_run_and_draw(path):
+    runpy.run_path(str(path))
+    figures = [plt.figure(number) for number in plt.get_fignums()]
+    assert figures
+    for figure in figures:
+        assert all(ax.has_data() for ax in figure.axes)
+        figure.draw_without_rendering()  # text and layout, which fail late
+
+
+def test_the_gallery_has_its_examples():
+    assert len(EXAMPLES) >= 6
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """Build the site from a copy of its sources, without running the gallery once more."""
+    pytest.importorskip("sphinx", reason="the site needs the extra unflip[docs]")
+    folder = tmp_path_factory.mktemp("site")
+    for part in PARTS:
+        source = ROOT / part
+        if source.is_dir():
+            shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("gallery", "generated", "__pycache__"))
+        else:
+            shutil.copy(source, folder / part)
+    command = [sys.executable, "-m", "sphinx", "-b", "html", "-n", "-W", "--keep-going", "-q"]
+    command += ["-D", "plot_gallery=0", str(folder / "docs"), str(folder / "html")]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    return folder / "html"
+
+
+@pytest.mark.slow
+def test_links_inside_the_site_lead_somewhere(site):
+    pages = {path: Page.of(path) for path in site.rglob("*.html")}
+    assert len(pages) > 60
+    broken = [
+        f"{path.relative_to(site)}: {link}"
+        for path, page in pages.items()
+        for link in page.links
+        if not urlsplit(link).scheme and not leads_somewhere(path, link, pages)
+    ]
+    assert broken == []
+
+
+@pytest.mark.slow
+def test_the_site_loads_nothing_from_elsewhere(site):
+    loaded = {link for path in site.rglob("*.html") for link in Page.of(path).loads}
+    assert any(link.endswith("site.css") for link in {urlsplit(link).path for link in loaded})
+    assert [link for link in loaded if urlsplit(link).netloc] == []
+    styles = "\n".join(path.read_text() for path in site.rglob("*.css"))
+    assert re.findall(r"url\(\s*['\"]?(?:https?:)?//[^)]*\)|@import[^;]*//[^;]*;", styles) == []
+
+
+@pytest.mark.slow
+def test_formulas_are_drawn_by_what_the_site_brings(site):
+    page = Page.of(site / "theory" / "isotropic.html")
+    assert any("tex-svg.js" in link for link in page.loads)
+    assert (site / "_static" / "tex-svg.js").stat().st_size > 1e6  # fonts included
+
+
+@dataclass
+class Page(HTMLParser):
+    """What a page is reachable by, points to, and loads."""
+
+    ids: set = field(default_factory=set)
+    links: list = field(default_factory=list)
+    loads: list = field(default_factory=list)
+
+    def __post_init__(self):
+        super().__init__()
+
+    @classmethod
+    def of(cls, path):
+        page = cls()
+        page.feed(path.read_text())
+        return page
+
+    def handle_starttag(self, tag, attributes):
+        values = dict(attributes)
+        self.ids.update(values[name] for name in ("id", "name") if values.get(name))
+        if tag == "a" and values.get("href"):
+            self.links.append(values["href"])
+        elif tag in ("script", "img", "iframe") and values.get("src"):
+            self.loads.append(values["src"])
+        elif tag == "link" and values.get("rel") in ("stylesheet", "icon", "preload"):
+            self.loads.append(values["href"])
+
+
+def leads_somewhere(path, link, pages):
+    parts = urlsplit(link)
+    target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+    if target not in pages:
+        return target.exists()
+    return not parts.fragment or unquote(parts.fragment) in pages[target].ids
