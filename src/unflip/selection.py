@@ -40,8 +40,9 @@ _SMALLEST_POWER = 1e-10
 
 
 def candidate_regs(spectrum: Spectrum) -> FloatArray:
-    """Penalties worth trying for these rows."""
-    return spectrum.scale * RELATIVE_REGS
+    """Penalties worth trying for these rows: none at which leave-one-out scores cannot be relied on."""
+    regs = spectrum.scale * RELATIVE_REGS
+    return np.asarray(regs[regs >= min(spectrum.least_reg, regs[-1])])
 
 
 def coarse_regs(spectrum: Spectrum) -> FloatArray:

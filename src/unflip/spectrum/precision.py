@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from array_api_compat import array_namespace, device
 
-from unflip._typing import Array
-from unflip.centred import DenseRows
+from unflip._typing import Array, Rows
+from unflip.centred import DenseRows, SparseRows
 from unflip.spectrum.gram import GramSpectrum
 
 # Gram matrices of so many numbers in single precision may be made in it, where eigenvalues differ by no more than this.
@@ -25,6 +25,13 @@ def decomposed(
         if not in_single or _is_even(found.eigenvalues):
             return rows, found
     return decomposed(X, weights, fit_intercept, in_single=False)
+
+
+def decomposed_sparse(X: Rows, weights: Array | None, fit_intercept: bool) -> tuple[SparseRows, GramSpectrum]:
+    """Return sparse rows and their spectrum, in double precision."""
+    rows = SparseRows.of(X, weights, centre=fit_intercept)
+    n = float(rows.weights.sum())
+    return rows, GramSpectrum.from_gram(rows.scatter(), rows.mean, n, fit_intercept=fit_intercept)
 
 
 def may_be_even(X: Array) -> bool:
