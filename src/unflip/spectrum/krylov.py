@@ -5,13 +5,8 @@ fits of the whole path; the smallest penalty says how far it must grow. Fits are
 of any iterative solver; nothing else about them is approximate.
 
 **Hat values** of single rows are out of reach, but their sum Σ s/(s + nγ) is not: a few random vectors tell it to a
-fraction of a percent (`unflip.spectrum.traces`). It is divided among the rows by
-
-.. math:: \frac{H_i}{1 - H_i} = c\, w_i \sum_j \frac{(x_{ij} - \bar x_j)^2}{c_j/(1 + \delta) + n\gamma},
-          \qquad c_j = \sum_i w_i (x_{ij} - \bar x_j)^2,
-
-what the left side would be, with c = 1, for many rows of uncorrelated features: there the resolvent without row i is
-close to a diagonal matrix, with δ the mean of the left side. The constant c makes the sum right.
+fraction of a percent (`unflip.spectrum.traces`). A model of the rows divides it among them
+(`unflip.spectrum.hat_model`).
 """
 
 from __future__ import annotations
@@ -21,7 +16,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
 from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
@@ -30,20 +24,20 @@ from unflip._typing import FloatArray, Rows
 from unflip.centred import SparseRows
 from unflip.spectrum.base import Spectrum
 from unflip.spectrum.eigenvalues import count_varying
+from unflip.spectrum.hat_model import HatModel
 from unflip.spectrum.lanczos import Lanczos
 from unflip.spectrum.stacks import RidgePath, as_columns, as_regs, in_one, with_intercept
-from unflip.spectrum.traces import N_PROBES, Quadrature, random_signs, sum_of_squares
+from unflip.spectrum.traces import Quadrature, random_signs
 
 #: Sparse rows are decomposed exactly where they have no more rows, or no more features, than this.
 LARGEST_EXACT = 4000
 #: Relative residual of fits.
 TOLERANCE = 1e-6
 #: Mean hat value up to which leave-one-out scores are used to choose a penalty.
-LARGEST_MEAN_HAT = 0.5
+LARGEST_MEAN_HAT = 0.7
 _MOST_BYTES = 2**31  # of bases that are kept
-_GROUP = 8  # columns that are worked on together
-_SAME = 1e-12
-_LOG_RANGE = 100.0
+_GROUP = 8  # targets whose spaces are grown together
+_SAME = 1e-12  # difference of unit vectors that is rounding
 
 
 def is_out_of_reach(X: Rows) -> bool:
@@ -55,7 +49,7 @@ def sums_of_eigenvalues(X: Rows) -> tuple[float, float]:
     """Return Σs and Σs² of sparse rows about their mean, exactly where the smaller Gram matrix is within reach."""
     if is_out_of_reach(X):
         spectrum = KrylovSpectrum(X, fit_intercept=True)
-        return spectrum.total, spectrum.scale * spectrum.total * spectrum.n
+        return spectrum.total, spectrum.scale * spectrum.n * spectrum.total
     rows = SparseRows.of(X)
     gram = rows.gram() if X.shape[0] < X.shape[1] else rows.scatter()
     return float(np.trace(gram)), float((gram**2).sum())
@@ -87,6 +81,8 @@ class KrylovSpectrum(Spectrum):
         self._shape: tuple[int, int] = X.shape
         self._by_features = X.shape[1] <= X.shape[0]  # the smaller Gram matrix is p×p
         self._root_weights = np.sqrt(self.weights)
+        largest = max(float(X.max()), -float(X.min()))
+        self._unit = largest**2 * self.n or 1.0  # of the Gram matrix, so that squares of its eigenvalues are numbers
         self._spaces: list[tuple[FloatArray, Lanczos]] = []  # with their unit vectors, the latest last
 
     @property
@@ -94,11 +90,11 @@ class KrylovSpectrum(Spectrum):
         """Number of features that vary."""
         return count_varying(self._column_powers, self.mean, self.n)
 
-    @cached_property
+    @property
     def scale(self) -> float:
-        """Typical eigenvalue of the covariance, Σs²/(nΣs), up to the error of `sum_of_squares`."""
-        total = self.total
-        return sum_of_squares(self._gram_times, self._size) / total / self.n if total > 0 else 0.0
+        """Typical eigenvalue of the covariance, Σs²/(nΣs), up to the error of the quadrature."""
+        nodes, relative = self._quadrature.nodes.ravel(), self.total / self._unit
+        return self._unit * float(self._quadrature.sums(nodes**2)) / relative / self.n if relative > 0 else 0.0
 
     @property
     def total(self) -> float:
@@ -121,12 +117,12 @@ class KrylovSpectrum(Spectrum):
 
     @property
     def least_reg(self) -> float:
-        """Smallest penalty whose leave-one-out scores are worth comparing: there the mean hat value is a half.
+        """Smallest penalty whose leave-one-out scores are worth comparing: there the mean hat value is 0.7.
 
         Where rows are fitted more closely, what a score owes to the row's own target is no longer small beside what it
         owes to the others, and an error of a few percent in its hat value leaves a trace of the label in the score.
         """
-        return self._penalty_of(LARGEST_MEAN_HAT * self.n_rows) / self.n
+        return self._unit * self._quadrature.shift_of(LARGEST_MEAN_HAT * self.n_rows) / self.n
 
     def path(self, targets: FloatArray, regs: ArrayLike) -> RidgePath:
         """Coefficients and intercepts for every penalty and target."""
@@ -136,29 +132,23 @@ class KrylovSpectrum(Spectrum):
 
     def diagonal(self, values: FloatArray) -> FloatArray:
         """Diagonal of U diag(values) Uᵀ, by the model of the rows, with the sum that the values have at the nodes."""
-        totals = self._quadrature_sums(values).mean(axis=0)
-        most = 1 - self.weights / self.n if self.fit_intercept else np.ones(self.n_rows)
-        found = np.empty((self.n_rows, len(totals)))
-        for start in range(0, len(totals), _GROUP):
-            group = totals[start : start + _GROUP]
-            resolvents = np.column_stack([self._resolvent(self._penalty_of(total)) for total in group])
-            forms = self.weights[:, None] * self._sparse.squared_norms_by(resolvents)
-            for column, total in enumerate(group):
-                found[:, start + column] = _shared(np.maximum(forms[:, column], 0.0), most, float(total))
-        return found
+        totals = self._quadrature.sums(values)
+        penalties = np.array([self._unit * self._quadrature.shift_of(float(total)) for total in totals])
+        taken = self.weights / self.n if self.fit_intercept else np.zeros(self.n_rows)
+        return HatModel(self._sparse, self._column_powers, 1 - taken).values(totals, penalties)
 
     def mean_hat(self, regs: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Mean hat value, but for the intercept's share, and its standard error, for each penalty."""
-        means = self._quadrature_sums(self.shrinkage(regs)) / self.n_rows
-        return means.mean(axis=0), means.std(axis=0, ddof=1) / np.sqrt(len(means))
+        kept = self.shrinkage(regs)
+        return self._quadrature.sums(kept) / self.n_rows, self._quadrature.errors(kept) / self.n_rows
 
     def coordinates(self, count: int) -> FloatArray:
         """Coordinates of the rows along the first principal directions, each scaled to variance 1."""
         if count == 0:
             return np.zeros((self.n_rows, 0))
         gram = LinearOperator((self._size, self._size), matvec=self._gram_times, matmat=self._gram_times, dtype=float)
-        values, vectors = eigsh(gram, count, which="LA", v0=random_signs(self._size, 1)[:, 0])
-        values, vectors = values[::-1], vectors[:, ::-1]
+        values, vectors = eigsh(gram, count, which="LA", v0=random_signs(self._size)[:, 0])
+        values, vectors = self._unit * values[::-1], vectors[:, ::-1]
         if self._by_features:
             return np.asarray(self._rows.times(vectors / np.sqrt(values / self.n)))
         return np.asarray(vectors * (self.n**0.5 / self._root_weights)[:, None])
@@ -166,7 +156,7 @@ class KrylovSpectrum(Spectrum):
     @property
     def _eigenvalues(self) -> FloatArray:
         """The nodes of the quadrature in their stead."""
-        return self._quadrature.nodes.ravel()
+        return self._unit * self._quadrature.nodes.ravel()
 
     @property
     def _size(self) -> int:
@@ -184,42 +174,13 @@ class KrylovSpectrum(Spectrum):
             probes -= self._root_weights[:, None] * (self._root_weights @ probes) / self.n
         return Quadrature.of(self._gram_times, probes, self._size - int(along_mean))
 
-    def _quadrature_sums(self, values: FloatArray) -> FloatArray:
-        """Sum over the nodes of each probe, (n_probes, n_columns)."""
-        return self._quadrature.sums(values.reshape(*self._quadrature.nodes.shape, -1))
-
-    def _penalty_of(self, total: float) -> float:
-        """nγ at which hat values have this sum; 0 where they have less without any penalty."""
-        nodes, weights = self._quadrature.nodes, self._quadrature.weights / N_PROBES
-        unit = float(nodes.max()) or 1.0
-
-        def excess(log_penalty: float) -> float:
-            return float((weights * nodes / (nodes + unit * np.exp(log_penalty))).sum()) - total
-
-        if excess(-_LOG_RANGE) <= 0:
-            return 0.0
-        if excess(_LOG_RANGE) >= 0:
-            return float(unit * np.exp(_LOG_RANGE))
-        return float(unit * np.exp(brentq(excess, -_LOG_RANGE, _LOG_RANGE)))
-
-    def _resolvent(self, penalty: float) -> FloatArray:
-        """1/(c_j/(1 + δ) + nγ) with the mean δ that they imply."""
-        powers = self._column_powers
-        shift = max(penalty, float(powers.max(initial=0.0)) * float(np.finfo(float).eps)) or 1.0
-
-        def excess(delta: float) -> float:
-            return float((powers / (powers / (1 + delta) + shift)).sum()) / self.n_rows - delta
-
-        delta = brentq(excess, 0.0, float(powers.sum()) / shift / self.n_rows + 1.0)
-        return np.asarray(1 / (powers / (1 + delta) + shift))
-
     def _gram_times(self, columns: FloatArray) -> FloatArray:
-        """Multiply the smaller Gram matrix, weighted, with a (d, q) array or a vector."""
+        """Multiply the smaller Gram matrix, relative to the unit, with a (d, q) array or a vector."""
         flat = columns.reshape(self._size, -1)
         if self._by_features:
-            return self._sparse.transposed_times(self.weights[:, None] * self._sparse.times(flat))
+            return self._sparse.transposed_times((self.weights / self._unit)[:, None] * self._sparse.times(flat))
         root = self._root_weights[:, None]
-        return np.asarray(root * self._sparse.times(self._sparse.transposed_times(root * flat)))
+        return np.asarray(root / self._unit * self._sparse.times(self._sparse.transposed_times(root * flat)))
 
     def _coefficients(self, solved: FloatArray) -> FloatArray:
         if self._by_features:
@@ -230,6 +191,7 @@ class KrylovSpectrum(Spectrum):
 
     def _residuals_and_slack(self, centred: FloatArray, regs: ArrayLike) -> tuple[FloatArray, FloatArray]:
         solved = self._solved(centred, regs)
+        self._warn_of_close_fits(float(np.min(regs)))
         slack = 1 - self.diagonal(self.shrinkage(regs))
         if self.fit_intercept:
             slack -= (self.weights / self.n)[:, None]
@@ -237,6 +199,16 @@ class KrylovSpectrum(Spectrum):
             return centred[:, None, :] - in_one(self._sparse.times, solved), slack
         penalties = self.n * as_regs(regs, self.weights)
         return penalties[:, None] * solved / self._root_weights[:, None, None], slack
+
+    def _warn_of_close_fits(self, reg: float) -> None:
+        if reg < self.least_reg:
+            warnings.warn(
+                f"Leave-one-out scores at reg={reg:.2g} are rough: rows are fitted so closely (mean hat value "
+                f"{float(self.mean_hat([reg])[0][0]):.2f}) that only exact hat values would do, which sparse rows of "
+                f"this size do not get. Use reg='loo', or at least reg={self.least_reg:.2g}.",
+                UserWarning,
+                stacklevel=2,
+            )
 
     def _refusal(self, what: str, remedy: str) -> ValueError:
         m, p = self._shape
@@ -261,7 +233,8 @@ class KrylovSpectrum(Spectrum):
     def _solved_together(self, right: FloatArray, penalties: FloatArray) -> FloatArray:
         units, space = self._space(right)
         most = min(max(int(_MOST_BYTES / right.nbytes), 1), self._size)
-        residual = space.grow(float(penalties.min()), self.tolerance, most)
+        shifts = penalties / self._unit
+        residual = space.grow(float(shifts.min()), self.tolerance, most)
         if residual > self.tolerance and space.n_steps < self._size:
             warnings.warn(
                 f"Fits at reg={penalties.min() / self.n:.2g} stopped at a relative residual of {residual:.1g}, as "
@@ -269,7 +242,7 @@ class KrylovSpectrum(Spectrum):
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        return np.asarray(space.solutions(penalties) * np.einsum("dq,dq->q", units, right))
+        return np.asarray(space.solutions(shifts) * (np.einsum("dq,dq->q", units, right) / self._unit))
 
     def _space(self, right: FloatArray) -> tuple[FloatArray, Lanczos]:
         """Return the space of these columns, a known one where they are multiples of its own; old ones are dropped."""
@@ -289,21 +262,3 @@ def _same_lines(one: FloatArray, other: FloatArray) -> bool:
         return False
     along = np.einsum("dq,dq->q", one, other)
     return bool((np.linalg.norm(other - np.where(along < 0, -1, 1) * one, axis=0) <= _SAME).all())
-
-
-def _shared(forms: FloatArray, most: FloatArray, total: float) -> FloatArray:
-    """Divide a sum of hat values among rows, each `most` at most: most·cq/(1 + cq) for quadratic forms q."""
-    if total <= 0 or not forms.any():
-        return np.zeros_like(forms)
-    unit = forms / forms.max()
-
-    def shares(log_factor: float) -> FloatArray:
-        odds = np.exp(log_factor) * unit
-        return np.asarray(most * odds / (1 + odds))
-
-    def excess(log_factor: float) -> float:
-        return float(shares(log_factor).sum()) - total
-
-    if excess(_LOG_RANGE) <= 0 or excess(-_LOG_RANGE) >= 0:
-        return shares(np.copysign(_LOG_RANGE, -excess(0.0)))
-    return shares(brentq(excess, -_LOG_RANGE, _LOG_RANGE))

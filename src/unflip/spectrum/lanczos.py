@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import count
 
 import numpy as np
-from scipy.linalg import eigh_tridiagonal, solveh_banded
+from scipy.linalg import eigh_tridiagonal
 
 from unflip._typing import FloatArray
 
@@ -90,7 +90,8 @@ class Lanczos:
         d, q = self._current.shape
         found = np.zeros((d, len(shifts), q))
         for column in range(q):
-            coordinates = np.column_stack([self._coordinates(column, float(shift)) for shift in shifts])
+            values, vectors = self._ritz(column)
+            coordinates = vectors @ (vectors[0][:, None] / (values[:, None] + shifts))  # y
             for start, chunk in zip(range(0, self.n_steps, _CHUNK), self._chunks, strict=True):
                 part = coordinates[start : start + _CHUNK]
                 found[:, :, column] += chunk[column, : len(part)].T @ part
@@ -98,19 +99,14 @@ class Lanczos:
 
     def quadrature(self) -> tuple[FloatArray, FloatArray]:
         """Return nodes θ and weights τ, (q, k): bᵀf(G)b is Σ τ f(θ), exactly for polynomials of degree 2k − 1."""
-        nodes, weights = [], []
-        for diagonal, coupling in zip(np.array(self._diagonal).T, np.array(self._coupling).T, strict=True):
-            values, vectors = eigh_tridiagonal(diagonal, coupling[:-1])
-            nodes.append(np.maximum(values, 0.0))
-            weights.append(vectors[0] ** 2)
-        return np.array(nodes), np.array(weights)
+        pairs = [self._ritz(column) for column in range(self._current.shape[1])]
+        return np.array([values for values, _ in pairs]), np.array([vectors[0] ** 2 for _, vectors in pairs])
 
-    def _coordinates(self, column: int, shift: float) -> FloatArray:
-        """Return y of (T + ν)y = e₁."""
-        banded = np.zeros((2, self.n_steps))
-        banded[0] = np.array(self._diagonal)[:, column] + shift
-        banded[1] = np.array(self._coupling)[:, column]
-        return np.asarray(solveh_banded(banded, np.eye(self.n_steps, 1)[:, 0], lower=True))
+    def _ritz(self, column: int) -> tuple[FloatArray, FloatArray]:
+        """Eigenvalues of T, none of them negative, and eigenvectors."""
+        diagonal, coupling = np.array(self._diagonal)[:, column], np.array(self._coupling)[:-1, column]
+        values, vectors = eigh_tridiagonal(diagonal, coupling)
+        return np.maximum(values, 0.0), vectors
 
     def _store(self) -> None:
         within = self.n_steps % _CHUNK

@@ -6,36 +6,42 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import brentq
 
 from unflip._typing import FloatArray
 from unflip.spectrum.lanczos import Lanczos
 
-N_PROBES = 8
 _SEED = 0
+_LEADING = 8
+_FEWEST_PROBES, _MOST_PROBES, _PROBE_VALUES = 8, 64, 2**18  # in between, probes hold so many numbers in all
 _STEPS, _MOST_STEPS = 8, 256  # added at a time, and in all
 _SETTLED = 1e-4  # relative change of a trace that ends the quadrature
 _SMALLEST_SHIFT = 1e-4  # that the quadrature must resolve, in units of the typical eigenvalue
+_LOG_RANGE = 100.0  # of shifts, about the largest eigenvalue
 
 Operator = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
 class Quadrature:
-    r"""Nodes and weights that stand for the eigenvalues s of an operator: Σ f(s) is about Σ τ f(θ).
+    r"""Nodes θ and weights τ that stand for the eigenvalues s of an operator G: Σ f(s) is about Σ τ f(θ).
 
-    Stochastic Lanczos quadrature: E[zᵀf(G)z] over vectors z of independent signs is the trace of f(G), and k Lanczos
-    steps from z give zᵀf(G)z as a sum over k nodes. The error is that of a mean over the probes z.
+    k Lanczos steps from a vector z give zᵀf(G)z as a sum over k nodes. The trace of f(G) is the sum of these over a few
+    orthonormal vectors Q, and, of what is orthogonal to them, the mean over vectors z of independent signs (stochastic
+    Lanczos quadrature). Q are rough leading eigenvectors, because single large eigenvalues are what random vectors miss
+    or count twice (as in Hutch++, Meyer, Musco, Musco and Woodruff 2021). What is random is the mean over the probes z.
 
     Attributes
     ----------
-    nodes : ndarray of shape (n_probes, k)
-        θ.
-    weights : ndarray of shape (n_probes, k)
-        τ; those of each probe sum to the dimension.
+    nodes, weights : ndarray of shape (n_leading + n_probes, k)
+        θ and τ, those of Q first.
+    n_leading : int
+        Number of vectors Q.
     """
 
     nodes: FloatArray
     weights: FloatArray
+    n_leading: int
 
     @classmethod
     def of(cls, operator: Operator, probes: FloatArray, dimension: int) -> Quadrature:
@@ -45,45 +51,66 @@ class Quadrature:
         ----------
         operator : callable
             As in `Lanczos`.
-        probes : ndarray of shape (d, n_probes)
-            Vectors z, within the space that the operator acts on.
+        probes : ndarray of shape (d, n_leading + n_probes)
+            Vectors of signs, within the space that the operator acts on: the first to find Q, the others z.
         dimension : int
             Of that space.
         """
-        lanczos = Lanczos(operator, probes / np.linalg.norm(probes, axis=0), keep=False)
+        leading = _leading(operator, probes[:, :_LEADING])
+        n_leading, n_probes = leading.shape[1], probes.shape[1] - _LEADING
+        others = probes[:, _LEADING:] - leading @ (leading.T @ probes[:, _LEADING:])
+        norms = np.linalg.norm(others, axis=0)
+        starts = np.hstack([leading, others / np.where(norms > 0, norms, 1.0)])
+        shares = np.append(np.ones(n_leading), np.full(n_probes, (dimension - n_leading) / n_probes))[:, None]
+        lanczos = Lanczos(operator, starts, keep=False)
         before = np.inf
         while True:
             for _ in range(min(_STEPS, dimension)):
                 lanczos.step()
             nodes, weights = lanczos.quadrature()
-            found = cls(nodes, weights * dimension)
-            power = float(found.sums(nodes**2).mean())
-            typical = power / (float(found.sums(nodes).mean()) or 1.0)
-            above = float(found.sums(nodes / (nodes + _SMALLEST_SHIFT * typical + (power == 0))).mean())
+            found = cls(nodes, shares * weights, n_leading)
+            above = found._n_above_small()
             if abs(above - before) <= _SETTLED * above or lanczos.n_steps >= min(_MOST_STEPS, dimension):
                 return found
             before = above
 
     def sums(self, values: FloatArray) -> FloatArray:
-        """Σ τ f(θ) of each probe, (n_probes, ...), by values f(θ) of shape (n_probes, k, ...)."""
-        return np.asarray(np.einsum("qk,qk...->q...", self.weights, values))
+        """Σ τ f(θ) by values f(θ) of shape (n_nodes, ...), the nodes in one row."""
+        return np.asarray(np.tensordot(self.weights.ravel(), values, axes=1))
+
+    def errors(self, values: FloatArray) -> FloatArray:
+        """Return the standard error of each sum, by how much the probes differ."""
+        each = values.reshape(*self.weights.shape, -1)[self.n_leading :]
+        by_probe = np.einsum("qk,qkc->qc", self.weights[self.n_leading :], each)
+        return np.asarray(by_probe.std(axis=0, ddof=1) * np.sqrt(len(by_probe)))
+
+    def shift_of(self, total: float) -> float:
+        """Return the shift ν at which Σ s/(s + ν) is this total; 0 where it is less without any."""
+        nodes = self.nodes.ravel()
+        unit = float(nodes.max()) or 1.0
+
+        def excess(log_shift: float) -> float:
+            return float(self.sums(nodes / (nodes + unit * np.exp(log_shift)))) - total
+
+        if excess(-_LOG_RANGE) <= 0:
+            return 0.0
+        largest = _LOG_RANGE if excess(_LOG_RANGE) >= 0 else brentq(excess, -_LOG_RANGE, _LOG_RANGE)
+        return float(unit * np.exp(largest))
+
+    def _n_above_small(self) -> float:
+        nodes = self.nodes.ravel()
+        typical = float(self.sums(nodes**2)) / (float(self.sums(nodes)) or 1.0) or 1.0
+        return float(self.sums(nodes / (nodes + _SMALLEST_SHIFT * typical)))
 
 
-def random_signs(size: int, n_probes: int = N_PROBES) -> FloatArray:
-    """Columns of independent signs, the same each time."""
-    return np.random.default_rng(_SEED).choice([-1.0, 1.0], size=(size, n_probes))
+def random_signs(size: int) -> FloatArray:
+    """Columns of independent signs, the same each time: more of them where they are short."""
+    n_probes = int(np.clip(_PROBE_VALUES // size, _FEWEST_PROBES, _MOST_PROBES))
+    return np.random.default_rng(_SEED).choice([-1.0, 1.0], size=(size, _LEADING + n_probes))
 
 
-def sum_of_squares(operator: Operator, size: int) -> float:
-    """Σ s² over the eigenvalues s of a symmetric operator.
-
-    Largest eigenvalues, which random vectors alone would miss or count twice, are found along a few directions that
-    hold most of them (Hutch++, Meyer, Musco, Musco and Woodruff 2021); random vectors tell of the others.
-    """
-    first, second = np.split(random_signs(size, 2 * min(N_PROBES, size)), 2, axis=1)
-    leading = np.linalg.qr(operator(first))[0]
-    others = second - leading @ (leading.T @ second)
-    along = operator(np.hstack([leading, others]))
-    powers = (along**2).sum(axis=0)
-    n_leading = leading.shape[1]
-    return float(powers[:n_leading].sum() + powers[n_leading:].mean())
+def _leading(operator: Operator, starts: FloatArray) -> FloatArray:
+    """Orthonormal vectors that hold most of the largest eigenvalues: two steps of subspace iteration."""
+    vectors = np.linalg.qr(operator(starts))[0]
+    vectors, sizes, _ = np.linalg.svd(operator(vectors), full_matrices=False)
+    return np.asarray(vectors[:, sizes > 0])
