@@ -32,6 +32,7 @@ golden: $(READY)
 
 benchmark: $(READY)
 	$(BIN)/python benchmarks/loo_path.py --quick
+	$(BIN)/python benchmarks/sparse.py --quick
 	$(BIN)/python benchmarks/theory.py
 	$(BIN)/python benchmarks/logistic.py
 	$(BIN)/python benchmarks/reproduce.py

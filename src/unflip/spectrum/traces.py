@@ -13,7 +13,7 @@ from unflip.spectrum.lanczos import Lanczos
 
 _SEED = 0
 _LEADING = 8
-_FEWEST_PROBES, _MOST_PROBES, _PROBE_VALUES = 8, 64, 2**18  # in between, probes hold so many numbers in all
+_FEWEST_PROBES, _MOST_PROBES, _PROBE_VALUES = 8, 64, 2**17  # in between, probes hold so many numbers in all
 _STEPS, _MOST_STEPS = 8, 256  # added at a time, and in all
 _SETTLED = 1e-4  # relative change of a trace that ends the quadrature
 _SMALLEST_SHIFT = 1e-4  # that the quadrature must resolve, in units of the typical eigenvalue
