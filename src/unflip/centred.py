@@ -333,6 +333,44 @@ class SparseRows(CentredRows):
         powers[self.filled] = self.block.column_powers()
         return powers
 
+    def scatter(self) -> FloatArray:
+        """Σ wᵢ(xᵢ − x̄)(xᵢ − x̄)ᵀ, (p, p), a few rows of the sparse product at a time."""
+        size = self.scattered.shape[1]
+        transposed = self.scattered.T.tocsr()
+        weighted = self.scattered * self.weights[:, None]
+        scatter = np.empty((size, size))
+        for start in range(0, size, _BLOCK):
+            part = slice(start, start + _BLOCK)
+            scatter[part] = (transposed[part] @ weighted).toarray()
+        scatter -= self.offset[:, None] * (self.weights @ self.scattered)
+        for part, rows in self.block.blocks(_BLOCK_VALUES):
+            columns = self.weights[part, None] * (rows - self.block.shift)
+            across = self.scattered[part].T @ columns - self.offset[:, None] * columns.sum(axis=0)
+            across[self.filled] = (rows - self.block.shift).T @ columns
+            scatter[:, self.filled] = across if part.start == 0 else scatter[:, self.filled] + across
+        scatter[self.filled] = scatter[:, self.filled].T
+        return scatter
+
+    def squared_norms_by(self, scales: FloatArray) -> FloatArray:
+        """Σⱼ (xᵢⱼ − x̄ⱼ)²dⱼ of each row and each column d of (p, q) scales."""
+        norms: FloatArray = self.scattered**2 @ scales
+        norms -= 2 * (self.scattered @ (self.offset[:, None] * scales)) - self.offset**2 @ scales
+        shift, within = self.block.shift, scales[self.filled]
+        norms += self.block.mapped(lambda rows: (rows - shift) ** 2 @ within, scales.shape[1])
+        return norms
+
+    def sums_of_squares(self, axes: FloatArray, weights: FloatArray) -> FloatArray:
+        """Σⱼ (xᵢᵀaⱼ)²vⱼ over (p, q) axes a, (m, r) for (q, r) weights v, a few rows at a time."""
+        found = np.empty((self.scattered.shape[0], weights.shape[1]))
+        shift = self.offset @ axes + self.block.shift @ axes[self.filled]
+        for part, rows in self.block.blocks(_BLOCK_VALUES):
+            for start in range(part.start, part.stop, _BLOCK):
+                few = slice(start, min(start + _BLOCK, part.stop))
+                turned = self.scattered[few] @ axes - shift
+                turned += rows[start - part.start : few.stop - part.start] @ axes[self.filled]
+                found[few] = turned**2 @ weights
+        return found
+
     def times_and_squared_norms(self, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Multiply the rows with a (p, q) array, and return the squared length of each besides."""
         along, about_zero = self.block.times_and_squared_norms(columns[self.filled])
@@ -395,6 +433,8 @@ def _checked(weights: Array, X: Rows) -> Array:
 
 def _without_columns(rows: SparseArray, dropped: NDArray[np.bool_]) -> SparseArray:
     """Empty these columns, in rows of the same shape."""
+    if not dropped.any():
+        return rows
     kept = rows.copy()
     kept.data[dropped[kept.indices]] = 0
     kept.eliminate_zeros()

@@ -196,8 +196,9 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, p)
-            Rows. Sparse ones are not made dense where there are more features than rows. Whatever else has a shape, a
-            dtype and slices, such as a memory map or an HDF5 data set, is read in blocks (see docs/out_of_core.md).
+            Rows. Sparse ones are not made dense; of very many, leave-one-out is approximate (see docs/sparse.md).
+            Whatever else has a shape, a dtype and slices, such as a memory map or an HDF5 data set, is read in blocks
+            (see docs/out_of_core.md).
         y : array-like of shape (n,)
             Observed labels.
         sample_weight : array-like of shape (n,), optional
@@ -340,9 +341,9 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         rows, self.classes_ = data.rows, data.classes
         shares = rows.memberships(data.codes, len(self.classes_))
         spectrum = decompose(rows.X, rows.spectrum_weights, fit_intercept=self.fit_intercept, shares=shares)
+        fits = self._fits(spectrum, len(self.classes_))
         source = noise_source(self.noise, self.priors, data, spectrum)
         self.noise_, self.noise_std_, self.noise_estimator_ = source.noise, source.errors, source.estimator
-        fits = self._fits(spectrum, len(self.classes_))
         found = self._rounds(fits, spectrum, data, infer_priors=source.counted and len(self.classes_) > 2)
         self.noise_, self.reg_ = found.noise, found.reg
         self._rule = Rule.of(self.noise_, self.deployment_priors, self.costs)

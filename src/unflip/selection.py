@@ -46,8 +46,9 @@ _PART = 2**11  # rows whose scores for all penalties are in memory at a time
 
 
 def candidate_regs(spectrum: Spectrum | GramSpectrum) -> FloatArray:
-    """Penalties worth trying for these rows."""
-    return spectrum.scale * RELATIVE_REGS
+    """Penalties worth trying for these rows: none at which leave-one-out scores cannot be relied on."""
+    regs = spectrum.scale * RELATIVE_REGS
+    return np.asarray(regs[regs >= min(spectrum.least_reg, regs[-1])])
 
 
 def given_reg(reg: float, spectrum: Spectrum | GramSpectrum, *, readout: str) -> FloatArray:

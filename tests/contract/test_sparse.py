@@ -1,12 +1,14 @@
-"""LPClassifier on sparse rows is LPClassifier on the same rows as a dense array."""
+"""LPClassifier on sparse rows is LPClassifier on the same rows as a dense array, or nearly so where they are many."""
 
 import numpy as np
 import pytest
 from scipy import sparse
 
+from support.text import draw_texts
 from unflip import LPClassifier, NoiseModel, audit
 from unflip.datasets import make_mixture
-from unflip.estimation import TrustedSubset
+from unflip.estimation import AssumedNoiseWarning, CrossMoment, TrustedSubset
+from unflip.spectrum import krylov
 
 NOISE = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1)
 FITTED = ("coef_", "intercept_", "targets_", "loo_decision_", "label_posterior_", "expected_accuracy_", "noise_std_")
@@ -65,3 +67,90 @@ def test_several_classes():
     dense, thin = (LPClassifier(None).fit(rows, codes) for rows in (X, sparse.csr_matrix(X)))
     np.testing.assert_allclose(thin.coef_, dense.coef_, atol=1e-8)
     np.testing.assert_array_equal(thin.predict(sparse.coo_array(X)), dense.predict(X))
+
+
+@pytest.fixture
+def out_of_reach(monkeypatch):
+    """Treat sparse rows of this module's size as those too many to decompose."""
+    monkeypatch.setattr(krylov, "LARGEST_EXACT", 50)
+
+
+@pytest.fixture(scope="module")
+def texts():
+    X, y = draw_texts(900, 400, length=60, seed=1)
+    return X[:600], y[:600], X[600:], y[600:]
+
+
+@pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"fit_intercept": False},
+        {"targets": "optimized"},
+        {"targets": "unbiased", "readout": "plain"},
+        {"reg": 0.02},
+        {"targets": "naive", "reg": 0.02},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("noise", ["estimate", NOISE], ids=["estimate", "given"])
+def test_without_an_eigendecomposition_fits_are_nearly_as_good(texts, out_of_reach, options, noise):
+    X, y, X_new, y_new = texts
+    labels = NOISE.flip(y, random_state=0)
+    exact, found = (LPClassifier(noise, **options).fit(rows, labels) for rows in (X.toarray(), X))
+    assert found.score(X_new, y_new) > exact.score(X_new.toarray(), y_new) - 0.03
+    assert found.expected_accuracy_ == pytest.approx(exact.expected_accuracy_, abs=0.03)
+    assert np.corrcoef(found.label_free_log_odds_, exact.label_free_log_odds_)[0, 1] > 0.98
+    again = LPClassifier(noise, **options).fit(X, labels)
+    np.testing.assert_array_equal(again.coef_, found.coef_)
+
+
+def test_without_an_eigendecomposition_copies_and_weights_are_the_same_thing(texts, out_of_reach):
+    X, y, X_new, _ = texts
+    weights = np.random.default_rng(0).integers(1, 4, size=len(y))
+    labels = NOISE.flip(y, random_state=0)
+    weighted = LPClassifier(NOISE).fit(X, labels, weights.astype(float))
+    copied = LPClassifier(NOISE).fit(X[np.repeat(np.arange(len(y)), weights)], np.repeat(labels, weights))
+    np.testing.assert_allclose(weighted.predict_proba(X_new), copied.predict_proba(X_new), atol=1e-3)
+
+
+def test_without_an_eigendecomposition_rates_are_a_stated_guess(texts, out_of_reach):
+    X, y, _, _ = texts
+    labels = NOISE.flip(y, random_state=0)
+    with pytest.warns(AssumedNoiseWarning, match="isotropic mixture was not tested: their eigenvalues are too many"):
+        fitted = LPClassifier().fit(X, labels)
+    assert fitted.noise_estimator_.source_ == "anchor rows"
+    assert not fitted.noise_estimator_.evidence_.supported
+
+
+@pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning")
+@pytest.mark.parametrize("trusted", [True, False])
+def test_without_an_eigendecomposition_audits_find_the_wrong_labels(texts, out_of_reach, trusted):
+    X, y, _, _ = texts
+    labels = NOISE.flip(y, random_state=0)
+    known = np.where(np.arange(len(y)) % 4 == 0, y, np.nan) if trusted else None
+    exact, found = (audit(rows, labels, trusted=known) for rows in (X.toarray(), X))
+    wrong = labels != y
+    right = [wrong[report.suspects.row[: wrong.sum()]].mean() for report in (exact, found)]
+    assert right[1] > right[0] - 0.05
+    assert found.accuracy_after(50) == pytest.approx(exact.accuracy_after(50), abs=0.03)
+
+
+def test_without_an_eigendecomposition_several_classes_work(texts, out_of_reach):
+    X, y, X_new, y_new = texts
+    topics, new_topics = (y + 2 * (rows[:, [0]].toarray()[:, 0] > 0) for rows, y in ((X, y), (X_new, y_new)))
+    exact, found = (LPClassifier(None).fit(rows, topics) for rows in (X.toarray(), X))
+    assert found.score(X_new, new_topics) > exact.score(X_new.toarray(), new_topics) - 0.03
+
+
+def test_without_an_eigendecomposition_what_needs_one_is_refused(texts, out_of_reach):
+    X, y, _, _ = texts
+    with pytest.raises(ValueError, match=r"too many for sparse rows of 600 × 400: use loss='squared'"):
+        LPClassifier(NOISE, loss="logistic").fit(X, y)
+    with pytest.raises(ValueError, match=r"reg='theory' does not fit these data .*not tested.*use reg='loo'"):
+        LPClassifier(NOISE, reg="theory").fit(X, y)
+    with pytest.raises(ValueError, match=r"mixture structure .* give a NoiseModel or trusted rows"):
+        CrossMoment().fit(X, y)
+    with pytest.raises(ValueError, match="use a positive reg"):
+        LPClassifier(NOISE, reg=0.0).fit(X, y)

@@ -19,13 +19,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.sparse import issparse
 from scipy.special import ndtr
 
-from unflip._sparse import as_dense
 from unflip._typing import FloatArray, IntArray, Rows
 from unflip.auditing.evidence import Evidence
 from unflip.centred import CentredRows, DenseRows
 from unflip.labels import UNCHECKED
+from unflip.spectrum import sums_of_eigenvalues
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(96)
 _LEAST_SEPARATION, _LARGEST_SEPARATION = 1e-3, 30.0
@@ -114,9 +115,12 @@ class Outlook:
 def effective_dimension(X: Rows) -> float:
     """Return (Σλ)²/Σλ² of the features' covariance, less what sampling adds to the spread of its eigenvalues λ."""
     n, p = X.shape
-    if n < p:
-        gram = CentredRows.of(X).gram()
-    else:
-        _, gram, _ = DenseRows.with_sums(as_dense(X), np.ones((n, 1)))
-    in_sample = float(np.trace(gram)) ** 2 / float((gram**2).sum())
+    total, squares = sums_of_eigenvalues(X) if issparse(X) else _dense_sums(X)
+    in_sample = total**2 / squares
     return float(np.clip(1 / max(1 / in_sample - 1 / n, 1 / p), 1.0, p))
+
+
+def _dense_sums(X: FloatArray) -> tuple[float, float]:
+    n, p = X.shape
+    gram = CentredRows.of(X).gram() if n < p else DenseRows.with_sums(X, np.ones((n, 1)))[1]
+    return float(np.trace(gram)), float((gram**2).sum())

@@ -44,6 +44,8 @@ class MixtureEvidence:
         p-value of the labels' shares along the clusters, given that they depend on the class alone. NaN as above.
     chance : float
         p-value of the labels' shares in the clusters, given that they do not depend on these at all. NaN as above.
+    untested : str
+        Why no test was made; empty where they were.
     """
 
     n_classes: int
@@ -53,6 +55,7 @@ class MixtureEvidence:
     stray_signal: float = np.nan
     label_fit: float = np.nan
     chance: float = np.nan
+    untested: str = ""
 
     @property
     def supported(self) -> bool:
@@ -62,6 +65,8 @@ class MixtureEvidence:
     @property
     def objections(self) -> list[str]:
         """What speaks against the mixture, in words."""
+        if self.untested:
+            return [self.untested]
         tests = [
             (self.n_spikes >= 1, "no direction of the rows stands out of the noise"),
             (self.n_spikes < self.n_classes, f"{self.n_spikes} directions or more stand out, too many for the classes"),
@@ -76,11 +81,16 @@ class MixtureEvidence:
     def __str__(self) -> str:
         if self.supported:
             return "the rows look like classes in isotropic noise"
+        if self.untested:
+            return f"whether the rows are an isotropic mixture was not tested: {self.untested}"
         return "the rows are no isotropic mixture: " + "; ".join(self.objections)
 
 
 def mixture_evidence(spectrum: Spectrum, codes: IntArray, n_classes: int) -> MixtureEvidence:
     """Test the mixture structure on the spectrum of centred rows, all of weight 1, and class indices."""
+    if not spectrum.is_whole:
+        reason = "their eigenvalues are too many to find one by one"
+        return MixtureEvidence(n_classes, n_spikes=0, excess_spread=np.nan, untested=reason)
     spikes = Spikes.of(spectrum, most=n_classes)
     n_spikes = len(spikes.strengths)
     first = MixtureEvidence(n_classes, n_spikes, spikes.excess_spread)

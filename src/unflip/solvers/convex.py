@@ -72,10 +72,10 @@ class ConvexFits:
         self.spectrum, self.loss = spectrum, loss
         self.tolerance, self.max_iterations, self.largest_exact = tolerance, max_iterations, largest_exact
         self._weights = np.asarray(spectrum.weights, dtype=float)
+        rows = np.asarray(spectrum.principal_rows)
         variances = np.asarray(spectrum.variances)
         rounding = variances.max(initial=0.0) * len(variances) * np.finfo(float).eps
         self._reached = variances > rounding  # others get no coefficient from the rows, only rounding errors
-        rows = np.asarray(spectrum.principal_rows)
         self._rows = rows if self._reached.all() else rows[:, self._reached]
         self._variances = variances[self._reached]
         self._latest: Fits | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import ClassVar
 
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
@@ -19,7 +20,7 @@ SMALLEST_SLACK = 1e-10
 
 
 class Spectrum(ABC):
-    """Ridge fits and exact leave-one-out scores of given rows, for every penalty and target.
+    """Ridge fits and leave-one-out scores of given rows, for every penalty and target.
 
     Targets have shape (m,) or (m, n_targets), a value for each row; results carry the axes
     (rows or features, penalties, targets).
@@ -39,7 +40,11 @@ class Spectrum(ABC):
         Weighted mean of the rows as given.
     n : float
         Sum of the weights.
+    is_whole : bool
+        Whether every principal direction is known, and leave-one-out exact. Otherwise sums over them are, to an error.
     """
+
+    is_whole: ClassVar[bool] = True
 
     def __init__(self, rows: CentredRows, *, fit_intercept: bool) -> None:
         self.fit_intercept = fit_intercept
@@ -70,6 +75,11 @@ class Spectrum(ABC):
         Directions that fewer rows than features cannot show are left out: their variance is 0.
         """
         return self._eigenvalues / self.n
+
+    @property
+    def least_reg(self) -> float:
+        """Smallest penalty whose leave-one-out scores are worth comparing: any, where they are exact."""
+        return 0.0
 
     @property
     def n_rows(self) -> int:
@@ -114,7 +124,7 @@ class Spectrum(ABC):
         return sums - squared_norms[:, None] * (self.weights[:, None] * columns)
 
     def leave_one_out(self, targets: Array, regs: ArrayLike) -> LeaveOneOut:
-        """Exact leave-one-out fits of every row, for every penalty and target; a row leaves with its whole weight."""
+        """Leave-one-out fits of every row, for every penalty and target; a row leaves with its whole weight."""
         return self.leave_one_out_parts(targets, regs)(slice(None))
 
     def leave_one_out_parts(self, targets: Array, regs: ArrayLike) -> Callable[[slice], LeaveOneOut]:

@@ -50,6 +50,11 @@ class GramSpectrum:
         return cls(nonnegative(eigenvalues), vectors, mean, n, fit_intercept, n_varying)
 
     @property
+    def least_reg(self) -> float:
+        """Smallest penalty worth comparing: any, as in an exact `Spectrum`."""
+        return 0.0
+
+    @property
     def scale(self) -> float:
         """Typical eigenvalue of the covariance, Σs²/(nΣs): that of `Spectrum`."""
         return scale(self.eigenvalues, self.n)

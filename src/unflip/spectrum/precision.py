@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 from array_api_compat import array_namespace, device
 
-from unflip._typing import Array
-from unflip.centred import DenseRows
+from unflip._typing import Array, Rows
+from unflip.centred import DenseRows, SparseRows
 from unflip.spectrum.gram import GramSpectrum
 from unflip.spectrum.known import KnownSums
 
@@ -28,6 +29,17 @@ def decomposed(
         if not in_single or _is_even(found.eigenvalues):
             return rows, found, KnownSums(columns, sums.T)
     return decomposed(X, weights, shares, fit_intercept, in_single=False)
+
+
+def decomposed_sparse(
+    X: Rows, weights: Array | None, shares: Array | None, fit_intercept: bool
+) -> tuple[SparseRows, GramSpectrum, KnownSums]:
+    """Return sparse rows, their spectrum and the sums for `shares`, in double precision."""
+    rows = SparseRows.of(X, weights, centre=fit_intercept)
+    n = float(rows.weights.sum())
+    found = GramSpectrum.from_gram(rows.scatter(), rows.mean, n, fit_intercept=fit_intercept)
+    columns = np.ones((X.shape[0], 1)) if shares is None else shares
+    return rows, found, KnownSums(columns, rows.transposed_times(rows.weights[:, None] * columns))
 
 
 def may_be_even(X: Array) -> bool:

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, device
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 
-from unflip._sparse import as_dense
 from unflip._typing import Array, Rows
-from unflip.centred import DenseRows
+from unflip.centred import CentredRows, DenseRows, SparseRows
 from unflip.spectrum.base import SMALLEST_SLACK, Spectrum
 from unflip.spectrum.eigenvalues import is_reached, rounding
 from unflip.spectrum.hat_table import HatTable, mixed, mixture_of, orthonormal
 from unflip.spectrum.known import KnownFits, KnownSums
-from unflip.spectrum.precision import decomposed, may_be_even
+from unflip.spectrum.precision import decomposed, decomposed_sparse, may_be_even
 from unflip.spectrum.stacks import RidgePath, as_columns, times
 
 # A table of hat values serves a few dozen penalties. Fewer have their squares and cubes tabulated as well; more span
@@ -37,15 +37,19 @@ class PrimalSpectrum(Spectrum):
     Products with the eigenvectors for every row cost as much as two Gram matrices, so they are made once, for hat
     values (see `HatTable`). All else needs products of the rows with a few columns. The last of these are kept, as
     each is a pass over rows that may have to be read again: sums for three sets of targets, fitted values of one.
+    Sparse rows stay sparse.
     """
 
     def __init__(
         self, X: Rows, weights: Array | None = None, *, fit_intercept: bool, shares: Array | None = None
     ) -> None:
-        dense = as_dense(X)
-        rows, self._gram, known = decomposed(dense, weights, shares, fit_intercept, in_single=may_be_even(dense))
+        rows: CentredRows
+        if issparse(X):
+            rows, self._gram, known = decomposed_sparse(X, weights, shares, fit_intercept)
+        else:
+            rows, self._gram, known = decomposed(X, weights, shares, fit_intercept, in_single=may_be_even(X))
+            self._dense = rows
         super().__init__(rows, fit_intercept=fit_intercept)
-        self._dense = rows
         self._table = self._other_table = HatTable.empty(self._gram.vectors, self.n_rows)
         self._shares, self._sums = known, list[KnownSums]()
         self._fits: KnownFits | None = None
@@ -163,7 +167,7 @@ class PrimalSpectrum(Spectrum):
 
     @property
     def _is_double(self) -> bool:
-        return bool(self._dense.X.dtype == array_namespace(self._dense.X).float64)
+        return isinstance(self._rows, SparseRows) or bool(self._dense.X.dtype == array_namespace(self._dense.X).float64)
 
     def _neighbourhood(self, kept: Array, regs: ArrayLike) -> Array:
         """Hat matrices' eigenvalues for these penalties, with what penalties nearby and products need besides."""
@@ -188,6 +192,8 @@ class PrimalSpectrum(Spectrum):
             turned = DenseRows.of_given(self.principal_rows)
             sums = turned.mapped(lambda block: xp.matmul(block**2, weights), values.shape[1])
             return self._rows.times(coef), sums
+        if isinstance(self._rows, SparseRows):
+            return self._rows.times(coef), self._rows.sums_of_squares(self._gram.vectors, weights)
         spread = (float(xp.max(self._unit)) / self.n) ** 0.5  # coordinates of about 1 have squares in any precision
         axes, weights = self._like_rows(self._gram.vectors / spread), self._like_rows(weights * spread * spread)
         shift = self._like_rows(xp.matmul(self._dense.shift, self._gram.vectors) / spread)[None, :]

@@ -1,0 +1,321 @@
+"""Without an eigendecomposition: the same fits, and hat values as near as they are said to be."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from support.text import draw_texts
+from unflip.auditing.outlook import effective_dimension
+from unflip.centred import SparseRows
+from unflip.selection import candidate_regs
+from unflip.spectrum import DualSpectrum, KrylovSpectrum, PrimalSpectrum, decompose, krylov
+from unflip.spectrum.lanczos import Lanczos
+from unflip.spectrum.traces import Quadrature, random_signs
+
+SHAPES = pytest.mark.parametrize("shape", [(60, 25), (25, 60), (40, 40)], ids=["features", "rows", "square"])
+WEIGHTED = pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
+INTERCEPT = pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "origin"])
+TEXTS = pytest.mark.parametrize("shape", [(700, 400), (400, 700)], ids=["features", "rows"])
+
+
+def problem(shape, weighted=False, seed=0):
+    """Counts with an empty column, a constant one and two that are the same; two targets; weights."""
+    rng = np.random.default_rng(seed)
+    X = rng.poisson(np.geomspace(0.1, 3, shape[1]), size=shape).astype(float)
+    X[:, 3], X[:, 4], X[:, 6] = 0.0, 2.5, X[:, 5]
+    weights = rng.uniform(0.5, 2, size=shape[0]) if weighted else None
+    return sparse.csr_array(X), rng.normal(size=(shape[0], 2)), weights
+
+
+def exact(X, weights=None, fit_intercept=True):
+    return decompose(X.toarray(), weights, fit_intercept=fit_intercept)
+
+
+@SHAPES
+@WEIGHTED
+@INTERCEPT
+def test_fits_are_those_of_the_whole_spectrum(shape, weighted, fit_intercept):
+    X, t, weights = problem(shape, weighted)
+    whole = exact(X, weights, fit_intercept)
+    regs = whole.scale * np.array([1e-6, 1e-3, 1.0, 1e6])
+    found = KrylovSpectrum(X, weights, fit_intercept=fit_intercept, tolerance=1e-13).path(t, regs)
+    expected = whole.path(t, regs)
+    np.testing.assert_allclose(found.coef, expected.coef, rtol=1e-7, atol=1e-9 * np.abs(expected.coef).max())
+    np.testing.assert_allclose(found.intercept, expected.intercept, rtol=1e-7, atol=1e-8)
+
+
+@TEXTS
+@INTERCEPT
+def test_residuals_of_the_normal_equations_keep_the_tolerance(shape, fit_intercept):
+    X, classes = draw_texts(*shape, length=40)
+    weights = np.random.default_rng(1).uniform(0.5, 2, size=shape[0])
+    spectrum = KrylovSpectrum(X, weights, fit_intercept=fit_intercept, tolerance=1e-5)
+    regs = spectrum.scale * np.array([1e-3, 0.1, 10.0])
+    coef = spectrum.path(2.0 * classes - 1, regs).coef[:, :, 0]
+    t = 2.0 * classes - 1 - fit_intercept * np.average(2.0 * classes - 1, weights=weights)
+    rows = X.toarray() - fit_intercept * np.average(X.toarray(), axis=0, weights=weights)
+    A, b = np.sqrt(weights)[:, None] * rows, np.sqrt(weights) * t
+    if shape[0] > shape[1]:
+        left, right = A.T @ (A @ coef) + spectrum.n * regs * coef, A.T @ b
+    else:
+        dual = np.linalg.lstsq(A.T, coef, rcond=None)[0]
+        left, right = A @ (A.T @ dual) + spectrum.n * regs * dual, b
+        right = right - fit_intercept * np.sqrt(weights) * (np.sqrt(weights) @ b) / spectrum.n
+    residuals = np.linalg.norm(left - right[:, None], axis=0) / np.linalg.norm(right)
+    assert residuals.max() <= 1.001e-5
+    assert residuals[0] > 1e-7  # no more work than asked for
+
+
+@SHAPES
+def test_left_out_residuals_are_exact(shape):
+    X, t, weights = problem(shape, weighted=True)
+    whole, found = exact(X, weights), KrylovSpectrum(X, weights, fit_intercept=True, tolerance=1e-13)
+    regs = whole.scale * np.array([1.0, 10.0])
+    expected = whole.leave_one_out(t, regs).residuals
+    np.testing.assert_allclose(found.leave_one_out(t, regs).residuals, expected, rtol=0, atol=1e-9)
+
+
+def test_one_space_serves_all_penalties_and_multiples_of_a_target():
+    X, classes = draw_texts(300, 200, length=30)
+    spectrum = KrylovSpectrum(X, fit_intercept=True)
+    products = count_products(spectrum)
+    one = spectrum.path(classes.astype(float), spectrum.scale * np.array([0.1, 1.0]))
+    n_products = len(products)
+    other = spectrum.path(3.0 - 2.0 * classes, spectrum.scale * np.array([0.1, 0.5, 1.0]))
+    spectrum.path(classes.astype(float), [spectrum.scale])
+    assert len(products) == n_products
+    np.testing.assert_allclose(other.coef[:, [0, 2]], -2 * one.coef, rtol=1e-9, atol=1e-12)
+    spectrum.path(classes.astype(float), [0.01 * spectrum.scale])
+    assert n_products < len(products)  # grows from where it was
+    fresh = KrylovSpectrum(X, fit_intercept=True)
+    again = count_products(fresh)
+    at_once = fresh.path(classes.astype(float), [0.01 * spectrum.scale])
+    assert len(again) == len(products)
+    np.testing.assert_array_equal(at_once.coef, spectrum.path(classes.astype(float), [0.01 * spectrum.scale]).coef)
+
+
+def count_products(spectrum):
+    _ = spectrum.scale  # takes products of its own
+    products, inner = [], spectrum._gram_times
+
+    def counted(columns):
+        products.append(columns.shape)
+        return inner(columns)
+
+    spectrum._gram_times = counted
+    return products
+
+
+def test_many_targets_are_those_one_by_one():
+    X, _, weights = problem((60, 25), weighted=True)
+    t = np.random.default_rng(0).normal(size=(60, 11))
+    t[:, 4] = 1.0  # centred, nothing
+    together = KrylovSpectrum(X, weights, fit_intercept=True, tolerance=1e-12).path(t, [0.1, 1.0]).coef
+    for column in (0, 4, 7, 10):
+        alone = KrylovSpectrum(X, weights, fit_intercept=True, tolerance=1e-12).path(t[:, column], [0.1, 1.0]).coef
+        np.testing.assert_allclose(together[:, :, [column]], alone, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("scale", [1e-140, 1e140])
+def test_rows_of_any_scale(scale):
+    X, t, _ = problem((60, 25))
+    one, other = (KrylovSpectrum(s * X, fit_intercept=True, tolerance=1e-12) for s in (1.0, scale))
+    assert other.scale == pytest.approx(scale**2 * one.scale, rel=1e-9)
+    regs = one.scale * np.array([1.0, 10.0])
+    scores = [s.leave_one_out(t, u * u * regs).scores for s, u in ((one, 1.0), (other, scale))]
+    np.testing.assert_allclose(scores[1], scores[0], rtol=0, atol=1e-9)
+
+
+@TEXTS
+def test_fits_and_scores_are_the_same_each_time(shape):
+    X, classes = draw_texts(*shape, length=30)
+    found = [KrylovSpectrum(X, fit_intercept=True) for _ in range(2)]
+    scores = [s.leave_one_out(2.0 * classes - 1, s.scale * np.array([1.0, 5.0])).scores for s in found]
+    np.testing.assert_array_equal(*scores)
+
+
+@pytest.mark.parametrize("shape", [(9, 5), (5, 9)])
+def test_rows_without_any_entry_are_fitted_by_their_mean_target(shape):
+    t = np.arange(float(shape[0]))
+    spectrum = KrylovSpectrum(sparse.csr_array(shape), fit_intercept=True)
+    path = spectrum.path(t, [0.1])
+    np.testing.assert_array_equal(path.coef, 0)
+    np.testing.assert_allclose(path.intercept, t.mean())
+    assert (spectrum.scale, spectrum.n_varying) == (0.0, 0)
+    np.testing.assert_allclose(spectrum.leave_one_out(t, [0.1]).scores[:, 0, 0], (t.sum() - t) / (len(t) - 1))
+
+
+@TEXTS
+@INTERCEPT
+def test_sums_over_the_spectrum_keep_their_error(shape, fit_intercept):
+    errors = []
+    for seed in range(4):
+        X, _ = draw_texts(*shape, length=40, seed=seed)
+        whole, found = exact(X, fit_intercept=fit_intercept), KrylovSpectrum(X, fit_intercept=fit_intercept)
+        doubt = found._quadrature.errors(found._eigenvalues**2)[0] / found.total / found.n
+        assert abs(found.scale - whole.scale) < 4 * doubt < 0.1 * whole.scale
+        regs = whole.scale * np.logspace(-4, 2, 13)
+        mean, error = found.mean_hat(regs)
+        expected = whole.shrinkage(regs).sum(axis=0) / shape[0]
+        errors.append((mean - expected) / np.maximum(error, 1e-4 * expected))
+        assert (error < 0.01 * expected).all()
+    assert np.abs(errors).max() < 4
+    assert np.sqrt(np.mean(np.square(errors))) < 1.5
+
+
+def test_nodes_stand_for_eigenvalues():
+    rng = np.random.default_rng(0)
+    basis = np.linalg.qr(rng.normal(size=(300, 300)))[0]
+    values = np.append(np.linspace(0.5, 1.5, 299), 1000.0)  # one of them so large that it must not be counted twice
+    matrix = (basis * values) @ basis.T
+    found = Quadrature.of(lambda columns: matrix @ columns, random_signs(300), 300)
+    nodes = found.nodes.ravel()
+    assert found.sums(nodes**0) == pytest.approx(300.0)
+    for power in (1, 2):
+        assert found.sums(nodes**power) == pytest.approx((values**power).sum(), rel=1e-3)
+    total = float(found.sums(nodes / (nodes + 0.3)))
+    assert total == pytest.approx(
+        (values / (values + 0.3)).sum(), abs=3 * float(found.errors(nodes / (nodes + 0.3))[0])
+    )
+    assert found.shift_of(total) == pytest.approx(0.3, rel=1e-9)
+    assert found.shift_of(301.0) == 0.0
+
+
+def test_an_invariant_space_ends_the_search():
+    matrix, start = np.diag([3.0, 2.0, 1.0, 1.0]), np.array([[0.6], [0.8], [0.0], [0.0]])
+    space = Lanczos(lambda columns: matrix @ columns, start, keep=True)
+    assert space.grow(1e-3, 1e-12, most=4) <= 1e-12
+    assert space.n_steps == 2
+    np.testing.assert_allclose(space.solutions(np.array([1.0]))[:, 0, 0], [0.15, 0.8 / 3, 0, 0], atol=1e-14)
+
+
+@TEXTS
+@WEIGHTED
+@INTERCEPT
+def test_hat_values_are_close_and_sum_to_the_trace(shape, weighted, fit_intercept):
+    X, _ = draw_texts(*shape, length=40)
+    weights = np.random.default_rng(0).uniform(0.2, 3, size=shape[0]) if weighted else None
+    whole = exact(X, weights, fit_intercept)
+    found = KrylovSpectrum(X, weights, fit_intercept=fit_intercept)
+    regs = whole.scale * np.array([0.5, 1.0, 10.0])
+    values = found.diagonal(found.shrinkage(regs))
+    np.testing.assert_allclose(values.mean(axis=0), found.mean_hat(regs)[0], rtol=1e-9)
+    expected = whole.diagonal(whole.shrinkage(regs))
+    missed = np.sqrt(((values - expected) ** 2).mean(axis=0))
+    assert (missed < 0.5 * expected.std(axis=0)).all()  # half of what their mean alone would miss
+    squares = found.diagonal(found.shrinkage(regs) ** 2)
+    expected = whole.diagonal(whole.shrinkage(regs) ** 2)
+    assert (np.sqrt(((squares - expected) ** 2).mean(axis=0)) < 0.5 * expected.std(axis=0)).all()
+
+
+@TEXTS
+def test_leave_one_out_scores_are_close(shape):
+    X, classes = draw_texts(*shape, length=40)
+    t = 2.0 * np.where(np.random.default_rng(0).uniform(size=shape[0]) < 0.3, 1 - classes, classes) - 1
+    whole, found = exact(X), KrylovSpectrum(X, fit_intercept=True)
+    regs = candidate_regs(found)[::6]
+    scores, expected = (s.leave_one_out(t, regs).label_free_scores[:, :, 0] for s in (found, whole))
+    missed = np.sqrt(((scores - expected) ** 2).mean(axis=0)) / expected.std(axis=0)
+    assert missed.max() < 0.1
+    assert missed[found.mean_hat(regs)[0] < 0.1].max() < 0.02
+    moved = np.abs(np.corrcoef(scores.T, t)[-1] - np.corrcoef(expected.T, t)[-1])
+    assert moved.max() < 0.5 / np.sqrt(shape[0])  # half a standard error of a correlation
+
+
+def test_close_fits_are_neither_compared_nor_left_unsaid():
+    X, classes = draw_texts(400, 900, length=40)
+    spectrum = KrylovSpectrum(X, fit_intercept=True)
+    regs = candidate_regs(spectrum)
+    assert spectrum.mean_hat(regs[:1])[0] <= 0.7
+    assert len(regs) < len(candidate_regs(exact(X)))
+    with pytest.warns(UserWarning, match="are rough: rows are fitted so closely"):
+        spectrum.leave_one_out(classes.astype(float), [0.1 * regs[0]])
+    few, _ = draw_texts(900, 100, length=40)
+    assert KrylovSpectrum(few, fit_intercept=True).least_reg == 0.0
+
+
+@SHAPES
+@WEIGHTED
+def test_directions_and_kernel_sums_are_those_of_the_whole_spectrum(shape, weighted):
+    X, t, weights = problem(shape, weighted)
+    whole, found = exact(X, weights), KrylovSpectrum(X, weights, fit_intercept=True)
+    assert found.n_varying == whole.n_varying
+    np.testing.assert_allclose(np.abs(found.coordinates(3)), np.abs(whole.coordinates(3)), rtol=0, atol=1e-7)
+    assert found.coordinates(0).shape == (shape[0], 0)
+    np.testing.assert_allclose(found.kernel_sums(t), whole.kernel_sums(t), rtol=1e-9, atol=1e-7)
+
+
+def test_what_is_out_of_reach_is_said():
+    X, t, _ = problem((25, 60))
+    spectrum = KrylovSpectrum(X, fit_intercept=True)
+    with pytest.raises(ValueError, match=r"mixture .* too many for sparse rows of 25 × 60: give a NoiseModel"):
+        _ = spectrum.variances
+    with pytest.raises(ValueError, match="use loss='squared'"):
+        _ = spectrum.principal_rows
+    with pytest.raises(ValueError, match="use loss='squared'"):
+        spectrum.from_principal(np.ones((3, 1)))
+    with pytest.raises(ValueError, match=r"reg=0 takes every principal direction.*use a positive reg"):
+        spectrum.path(t, [0.0, 1.0])
+
+
+def test_fits_that_run_out_of_memory_say_so(monkeypatch):
+    X, t, _ = problem((60, 25))
+    monkeypatch.setattr(krylov, "_MOST_BYTES", 5 * 25 * 2 * 8)
+    spectrum = KrylovSpectrum(X, fit_intercept=True)
+    with pytest.warns(ConvergenceWarning, match=r"stopped at a relative residual of .* as 5 steps fill the memory"):
+        spectrum.path(t, [1e-6])
+
+
+def test_sparse_rows_beyond_the_limit_are_not_decomposed(monkeypatch):
+    X, _, _ = problem((60, 25))
+    monkeypatch.setattr(krylov, "LARGEST_EXACT", 24)
+    assert type(decompose(X)) is KrylovSpectrum
+    assert type(decompose(X.toarray())) is PrimalSpectrum
+    monkeypatch.setattr(krylov, "LARGEST_EXACT", 25)
+    assert type(decompose(X)) is PrimalSpectrum
+    assert type(decompose(X.T.tocsr())) is DualSpectrum
+
+
+@pytest.mark.parametrize("shape", [(900, 500), (500, 900)])
+@pytest.mark.parametrize("limit", [100, 2000])
+def test_no_route_makes_the_rows_dense(monkeypatch, shape, limit):
+    X, classes = draw_texts(*shape, length=20)
+    inner = sparse.csr_array.toarray
+
+    def few_only(self, *options, **more):
+        assert np.prod(self.shape) <= 0.6 * np.prod(shape)
+        return inner(self, *options, **more)
+
+    monkeypatch.setattr(sparse.csr_array, "toarray", few_only)
+    monkeypatch.setattr(krylov, "LARGEST_EXACT", limit)
+    spectrum = decompose(X)
+    spectrum.path(classes.astype(float), [spectrum.scale])
+    spectrum.leave_one_out(classes.astype(float), candidate_regs(spectrum))
+    effective_dimension(X)
+
+
+@WEIGHTED
+@INTERCEPT
+def test_sums_over_sparse_rows(weighted, fit_intercept):
+    X, _, weights = problem((60, 25), weighted)
+    rows = SparseRows.of(X, weights, centre=fit_intercept)
+    assert 0 < len(rows.filled) < 25
+    known = np.ones(60) if weights is None else weights
+    dense = X.toarray() - fit_intercept * np.average(X.toarray(), axis=0, weights=weights)
+    np.testing.assert_allclose(rows.scatter(), (dense.T * known) @ dense, rtol=0, atol=1e-10)
+    rng = np.random.default_rng(0)
+    scales, axes = rng.uniform(size=(25, 3)), rng.normal(size=(25, 4))
+    np.testing.assert_allclose(rows.squared_norms_by(scales), dense**2 @ scales, rtol=0, atol=1e-10)
+    sums = (dense @ axes) ** 2 @ scales[:4]
+    np.testing.assert_allclose(rows.sums_of_squares(axes, scales[:4]), sums, rtol=0, atol=1e-9)
+
+
+def test_effective_dimension_of_many_sparse_rows(monkeypatch):
+    for shape in ((900, 500), (500, 900)):
+        X, _ = draw_texts(*shape, length=40)
+        expected = effective_dimension(X.toarray())
+        assert effective_dimension(X) == pytest.approx(expected, rel=1e-9)
+        with monkeypatch.context() as patched:
+            patched.setattr(krylov, "LARGEST_EXACT", 100)
+            assert effective_dimension(X) == pytest.approx(expected, rel=0.05)
