@@ -50,6 +50,7 @@ class ConvexFits:
     Examples
     --------
     >>> from unflip.losses import LOGISTIC
+    >>> from unflip.spectrum import decompose
     >>> rng = np.random.default_rng(0)
     >>> X, t = rng.normal(size=(50, 3)), rng.choice([-1.0, 1.0], size=50)
     >>> fits = ConvexFits(decompose(X), LOGISTIC)
