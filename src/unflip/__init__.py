@@ -4,11 +4,13 @@ from unflip import datasets, estimation, losses, targets, theory
 from unflip.auditing import Audit, audit, audit_scores
 from unflip.classifier import LPClassifier
 from unflip.noise import NoiseModel
+from unflip.votes import Votes
 
 __all__ = [
     "Audit",
     "LPClassifier",
     "NoiseModel",
+    "Votes",
     "audit",
     "audit_scores",
     "datasets",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Real
 from typing import Any, Literal, Self
@@ -22,21 +23,24 @@ from unflip.decoder import Reading, common_slope, symmetric_slope
 from unflip.estimation.base import NoiseEstimator
 from unflip.estimation.evidence import mixture_evidence
 from unflip.estimation.penalty import predicted_reg
-from unflip.estimation.source import Labelled, centred, noise_source
+from unflip.estimation.source import Labelled, NoiseSource, centred, noise_source
 from unflip.expected import ScoredRows, expected_accuracy, other_noise
 from unflip.labels import encode, true_codes
 from unflip.losses import Loss
-from unflip.noise import NoiseModel
+from unflip.noise import Channel, NoiseModel
 from unflip.refine import known_rows, refine
 from unflip.rounds import Round, contrasts, fit_table
 from unflip.rows import DistinctRows, relative_weights
 from unflip.selection import candidate_regs, coarse_regs
 from unflip.solvers import ConvexFits
 from unflip.spectrum import Spectrum, decompose
+from unflip.votes import Votes
+from unflip.workers import Workers
 
 _PRECISIONS = [np.float64, np.float32]  # of rows that are taken as they are; others become the first
 _LARGEST_RELATIVE_REG = 1e12
 _ROWS_PER_SLOPE = 2.0  # fewer make chance look like evidence
+_REPEATS = 2  # of a fit to votes, with workers' tables that the features helped to find
 _ONE_SIDED = 0.02  # share of scores on the rarer side of 0 that makes a plain read-out pointless
 
 
@@ -102,6 +106,9 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         Standard error of each entry of ``noise_.transition``; 0 where the noise model was given.
     noise_estimator_ : NoiseEstimator or None
         What estimated them, with its evidence; None where the noise model was given.
+    workers_ : Workers or None
+        How each worker votes (``.names``, ``.tables``), where there were votes; ``noise_`` then is that of a single
+        vote.
     targets_ : ndarray of shape (2,) or (n,), for more than two classes (k, k) or (n, k)
         (t_neg, t_pos) or the table; or the refined target of each row, of k classes its posterior. Rows of no weight
         have no part in the fit: their refined target is 0, of k classes 1/k for each.
@@ -146,6 +153,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     noise_: NoiseModel
     noise_std_: FloatArray
     noise_estimator_: NoiseEstimator | None
+    workers_: Workers | None
     targets_: FloatArray
     reg_: float
     loo_decision_: FloatArray
@@ -179,15 +187,16 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         self.deployment_priors = deployment_priors
         self.costs = costs
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit to rows X with observed labels y.
+    def fit(self, X: ArrayLike, y: ArrayLike | Votes, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit to rows X with observed labels y, or with several votes on some and none on others.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, p)
             Rows. Sparse ones are not made dense where there are more features than rows.
-        y : array-like of shape (n,)
-            Observed labels.
+        y : array-like of shape (n,) or Votes
+            Observed labels, or votes (`unflip.Votes`). A given `noise` is then that of each vote, and "estimate" tells
+            the workers apart.
         sample_weight : array-like of shape (n,), optional
             Weights of the rows; a row of weight 2 counts as two copies, one of weight 0 as absent.
         """
@@ -198,8 +207,12 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         source = noise_source(self.noise, self.priors, data, spectrum)
         self.noise_, self.noise_std_, self.noise_estimator_ = source.noise, source.errors, source.estimator
         fits = self._fits(spectrum, len(self.classes_))
-        found = self._rounds(fits, spectrum, data, infer_priors=source.counted and len(self.classes_) > 2)
-        self.noise_, self.reg_ = found.noise, found.reg
+        found = self._rounds(fits, spectrum, data, source)
+        for _ in range(_REPEATS if source.crowd is not None else 0):
+            source = source.with_features(found.reading.log_odds)
+            found = self._rounds(fits, spectrum, data, source)
+        self.noise_, self.noise_std_ = source.noise.with_priors(found.noise.known_priors), source.errors
+        self.workers_, self.reg_ = source.workers, found.reg
         self._rule = Rule.of(self.noise_, self.deployment_priors, self.costs)
         self._decision = self._decide_by(found, data)
 
@@ -279,6 +292,14 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise ValueError(f"fit_intercept={self.fit_intercept!r} must be True or False.")
 
+    def _check_votes(self, votes: Votes, X: Rows) -> None:
+        if len(votes) != X.shape[0]:
+            raise ValueError(
+                f"The votes are on {len(votes)} rows but X has {X.shape[0]}: give n_rows= where the last have no vote."
+            )
+        if not self._refines or self.reg == "theory":
+            raise ValueError("Votes need targets='refined', and reg='loo' or a number: use these.")
+
     def _warn_of_one_sided_targets(self) -> None:
         if self.targets_.ndim == 1 and self.readout == "plain" and self.fit_intercept and self.targets_.prod() > 0:
             t_neg, t_pos = self.targets_
@@ -319,21 +340,29 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     def _refines(self) -> bool:
         return isinstance(self.targets, str) and self.targets == "refined"
 
-    def _prepared(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Labelled:
-        given, labels = validate_data(self, X, y, accept_sparse="csr", dtype=_PRECISIONS, ensure_min_samples=2)
+    def _prepared(self, X: ArrayLike, y: ArrayLike | Votes, sample_weight: ArrayLike | None) -> Labelled:
+        if isinstance(y, Votes):
+            given, labels = validate_data(self, X, accept_sparse="csr", dtype=_PRECISIONS, ensure_min_samples=2), y
+            self._check_votes(y, given)
+        else:
+            given, labels = validate_data(self, X, y, accept_sparse="csr", dtype=_PRECISIONS, ensure_min_samples=2)
         weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
         if not weights.any():
             raise ValueError("sample_weight is 0 for every row: give at least one non-zero weight.")
         weights = relative_weights(weights)
         rows = DistinctRows.of(given, weights)
-        classes, codes = encode(labels[rows.members], "LPClassifier")
+        votes = labels[rows.members] if isinstance(labels, Votes) else None
+        of_votes = None if votes is None else votes.classes[votes.label]
+        classes, codes = encode(labels[rows.members] if of_votes is None else of_votes, "LPClassifier")
         if len(classes) > 2 and self._for_two_classes:
             raise ValueError(
                 f"Only binary classification is supported by {' and '.join(self._for_two_classes)} as given, but y has "
                 f"{len(classes)} classes: give as many proportions, rows and columns, or the name of a loss."
             )
         _check_rows(rows.X)
-        return Labelled(given, labels, weights, classes, rows, codes)
+        if votes is not None:
+            codes = np.arange(len(rows.members))
+        return Labelled(given, labels, weights, classes, rows, codes, votes)
 
     def _fits(self, spectrum: Spectrum, n_classes: int) -> Spectrum | ConvexFits:
         """Return who fits the loss: the spectrum itself for the squared one."""
@@ -342,9 +371,10 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             return spectrum
         return ConvexFits(spectrum, loss if n_classes == 2 else losses.SoftmaxLoss)
 
-    def _rounds(self, fits: Spectrum | ConvexFits, spectrum: Spectrum, data: Labelled, *, infer_priors: bool) -> Round:
+    def _rounds(self, fits: Spectrum | ConvexFits, spectrum: Spectrum, data: Labelled, source: NoiseSource) -> Round:
         """Fit the targets, refining them if asked to, at the penalty given or chosen."""
-        rows, codes, noise = data.rows, data.codes, self.noise_
+        rows, codes, noise = data.rows, data.codes, source.noise
+        infer_priors = source.counted and noise.n_classes > 2
         regs, search = self._candidates(fits, spectrum, data), isinstance(self.reg, str) and self.reg == "loo"
         scale_free = self.readout == "gaussian" or not self.fit_intercept
         if self._refines:
@@ -352,7 +382,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
                 fits,
                 rows,
                 codes,
-                noise,
+                source.channel(data),
                 regs,
                 search=search,
                 scale_free=scale_free,
@@ -436,7 +466,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         if self.readout == "gaussian":
             log_odds = found.reading.readout.under(self._rule.priors, trained)
             return Decision.by_log_odds(log_odds.slopes, log_odds.offsets, self._rule)
-        rows, codes, noise = data.rows, data.codes, self.noise_
+        rows, codes, noise = data.rows, data.codes, found.noise
         scores, weights = found.scores[rows.owner], rows.member_weights
         if k == 2:
             slope = symmetric_slope(scores[:, 0], codes, weights, noise, n_rows=rows.n_effective)
@@ -449,23 +479,30 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
 
         Copies of a row leave together, so that none vouches for another; rows of no weight have their fitted scores.
         """
-        rows, codes, noise, reading = data.rows, data.codes, self.noise_, found.reading
+        rows, codes, noise, reading = data.rows, data.codes, found.noise, found.reading
         self.label_posterior_ = reading.readout.probabilities(fitted)
         self.label_posterior_[rows.members] = known_rows(reading.posterior(codes, noise), self._truth(data))
         log_odds = reading.readout.log_odds(fitted)
         log_odds[rows.members] = reading.log_odds
         self.label_free_log_odds_, self.n_effective_ = _one_column(log_odds[:, 1:]), rows.n_effective
-        observed = data.observed if self.priors is None else None
         scores = found.scores[rows.owner]
         expected = expected_accuracy(
             ScoredRows(scores, codes, rows.member_weights, rows.n_effective, found.anchors),
             reading,
             noise,
-            others=other_noise(noise, self.noise_std_, observed),
+            others=self._others(data),
             deployed=self._rule.priors,
             predicted=self._predicted(reading, scores),
         )
         self.expected_accuracy_, self.expected_accuracy_std_ = expected.value, expected.error
+
+    def _others(self, data: Labelled) -> Sequence[Channel]:
+        """Return noise models, or what workers would say, one standard error away."""
+        if self.workers_ is None or data.votes is None:
+            return other_noise(self.noise_, self.noise_std_, data.observed if self.priors is None else None)
+        errors = np.diag(self.noise_std_)
+        moved = [self.workers_.moved(int(a), float(errors[a])) for a in np.flatnonzero(errors > 0)]
+        return [workers.channel(data.votes) for workers in moved]
 
     def _predicted(self, reading: Reading, scores: FloatArray) -> IntArray:
         """Return what is predicted of rows by a read-out in which their own labels have no part."""

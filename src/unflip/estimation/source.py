@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,13 @@ from unflip._typing import FloatArray, IntArray, Rows
 from unflip._validation import as_floats
 from unflip.estimation.automatic import AssumedNoiseWarning, Automatic, narrowed
 from unflip.estimation.base import NoiseEstimator
-from unflip.noise import NoiseModel
+from unflip.estimation.trusted import TrustedSubset
+from unflip.labels import true_codes
+from unflip.noise import Channel, NoiseModel, checked_proportions
 from unflip.rows import DistinctRows
 from unflip.spectrum import Spectrum, decompose
+from unflip.votes import Votes
+from unflip.workers import Crowd, Workers
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,11 +29,12 @@ class Labelled:
     """Rows with observed labels, as given and as prepared."""
 
     X: Rows
-    y: NDArray[Any]
+    y: NDArray[Any] | Votes
     weights: FloatArray
     classes: NDArray[Any]
     rows: DistinctRows
-    codes: IntArray  # of the members
+    codes: IntArray  # of the members; with votes, a number for each
+    votes: Votes | None = None  # on the members
 
     @property
     def observed(self) -> FloatArray:
@@ -41,13 +46,26 @@ class Labelled:
 class NoiseSource:
     """A noise model with priors, the standard errors of its transition, and what estimated them, if anything did.
 
-    `counted` says that the priors are nothing but what explains the observed proportions.
+    `counted` says that the priors are nothing but what explains the observed proportions. Votes come with what is known
+    of the workers, and, where that was found from the votes, with the crowd that they are, of which features tell more.
     """
 
     noise: NoiseModel
     errors: FloatArray
     estimator: NoiseEstimator | None
     counted: bool = False
+    workers: Workers | None = None
+    crowd: Crowd | None = None
+
+    def channel(self, data: Labelled) -> Channel:
+        """Return P(what is observed of a row | true class), in columns that are numbered by ``data.codes``."""
+        return self.noise if self.workers is None or data.votes is None else self.workers.channel(data.votes)
+
+    def with_features(self, log_odds: FloatArray) -> NoiseSource:
+        """Return what votes and features, as log-odds of the true classes (n, k), say of the workers."""
+        if self.crowd is None or self.workers is None:
+            return self
+        return _of_crowd(self.crowd, self.crowd.with_features(log_odds, self.workers), self.estimator)
 
 
 def noise_source(noise: object, priors: ArrayLike | None, data: Labelled, spectrum: Spectrum) -> NoiseSource:
@@ -64,17 +82,14 @@ def noise_source(noise: object, priors: ArrayLike | None, data: Labelled, spectr
     spectrum : Spectrum
         Of the distinct rows, centred or not.
     """
+    if data.votes is not None:
+        return _of_votes(noise, priors, data, data.votes)
     if isinstance(noise, str) and noise == "estimate":
         return _automatic(priors, data, spectrum)
     if isinstance(noise, NoiseEstimator):
         return _estimated(noise, priors, data)
     k = len(data.classes)
-    model = _given(noise, k)
-    if model.n_classes != k:
-        raise ValueError(
-            f"The noise model knows {model.n_classes} classes but y has {k}: give a transition matrix for the classes "
-            f"{data.classes.tolist()}, in that order."
-        )
+    model = _given(noise, data.classes)
     # Without flips there is nothing to infer: counting is exact.
     counted = priors is None and model.priors is None and not np.array_equal(model.transition, np.eye(k))
     known = _with_priors(model, priors, data.observed, data.rows.n_effective)
@@ -109,7 +124,52 @@ def _estimated(estimator: NoiseEstimator, priors: ArrayLike | None, data: Labell
     return NoiseSource(noise, errors, fitted)
 
 
-def _given(noise: object, n_classes: int) -> NoiseModel:
+def _of_votes(noise: object, priors: ArrayLike | None, data: Labelled, votes: Votes) -> NoiseSource:
+    """Votes: of workers who are alike where the noise is given, and otherwise told apart by what they say."""
+    checked = isinstance(noise, TrustedSubset)
+    if isinstance(noise, NoiseEstimator) and not checked:
+        raise ValueError(f"noise={noise!r} is for one label per row: with votes use 'estimate' or TrustedSubset.")
+    if checked or (isinstance(noise, str) and noise == "estimate"):
+        trusted = noise.y_trusted if isinstance(noise, TrustedSubset) else None
+        truth = true_codes(trusted, len(data.y), data.rows.members, data.classes, "y_trusted")
+        if checked or (votes.n_votes > 1).any():
+            known = None if priors is None else checked_proportions(priors, len(data.classes), "priors")
+            crowd = Crowd(votes=votes, weights=data.rows.counts, truth=truth, priors=known)
+            return _of_crowd(crowd, crowd.alike(), noise if isinstance(noise, TrustedSubset) else None)
+        found = _of_single_votes(priors, data, votes)
+    else:
+        known_noise = _with_priors(
+            _given(noise, data.classes), priors, votes.shares(data.rows.member_weights), data.rows.n_effective
+        )
+        found = NoiseSource(known_noise, np.zeros_like(known_noise.transition), None)
+    return replace(found, workers=Workers.alike(found.noise, votes), counted=False)
+
+
+def _of_crowd(crowd: Crowd, workers: Workers, estimator: NoiseEstimator | None) -> NoiseSource:
+    noise, errors = crowd.noise(workers)
+    return NoiseSource(noise, errors, estimator, workers=workers, crowd=crowd)
+
+
+def _of_single_votes(priors: ArrayLike | None, data: Labelled, votes: Votes) -> NoiseSource:
+    """At most one vote per row: nothing but labels, some of them missing."""
+    voted = data.rows.members[votes.voted]
+    X, y, weights = data.X[voted], votes.classes[votes.label], data.weights[voted]
+    rows = DistinctRows.of(X, weights)
+    part = Labelled(X, y, weights, votes.classes, rows, votes.label)
+    return _automatic(priors, part, decompose(rows.X, rows.spectrum_weights))
+
+
+def _given(noise: object, classes: NDArray[Any]) -> NoiseModel:
+    model = _as_model(noise, len(classes))
+    if model.n_classes != len(classes):
+        raise ValueError(
+            f"The noise model knows {model.n_classes} classes but y has {len(classes)}: give a transition matrix for "
+            f"the classes {classes.tolist()}, in that order."
+        )
+    return model
+
+
+def _as_model(noise: object, n_classes: int) -> NoiseModel:
     if noise is None:
         return NoiseModel.none(n_classes)
     if isinstance(noise, NoiseModel):
