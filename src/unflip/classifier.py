@@ -223,7 +223,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         scores = product(data.X, coef) + intercept  # rows of no weight have no part in the fit
         self._warn_of_one_sided_scores(scores)
         self._warn_of_few_rows(rows.n_effective)
-        self._report(found, data, scores.copy())
+        self._report(found, data, source, scores.copy())
         left_out = fits.leave_one_out(means, [self.reg_])
         alone = left_out.of_copies(rows.owner, found.targets, rows.member_weights / rows.weights[rows.owner])
         # A read-out fitted to the others would move with their mean target: it needs the scores without that move.
@@ -474,7 +474,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         per_class = contrasts(k).T if self._in_contrasts else np.eye(k)
         return Decision(per_class, np.zeros(k), steepness=common_slope(scores @ per_class, codes, weights, noise))
 
-    def _report(self, found: Round, data: Labelled, fitted: FloatArray) -> None:
+    def _report(self, found: Round, data: Labelled, source: NoiseSource, fitted: FloatArray) -> None:
         """Set label_posterior_ and expected_accuracy_, from scores that are free of the row's own label.
 
         Copies of a row leave together, so that none vouches for another; rows of no weight have their fitted scores.
@@ -490,19 +490,20 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             ScoredRows(scores, codes, rows.member_weights, rows.n_effective, found.anchors),
             reading,
             noise,
-            others=self._others(data),
+            others=self._others(data, source),
             deployed=self._rule.priors,
             predicted=self._predicted(reading, scores),
         )
         self.expected_accuracy_, self.expected_accuracy_std_ = expected.value, expected.error
 
-    def _others(self, data: Labelled) -> Sequence[Channel]:
-        """Return noise models, or what workers would say, one standard error away."""
-        if self.workers_ is None or data.votes is None:
-            return other_noise(self.noise_, self.noise_std_, data.observed if self.priors is None else None)
-        errors = np.diag(self.noise_std_)
-        moved = [self.workers_.moved(int(a), float(errors[a])) for a in np.flatnonzero(errors > 0)]
-        return [workers.channel(data.votes) for workers in moved]
+    def _others(self, data: Labelled, source: NoiseSource) -> Sequence[Channel]:
+        """Return what is observed under rates that are one standard error away."""
+        votes, known = data.votes, self.priors is not None
+        if votes is not None and source.crowd is not None and source.workers is not None:
+            return source.workers.one_error_away(votes, source.errors)
+        observed = data.observed if votes is None else votes.shares(data.rows.member_weights)
+        found = other_noise(self.noise_, self.noise_std_, None if known else observed)
+        return found if votes is None else [Workers.alike(noise, votes).channel(votes) for noise in found]
 
     def _predicted(self, reading: Reading, scores: FloatArray) -> IntArray:
         """Return what is predicted of rows by a read-out in which their own labels have no part."""

@@ -143,6 +143,11 @@ class Votes:
         return self.n_votes > 0
 
     @property
+    def single(self) -> bool:
+        """Whether no row has more than one vote: then they are labels, some of them missing."""
+        return bool((self.n_votes <= 1).all())
+
+    @property
     def counts(self) -> FloatArray:
         """Number of votes of each row for each class, (n, k)."""
         k = len(self.classes)

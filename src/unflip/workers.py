@@ -1,17 +1,14 @@
-r"""How each worker votes, found from the votes alone or from votes and features.
+r"""How each worker votes, found from votes and features together.
 
 Worker w says b of a row of true class a with probability Tʷ_ab, whatever else the row is like, so votes on a row
-multiply: P(votes | a) = Π Tʷ_ab. The tables are those of Dawid and Skene (1979), found by EM: given the tables, Bayes
-gives the posteriors q of the true classes; given these, a table is what the worker said of rows of each class,
+multiply: P(votes | a) = Π Tʷ_ab. The tables are those of Dawid and Skene (1979). Given tables, Bayes gives posteriors q
+of the true classes; given these, a table is what the worker said of rows of each class,
 
-.. math:: T^w_{ab} = \frac{n^w_{ab} + s\, T_{ab}}{\sum_b n^w_{ab} + s}, \qquad n^w_{ab} = \sum_i q_i(a),
+.. math:: T^w_{ab} = \frac{n^w_{ab} + s\, T_{ab}}{\sum_b n^w_{ab} + s},
 
-the sum over the rows of which w said b. T is the table of all votes together: a worker of few votes is taken to be like
-the others, as if they had given s votes on each class.
-
-Where features say P(a | xᵢ) without the row's own votes, they stand in the place of the class proportions (Raykar and
-others 2010). Votes alone may leave rare classes swapped, so a first fit is made with T for all workers, and their own
-tables are found with its help.
+with the sum n of q(a) over the rows of which w said b. T is the table of all votes together: a worker of few votes is taken to be like the others, who lend s votes on each
+class. EM repeats the two steps. With features, P(a | xᵢ) stands in the place of the class proportions (Raykar and
+others 2010); it must not know the row's own votes, which would vouch for themselves.
 """
 
 from __future__ import annotations
@@ -60,6 +57,8 @@ class Workers:
 
     def log_likelihoods(self, votes: Votes) -> FloatArray:
         """Log P(votes on the row | true class), (n, k)."""
+        if not np.array_equal(self.names, votes.workers):
+            raise ValueError("These votes are of other workers than the tables: give votes of the same ones.")
         with np.errstate(divide="ignore"):
             logs = np.log(self.tables)
         k = logs.shape[1]
@@ -73,7 +72,10 @@ class Workers:
         """Return P(votes on a row | true class), with a column for each row."""
         logs = self.log_likelihoods(votes)
         most = logs.max(axis=1, keepdims=True)
-        return Channel(np.exp(logs - np.where(most < _SMALLEST_LOG, most, 0.0)).T, self.priors)
+        likelihoods = np.exp(logs - np.where(most < _SMALLEST_LOG, most, 0.0))
+        single = votes.n_votes[votes.row] == 1  # the entries themselves, without the rounding of a logarithm
+        likelihoods[votes.row[single]] = self.tables[votes.worker[single], :, votes.label[single]]
+        return Channel(likelihoods.T, self.priors)
 
     def moved(self, true_class: int, change: float) -> Workers:
         """Return workers who flip more (or fewer) labels of one class, with the same shares among the others."""
@@ -85,6 +87,11 @@ class Workers:
         wanted = np.clip(total + change, 0.0, 1.0)
         tables[:, true_class, others], tables[:, true_class, true_class] = wanted * shares, 1 - wanted[:, 0]
         return replace(self, tables=tables)
+
+    def one_error_away(self, votes: Votes, errors: FloatArray) -> list[Channel]:
+        """Return what votes would tell if all workers flipped a standard error (k, k) more of one class at a time."""
+        flips = np.diag(errors)
+        return [self.moved(int(a), float(flips[a])).channel(votes) for a in np.flatnonzero(flips > 0)]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -108,17 +115,16 @@ class Crowd:
     truth: IntArray
     priors: FloatArray | None = None
 
-    def alike(self) -> Workers:
-        """Find the one table of all workers from the votes alone.
+    def by_agreement(self) -> Workers:
+        """Tables by how often each worker agrees with the votes on a row, their own among them.
 
-        Rows of one vote tell nothing of it and slow EM down, so it is found from the others first.
+        They flatter the workers, but are a safe start: EM from votes alone may swap rare classes, or believe liars.
+        Rows of one vote tell nothing.
         """
-        several = (self.votes.n_votes > 1) | (self.truth != UNCHECKED)
+        told = (self.votes.n_votes > 1) | (self.truth != UNCHECKED)
         counts = self.votes.counts + 1 / len(self.votes.classes)
-        posterior = counts / counts.sum(axis=1, keepdims=True)
-        part = replace(self, weights=np.where(several, self.weights, 0.0))
-        first = part._repeated(posterior, own=0.0)
-        return self._repeated(self._posterior(first), own=0.0)
+        shares = self._with_truth(counts / counts.sum(axis=1, keepdims=True))
+        return replace(self, weights=np.where(told, self.weights, 0.0))._tables(shares)
 
     def with_features(self, log_odds: FloatArray, before: Workers) -> Workers:
         """Find each worker's own table from votes and features.
@@ -130,36 +136,33 @@ class Crowd:
         before : Workers
             What the log-odds rest on, where EM starts.
         """
-        return self._repeated(self._posterior(before, log_odds), log_odds, own=1.0)
-
-    def _repeated(self, posterior: FloatArray, log_odds: FloatArray | None = None, *, own: float) -> Workers:
-        """EM from posteriors of the true classes on."""
+        workers, posterior = before, self._posterior(before, log_odds)
         for _ in range(_MAX_ROUNDS):
-            workers = self._tables(posterior, own)
+            workers = self._tables(posterior)
             previous, posterior = posterior, self._posterior(workers, log_odds)
             if np.abs(posterior - previous).max() <= _SETTLED:
                 break
         return workers
 
-    def _tables(self, posterior: FloatArray, own: float) -> Workers:
-        """Tables and proportions by posteriors of the true classes; `own` is 0 where all workers are alike."""
+    def _tables(self, posterior: FloatArray) -> Workers:
+        """Tables and proportions by posteriors of the true classes."""
         k, votes = len(self.votes.classes), self.votes
         weighted = self.weights[:, None] * posterior
         said = np.asarray(votes.table.T @ weighted).reshape(-1, k, k).transpose(0, 2, 1)
         pooled = said.sum(axis=0) + 1 / k
-        pooled /= pooled.sum(axis=1, keepdims=True)
-        tables = own * said + _STRENGTH * pooled
+        tables = said + _STRENGTH * pooled / pooled.sum(axis=1, keepdims=True)
         mass = weighted.sum(axis=0) + 1  # a row of each class is added, so that none is empty
         priors = mass / mass.sum() if self.priors is None else self.priors
         return Workers(votes.workers, tables / tables.sum(axis=2, keepdims=True), priors)
 
-    def _posterior(self, workers: Workers, log_odds: FloatArray | None = None) -> FloatArray:
+    def _posterior(self, workers: Workers, log_odds: FloatArray) -> FloatArray:
         """P(true class | votes, features), (n, k)."""
-        prior = np.log(workers.priors) if log_odds is None else log_odds
-        posterior = np.asarray(softmax(workers.log_likelihoods(self.votes) + prior, axis=1))
-        checked = self.truth != UNCHECKED
-        posterior[checked] = np.eye(len(workers.priors))[self.truth[checked]]
-        return posterior
+        return self._with_truth(np.asarray(softmax(workers.log_likelihoods(self.votes) + log_odds, axis=1)))
+
+    def _with_truth(self, posterior: FloatArray) -> FloatArray:
+        """Posteriors with certainty for the rows that were checked."""
+        certain = np.eye(posterior.shape[1])[np.maximum(self.truth, 0)]
+        return np.where((self.truth == UNCHECKED)[:, None], posterior, certain)
 
     def noise(self, workers: Workers) -> tuple[NoiseModel, FloatArray]:
         """Return the noise of one vote of a worker taken at random among votes, and its standard errors."""

@@ -16,7 +16,16 @@ from unflip._typing import FloatArray, IntArray
 from unflip.auditing.dependence import Dependence, dependence_test
 from unflip.auditing.evidence import Evidence
 from unflip.auditing.outlook import Outlook
-from unflip.auditing.suspects import Table, cut, expected_wrong, sensitivity_table, suspect_table, table, worst_first
+from unflip.auditing.suspects import (
+    Table,
+    cut,
+    expected_wrong,
+    sensitivity_table,
+    suspect_table,
+    table,
+    unlabelled_table,
+    worst_first,
+)
 from unflip.estimation.trusted import TrustedSubset
 from unflip.labels import UNCHECKED
 from unflip.noise import NoiseModel
@@ -48,7 +57,7 @@ class Audit:
 
     @property
     def noise(self) -> NoiseModel:
-        """The noise model, with priors."""
+        """The noise model, with priors; of votes, how the label that most of them favour differs from the true one."""
         return self.evidence.noise.model
 
     @property
@@ -58,7 +67,7 @@ class Audit:
 
     @property
     def noise_source(self) -> str:
-        """Where the rates come from: "given", "trusted rows", "mixture" or "anchor rows"."""
+        """Where the rates come from: "given", "trusted rows", "mixture", "anchor rows" or "votes"."""
         return self.evidence.noise.source
 
     @property
@@ -68,7 +77,7 @@ class Audit:
 
     @cached_property
     def label_posterior(self) -> FloatArray:
-        """P(true class | row, observed label), (n, k); 0 and 1 for trusted rows."""
+        """P(true class | row, observed label or votes), (n, k); 0 and 1 for trusted rows."""
         return self.evidence.label_posterior
 
     @cached_property
@@ -79,6 +88,11 @@ class Audit:
         ``n_suspects`` and all others for which another class is likelier than the observed one.
         """
         return suspect_table(self.evidence, self.n_suspects)
+
+    @cached_property
+    def unlabelled(self) -> Table:
+        """Rows without any vote, the surest first, with fields row, proposed and probability, that of ``proposed``."""
+        return unlabelled_table(self.evidence)
 
     @cached_property
     def n_suspects(self) -> int:
@@ -167,7 +181,8 @@ class Audit:
 
     def __str__(self) -> str:
         parts = (self._said_of_noise(), self._said_of_cost(), self._said_of_suspects(), self._said_of_next())
-        return "\n".join([*parts, self._said_of_assumptions()])
+        unlabelled = [self._said_of_unlabelled()] if len(self.unlabelled) else []
+        return "\n".join([*parts, *unlabelled, self._said_of_assumptions()])
 
     def __repr__(self) -> str:
         return f"<Audit of {len(self.evidence.codes)} rows: {self.n_suspects} suspects, rates from {self.noise_source}>"
@@ -204,9 +219,10 @@ class Audit:
             f"{1 - self.noise.transition[a, a]:.0%}{self._doubt(a)} of {label!r}"
             for a, label in enumerate(self.classes.tolist())
         )
-        n = len(self.evidence.codes)
+        n = int(self.evidence.labelled.sum())
         wrong = f"about {self.expected_wrong:.0f} ± {self.expected_wrong_std:.0f} of {n}"
-        return f"How noisy: {wrong} labels are wrong; flipped are {rates} (rates: {self.noise_source})."
+        kind = "labels" if self.evidence.noise.votes is None else "majority labels"
+        return f"How noisy: {wrong} {kind} are wrong; flipped are {rates} (rates: {self.noise_source})."
 
     def _doubt(self, a: int) -> str:
         error = self.noise_std[a, a]
@@ -234,7 +250,16 @@ class Audit:
             )
         return "Next: look through the first .n_suspects of .suspects; .check_next(m) has the rows most in doubt."
 
+    def _said_of_unlabelled(self) -> str:
+        right = float(self.unlabelled.probability.sum())
+        return (
+            f"Unlabelled: {len(self.unlabelled)} rows have no vote; about {right:.0f} of the labels that .unlabelled "
+            "proposes are right."
+        )
+
     def _said_of_assumptions(self) -> str:
+        if self.evidence.noise.votes is not None:
+            return "Assumed: each worker votes alone, by the true class and nothing else of the row (not tested)."
         test = self.dependence
         said = "Assumed: flips depend on the true class alone"
         if np.isnan(test.p_value):

@@ -132,10 +132,10 @@ def _of_votes(noise: object, priors: ArrayLike | None, data: Labelled, votes: Vo
     if checked or (isinstance(noise, str) and noise == "estimate"):
         trusted = noise.y_trusted if isinstance(noise, TrustedSubset) else None
         truth = true_codes(trusted, len(data.y), data.rows.members, data.classes, "y_trusted")
-        if checked or (votes.n_votes > 1).any():
+        if checked or not votes.single:
             known = None if priors is None else checked_proportions(priors, len(data.classes), "priors")
             crowd = Crowd(votes=votes, weights=data.rows.counts, truth=truth, priors=known)
-            return _of_crowd(crowd, crowd.alike(), noise if isinstance(noise, TrustedSubset) else None)
+            return _of_crowd(crowd, crowd.by_agreement(), noise if isinstance(noise, TrustedSubset) else None)
         found = _of_single_votes(priors, data, votes)
     else:
         known_noise = _with_priors(
