@@ -6,9 +6,11 @@ of the true classes; given these, a table is what the worker said of rows of eac
 
 .. math:: T^w_{ab} = \frac{n^w_{ab} + s\, T_{ab}}{\sum_b n^w_{ab} + s},
 
-with the sum n of q(a) over the rows of which w said b. T is the table of all votes together: a worker of few votes is taken to be like the others, who lend s votes on each
-class. EM repeats the two steps. With features, P(a | xᵢ) stands in the place of the class proportions (Raykar and
-others 2010); it must not know the row's own votes, which would vouch for themselves.
+with the sum n of q(a) over the rows of which w said b. T is the table of all votes together: a worker of few votes is
+taken to be like the others, who lend s votes on each class: many where workers hardly differ. EM repeats the two
+steps. With features, P(a | xᵢ) stands
+in the place of the class proportions (Raykar and others 2010); it must not know the row's own votes, which would vouch
+for themselves.
 """
 
 from __future__ import annotations
@@ -18,14 +20,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
+from scipy.special import gammaln, softmax
 
 from unflip._typing import FloatArray, IntArray
 from unflip.labels import UNCHECKED
 from unflip.noise import Channel, NoiseModel
 from unflip.votes import Votes
 
-_STRENGTH = 4.0  # votes on each class by which a worker is taken to be like the others
+#: Votes on each class that the others may lend a worker.
+_STRENGTHS = 2.0 ** np.arange(11)
 _MAX_ROUNDS = 500
 _SETTLED = 1e-6
 _SMALLEST_LOG = -300.0  # likelihoods below are no numbers; only their ratios matter
@@ -124,7 +127,8 @@ class Crowd:
         told = (self.votes.n_votes > 1) | (self.truth != UNCHECKED)
         counts = self.votes.counts + 1 / len(self.votes.classes)
         shares = self._with_truth(counts / counts.sum(axis=1, keepdims=True))
-        return replace(self, weights=np.where(told, self.weights, 0.0))._tables(shares)
+        part = replace(self, weights=np.where(told, self.weights, 0.0))
+        return part._tables(shares, part._strength(shares))
 
     def with_features(self, log_odds: FloatArray, before: Workers) -> Workers:
         """Find each worker's own table from votes and features.
@@ -137,23 +141,39 @@ class Crowd:
             What the log-odds rest on, where EM starts.
         """
         workers, posterior = before, self._posterior(before, log_odds)
+        strength = self._strength(posterior)
         for _ in range(_MAX_ROUNDS):
-            workers = self._tables(posterior)
+            workers = self._tables(posterior, strength)
             previous, posterior = posterior, self._posterior(workers, log_odds)
             if np.abs(posterior - previous).max() <= _SETTLED:
                 break
         return workers
 
-    def _tables(self, posterior: FloatArray) -> Workers:
-        """Tables and proportions by posteriors of the true classes."""
-        k, votes = len(self.votes.classes), self.votes
+    def _said(self, posterior: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """How often each worker said b of rows of class a, (w, k, k), and the table of all votes together, (k, k)."""
+        k = posterior.shape[1]
         weighted = self.weights[:, None] * posterior
-        said = np.asarray(votes.table.T @ weighted).reshape(-1, k, k).transpose(0, 2, 1)
+        said = np.asarray(self.votes.table.T @ weighted).reshape(-1, k, k).transpose(0, 2, 1)
         pooled = said.sum(axis=0) + 1 / k
-        tables = said + _STRENGTH * pooled / pooled.sum(axis=1, keepdims=True)
-        mass = weighted.sum(axis=0) + 1  # a row of each class is added, so that none is empty
+        return said, pooled / pooled.sum(axis=1, keepdims=True)
+
+    def _strength(self, posterior: FloatArray) -> float:
+        """How much alike workers are: the Dirichlet prior s·T under which what they said is likeliest."""
+        said, pooled = self._said(posterior)
+
+        def log_likelihood(s: float) -> float:
+            each = gammaln(said + s * pooled) - gammaln(s * pooled)
+            return float(each.sum() + (gammaln(s) - gammaln(said.sum(axis=2) + s)).sum())
+
+        return float(_STRENGTHS[np.argmax([log_likelihood(s) for s in _STRENGTHS.tolist()])])
+
+    def _tables(self, posterior: FloatArray, strength: float) -> Workers:
+        """Tables and proportions by posteriors of the true classes."""
+        said, pooled = self._said(posterior)
+        tables = said + strength * pooled
+        mass = self.weights @ posterior + 1  # a row of each class is added, so that none is empty
         priors = mass / mass.sum() if self.priors is None else self.priors
-        return Workers(votes.workers, tables / tables.sum(axis=2, keepdims=True), priors)
+        return Workers(self.votes.workers, tables / tables.sum(axis=2, keepdims=True), priors)
 
     def _posterior(self, workers: Workers, log_odds: FloatArray) -> FloatArray:
         """P(true class | votes, features), (n, k)."""
