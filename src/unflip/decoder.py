@@ -147,7 +147,7 @@ def gaussian_reading(
     scores : ndarray of shape (n, r)
         Scores of each row (one for two classes, k − 1 contrasts for k), without a trace of the row's own label.
     codes : ndarray of shape (n,)
-        Observed classes.
+        What was observed of each row, as a column of the noise's table: its label, or its votes.
     weights : ndarray of shape (n,)
         Weights of the rows.
     noise : Channel

@@ -71,7 +71,7 @@ def refine(
     rows : DistinctRows
         The rows.
     codes : ndarray of shape (n_positive,)
-        Observed class of each member.
+        What was observed of each member, as a column of the noise's table: its label, or its votes.
     noise : Channel
         With priors.
     regs : ndarray

@@ -7,10 +7,9 @@ of the true classes; given these, a table is what the worker said of rows of eac
 .. math:: T^w_{ab} = \frac{n^w_{ab} + s\, T_{ab}}{\sum_b n^w_{ab} + s},
 
 with the sum n of q(a) over the rows of which w said b. T is the table of all votes together: a worker of few votes is
-taken to be like the others, who lend s votes on each class: many where workers hardly differ. EM repeats the two
-steps. With features, P(a | xᵢ) stands
-in the place of the class proportions (Raykar and others 2010); it must not know the row's own votes, which would vouch
-for themselves.
+taken to be like the others, who lend s votes on each class, many where workers hardly differ. EM repeats the two steps.
+With features, P(a | xᵢ) stands in the place of the class proportions (Raykar and others 2010); it must not know the
+row's own votes, which would vouch for themselves.
 """
 
 from __future__ import annotations
@@ -189,5 +188,10 @@ class Crowd:
         by_worker = np.bincount(self.votes.worker, self.weights[self.votes.row])
         transition = np.tensordot(by_worker / by_worker.sum(), workers.tables, axes=1)
         transition /= transition.sum(axis=1, keepdims=True)
+        if len(transition) == 2 and np.trace(transition) <= 1:
+            raise ValueError(
+                "The votes on these rows agree no better than by chance, so they teach nothing: give noise= or more "
+                "votes."
+            )
         rows = float(self.weights[self.votes.voted].sum()) * workers.priors
         return NoiseModel(transition, workers.priors), np.sqrt(transition * (1 - transition) / rows[:, None])
