@@ -40,7 +40,6 @@ from unflip.workers import Workers
 _PRECISIONS = [np.float64, np.float32]  # of rows that are taken as they are; others become the first
 _LARGEST_RELATIVE_REG = 1e12
 _ROWS_PER_SLOPE = 2.0  # fewer make chance look like evidence
-_REPEATS = 2  # of a fit to votes, with workers' tables that the features helped to find
 _ONE_SIDED = 0.02  # share of scores on the rarer side of 0 that makes a plain read-out pointless
 
 
@@ -208,7 +207,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         self.noise_, self.noise_std_, self.noise_estimator_ = source.noise, source.errors, source.estimator
         fits = self._fits(spectrum, len(self.classes_))
         found = self._rounds(fits, spectrum, data, source)
-        for _ in range(_REPEATS if source.crowd is not None else 0):
+        if source.crowd is not None:  # what the scores say of the rows tells more of those who voted on them
             source = source.with_features(found.reading.log_odds)
             found = self._rounds(fits, spectrum, data, source)
         self.noise_, self.noise_std_ = source.noise.with_priors(found.noise.known_priors), source.errors
