@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Real
 from typing import Any, Literal, Self
@@ -15,7 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from unflip import losses
 from unflip import targets as target_values
-from unflip._typing import FloatArray, IntArray
+from unflip._typing import FloatArray, IntArray, Rows
 from unflip._warning import warn_caller
 from unflip.centred import product
 from unflip.closed_form import fit_moments, refusal
@@ -24,19 +25,21 @@ from unflip.decoder import Reading, common_slope, symmetric_slope
 from unflip.estimation.base import NoiseEstimator
 from unflip.estimation.evidence import mixture_evidence
 from unflip.estimation.penalty import predicted_reg
-from unflip.estimation.source import Labelled, centred, noise_source
+from unflip.estimation.source import Labelled, NoiseSource, centred, noise_source
 from unflip.expected import ScoredRows, expected_accuracy, other_noise
 from unflip.labels import encode, true_codes
 from unflip.lazy import unchanged_on_error, validated
 from unflip.losses import Loss
 from unflip.moments import Moments, with_chunk
-from unflip.noise import NoiseModel
+from unflip.noise import Channel, NoiseModel
 from unflip.refine import known_rows, refine
 from unflip.rounds import Round, contrasts, fit_table
 from unflip.rows import DistinctRows, relative_weights
 from unflip.selection import candidate_regs, coarse_regs, given_reg
 from unflip.solvers import ConvexFits
 from unflip.spectrum import Spectrum, decompose
+from unflip.votes import Votes
+from unflip.workers import Workers
 
 _PRECISIONS = [np.float64, np.float32]  # of rows that are taken as they are; others become the first
 _ROWS_PER_SLOPE = 2.0  # fewer make chance look like evidence
@@ -110,6 +113,9 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         Standard error of each entry of ``noise_.transition``; 0 where the noise model was given.
     noise_estimator_ : NoiseEstimator or None
         What estimated them, with its evidence; None where the noise model was given.
+    workers_ : Workers or None
+        How each worker votes (``.names``, ``.tables``), where there were votes; ``noise_`` then is that of a single
+        vote.
     targets_ : ndarray of shape (2,) or (n,), for more than two classes (k, k) or (n, k)
         (t_neg, t_pos) or the table; or the refined target of each row, of k classes its posterior. Rows of no weight
         have no part in the fit: their refined target is 0, of k classes 1/k for each.
@@ -156,6 +162,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     noise_: NoiseModel
     noise_std_: FloatArray
     noise_estimator_: NoiseEstimator | None
+    workers_: Workers | None
     targets_: FloatArray
     reg_: float
     loo_decision_: FloatArray
@@ -190,8 +197,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         self.deployment_priors = deployment_priors
         self.costs = costs
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit to rows X with observed labels y.
+    def fit(self, X: ArrayLike, y: ArrayLike | Votes, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit to rows X with observed labels y, or with several votes on some and none on others.
 
         Parameters
         ----------
@@ -199,8 +206,9 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             Rows. Sparse ones are not made dense; of very many, leave-one-out is approximate (see docs/sparse.md).
             Whatever else has a shape, a dtype and slices, such as a memory map or an HDF5 data set, is read in blocks
             (see docs/out_of_core.md).
-        y : array-like of shape (n,)
-            Observed labels.
+        y : array-like of shape (n,) or Votes
+            Observed labels, or votes (`unflip.Votes`). A given `noise` is then that of each vote, and "estimate" tells
+            the workers apart.
         sample_weight : array-like of shape (n,), optional
             Weights of the rows; a row of weight 2 counts as two copies, one of weight 0 as absent.
         """
@@ -339,13 +347,17 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         """Fit, and keep what was found."""
         self.__dict__.pop("moments_", None)
         rows, self.classes_ = data.rows, data.classes
-        shares = rows.memberships(data.codes, len(self.classes_))
+        shares = rows.memberships(data.codes, len(self.classes_)) if data.votes is None else None
         spectrum = decompose(rows.X, rows.spectrum_weights, fit_intercept=self.fit_intercept, shares=shares)
         fits = self._fits(spectrum, len(self.classes_))
         source = noise_source(self.noise, self.priors, data, spectrum)
         self.noise_, self.noise_std_, self.noise_estimator_ = source.noise, source.errors, source.estimator
-        found = self._rounds(fits, spectrum, data, infer_priors=source.counted and len(self.classes_) > 2)
-        self.noise_, self.reg_ = found.noise, found.reg
+        found = self._rounds(fits, spectrum, data, source)
+        if source.crowd is not None:  # what the scores say of the rows tells more of those who voted on them
+            source = source.with_features(found.reading.log_odds)
+            found = self._rounds(fits, spectrum, data, source)
+        self.noise_, self.noise_std_ = source.noise.with_priors(found.noise.known_priors), source.errors
+        self.workers_, self.reg_ = source.workers, found.reg
         self._rule = Rule.of(self.noise_, self.deployment_priors, self.costs)
         self._decision = self._decide_by(found, data)
 
@@ -356,7 +368,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         scores = self._fitted(data, coef, intercept)
         self._warn_of_one_sided_scores(scores)
         self._warn_of_few_rows(rows.n_effective)
-        self._report(found, data, scores.copy())
+        self._report(found, data, source, scores.copy())
         left_out = fits.leave_one_out(means, [self.reg_])
         alone = left_out.of_copies(rows.owner, found.targets, rows.member_weights / rows.weights[rows.owner])
         # A read-out fitted to the others would move with their mean target: it needs the scores without that move.
@@ -399,6 +411,14 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise ValueError(f"fit_intercept={self.fit_intercept!r} must be True or False.")
 
+    def _check_votes(self, votes: Votes, X: Rows) -> None:
+        if len(votes) != X.shape[0]:
+            raise ValueError(
+                f"The votes are on {len(votes)} rows but X has {X.shape[0]}: give n_rows= where the last have no vote."
+            )
+        if not self._refines or self.reg == "theory":
+            raise ValueError("Votes need targets='refined', and reg='loo' or a number: use these.")
+
     def _warn_of_one_sided_targets(self) -> None:
         if self.targets_.ndim == 1 and self.readout == "plain" and self.fit_intercept and self.targets_.prod() > 0:
             t_neg, t_pos = self.targets_
@@ -435,21 +455,29 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     def _refines(self) -> bool:
         return isinstance(self.targets, str) and self.targets == "refined"
 
-    def _prepared(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Labelled:
-        given, labels = validated(self, X, y, dtype=_PRECISIONS, ensure_min_samples=2)
+    def _prepared(self, X: ArrayLike, y: ArrayLike | Votes, sample_weight: ArrayLike | None) -> Labelled:
+        if isinstance(y, Votes):
+            given, labels = validated(self, X, dtype=_PRECISIONS, ensure_min_samples=2), y
+            self._check_votes(y, given)
+        else:
+            given, labels = validated(self, X, y, dtype=_PRECISIONS, ensure_min_samples=2)
         weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
         if not weights.any():
             raise ValueError("sample_weight is 0 for every row: give at least one non-zero weight.")
         weights = relative_weights(weights)
         rows = DistinctRows.of(given, weights)
-        classes, codes = encode(labels[rows.members], "LPClassifier")
+        votes = labels[rows.members] if isinstance(labels, Votes) else None
+        of_votes = None if votes is None else votes.classes[votes.label]
+        classes, codes = encode(labels[rows.members] if of_votes is None else of_votes, "LPClassifier")
         if len(classes) > 2 and self._for_two_classes:
             raise ValueError(
                 f"Only binary classification is supported by {' and '.join(self._for_two_classes)} as given, but y has "
                 f"{len(classes)} classes: give as many proportions, rows and columns, or the name of a loss."
             )
         _check_rows(rows)
-        return Labelled(given, labels, weights, classes, rows, codes)
+        if votes is not None:
+            codes = np.arange(len(rows.members))
+        return Labelled(given, labels, weights, classes, rows, codes, votes)
 
     def _fits(self, spectrum: Spectrum, n_classes: int) -> Spectrum | ConvexFits:
         """Return who fits the loss: the spectrum itself for the squared one."""
@@ -458,9 +486,10 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             return spectrum
         return ConvexFits(spectrum, loss if n_classes == 2 else losses.SoftmaxLoss)
 
-    def _rounds(self, fits: Spectrum | ConvexFits, spectrum: Spectrum, data: Labelled, *, infer_priors: bool) -> Round:
+    def _rounds(self, fits: Spectrum | ConvexFits, spectrum: Spectrum, data: Labelled, source: NoiseSource) -> Round:
         """Fit the targets, refining them if asked to, at the penalty given or chosen."""
-        rows, codes, noise = data.rows, data.codes, self.noise_
+        rows, codes, noise = data.rows, data.codes, source.noise
+        infer_priors = source.counted and noise.n_classes > 2
         regs, search = self._candidates(fits, spectrum, data), isinstance(self.reg, str) and self.reg == "loo"
         scale_free = self.readout == "gaussian" or not self.fit_intercept
         if self._refines:
@@ -468,7 +497,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
                 fits,
                 rows,
                 codes,
-                noise,
+                source.channel(data),
                 regs,
                 search=search,
                 scale_free=scale_free,
@@ -545,7 +574,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         if self.readout == "gaussian":
             log_odds = found.reading.readout.under(self._rule.priors, trained)
             return Decision.by_log_odds(log_odds.slopes, log_odds.offsets, self._rule)
-        rows, codes, noise = data.rows, data.codes, self.noise_
+        rows, codes, noise = data.rows, data.codes, found.noise
         scores, weights = found.scores[rows.owner], rows.member_weights
         if k == 2:
             slope = symmetric_slope(scores[:, 0], codes, weights, noise, n_rows=rows.n_effective)
@@ -553,28 +582,36 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         per_class = contrasts(k).T if self._in_contrasts else np.eye(k)
         return Decision(per_class, np.zeros(k), steepness=common_slope(scores @ per_class, codes, weights, noise))
 
-    def _report(self, found: Round, data: Labelled, fitted: FloatArray) -> None:
+    def _report(self, found: Round, data: Labelled, source: NoiseSource, fitted: FloatArray) -> None:
         """Set label_posterior_ and expected_accuracy_, from scores that are free of the row's own label.
 
         Copies of a row leave together, so that none vouches for another; rows of no weight have their fitted scores.
         """
-        rows, codes, noise, reading = data.rows, data.codes, self.noise_, found.reading
+        rows, codes, noise, reading = data.rows, data.codes, found.noise, found.reading
         self.label_posterior_ = reading.readout.probabilities(fitted)
         self.label_posterior_[rows.members] = known_rows(reading.posterior(codes, noise), self._truth(data))
         log_odds = reading.readout.log_odds(fitted)
         log_odds[rows.members] = reading.log_odds
         self.label_free_log_odds_, self.n_effective_ = _one_column(log_odds[:, 1:]), rows.n_effective
-        observed = data.observed if self.priors is None else None
         scores = found.scores[rows.owner]
         expected = expected_accuracy(
             ScoredRows(scores, codes, rows.member_weights, rows.n_effective, found.anchors),
             reading,
             noise,
-            others=other_noise(noise, self.noise_std_, observed),
+            others=self._others(data, source),
             deployed=self._rule.priors,
             predicted=self._predicted(reading, scores),
         )
         self.expected_accuracy_, self.expected_accuracy_std_ = expected.value, expected.error
+
+    def _others(self, data: Labelled, source: NoiseSource) -> Sequence[Channel]:
+        """Return what is observed under rates that are one standard error away."""
+        votes, known = data.votes, self.priors is not None
+        if votes is not None and source.crowd is not None and source.workers is not None:
+            return source.workers.one_error_away(votes, source.errors)
+        observed = data.observed if votes is None else votes.shares(data.rows.member_weights)
+        found = other_noise(self.noise_, self.noise_std_, None if known else observed)
+        return found if votes is None else [Workers.alike(noise, votes).channel(votes) for noise in found]
 
     def _predicted(self, reading: Reading, scores: FloatArray) -> IntArray:
         """Return what is predicted of rows by a read-out in which their own labels have no part."""

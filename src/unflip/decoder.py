@@ -27,7 +27,7 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import chdtri, expit
 
 from unflip._typing import FloatArray, IntArray
-from unflip.noise import NoiseModel
+from unflip.noise import Channel
 
 _TOLERANCE = 1e-5  # of the mixture's directions: labels have the last word
 _MAX_ROUNDS = 300
@@ -108,17 +108,17 @@ class Reading:
         """P(true class | score), (n, k)."""
         return _softmax(self.log_odds)
 
-    def posterior(self, codes: IntArray, noise: NoiseModel) -> FloatArray:
+    def posterior(self, codes: IntArray, noise: Channel) -> FloatArray:
         """P(true class | score, observed label), (n, k)."""
         return joined(self.probabilities, codes, noise)
 
-    def steeper(self, weights: FloatArray, noise: NoiseModel, errors: float = 1.0) -> Reading:
+    def steeper(self, weights: FloatArray, noise: Channel, errors: float = 1.0) -> Reading:
         """Return what a steepness would say that is so many standard errors larger, with offsets to go with it."""
         logits = np.exp(errors * self.readout.steepness_error) * self.logits
         return Reading(self.readout, logits, _offsets(logits, weights / weights.sum(), noise.known_priors))
 
 
-def joined(probabilities: FloatArray, codes: IntArray, noise: NoiseModel) -> FloatArray:
+def joined(probabilities: FloatArray, codes: IntArray, noise: Channel) -> FloatArray:
     """P(true class | row, observed label) ∝ P(true class | row)·P(observed label | true class), (n, k)."""
     # However sure the score is, a label that its class cannot have is believed: no row without a class.
     joint = np.maximum(probabilities, np.finfo(float).tiny) * noise.transition[:, codes].T
@@ -129,7 +129,7 @@ def gaussian_reading(
     scores: FloatArray,
     codes: IntArray,
     weights: FloatArray,
-    noise: NoiseModel,
+    noise: Channel,
     *,
     n_rows: float,
     anchors: FloatArray | None = None,
@@ -147,10 +147,10 @@ def gaussian_reading(
     scores : ndarray of shape (n, r)
         Scores of each row (one for two classes, k − 1 contrasts for k), without a trace of the row's own label.
     codes : ndarray of shape (n,)
-        Observed classes.
+        What was observed of each row, as a column of the noise's table: its label, or its votes.
     weights : ndarray of shape (n,)
         Weights of the rows.
-    noise : NoiseModel
+    noise : Channel
         With priors.
     n_rows : float
         How many independent rows the scores stand for. The variance within a class is taken to be at least a share
@@ -183,7 +183,7 @@ def _read_in_folds(
     standard: FloatArray,
     codes: IntArray,
     share: FloatArray,
-    noise: NoiseModel,
+    noise: Channel,
     n_rows: float,
     anchors: FloatArray | None,
 ) -> Reading:
@@ -206,7 +206,7 @@ def _logits_of_other_rows(
     standard: FloatArray,
     codes: IntArray,
     share: FloatArray,
-    noise: NoiseModel,
+    noise: Channel,
     n_rows: float,
     rounds: int,
     anchors: FloatArray | None,
@@ -230,8 +230,8 @@ def _logits_of_other_rows(
 
 
 def likeliest_priors(
-    scores: FloatArray, codes: IntArray, weights: FloatArray, noise: NoiseModel, *, n_rows: float
-) -> NoiseModel:
+    scores: FloatArray, codes: IntArray, weights: FloatArray, noise: Channel, *, n_rows: float
+) -> Channel:
     """Return the noise with the class proportions that the shape of the scores and the labels say together.
 
     The priors given are those that explain the observed proportions, with an error that undoing the flips magnifies.
@@ -254,7 +254,7 @@ def likeliest_priors(
 
 
 def _mixture_priors(
-    standard: FloatArray, codes: IntArray, share: FloatArray, noise: NoiseModel, n_rows: float
+    standard: FloatArray, codes: IntArray, share: FloatArray, noise: Channel, n_rows: float
 ) -> FloatArray:
     """Proportions of the Gaussian mixture, by EM; one row of each class is added, so that none is empty."""
     member = noise.posterior[codes]
@@ -279,7 +279,7 @@ def _misfit(priors: FloatArray, transition: FloatArray, observed: FloatArray, n_
 
 
 def symmetric_slope(
-    scores: FloatArray, codes: IntArray, weights: FloatArray, noise: NoiseModel, *, n_rows: float
+    scores: FloatArray, codes: IntArray, weights: FloatArray, noise: Channel, *, n_rows: float
 ) -> float:
     """Log-odds of two classes per unit of a score of shape (n,), if they change sign where the score does.
 
@@ -298,7 +298,7 @@ def symmetric_slope(
     return max(slope, SMALLEST_SLOPE) / spread
 
 
-def common_slope(scores: FloatArray, codes: IntArray, weights: FloatArray, noise: NoiseModel) -> float:
+def common_slope(scores: FloatArray, codes: IntArray, weights: FloatArray, noise: Channel) -> float:
     """Log-odds of k classes per unit of their scores, (n, k), if the largest score is always the likeliest class.
 
     It maximises the likelihood of the observed labels. Other parameters are those of `gaussian_readout`.
@@ -363,7 +363,7 @@ def _by_shape(
     standard: FloatArray,
     codes: IntArray,
     share: FloatArray,
-    noise: NoiseModel,
+    noise: Channel,
     smallest_variance: float,
     rounds: int = _MAX_ROUNDS,
     anchors: FloatArray | None = None,
@@ -449,7 +449,7 @@ class _Steepness:
     cost: float
 
 
-def _steepness(logits: FloatArray, codes: IntArray, share: FloatArray, noise: NoiseModel, n_rows: float) -> _Steepness:
+def _steepness(logits: FloatArray, codes: IntArray, share: FloatArray, noise: Channel, n_rows: float) -> _Steepness:
     """Find the steepness under which the observed labels are likeliest."""
     label_given_true = noise.transition.T[codes]
     offsets = _offsets(logits, share, noise.known_priors)
@@ -526,7 +526,7 @@ def _floored(within: FloatArray, smallest: float) -> FloatArray:
     return np.asarray((vectors * np.maximum(values, smallest)) @ vectors.T)
 
 
-def _log_posterior(codes: IntArray, noise: NoiseModel) -> FloatArray:
+def _log_posterior(codes: IntArray, noise: Channel) -> FloatArray:
     """Log P(true | observed) of each row, (n, k)."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(noise.posterior)[codes])

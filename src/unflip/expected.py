@@ -7,13 +7,14 @@ uncertain of it: the sample, the steepness of the read-out, and the noise rates.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from unflip._typing import FloatArray, IntArray
 from unflip.decoder import Reading, gaussian_reading
-from unflip.noise import NoiseModel
+from unflip.noise import Channel, NoiseModel
 
 _PAIRS = 1.7
 
@@ -48,7 +49,7 @@ class ScoredRows:
     n_rows: float
     anchors: FloatArray | None = None
 
-    def read(self, noise: NoiseModel) -> Reading:
+    def read(self, noise: Channel) -> Reading:
         """Read the scores under a noise model."""
         return gaussian_reading(self.scores, self.codes, self.weights, noise, n_rows=self.n_rows, anchors=self.anchors)
 
@@ -56,9 +57,9 @@ class ScoredRows:
 def expected_accuracy(
     rows: ScoredRows,
     reading: Reading,
-    noise: NoiseModel,
+    noise: Channel,
     *,
-    others: list[NoiseModel],
+    others: Sequence[Channel],
     deployed: FloatArray,
     predicted: IntArray,
 ) -> ExpectedAccuracy:
@@ -70,10 +71,10 @@ def expected_accuracy(
         The rows.
     reading : Reading
         Of their scores, under `noise`.
-    noise : NoiseModel
+    noise : Channel
         With priors.
-    others : list of NoiseModel
-        Noise models that are one standard error away, each in a way of its own.
+    others : sequence of Channel
+        Such that are one standard error away, each in a way of its own.
     deployed : ndarray of shape (k,)
         Class proportions of the new rows.
     predicted : ndarray of shape (n,)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,66 @@ _FLIP_STREAM = 0xF11B
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NoiseModel:
+class Channel:
+    """What is observed of a row, given its true class: a label, or anything else that is independent of its features.
+
+    Parameters
+    ----------
+    transition : ndarray of shape (k, m)
+        P(observation | TRUE class) of m kinds of observation, each column up to a factor.
+    priors : ndarray of shape (k,), optional
+        Proportions of the TRUE classes.
+    """
+
+    transition: FloatArray
+    priors: FloatArray | None = None
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes k."""
+        return len(self.transition)
+
+    @property
+    def known_priors(self) -> FloatArray:
+        """The priors, or an error that says how to supply them."""
+        if self.priors is None:
+            raise ValueError(
+                "This NoiseModel has no priors: give pi_neg= or priors=, or call with_observed() with the "
+                "observed class proportions."
+            )
+        return self.priors
+
+    @property
+    def joint(self) -> FloatArray:
+        """P(true a, observed b), a k×k table."""
+        table: FloatArray = self.known_priors[:, None] * self.transition
+        return table
+
+    @property
+    def posterior(self) -> FloatArray:
+        """P(true class | observed label): row = observed class, column = true class."""
+        joint = self.joint
+        observed = joint.sum(axis=0)
+        if not observed.all():
+            never = int(np.flatnonzero(observed == 0)[0])
+            raise ValueError(
+                f"Label {never} is never observed under this transition matrix, so its posterior is undefined: "
+                "drop that class or give it a positive probability."
+            )
+        table: FloatArray = (joint / observed).T
+        return table
+
+    def with_priors(self, priors: ArrayLike) -> Self:
+        """Return the same flips with other proportions of the true classes."""
+        return type(self)(self.transition, as_floats(priors, "priors"))
+
+    def means(self, values: FloatArray) -> FloatArray:
+        """Return what stands for each kind of observation, (m, r), where values (k, r) stand for the classes."""
+        return np.asarray(self.posterior @ values)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NoiseModel(Channel):
     """Class-conditional label noise.
 
     Parameters
@@ -74,11 +133,6 @@ class NoiseModel:
         return cls(np.eye(n_classes))
 
     @property
-    def n_classes(self) -> int:
-        """Number of classes k."""
-        return len(self.transition)
-
-    @property
     def eps_pos(self) -> float:
         """ε₊ = P(observed negative | true positive), for two classes."""
         return self._rate(1)
@@ -89,44 +143,14 @@ class NoiseModel:
         return self._rate(0)
 
     @property
-    def known_priors(self) -> FloatArray:
-        """The priors, or an error that says how to supply them."""
-        if self.priors is None:
-            raise ValueError(
-                "This NoiseModel has no priors: give pi_neg= or priors=, or call with_observed() with the "
-                "observed class proportions."
-            )
-        return self.priors
-
-    @property
-    def joint(self) -> FloatArray:
-        """P(true a, observed b), a k×k table."""
-        table: FloatArray = self.known_priors[:, None] * self.transition
-        return table
-
-    @property
     def observed(self) -> FloatArray:
         """P(observed label)."""
         proportions: FloatArray = self.joint.sum(axis=0)
         return proportions
 
-    @property
-    def posterior(self) -> FloatArray:
-        """P(true class | observed label): row = observed class, column = true class."""
-        joint = self.joint
-        observed = joint.sum(axis=0)
-        if not observed.all():
-            never = int(np.flatnonzero(observed == 0)[0])
-            raise ValueError(
-                f"Label {never} is never observed under this transition matrix, so its posterior is undefined: "
-                "drop that class or give it a positive probability."
-            )
-        table: FloatArray = (joint / observed).T
-        return table
-
-    def with_priors(self, priors: ArrayLike) -> NoiseModel:
-        """Return the same flips with other proportions of the true classes."""
-        return NoiseModel(self.transition, as_floats(priors, "priors"))
+    def means(self, values: FloatArray) -> FloatArray:
+        """Return the values, (k, r): a label stands for its class."""
+        return values
 
     def with_observed(self, observed: ArrayLike) -> NoiseModel:
         """Return the same flips with priors inferred from the proportions of the observed labels.

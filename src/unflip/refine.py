@@ -30,7 +30,7 @@ import numpy as np
 from unflip._typing import FloatArray, IntArray
 from unflip.decoder import Reading
 from unflip.labels import UNCHECKED
-from unflip.noise import NoiseModel
+from unflip.noise import Channel
 from unflip.rounds import Round, best_convex_reg, contrasts, read, without_trace
 from unflip.rows import DistinctRows
 from unflip.selection import best_reg, canonical_correlation, label_free_parts, loo_alignment, without_copies
@@ -50,7 +50,7 @@ def refine(
     fits: Spectrum | ConvexFits,
     rows: DistinctRows,
     codes: IntArray,
-    noise: NoiseModel,
+    noise: Channel,
     regs: FloatArray,
     *,
     search: bool,
@@ -71,8 +71,8 @@ def refine(
     rows : DistinctRows
         The rows.
     codes : ndarray of shape (n_positive,)
-        Observed class of each member.
-    noise : NoiseModel
+        What was observed of each member, as a column of the noise's table: its label, or its votes.
+    noise : Channel
         With priors.
     regs : ndarray
         Penalties of that loss for the first round: the one with the best agreement is taken.
@@ -121,7 +121,7 @@ class _Loop:
         spectrum: Spectrum,
         rows: DistinctRows,
         codes: IntArray,
-        noise: NoiseModel,
+        noise: Channel,
         scale_free: bool = True,
         truth: IntArray | None = None,
         infer_priors: bool = False,
@@ -130,7 +130,7 @@ class _Loop:
         self._scale_free, self._infer_priors = scale_free, infer_priors
         self._truth = np.full(len(codes), UNCHECKED) if truth is None else truth
         self._contrasts = contrasts(noise.n_classes)
-        self._labels = rows.average(self._contrasts[codes])
+        self._labels = rows.average(noise.means(self._contrasts)[codes])
         self._hats: list[_Hat] = []
         self._own_parts: list[FloatArray] = []  # Δ, per distinct row
         self._derivatives: list[FloatArray] = []  # g of each round but the first
@@ -216,7 +216,7 @@ class _Loop:
             return canonical_correlation(scores, labels, weights, centred=centred)
         return float(loo_alignment(scores[:, None, :].__getitem__, labels, weights, centred=centred)[0])
 
-    def _read(self, scores: FloatArray) -> tuple[Reading, NoiseModel]:
+    def _read(self, scores: FloatArray) -> tuple[Reading, Channel]:
         infer = self._infer_priors
         return read(scores, self._rows, self._codes, self._noise, anchors=self._contrasts, infer_priors=infer)
 

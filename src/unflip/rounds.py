@@ -11,7 +11,7 @@ from scipy.linalg import helmert
 
 from unflip._typing import FloatArray, IntArray
 from unflip.decoder import Reading, gaussian_reading, likeliest_priors
-from unflip.noise import NoiseModel
+from unflip.noise import Channel
 from unflip.rows import DistinctRows
 from unflip.selection import best_reg, label_free_parts, loo_alignment, without_copies
 from unflip.solvers import ConvexFits
@@ -42,7 +42,7 @@ class Round:
         How many rounds came before.
     alignment : float
         Agreement of the scores with the observed labels; NaN where rounds are not compared.
-    noise : NoiseModel
+    noise : Channel
         With the priors that the read-out was fitted with.
     anchors : ndarray of shape (k, n_scores)
         What the true classes are expected to be fitted to.
@@ -55,7 +55,7 @@ class Round:
     leak: FloatArray
     index: int
     alignment: float
-    noise: NoiseModel
+    noise: Channel
     anchors: FloatArray
 
 
@@ -68,7 +68,7 @@ def fit_table(
     fits: Spectrum | ConvexFits,
     rows: DistinctRows,
     codes: IntArray,
-    noise: NoiseModel,
+    noise: Channel,
     regs: FloatArray,
     *,
     table: FloatArray,
@@ -113,11 +113,11 @@ def read(
     scores: FloatArray,
     rows: DistinctRows,
     codes: IntArray,
-    noise: NoiseModel,
+    noise: Channel,
     *,
     anchors: FloatArray,
     infer_priors: bool,
-) -> tuple[Reading, NoiseModel]:
+) -> tuple[Reading, Channel]:
     """Read the scores of the distinct rows, and return the noise with the priors that were used.
 
     The anchors are what the true classes are expected to be fitted to, (k, n_scores).

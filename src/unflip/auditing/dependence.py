@@ -35,7 +35,7 @@ class Dependence:
     Attributes
     ----------
     statistic : float
-        χ² of the labels in bins of the score; NaN where there are too few rows for it.
+        χ² of the labels in bins of the score; NaN where there are too few rows for it, or votes in their place.
     degrees : int
         Its degrees of freedom.
     p_value : float
@@ -51,7 +51,7 @@ def dependence_test(evidence: Evidence) -> Dependence:
     """Compare the observed labels with those that the noise model expects at each score."""
     n, k = evidence.probabilities.shape
     n_bins = min(_N_BINS, n // _FEWEST_PER_BIN)
-    if n_bins < _FEWEST_BINS:
+    if n_bins < _FEWEST_BINS or evidence.noise.votes is not None:
         return Dependence(np.nan, 0, np.nan)
     reference = int(np.bincount(evidence.codes).argmax())
     order = np.argsort(-evidence.log_scores[:, reference], kind="stable")

@@ -21,8 +21,10 @@ from unflip.estimation.anchors import anchor_rates
 from unflip.estimation.automatic import consistent, narrowed
 from unflip.expected import moved_rate
 from unflip.labels import UNCHECKED
-from unflip.noise import NoiseModel
+from unflip.noise import Channel, NoiseModel
 from unflip.rows import DistinctRows
+from unflip.votes import UNLABELLED, Votes
+from unflip.workers import Workers
 
 _TINY = 1e-12
 
@@ -30,7 +32,7 @@ _TINY = 1e-12
 class Reader(Protocol):
     """P(true class | row), (n, k), under a noise model."""
 
-    def __call__(self, noise: NoiseModel, /) -> FloatArray:
+    def __call__(self, noise: Channel, /) -> FloatArray:
         """Read the probabilities."""
 
 
@@ -42,7 +44,7 @@ class ScoreReader:
     codes: IntArray
     n_rows: float
 
-    def __call__(self, noise: NoiseModel, /) -> FloatArray:
+    def __call__(self, noise: Channel, /) -> FloatArray:
         """Fit the read-out under this noise model."""
         weights = np.ones(len(self.codes))
         anchors = np.eye(noise.n_classes)[:, 1:]
@@ -56,9 +58,10 @@ class ProbabilityReader:
 
     observed: FloatArray  # (n, k)
 
-    def __call__(self, noise: NoiseModel, /) -> FloatArray:
+    def __call__(self, noise: Channel, /) -> FloatArray:
         """Invert the transition; what falls outside the simplex is clipped to it."""
-        inverted = np.clip(self.observed @ noise.inverse_transition, _TINY, None)
+        inverse = NoiseModel(noise.transition).inverse_transition
+        inverted = np.clip(self.observed @ inverse, _TINY, None)
         return np.asarray(inverted / inverted.sum(axis=1, keepdims=True))
 
 
@@ -69,15 +72,19 @@ class Noise:
     Attributes
     ----------
     model : NoiseModel
-        With priors.
+        With priors. Of votes, it tells how often the label that most of them favour is another than the true one.
     errors : ndarray of shape (k, k)
         Standard errors of its transition.
     source : str
-        "given", "trusted rows", "mixture" or "anchor rows".
+        "given", "trusted rows", "mixture", "anchor rows" or "votes".
     assumption : str
         What was assumed rather than seen; empty where nothing was.
     priors_known : bool
         Whether the priors are known rather than inferred from the observed proportions.
+    votes : Votes, optional
+        Votes on the rows, where they have these in place of labels.
+    workers : Workers, optional
+        How those who gave them vote.
     """
 
     model: NoiseModel
@@ -85,6 +92,24 @@ class Noise:
     source: str
     assumption: str
     priors_known: bool
+    votes: Votes | None = None
+    workers: Workers | None = None
+
+    @property
+    def channel(self) -> Channel:
+        """P(what is observed of a row | true class): a column for each label, or, with votes, for each row."""
+        return self.model if self.votes is None or self.workers is None else self.workers.channel(self.votes)
+
+    def moved(self, true_class: int, change: float, observed: FloatArray) -> Noise | None:
+        """Return more or fewer flips out of one class; None where no noise model is like that."""
+        model = moved_rate(self.model, true_class, change, None if self.priors_known else observed)
+        if model is None:
+            return None
+        if self.votes is None or self.workers is None:
+            return replace(self, model=model)
+        alone = self.votes.single
+        workers = Workers.alike(model, self.votes) if alone else self.workers.moved(true_class, change)
+        return replace(self, model=model, workers=workers)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -96,7 +121,7 @@ class Evidence:
     classes : ndarray of shape (k,)
         Labels, sorted.
     codes : ndarray of shape (n,)
-        Observed class of each row.
+        Observed class of each row: of votes, the one that most of them favour, and `UNLABELLED` where there are none.
     truth : ndarray of shape (n,)
         True class of the rows that were checked, −1 for the others.
     probabilities : ndarray of shape (n, k)
@@ -128,25 +153,33 @@ class Evidence:
     read: Reader
 
     @property
+    def columns(self) -> IntArray:
+        """Column of ``noise.channel`` that tells of each row, (n,)."""
+        return self.codes if self.noise.votes is None else np.arange(len(self.codes))
+
+    @property
+    def labelled(self) -> NDArray[np.bool_]:
+        """Whether each row has an observed label, (n,)."""
+        return np.asarray(self.codes != UNLABELLED)
+
+    @property
     def label_posterior(self) -> FloatArray:
         """P(true class | row, observed label), (n, k); 0 and 1 for rows that were checked."""
-        posterior = joined(self.probabilities, self.codes, self.noise.model)
+        posterior = joined(self.probabilities, self.columns, self.noise.channel)
         checked = self.truth != UNCHECKED
         posterior[checked] = np.eye(len(self.classes))[self.truth[checked]]
         return posterior
 
     @property
     def wrong(self) -> FloatArray:
-        """P(the observed label is wrong) of each row."""
-        return 1 - self.label_posterior[np.arange(len(self.codes)), self.codes]
+        """P(the observed label is wrong) of each row; 0 where there is none."""
+        wrong = 1 - self.label_posterior[np.arange(len(self.codes)), self.codes]
+        return np.where(self.labelled, wrong, 0.0)
 
     def with_rate(self, true_class: int, change: float) -> Evidence | None:
         """Return the evidence with more or fewer flips out of one class; None where no noise model is like that."""
-        known = self.noise.priors_known
-        model = moved_rate(self.noise.model, true_class, change, None if known else shares(self.codes))
-        if model is None:
-            return None
-        return replace(self, noise=replace(self.noise, model=model), probabilities=self.read(model))
+        moved = self.noise.moved(true_class, change, shares(self.codes[self.labelled]))
+        return None if moved is None else replace(self, noise=moved, probabilities=self.read(moved.channel))
 
     def one_error_away(self) -> list[Evidence]:
         """Return the evidence with each rate in doubt moved by its standard error, towards fewer flips if possible."""

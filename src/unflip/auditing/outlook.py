@@ -82,9 +82,9 @@ class Outlook:
     @classmethod
     def of(cls, evidence: Evidence) -> Outlook:
         """Read the outlook off the evidence."""
-        model = evidence.noise.model
-        priors = model.known_priors
-        by_label, refined = model.posterior[evidence.codes], evidence.label_posterior
+        channel = evidence.noise.channel
+        priors = channel.known_priors
+        by_label, refined = channel.posterior[evidence.columns], evidence.label_posterior
         powers = ((by_label**2).sum(axis=1) + (refined**2).sum(axis=1)) / 2
         powers[evidence.truth != UNCHECKED] = 1.0
         chance = float(priors @ priors)

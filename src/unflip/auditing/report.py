@@ -19,7 +19,16 @@ from unflip._typing import FloatArray, IntArray
 from unflip.auditing.dependence import Dependence, dependence_test
 from unflip.auditing.evidence import Evidence
 from unflip.auditing.outlook import Outlook
-from unflip.auditing.suspects import Table, cut, expected_wrong, sensitivity_table, suspect_table, table, worst_first
+from unflip.auditing.suspects import (
+    Table,
+    cut,
+    expected_wrong,
+    sensitivity_table,
+    suspect_table,
+    table,
+    unlabelled_table,
+    worst_first,
+)
 from unflip.estimation.trusted import TrustedSubset
 from unflip.labels import UNCHECKED
 from unflip.noise import NoiseModel
@@ -52,7 +61,7 @@ class Audit:
 
     @property
     def noise(self) -> NoiseModel:
-        """The noise model, with priors."""
+        """The noise model, with priors; of votes, how the label that most of them favour differs from the true one."""
         return self.evidence.noise.model
 
     @property
@@ -62,7 +71,7 @@ class Audit:
 
     @property
     def noise_source(self) -> str:
-        """Where the rates come from: "given", "trusted rows", "mixture" or "anchor rows"."""
+        """Where the rates come from: "given", "trusted rows", "mixture", "anchor rows" or "votes"."""
         return self.evidence.noise.source
 
     @property
@@ -72,7 +81,7 @@ class Audit:
 
     @cached_property
     def label_posterior(self) -> FloatArray:
-        """P(true class | row, observed label), (n, k); 0 and 1 for trusted rows."""
+        """P(true class | row, observed label or votes), (n, k); 0 and 1 for trusted rows."""
         return self.evidence.label_posterior
 
     @cached_property
@@ -83,6 +92,11 @@ class Audit:
         ``n_suspects`` and all others for which another class is likelier than the observed one.
         """
         return suspect_table(self.evidence, self.n_suspects)
+
+    @cached_property
+    def unlabelled(self) -> Table:
+        """Rows without any vote, the surest first, with fields row, proposed and probability, that of ``proposed``."""
+        return unlabelled_table(self.evidence)
 
     @cached_property
     def n_suspects(self) -> int:
@@ -193,13 +207,15 @@ class Audit:
     @property
     def summary(self) -> dict[str, str]:
         """What was found, in words: a sentence under each heading."""
-        return {
+        said = {
             "How noisy": self._said_of_noise(),
             "What it costs": self._said_of_cost(),
             "Suspects": self._said_of_suspects(),
             "Next": self._said_of_next(),
-            "Assumed": self._said_of_assumptions(),
         }
+        if len(self.unlabelled):
+            said["Unlabelled"] = self._said_of_unlabelled()
+        return said | {"Assumed": self._said_of_assumptions()}
 
     def __str__(self) -> str:
         said = self.summary
@@ -250,9 +266,10 @@ class Audit:
             order = np.argsort(-flipped, kind="stable")[:_N_RATES_SHOWN].tolist()
             rest = f" and no more of the other {len(labels) - _N_RATES_SHOWN} classes"
         rates = ", ".join(f"{flipped[a]:.0%}{self._doubt(a)} of {labels[a]!r}" for a in order) + rest
-        n = len(self.evidence.codes)
+        n = int(self.evidence.labelled.sum())
         wrong = f"about {self.expected_wrong:.0f} ± {self.expected_wrong_std:.0f} of {n}"
-        return f"{wrong} labels are wrong; flipped are {rates} (rates: {self.noise_source})."
+        kind = "labels" if self.evidence.noise.votes is None else "majority labels"
+        return f"{wrong} {kind} are wrong; flipped are {rates} (rates: {self.noise_source})."
 
     def _doubt(self, a: int) -> str:
         error = self.noise_std[a, a]
@@ -275,7 +292,16 @@ class Audit:
             return "the rates are a guess, so have the rows of .check_next(100) checked and give them as trusted=."
         return "look through the first .n_suspects of .suspects; .check_next(m) has the rows most in doubt."
 
+    def _said_of_unlabelled(self) -> str:
+        right = float(self.unlabelled.probability.sum())
+        return (
+            f"{len(self.unlabelled)} rows have no vote; about {right:.0f} of the labels that .unlabelled "
+            "proposes are right."
+        )
+
     def _said_of_assumptions(self) -> str:
+        if self.evidence.noise.votes is not None:
+            return "each worker votes alone, by the true class and nothing else of the row (not tested)."
         test = self.dependence
         said = "flips depend on the true class alone"
         if np.isnan(test.p_value):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -26,14 +27,16 @@ from unflip.estimation.trusted import TrustedSubset
 from unflip.expected import ExpectedAccuracy, ScoredRows, expected_accuracy, other_noise
 from unflip.labels import is_missing, true_codes
 from unflip.lazy import as_rows
-from unflip.noise import NoiseModel
+from unflip.noise import Channel, NoiseModel
+from unflip.votes import UNLABELLED, Votes
+from unflip.workers import Workers
 
 _N_FOLDS = 8
 
 
 def audit(
     X: ArrayLike,
-    y: ArrayLike,
+    y: ArrayLike | Votes,
     *,
     noise: NoiseModel | NoiseEstimator | ArrayLike | Literal["estimate"] | None = "estimate",
     priors: ArrayLike | None = None,
@@ -48,8 +51,9 @@ def audit(
     X : array-like or sparse matrix of shape (n, p)
         Rows, or what they are read from, as in `LPClassifier.fit`. Scale the features first, as for any penalised
         linear model.
-    y : array-like of shape (n,)
-        Observed labels.
+    y : array-like of shape (n,) or Votes
+        Observed labels, or votes on the rows. Suspects then are labels that most votes of a row favour, and rows
+        without any are listed in ``unlabelled``.
     noise, priors
         As in `LPClassifier`.
     trusted : array-like of shape (n,), optional
@@ -76,21 +80,29 @@ def audit(
     rate = checked_rate(false_discovery_rate)
     estimated = isinstance(noise, str) and noise == "estimate"
     wanted = TrustedSubset(trusted) if estimated and trusted is not None else noise
-    y = column_or_1d(y)
-    folds = _group_folds(groups, np.shape(y))
+    labels = y if isinstance(y, Votes) else np.asarray(column_or_1d(y))
+    folds = _group_folds(groups, (len(labels),))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssumedNoiseWarning)  # said below, of the rates that are used in the end
-        fitted = LPClassifier(wanted, priors=priors).fit(X, y)
-    rows, labels = canonical(X) if issparse(X) else as_rows(X), np.asarray(y)
-    codes = np.searchsorted(fitted.classes_, labels)
-    scored = _scored_alone(fitted, priors is not None or (isinstance(noise, NoiseModel) and noise.priors is not None))
+        fitted = LPClassifier(wanted, priors=priors).fit(X, labels)
+    rows = canonical(X) if issparse(X) else as_rows(X)
+    codes = _observed(labels, fitted)
+    known = priors is not None or (isinstance(noise, NoiseModel) and noise.priors is not None)
+    scored = _scored_alone(fitted, _noise(fitted, labels, codes, known))
     if folds:
-        held_out = _held_out(rows, labels, folds, scored.noise.model)
+        held_out = _held_out(rows, labels, folds, fitted, scored.noise)
         scored = _scored_by_others(held_out, codes, scored.noise, priors, _n_independent(np.asarray(groups)))
     if scored.noise.assumption:
         warn_caller(scored.noise.assumption, AssumedNoiseWarning)
     truth = true_codes(trusted, len(labels), np.arange(len(labels)), fitted.classes_, "trusted")
     return Audit(_evidence(scored, rows, codes, fitted.classes_, truth), rate)
+
+
+def _observed(labels: NDArray[Any] | Votes, fitted: LPClassifier) -> IntArray:
+    """Class of each row's label, or of that which most votes favour; `UNLABELLED` without any."""
+    if isinstance(labels, Votes) and fitted.workers_ is not None:
+        return labels.majority(fitted.workers_.channel(labels).transition.T)
+    return np.searchsorted(fitted.classes_, np.asarray(labels))
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,14 +129,18 @@ def _evidence(scored: _Scored, rows: Rows, codes: IntArray, classes: NDArray[Any
         accuracy_std=scored.accuracy.error,
         dimension=effective_dimension(rows),
         n_rows=scored.n_rows,
-        read=ScoreReader(log_odds, codes, scored.n_rows),
+        read=ScoreReader(log_odds, _columns(scored.noise, codes), scored.n_rows),
     )
 
 
-def _scored_alone(fitted: LPClassifier, priors_known: bool) -> _Scored:
+def _columns(noise: Noise, codes: IntArray) -> IntArray:
+    """Column of ``noise.channel`` that tells of each row."""
+    return codes if noise.votes is None else np.arange(len(codes))
+
+
+def _scored_alone(fitted: LPClassifier, noise: Noise) -> _Scored:
     """Each row by the fit to all others."""
     accuracy = ExpectedAccuracy(fitted.expected_accuracy_, fitted.expected_accuracy_std_)
-    noise = _noise(fitted, priors_known)
     log_odds = fitted.label_free_log_odds_.reshape(len(fitted.label_posterior_), -1)
     return _Scored(log_odds, noise, accuracy, fitted.n_effective_)
 
@@ -133,35 +149,64 @@ def _scored_by_others(
     held_out: FloatArray, codes: IntArray, noise: Noise, priors: ArrayLike | None, n_rows: float
 ) -> _Scored:
     """Each row by fits to other groups; read anew, because the folds' own read-outs trust near-copies."""
-    if noise.assumption:
+    if noise.assumption and noise.votes is None:
         noise = guessed_noise(held_out, codes, priors)
-    rows = ScoredRows(held_out, codes, np.ones(len(codes)), n_rows, np.eye(held_out.shape[1]))
-    reading = rows.read(noise.model)
+    rows = ScoredRows(held_out, _columns(noise, codes), np.ones(len(codes)), n_rows, np.eye(held_out.shape[1]))
+    channel = noise.channel
+    reading = rows.read(channel)
     accuracy = expected_accuracy(
         rows,
         reading,
-        noise.model,
-        others=other_noise(noise.model, noise.errors, None if noise.priors_known else shares(codes)),
+        channel,
+        others=_others(noise, codes),
         deployed=noise.model.known_priors,
         predicted=reading.log_odds.argmax(axis=1),
     )
     return _Scored(reading.log_odds[:, 1:], noise, accuracy, n_rows)
 
 
-def _noise(fitted: LPClassifier, priors_known: bool) -> Noise:
+def _others(noise: Noise, codes: IntArray) -> Sequence[Channel]:
+    """Return what is observed under rates that are one standard error away."""
+    votes = noise.votes
+    if votes is not None and noise.workers is not None and not votes.single:
+        return noise.workers.one_error_away(votes, noise.errors)
+    observed = shares(codes[codes != UNLABELLED])
+    found = other_noise(noise.model, noise.errors, None if noise.priors_known else observed)
+    return found if votes is None else [Workers.alike(model, votes).channel(votes) for model in found]
+
+
+def _noise(fitted: LPClassifier, labels: NDArray[Any] | Votes, codes: IntArray, priors_known: bool) -> Noise:
     estimator = fitted.noise_estimator_
     source = "given" if estimator is None else "mixture"
     if isinstance(estimator, TrustedSubset):
         source = "trusted rows"
     elif isinstance(estimator, Automatic):
         source = estimator.source_
-    return Noise(
+    found = Noise(
         model=fitted.noise_,
         errors=fitted.noise_std_,
         source=source,
         assumption=getattr(estimator, "assumption_", ""),
         priors_known=priors_known,
     )
+    if not isinstance(labels, Votes):
+        return found
+    found = replace(found, votes=labels, workers=fitted.workers_)
+    if not isinstance(estimator, Automatic) and fitted.noise_std_.any():
+        found = replace(found, source="votes")
+    if labels.single:
+        return found
+    # The priors of several votes come from more than the proportions of the majority labels.
+    return replace(found, model=_of_majority(fitted, codes), priors_known=True)
+
+
+def _of_majority(fitted: LPClassifier, codes: IntArray) -> NoiseModel:
+    """How the labels that most votes favour differ from the true ones."""
+    k, voted = len(fitted.classes_), codes != UNLABELLED
+    joint = fitted.label_posterior_[voted].T @ np.eye(k)[codes[voted]]
+    mass = joint.sum(axis=1, keepdims=True)
+    transition = np.where(mass > 0, joint / np.where(mass > 0, mass, 1.0), np.eye(k))
+    return NoiseModel(transition / transition.sum(axis=1, keepdims=True), fitted.noise_.priors)
 
 
 Folds = list[tuple[IntArray, IntArray]]
@@ -184,13 +229,16 @@ def _group_folds(groups: ArrayLike | None, shape: tuple[int, ...]) -> Folds:
     return list(GroupKFold(min(_N_FOLDS, n_groups)).split(ids, groups=ids))
 
 
-def _held_out(rows: Rows, labels: NDArray[Any], folds: Folds, noise: NoiseModel) -> FloatArray:
+def _held_out(rows: Rows, labels: NDArray[Any] | Votes, folds: Folds, fitted: LPClassifier, noise: Noise) -> FloatArray:
     """Log-odds of each class, (n, k), by a fit to the other groups."""
-    scores = np.empty((len(labels), noise.n_classes))
+    scores = np.empty((len(labels), len(fitted.classes_)))
+    known = "estimate" if noise.source == "votes" else fitted.noise_
     for train, test in folds:
-        if len(np.unique(labels[train])) < noise.n_classes:
+        others = labels[train]
+        n_classes = len(others.classes if isinstance(others, Votes) else np.unique(others))
+        if n_classes < len(fitted.classes_):
             raise ValueError("A class lies in so few groups that the other groups lack it: give finer groups, or none.")
-        values = LPClassifier(noise).fit(rows[train], labels[train]).decision_function(rows[test])
+        values = LPClassifier(known).fit(rows[train], others).decision_function(rows[test])
         scores[test] = np.column_stack([-values / 2, values / 2]) if values.ndim == 1 else values
     return scores
 

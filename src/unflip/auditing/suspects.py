@@ -39,13 +39,22 @@ def suspect_table(evidence: Evidence, n_suspects: int) -> Table:
     order = worst_first(evidence.wrong)
     listed = np.zeros(len(codes), dtype=bool)
     listed[order[:n_suspects]] = True
-    listed |= posterior.argmax(axis=1) != codes
+    listed |= (posterior.argmax(axis=1) != codes) & evidence.labelled
     rows = order[listed[order]]
     others = posterior[rows].copy()
     others[np.arange(len(rows)), codes[rows]] = -1.0
     proposed = evidence.classes[others.argmax(axis=1)]
     observed = evidence.classes[codes[rows]]
     return table(row=rows, observed=observed, proposed=proposed, probability=evidence.wrong[rows])
+
+
+def unlabelled_table(evidence: Evidence) -> Table:
+    """List the rows without a label, the surest first, with the likeliest class and its probability."""
+    rows = np.flatnonzero(~evidence.labelled)
+    posterior = evidence.label_posterior[rows]
+    order = np.argsort(-posterior.max(axis=1), kind="stable")
+    proposed = evidence.classes[posterior.argmax(axis=1)]
+    return table(row=rows[order], proposed=proposed[order], probability=posterior.max(axis=1)[order])
 
 
 def expected_wrong(evidence: Evidence) -> tuple[float, float]:

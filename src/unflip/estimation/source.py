@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,13 @@ from unflip._validation import as_floats
 from unflip._warning import warn_caller
 from unflip.estimation.automatic import AssumedNoiseWarning, Automatic, narrowed
 from unflip.estimation.base import NoiseEstimator
-from unflip.noise import NoiseModel
+from unflip.estimation.trusted import TrustedSubset
+from unflip.labels import true_codes
+from unflip.noise import Channel, NoiseModel, checked_proportions
 from unflip.rows import DistinctRows
 from unflip.spectrum import Spectrum, decompose
+from unflip.votes import Votes
+from unflip.workers import Crowd, Workers
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,11 +29,12 @@ class Labelled:
     """Rows with observed labels, as given and as prepared."""
 
     X: Rows
-    y: NDArray[Any]
+    y: NDArray[Any] | Votes
     weights: FloatArray
     classes: NDArray[Any]
     rows: DistinctRows
-    codes: IntArray  # of the members
+    codes: IntArray  # of the members; with votes, a number for each
+    votes: Votes | None = None  # on the members
 
     @property
     def observed(self) -> FloatArray:
@@ -41,13 +46,26 @@ class Labelled:
 class NoiseSource:
     """A noise model with priors, the standard errors of its transition, and what estimated them, if anything did.
 
-    `counted` says that the priors are nothing but what explains the observed proportions.
+    `counted` says that the priors are nothing but what explains the observed proportions. Votes come with what is known
+    of the workers, and, where that was found from the votes, with the crowd that they are, of which features tell more.
     """
 
     noise: NoiseModel
     errors: FloatArray
     estimator: NoiseEstimator | None
     counted: bool = False
+    workers: Workers | None = None
+    crowd: Crowd | None = None
+
+    def channel(self, data: Labelled) -> Channel:
+        """Return P(what is observed of a row | true class), in columns that are numbered by ``data.codes``."""
+        return self.noise if self.workers is None or data.votes is None else self.workers.channel(data.votes)
+
+    def with_features(self, log_odds: FloatArray) -> NoiseSource:
+        """Return what votes and features, as log-odds of the true classes (n, k), say of the workers."""
+        if self.crowd is None or self.workers is None:
+            return self
+        return _of_crowd(self.crowd, self.crowd.with_features(log_odds, self.workers), self.estimator)
 
 
 def noise_source(noise: object, priors: ArrayLike | None, data: Labelled, spectrum: Spectrum) -> NoiseSource:
@@ -64,6 +82,8 @@ def noise_source(noise: object, priors: ArrayLike | None, data: Labelled, spectr
     spectrum : Spectrum
         Of the distinct rows, centred or not.
     """
+    if data.votes is not None:
+        return _of_votes(noise, priors, data, data.votes)
     if isinstance(noise, str) and noise == "estimate":
         return _automatic(priors, data, spectrum)
     if isinstance(noise, NoiseEstimator):
@@ -71,7 +91,7 @@ def noise_source(noise: object, priors: ArrayLike | None, data: Labelled, spectr
     model = given_model(noise, priors, data.classes)
     # Without flips there is nothing to infer: counting is exact.
     counted = model.priors is None and not np.array_equal(model.transition, np.eye(model.n_classes))
-    known = _inferred(model, data.observed, data.rows.n_effective) if model.priors is None else model
+    known = _with_some_priors(model, data.observed, data.rows.n_effective)
     return NoiseSource(known, np.zeros_like(known.transition), None, counted)
 
 
@@ -80,7 +100,7 @@ def given_model(noise: object, priors: ArrayLike | None, classes: NDArray[Any]) 
 
     Parameters are those of `noise_source`.
     """
-    model = _given(noise, len(classes))
+    model = _as_model(noise, len(classes))
     if model.n_classes != len(classes):
         raise ValueError(
             f"The noise model knows {model.n_classes} classes but y has {len(classes)}: give a transition matrix for "
@@ -96,8 +116,10 @@ def given_model(noise: object, priors: ArrayLike | None, classes: NDArray[Any]) 
 
 def centred(spectrum: Spectrum, data: Labelled) -> Spectrum:
     """Return the spectrum of the rows about their mean."""
-    if spectrum.fit_intercept:
-        return spectrum
+    return spectrum if spectrum.fit_intercept else _about_mean(data)
+
+
+def _about_mean(data: Labelled) -> Spectrum:
     rows = data.rows
     return decompose(rows.X, rows.spectrum_weights, shares=rows.memberships(data.codes, len(data.classes)))
 
@@ -125,7 +147,41 @@ def _estimated(estimator: NoiseEstimator, priors: ArrayLike | None, data: Labell
     return NoiseSource(noise, errors, fitted)
 
 
-def _given(noise: object, n_classes: int) -> NoiseModel:
+def _of_votes(noise: object, priors: ArrayLike | None, data: Labelled, votes: Votes) -> NoiseSource:
+    """Votes: of workers who are alike where the noise is given, and otherwise told apart by what they say."""
+    checked = isinstance(noise, TrustedSubset)
+    if isinstance(noise, NoiseEstimator) and not checked:
+        raise ValueError(f"noise={noise!r} is for one label per row: with votes use 'estimate' or TrustedSubset.")
+    if checked or (isinstance(noise, str) and noise == "estimate"):
+        trusted = noise.y_trusted if isinstance(noise, TrustedSubset) else None
+        truth = true_codes(trusted, len(data.y), data.rows.members, data.classes, "y_trusted")
+        if checked or not votes.single:
+            known = None if priors is None else checked_proportions(priors, len(data.classes), "priors")
+            crowd = Crowd(votes=votes, weights=data.rows.counts, truth=truth, priors=known)
+            return _of_crowd(crowd, crowd.by_agreement(), noise if isinstance(noise, TrustedSubset) else None)
+        found = _of_single_votes(priors, data, votes)
+    else:
+        observed = votes.shares(data.rows.member_weights)
+        model = _with_some_priors(given_model(noise, priors, data.classes), observed, data.rows.n_effective)
+        found = NoiseSource(model, np.zeros_like(model.transition), None)
+    return replace(found, workers=Workers.alike(found.noise, votes), counted=False)
+
+
+def _of_crowd(crowd: Crowd, workers: Workers, estimator: NoiseEstimator | None) -> NoiseSource:
+    noise, errors = crowd.noise(workers)
+    return NoiseSource(noise, errors, estimator, workers=workers, crowd=crowd)
+
+
+def _of_single_votes(priors: ArrayLike | None, data: Labelled, votes: Votes) -> NoiseSource:
+    """At most one vote per row: nothing but labels, some of them missing."""
+    voted = data.rows.members[votes.voted]
+    X, y, weights = data.X[voted], votes.classes[votes.label], data.weights[voted]
+    rows = DistinctRows.of(X, weights)
+    part = Labelled(X, y, weights, votes.classes, rows, votes.label)
+    return _automatic(priors, part, _about_mean(part))
+
+
+def _as_model(noise: object, n_classes: int) -> NoiseModel:
     if noise is None:
         return NoiseModel.none(n_classes)
     if isinstance(noise, NoiseModel):
@@ -138,12 +194,14 @@ def _given(noise: object, n_classes: int) -> NoiseModel:
     return NoiseModel(as_floats(noise, "noise"))
 
 
-def _inferred(noise: NoiseModel, observed: FloatArray, n_rows: float) -> NoiseModel:
-    """Return the priors behind the observed proportions.
+def _with_some_priors(noise: NoiseModel, observed: FloatArray, n_rows: float) -> NoiseModel:
+    """Return the noise with its priors, or else those behind the observed proportions.
 
     Of two classes, proportions that no priors explain contradict the rates. Of more, chance does that to small classes:
     they are given a share of one row.
     """
+    if noise.priors is not None:
+        return noise
     if noise.n_classes == 2:
         return noise.with_observed(observed)
     shares = observed @ noise.inverse_transition

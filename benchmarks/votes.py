@@ -1,0 +1,175 @@
+"""Several votes per row: this library beside majority votes and Dawid-Skene labels, each fitted by ridge.
+
+Sentences (two classes) and scenes (eight) with votes of crowd workers, from UNFLIP_DATA. The first draw has all
+training rows and votes, the others four fifths of the rows, and again with two votes per row at most. Dawid-Skene
+labels are crowd-kit's where it is installed, else those of the few lines below.
+"""
+
+import argparse
+import os
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.special import softmax
+from sklearn.linear_model import RidgeClassifierCV
+from sklearn.metrics import roc_auc_score
+from sklearn.preprocessing import StandardScaler
+
+from unflip import LPClassifier, Votes
+from unflip.datasets import load_scene_votes, load_sentiment_votes
+
+try:
+    from crowdkit.aggregation import DawidSkene
+except ImportError:
+    DawidSkene = None
+
+ALPHAS = np.logspace(-1, 6, 15)
+MAJORITY, LABELS, DAWID_SKENE = "majority, ridge", "majority, LPClassifier", "Dawid-Skene, ridge"
+ALIKE, VOTES, ORACLE = "votes, workers alike", "votes", "true labels, ridge"
+ALL, SUBSETS, TWO = "all rows and votes", "4/5 of the rows", "4/5 of the rows, two votes"
+
+
+def scenes():
+    """Eight kinds of scenes, square roots of the features."""
+    data = load_scene_votes()
+    return data, np.sqrt(data.X_train), np.sqrt(data.X_test)
+
+
+def sentences():
+    """Sentences of film reviews, positive or negative."""
+    data = load_sentiment_votes()
+    return data, data.X_train, data.X_test
+
+
+SETS = {"sentences": sentences, "scenes": scenes}
+
+
+def dawid_skene(votes, rounds=100):
+    """P(true class | votes), (n, k), by EM from the votes' shares."""
+    k = len(votes.classes)
+    posterior = votes.counts / votes.counts.sum(axis=1, keepdims=True)
+    for _ in range(rounds):
+        said = np.asarray(votes.table.T @ posterior).reshape(-1, k, k) + 0.01  # worker, label, true class
+        tables = said / said.sum(axis=1, keepdims=True)
+        logs = votes.table @ np.log(tables).reshape(-1, k)
+        posterior = softmax(logs + np.log(posterior.mean(axis=0)), axis=1)
+    return posterior
+
+
+def crowd_kit(votes):
+    """Return the same by crowd-kit."""
+    frame = pd.DataFrame({"task": votes.row, "worker": votes.worker, "label": votes.label})
+    found = DawidSkene(n_iter=100).fit(frame).probas_
+    return found.reindex(index=range(len(votes)), columns=range(len(votes.classes))).fillna(0.0).to_numpy()
+
+
+def at_most(votes, m, rng):
+    """Return at most m votes of each row, drawn at random."""
+    order = np.lexsort((rng.random(len(votes.row)), votes.row))
+    row = votes.row[order]
+    kept = order[np.arange(len(row)) - np.searchsorted(row, row) < m]
+    return Votes.from_table(votes.row[kept], votes.worker[kept], votes.label[kept], n_rows=len(votes))
+
+
+def draws(name, n_draws):
+    """Yield what is drawn, rows, true classes and votes, then test rows and classes."""
+    data, X, X_test = SETS[name]()
+    votes = Votes.from_table(data.item, data.worker, data.vote)
+    for draw in range(-1, n_draws):
+        rng = np.random.default_rng(draw + 1)
+        kept = np.arange(len(X)) if draw < 0 else np.sort(rng.permutation(len(X))[: 4 * len(X) // 5])
+        scaler = StandardScaler().fit(X[kept])
+        rows, test, part = scaler.transform(X[kept]), scaler.transform(X_test), votes[kept]
+        yield ALL if draw < 0 else SUBSETS, rows, data.y_train[kept], part, test, data.y_test, rng
+        if draw >= 0:
+            yield TWO, rows, data.y_train[kept], at_most(part, 2, rng), test, data.y_test, rng
+
+
+def outcomes(X, y, votes, X_test, y_test, rng):
+    """Fit everything to one draw: a line for each method."""
+    shares = votes.counts / votes.counts.sum(axis=1, keepdims=True)
+    majority = (shares + 1e-9 * rng.random(shares.shape)).argmax(axis=1)  # ties at random
+    by_votes = (dawid_skene if DawidSkene is None else crowd_kit)(votes)
+
+    def line(method, classifier, labels, posterior):
+        start = time.perf_counter()
+        classifier.fit(X, labels)
+        seconds = time.perf_counter() - start
+        ours = isinstance(classifier, LPClassifier)
+        posterior = classifier.label_posterior_ if ours else posterior
+        return {
+            "method": method,
+            "accuracy": 100 * classifier.score(X_test, y_test),
+            "expected": 100 * classifier.expected_accuracy_ if ours else np.nan,
+            "expected_std": 100 * classifier.expected_accuracy_std_ if ours else np.nan,
+            "train_labels": 100 * (posterior.argmax(axis=1) == y).mean(),
+            "auroc_wrong": roc_auc_score(majority != y, 1 - posterior[np.arange(len(y)), majority]),
+            "seconds": seconds,
+        }
+
+    ours = LPClassifier()
+    lines = [
+        line(MAJORITY, ridge(), majority, shares + 1e-9 * np.eye(shares.shape[1])[majority]),
+        line(LABELS, LPClassifier(), majority, None),
+        line(DAWID_SKENE, ridge(), by_votes.argmax(axis=1), by_votes),
+        line(VOTES, ours, votes, None),
+    ]
+    lines.insert(3, line(ALIKE, LPClassifier(ours.noise_), votes, None))
+    return [*lines, line(ORACLE, ridge(), y, np.eye(shares.shape[1])[y])]
+
+
+def ridge():
+    """Plain ridge, its penalty by generalised cross-validation."""
+    return RidgeClassifierCV(alphas=ALPHAS)
+
+
+def run(name, n_draws):
+    """Run all draws of one set."""
+    frames = []
+    for draw, (kind, *given) in enumerate(draws(name, n_draws)):
+        frames.append(pd.DataFrame(outcomes(*given)).assign(set=name, kind=kind, draw=draw))
+    return pd.concat(frames, ignore_index=True)
+
+
+def report(frame):
+    """Print a table for each kind of draw, and hold the accuracy against the rivals'."""
+    for kind, mine in frame.groupby("kind", sort=False):
+        print(f"\n{mine['set'].iloc[0]}, {kind}, {mine['draw'].nunique()} draws, means")
+        table = mine.groupby("method", sort=False).mean(numeric_only=True).drop(columns="draw")
+        print(table.to_string(float_format=lambda value: f"{value:.3f}"))
+        wide = mine.pivot(index="draw", columns="method", values="accuracy")
+        for rival in (MAJORITY, DAWID_SKENE):
+            judge(wide[VOTES] - wide[rival], f"{VOTES} beyond {rival} by at least 0")
+
+
+def judge(difference, what):
+    """Print whether the mean paired difference is at least 0."""
+    error = f" ± {difference.std() / np.sqrt(len(difference)):.2f}" if len(difference) > 1 else ""
+    print(f"  {'PASS' if difference.mean() >= 0 else 'MISS'}  {what}: {difference.mean():+.2f}{error}")
+
+
+def main():
+    """Run both sets, print their tables and store them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sets", nargs="*", metavar="set", help=f"any of {', '.join(SETS)}; all by default")
+    parser.add_argument("--draws", type=int, default=10, help="draws of a part of the rows")
+    parser.add_argument("--out", type=Path, default=Path("results"), help="folder for the CSV files")
+    options = parser.parse_args()
+    if unknown := set(options.sets) - set(SETS):
+        parser.error(f"unknown set {', '.join(sorted(unknown))}: use {', '.join(SETS)}")
+    if not os.environ.get("UNFLIP_DATA"):
+        parser.error("set UNFLIP_DATA to the folder with the data sets")
+    warnings.simplefilter("ignore")
+    options.out.mkdir(parents=True, exist_ok=True)
+    print(f"Dawid-Skene labels: {'those of this script' if DawidSkene is None else 'crowd-kit'}")
+    for name in options.sets or SETS:
+        frame = run(name, options.draws)
+        frame.round(5).to_csv(options.out / f"votes_{name}.csv", index=False)
+        report(frame)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+r"""How each worker votes, found from votes and features together.
+
+Worker w says b of a row of true class a with probability Tʷ_ab, whatever else the row is like, so votes on a row
+multiply: P(votes | a) = Π Tʷ_ab. The tables are those of Dawid and Skene (1979). Given tables, Bayes gives posteriors q
+of the true classes; given these, a table is what the worker said of rows of each class,
+
+.. math:: T^w_{ab} = \frac{n^w_{ab} + s\, T_{ab}}{\sum_b n^w_{ab} + s},
+
+with the sum n of q(a) over the rows of which w said b. T is the table of all votes together: a worker of few votes is
+taken to be like the others, who lend s votes on each class, many where workers hardly differ. EM repeats the two steps.
+With features, P(a | xᵢ) stands in the place of the class proportions (Raykar and others 2010); it must not know the
+row's own votes, which would vouch for themselves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln, softmax
+
+from unflip._typing import FloatArray, IntArray
+from unflip.labels import UNCHECKED
+from unflip.noise import Channel, NoiseModel
+from unflip.votes import Votes
+
+#: Votes on each class that the others may lend a worker.
+_STRENGTHS = 2.0 ** np.arange(11)
+_MAX_ROUNDS = 500
+_SETTLED = 1e-6
+_SMALLEST_LOG = -300.0  # likelihoods below are no numbers; only their ratios matter
+
+
+@dataclass(frozen=True, eq=False)
+class Workers:
+    """How each worker votes.
+
+    Attributes
+    ----------
+    names : ndarray of shape (w,)
+        The workers.
+    tables : ndarray of shape (w, k, k)
+        ``tables[w, a, b]`` = P(worker w says b | TRUE class a).
+    priors : ndarray of shape (k,)
+        Proportions of the true classes.
+    """
+
+    names: NDArray[Any]
+    tables: FloatArray
+    priors: FloatArray
+
+    @classmethod
+    def alike(cls, noise: NoiseModel, votes: Votes) -> Workers:
+        """All workers vote as this noise model, with priors, says."""
+        shape = (len(votes.workers), *noise.transition.shape)
+        return cls(votes.workers, np.broadcast_to(noise.transition, shape), noise.known_priors)
+
+    def log_likelihoods(self, votes: Votes) -> FloatArray:
+        """Log P(votes on the row | true class), (n, k)."""
+        if not np.array_equal(self.names, votes.workers):
+            raise ValueError("These votes are of other workers than the tables: give votes of the same ones.")
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.tables)
+        k = logs.shape[1]
+        found = np.asarray(votes.table @ logs.transpose(0, 2, 1).reshape(-1, k))
+        for row in np.flatnonzero(found.max(axis=1) == -np.inf):
+            said = votes.classes[votes.label[votes.row == row]].tolist()
+            raise ValueError(f"No class can have the votes {said} of row {row}: give noise= without zeros.")
+        return found
+
+    def channel(self, votes: Votes) -> Channel:
+        """Return P(votes on a row | true class), with a column for each row."""
+        logs = self.log_likelihoods(votes)
+        most = logs.max(axis=1, keepdims=True)
+        likelihoods = np.exp(logs - np.where(most < _SMALLEST_LOG, most, 0.0))
+        single = votes.n_votes[votes.row] == 1  # the entries themselves, without the rounding of a logarithm
+        likelihoods[votes.row[single]] = self.tables[votes.worker[single], :, votes.label[single]]
+        return Channel(likelihoods.T, self.priors)
+
+    def moved(self, true_class: int, change: float) -> Workers:
+        """Return workers who flip more (or fewer) labels of one class, with the same shares among the others."""
+        tables = self.tables.copy()
+        others = np.arange(tables.shape[1]) != true_class
+        flips = tables[:, true_class, others]
+        total = flips.sum(axis=1, keepdims=True)
+        shares = np.where(total > 0, flips / np.where(total > 0, total, 1.0), 1 / others.sum())
+        wanted = np.clip(total + change, 0.0, 1.0)
+        tables[:, true_class, others], tables[:, true_class, true_class] = wanted * shares, 1 - wanted[:, 0]
+        return replace(self, tables=tables)
+
+    def one_error_away(self, votes: Votes, errors: FloatArray) -> list[Channel]:
+        """Return what votes would tell if all workers flipped a standard error (k, k) more of one class at a time."""
+        flips = np.diag(errors)
+        return [self.moved(int(a), float(flips[a])).channel(votes) for a in np.flatnonzero(flips > 0)]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Crowd:
+    """Votes on rows, and what else is known of them.
+
+    Attributes
+    ----------
+    votes : Votes
+        Of n rows.
+    weights : ndarray of shape (n,)
+        How many independent rows each stands for.
+    truth : ndarray of shape (n,)
+        True class of the rows that were checked, `UNCHECKED` for the others.
+    priors : ndarray of shape (k,), optional
+        Proportions of the true classes, where known.
+    """
+
+    votes: Votes
+    weights: FloatArray
+    truth: IntArray
+    priors: FloatArray | None = None
+
+    def by_agreement(self) -> Workers:
+        """Tables by how often each worker agrees with the votes on a row, their own among them.
+
+        They flatter the workers, but are a safe start: EM from votes alone may swap rare classes, or believe liars.
+        Rows of one vote tell nothing.
+        """
+        told = (self.votes.n_votes > 1) | (self.truth != UNCHECKED)
+        counts = self.votes.counts + 1 / len(self.votes.classes)
+        shares = self._with_truth(counts / counts.sum(axis=1, keepdims=True))
+        part = replace(self, weights=np.where(told, self.weights, 0.0))
+        return part._tables(shares, part._strength(shares))
+
+    def with_features(self, log_odds: FloatArray, before: Workers) -> Workers:
+        """Find each worker's own table from votes and features.
+
+        Parameters
+        ----------
+        log_odds : ndarray of shape (n, k)
+            Of each class against the first, by features alone: the row's own votes have no part in them.
+        before : Workers
+            What the log-odds rest on, where EM starts.
+        """
+        workers, posterior = before, self._posterior(before, log_odds)
+        strength = self._strength(posterior)
+        for _ in range(_MAX_ROUNDS):
+            workers = self._tables(posterior, strength)
+            previous, posterior = posterior, self._posterior(workers, log_odds)
+            if np.abs(posterior - previous).max() <= _SETTLED:
+                break
+        return workers
+
+    def _said(self, posterior: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """How often each worker said b of rows of class a, (w, k, k), and the table of all votes together, (k, k)."""
+        k = posterior.shape[1]
+        weighted = self.weights[:, None] * posterior
+        said = np.asarray(self.votes.table.T @ weighted).reshape(-1, k, k).transpose(0, 2, 1)
+        pooled = said.sum(axis=0) + 1 / k
+        return said, pooled / pooled.sum(axis=1, keepdims=True)
+
+    def _strength(self, posterior: FloatArray) -> float:
+        """How much alike workers are: the Dirichlet prior s·T under which what they said is likeliest."""
+        said, pooled = self._said(posterior)
+
+        def log_likelihood(s: float) -> float:
+            each = gammaln(said + s * pooled) - gammaln(s * pooled)
+            return float(each.sum() + (gammaln(s) - gammaln(said.sum(axis=2) + s)).sum())
+
+        return float(_STRENGTHS[np.argmax([log_likelihood(s) for s in _STRENGTHS.tolist()])])
+
+    def _tables(self, posterior: FloatArray, strength: float) -> Workers:
+        """Tables and proportions by posteriors of the true classes."""
+        said, pooled = self._said(posterior)
+        tables = said + strength * pooled
+        mass = self.weights @ posterior + 1  # a row of each class is added, so that none is empty
+        priors = mass / mass.sum() if self.priors is None else self.priors
+        return Workers(self.votes.workers, tables / tables.sum(axis=2, keepdims=True), priors)
+
+    def _posterior(self, workers: Workers, log_odds: FloatArray) -> FloatArray:
+        """P(true class | votes, features), (n, k)."""
+        return self._with_truth(np.asarray(softmax(workers.log_likelihoods(self.votes) + log_odds, axis=1)))
+
+    def _with_truth(self, posterior: FloatArray) -> FloatArray:
+        """Posteriors with certainty for the rows that were checked."""
+        certain = np.eye(posterior.shape[1])[np.maximum(self.truth, 0)]
+        return np.where((self.truth == UNCHECKED)[:, None], posterior, certain)
+
+    def noise(self, workers: Workers) -> tuple[NoiseModel, FloatArray]:
+        """Return the noise of one vote of a worker taken at random among votes, and its standard errors."""
+        by_worker = np.bincount(self.votes.worker, self.weights[self.votes.row])
+        transition = np.tensordot(by_worker / by_worker.sum(), workers.tables, axes=1)
+        transition /= transition.sum(axis=1, keepdims=True)
+        if len(transition) == 2 and np.trace(transition) <= 1:
+            raise ValueError(
+                "The votes on these rows agree no better than by chance, so they teach nothing: give noise= or more "
+                "votes."
+            )
+        rows = float(self.weights[self.votes.voted].sum()) * workers.priors
+        return NoiseModel(transition, workers.priors), np.sqrt(transition * (1 - transition) / rows[:, None])

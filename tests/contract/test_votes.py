@@ -1,0 +1,259 @@
+"""Votes in place of labels: `LPClassifier.fit` and `audit`."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from unflip import LPClassifier, NoiseModel, Votes, audit
+from unflip.datasets import make_mixture
+from unflip.estimation import AssumedNoiseWarning, CrossMoment, TrustedSubset
+
+NOISE = NoiseModel.binary(eps_pos=0.35, eps_neg=0.2)
+SKILLS = np.array([0.9, 0.8, 0.7, 0.6, 0.55])
+ATTRIBUTES = ("coef_", "intercept_", "label_posterior_", "label_free_log_odds_", "loo_decision_", "targets_")
+
+
+def drawn(n=300, p=40, seed=0, n_votes=3, mean_norm=1.5):
+    """Rows, true classes and the votes of `n_votes` workers of different skill on each."""
+    X, y = make_mixture(n, p, mean_norm=mean_norm, random_state=seed)
+    rng = np.random.default_rng(seed)
+    worker = np.argsort(rng.random((n, len(SKILLS))), axis=1)[:, :n_votes].ravel()
+    row = np.repeat(np.arange(n), n_votes)
+    said = np.where(rng.random(n * n_votes) < SKILLS[worker], y[row], 1 - y[row])
+    return X, y, Votes.from_table(row, worker, said)
+
+
+def assert_same_fit(a, b, tolerance=1e-10):
+    for name in (*ATTRIBUTES, "expected_accuracy_", "expected_accuracy_std_", "reg_"):
+        np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=tolerance, atol=tolerance, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"readout": "plain"}, {"loss": "logistic"}, {"fit_intercept": False, "reg": 0.1}]
+)
+@pytest.mark.parametrize("priors", [None, [0.5, 0.5]])
+def test_one_vote_per_row_is_a_label(options, priors):
+    X, y = make_mixture(200, 30, mean_norm=1.5, random_state=0)
+    labels = NOISE.flip(y, random_state=0)
+    plain = LPClassifier(NOISE, priors=priors, **options).fit(X, labels)
+    votes = LPClassifier(NOISE, priors=priors, **options).fit(X, Votes.from_columns(labels))
+    assert_same_fit(votes, plain)
+    assert votes.noise_ == plain.noise_
+
+
+def test_one_vote_per_row_is_a_label_of_several_classes():
+    means = 2.5 * np.eye(3, 20)
+    X, y = make_mixture(240, 20, means=means, random_state=0)
+    noise = NoiseModel(np.full((3, 3), 0.15) + 0.55 * np.eye(3), np.full(3, 1 / 3))
+    labels = noise.flip(y, random_state=0)
+    plain = LPClassifier(noise, reg=0.1).fit(X, labels)
+    assert_same_fit(LPClassifier(noise, reg=0.1).fit(X, Votes.from_columns(labels)), plain)
+
+
+def test_who_gave_a_single_vote_does_not_matter():
+    X, y = make_mixture(200, 30, mean_norm=1.5, random_state=0)
+    labels = NOISE.flip(y, random_state=0)
+    many = Votes.from_table(np.arange(200), np.arange(200) % 7, labels)
+    assert_same_fit(LPClassifier(NOISE).fit(X, many), LPClassifier(NOISE).fit(X, labels))
+
+
+def test_rates_of_single_votes_are_estimated_as_those_of_labels():
+    X, y = make_mixture(600, 30, mean_norm=2.0, random_state=0)
+    labels = NOISE.flip(y, random_state=0)
+    plain = LPClassifier().fit(X, labels)
+    votes = LPClassifier().fit(X, Votes.from_columns(labels))
+    assert_same_fit(votes, plain)
+    np.testing.assert_array_equal(votes.noise_std_, plain.noise_std_)
+
+
+def test_more_votes_make_a_better_classifier_that_knows_it():
+    X_new, y_new = make_mixture(4000, 100, mean_norm=1.5, random_state=99)
+    gains, gaps = [], []
+    for seed in range(6):
+        X, y, votes = drawn(n=300, p=100, seed=seed, n_votes=4)
+        found = LPClassifier().fit(X, votes)
+        one = LPClassifier(np.mean([[[s, 1 - s], [1 - s, s]] for s in SKILLS], axis=0)).fit(X, votes.label[::4])
+        gains.append(found.score(X_new, y_new) - one.score(X_new, y_new))
+        gaps.append(found.score(X_new, y_new) - found.expected_accuracy_)
+        assert (found.label_posterior_.argmax(axis=1) == y).mean() > (votes.counts.argmax(axis=1) == y).mean()
+    assert np.mean(gains) > 0.02
+    assert abs(np.mean(gaps)) < 0.03
+    assert found.workers_.names.tolist() == [0, 1, 2, 3, 4]
+    assert np.diag(found.noise_.transition).mean() == pytest.approx(SKILLS.mean(), abs=0.05)
+
+
+def test_a_row_of_weight_two_is_two_rows():
+    X, _, votes = drawn(n=150)
+    twice = np.append(np.arange(150), np.arange(40))
+    repeated = LPClassifier().fit(X[twice], votes[twice])
+    weighted = LPClassifier().fit(X, votes, sample_weight=1.0 + (np.arange(150) < 40))
+    np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(weighted.label_posterior_, repeated.label_posterior_[:150], atol=1e-4)
+
+
+def test_rows_of_no_weight_are_as_good_as_absent():
+    X, _, votes = drawn(n=150)
+    kept = np.arange(150) >= 30
+    absent, weightless = LPClassifier().fit(X[kept], votes[kept]), LPClassifier().fit(X, votes, kept.astype(float))
+    np.testing.assert_allclose(weightless.coef_, absent.coef_, rtol=1e-6, atol=1e-9)
+    assert weightless.label_posterior_.shape == (150, 2)
+
+
+def test_order_and_names_do_not_matter():
+    X, _, votes = drawn()
+    rng = np.random.default_rng(0)
+    order, names = rng.permutation(len(votes.row)), rng.permutation(5)
+    labels = np.array(["yes", "no"])[votes.label[order]]  # sorted the other way round
+    other = Votes.from_table(votes.row[order], names[votes.worker[order]], labels)
+    a, b = LPClassifier().fit(X, votes), LPClassifier().fit(X, other)
+    np.testing.assert_allclose(b.decision_function(X), -a.decision_function(X), rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(b.label_posterior_[:, ::-1], a.label_posterior_, atol=1e-3)
+
+
+def test_a_liar_and_a_parrot_do_no_harm():
+    X, y, votes = drawn(n=400)
+    liar, parrot = 1 - y, np.ones(400, dtype=int)
+    more = Votes.from_table(
+        np.append(votes.row, np.tile(np.arange(400), 2)),
+        np.append(votes.worker, np.repeat([5, 6], 400)),
+        np.concatenate([votes.label, liar, parrot]),
+    )
+    found = LPClassifier().fit(X, more)
+    assert found.workers_.tables[5, 0, 0] < 0.1
+    assert found.workers_.tables[5, 1, 1] < 0.1
+    assert (found.workers_.tables[6, :, 1] > 0.95).all()
+    assert (found.label_posterior_.argmax(axis=1) == y).mean() > 0.97  # the liar tells all
+
+
+def test_rows_without_votes_are_scored_and_proposed_a_label():
+    X, y, votes = drawn(n=400, n_votes=3)
+    asked = np.arange(400) % 2 == 0
+    part = asked[votes.row]
+    some = Votes.from_table(votes.row[part], votes.worker[part], votes.label[part], n_rows=400)
+    found = audit(X, some)
+    np.testing.assert_array_equal(np.sort(found.unlabelled.row), np.flatnonzero(~asked))
+    assert asked[found.suspects.row].all()
+    right = found.unlabelled.proposed == y[found.unlabelled.row]
+    assert right.mean() == pytest.approx(found.unlabelled.probability.mean(), abs=0.06)
+    assert right.mean() > 0.85
+    assert (np.diff(found.unlabelled.probability) <= 0).all()
+    assert "200 rows have no vote" in str(found)
+
+
+def test_labels_of_which_some_are_missing():
+    """One column with gaps: the rates come from the rows with labels, the fit takes in the others."""
+    X, y = make_mixture(600, 30, mean_norm=2.0, random_state=1)
+    labels = NOISE.flip(y, random_state=1).astype(float)
+    labels[::3] = np.nan
+    found = LPClassifier().fit(X, Votes.from_columns(labels))
+    given = np.isfinite(labels)
+    plain = LPClassifier().fit(X[given], labels[given])
+    np.testing.assert_allclose(found.noise_.transition, plain.noise_.transition, atol=1e-12)
+    assert (found.label_posterior_.argmax(axis=1) == y)[~given].mean() > 0.9
+
+
+def test_audit_of_votes_tells_which_majority_labels_are_wrong():
+    X, y, votes = drawn(n=500, mean_norm=2.0)
+    found = audit(X, votes)
+    assert found.noise_source == "votes"
+    majority = votes.counts.argmax(axis=1)
+    odd = votes.n_votes % 2 == 1  # no ties
+    rows = found.suspects.row[odd[found.suspects.row]]
+    np.testing.assert_array_equal(found.classes[found.evidence.codes[rows]], majority[rows])
+    n = found.n_suspects
+    assert (found.suspects.proposed[:n] == y[found.suspects.row[:n]]).mean() > 0.85
+    assert found.expected_wrong == pytest.approx((majority != y).sum(), abs=3 * found.expected_wrong_std + 10)
+    assert "majority labels are wrong" in str(found)
+    assert "not tested" in str(found)
+    assert np.isnan(found.dependence.p_value)
+    assert len(found.sensitivity) == 5
+    assert len(found.unlabelled) == 0
+    assert found.accuracy_after(500) >= found.expected_accuracy
+    assert len(found.check_next(7)) == 7
+
+
+def test_audit_of_single_votes_is_that_of_labels():
+    X, y = make_mixture(300, 30, mean_norm=1.5, random_state=0)
+    labels = NOISE.flip(y, random_state=0)
+    plain, votes = audit(X, labels, noise=NOISE), audit(X, Votes.from_columns(labels), noise=NOISE)
+    assert (votes.noise_source, votes.n_suspects) == (plain.noise_source, plain.n_suspects)
+    np.testing.assert_allclose(votes.label_posterior, plain.label_posterior, atol=1e-10)
+    np.testing.assert_array_equal(votes.suspects.row, plain.suspects.row)
+    assert votes.expected_wrong == pytest.approx(plain.expected_wrong, rel=1e-10)
+
+
+def test_groups_judge_each_other():
+    X, y, votes = drawn(n=300)
+    twice = np.repeat(np.arange(300), 2)
+    jitter = 1e-3 * np.random.default_rng(0).normal(size=(600, X.shape[1]))
+    found = audit(X[twice] + jitter, votes[twice], groups=twice)
+    majority = found.evidence.codes
+    assert found.noise_source == "votes"
+    assert (found.label_posterior.argmax(axis=1) == y[twice]).mean() > (majority == y[twice]).mean()
+
+
+def test_checked_rows_are_believed_and_teach():
+    X, y, votes = drawn(n=300)
+    trusted = np.full(300, None)
+    trusted[:60] = y[:60]
+    found = LPClassifier(TrustedSubset(trusted)).fit(X, votes)
+    np.testing.assert_array_equal(found.label_posterior_[:60], np.eye(2)[y[:60]])
+    audited = audit(X, votes, trusted=trusted)
+    np.testing.assert_allclose(audited.label_posterior, found.label_posterior_, atol=1e-10)
+
+
+def test_known_proportions_are_kept():
+    X, _, votes = drawn()
+    np.testing.assert_allclose(LPClassifier(priors=[0.3, 0.7]).fit(X, votes).noise_.priors, [0.3, 0.7])
+
+
+def test_a_class_that_nobody_voted_for_is_no_class():
+    X, _, votes = drawn()
+    named = Votes.from_table(votes.row, votes.worker, np.array(["a", "c"])[votes.label])
+    assert LPClassifier().fit(X, named).classes_.tolist() == ["a", "c"]
+    with pytest.raises(ValueError, match="knows 3 classes but y has 2"):
+        LPClassifier(np.eye(3)).fit(X, named)
+
+
+def test_clones_and_sparse_rows():
+    from scipy.sparse import csr_array
+
+    X, _, votes = drawn(n=80)
+    dense = LPClassifier(NOISE).fit(X, votes)
+    np.testing.assert_allclose(clone(dense).fit(csr_array(X), votes).coef_, dense.coef_, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "rows", "said"),
+    [
+        ({"targets": "optimized"}, 60, "Votes need targets='refined'"),
+        ({"reg": "theory"}, 60, "Votes need targets='refined'"),
+        ({}, 59, "The votes are on 60 rows but X has 59"),
+        ({"noise": CrossMoment()}, 60, "with votes use 'estimate' or TrustedSubset"),
+        ({"noise": None}, 60, "No class can have the votes"),
+        ({"priors": [0.2, 0.9]}, 60, "priors sum to"),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence(options, rows, said):
+    X, _, votes = drawn(n=60)
+    with pytest.raises(ValueError, match=said):
+        LPClassifier(**options).fit(X[:rows], votes)
+
+
+def test_votes_for_one_class_are_refused():
+    X, _, _ = drawn(n=60)
+    with pytest.raises(ValueError, match="at least two classes"):
+        LPClassifier().fit(X, Votes.from_columns(np.ones(60, dtype=int)))
+
+
+def test_a_guess_is_a_warning():
+    X, y = make_mixture(200, 30, mean_norm=1.5, random_state=0)
+    labels = NOISE.flip(y, random_state=0)
+    stretched = X * np.linspace(0.2, 2, 30)
+    with pytest.warns(AssumedNoiseWarning, match="guess"):
+        LPClassifier().fit(stretched, Votes.from_columns(labels))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AssumedNoiseWarning)
+        assert audit(stretched, Votes.from_columns(labels)).noise_source == "anchor rows"
