@@ -6,7 +6,7 @@ import pytest
 from sklearn.linear_model import LinearRegression, Ridge
 
 from unflip.moments import Moments
-from unflip.spectrum import DualSpectrum, GramSpectrum, PrimalSpectrum, decompose
+from unflip.spectrum import CannotLeaveOutError, DualSpectrum, GramSpectrum, PrimalSpectrum, decompose
 
 SHAPES = [(40, 12), (12, 40), (20, 20)]
 REGS = [1e-3, 0.1, 10.0]
@@ -268,3 +268,13 @@ def test_principal_rows_are_the_rows_in_other_axes(shape, fit_intercept, weighte
     np.testing.assert_allclose(turned @ turned.T, rows @ rows.T, atol=1e-10)
     coef = rng.normal(size=(turned.shape[1], 2))
     np.testing.assert_allclose(rows @ spectrum.from_principal(coef), turned @ coef, atol=1e-10)
+
+
+def test_single_precision_does_not_score_a_row_that_cannot_be_left_out():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 21))
+    X[:, -1] = 0
+    X[7, -1] = 1
+    for dtype in (np.float64, np.float32):
+        with pytest.raises(CannotLeaveOutError):
+            _ = decompose(X.astype(dtype)).leave_one_out(rng.normal(size=600), [0.0]).scores
