@@ -106,11 +106,16 @@ def test_three_classes_with_texts_rates_and_groups(tmp_path):
         f"w{j}": np.where(rng.random(150) < 0.1, "", np.array(["r", "s", "l"])[(true + (rng.random(150) < 0.2)) % 3])
         for j in range(3)
     }
+    for cells in votes.values():
+        cells[-4:] = ""
     path = write_csv(tmp_path / "d.csv", text=texts, **votes, patient=np.arange(150) // 2)
     options = ("--text", "text", "--eps", "r=0.2,s=0.2,l=0.2", "--group", "patient", "--out", tmp_path / "p.html")
     answer = answer_of("audit", path, *COLUMNS[:6], *options)
     assert answer["noise"]["source"] == "given"
     assert answer["suspects"][0]["id"] == ""
+    assert {line["row"] for line in answer["unlabelled"]} >= set(range(146, 150))
+    said = " ".join(program("audit", path, *COLUMNS[:6], *options).stdout.split())
+    assert "These rates are what the given rates of each vote lead to." in said
 
 
 def test_fit_and_predict(files, tmp_path):

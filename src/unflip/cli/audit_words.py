@@ -90,8 +90,14 @@ def _noise(found: FileAudit) -> str:
     n, wrong = int(audit.evidence.labelled.sum()), f"{audit.expected_wrong:.0f} ± {audit.expected_wrong_std:.0f}"
     return _wrapped(
         f"How noisy: about {wrong} of {n} {_labels(found)} are wrong. Labelled otherwise are {rates}. "
-        f"These rates are {_SOURCES[audit.noise_source]}."
+        f"These rates are {_source(found)}."
     )
+
+
+def _source(found: FileAudit) -> str:
+    if found.prepared.votes is not None and found.audit.noise_source == "given":
+        return "what the given rates of each vote lead to"
+    return _SOURCES[found.audit.noise_source]
 
 
 def _labels(found: FileAudit) -> str:

@@ -58,7 +58,7 @@ class Items:
         """
         if self.column is None:
             return given
-        values = np.asarray(given)
+        values = np.array(given, dtype=object) if isinstance(given, list) else given  # no text padded to the longest
         differs = (values != values[self.first[self.of_row]]).reshape(len(values), -1).any(axis=1)
         if differs.any():
             rows = np.flatnonzero(differs)
