@@ -91,6 +91,7 @@ def test_the_summary_speaks_of_items_votes_and_workers(files, tmp_path):
     assert f"of {N - UNASKED} majority labels are wrong" in text
     assert "read from the votes and the rows together" in text
     lines = read_csv(suspects)
+    assert f'"suspects":{{"row":[{lines[0]["row"]},{lines[1]["row"]},' in text
     assert "decision" not in lines[0]
     assert lines[0]["id"].startswith("m")
     assert "x0=" in lines[0]["shown"]

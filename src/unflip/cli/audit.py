@@ -97,8 +97,16 @@ def _write_page(found: FileAudit, out: Path) -> None:
     except ModuleNotFoundError as missing:
         fail(f"The page needs {missing.name}: install it with pip install 'unflip[cli]'.")
     texts, ids = page_rows(found)
-    source, features = found.prepared.table.name, found.prepared.features
-    write_page(found.audit, out, texts=texts, ids=ids, source=source, assumptions=[f"The features are {features}."])
+    prepared = found.prepared
+    write_page(
+        found.audit,
+        out,
+        texts=texts,
+        ids=ids,
+        numbers=None if prepared.items.column is None else found.file_rows.tolist(),
+        source=prepared.table.name,
+        assumptions=[f"The features are {prepared.features}."],
+    )
 
 
 def _answer(found: FileAudit, request: Request, out: Path | None, suspects: Path | None) -> dict[str, Any]:
