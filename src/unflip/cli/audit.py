@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from unflip.cli import audit_words, options
-from unflip.cli.talk import check_out, fail, said_of_notes, say_json, working
+from unflip.cli.talk import check_out, fail, said_of_notes, say_json, votes_answer, working
 from unflip.files.auditing import FileAudit, Request, audit_file, page_rows, suspect_rows
 from unflip.files.safe_csv import csv_bytes
 from unflip.report.files import write_atomically
@@ -21,6 +21,8 @@ _N_CHECKS = 100
 def audit(
     data: options.Data,
     label: options.Label = None,
+    item: options.Item = None,
+    worker: options.Worker = None,
     text: options.Text = None,
     embedding: options.Embedding = None,
     eps: options.Eps = None,
@@ -39,11 +41,14 @@ def audit(
 
     The features are all numeric columns, the words of --text, or the columns
     of --embedding. Rows without a label are given one, apart from the audit.
+    Of several votes per row, the label that most of them favour is audited.
     """
     _check_outs(data, out, suspects)
     request = Request(
         path=data,
-        label=label,
+        labels=tuple(label or ()),
+        item=item,
+        worker=worker,
         text=text,
         embedding=embedding,
         eps=eps,
@@ -75,12 +80,15 @@ def _check_outs(data: Path, out: Path | None, suspects: Path | None) -> None:
 
 
 def _suspects_file(found: FileAudit) -> bytes:
-    """Return the table of suspects; its empty column of decisions makes it a worksheet for `unflip apply`."""
+    """Return the table of suspects; its empty column of decisions makes it a worksheet for `unflip apply`.
+
+    Votes have none: there is no single label that a decision could change.
+    """
+    header = [*_COLUMNS, *(["decision"] if found.prepared.votes is None else []), "shown"]
     lines = [
-        [*(line[column] for column in _COLUMNS), "", found.shown(line["row"])[:_LONGEST_TEXT]]
-        for line in suspect_rows(found)
+        {**line, "decision": "", "shown": found.shown(line["row"])[:_LONGEST_TEXT]} for line in suspect_rows(found)
     ]
-    return csv_bytes([*_COLUMNS, "decision", "shown"], lines)
+    return csv_bytes(header, ([line[column] for column in header] for line in lines))
 
 
 def _write_page(found: FileAudit, out: Path) -> None:
@@ -89,8 +97,16 @@ def _write_page(found: FileAudit, out: Path) -> None:
     except ModuleNotFoundError as missing:
         fail(f"The page needs {missing.name}: install it with pip install 'unflip[cli]'.")
     texts, ids = page_rows(found)
-    source, features = found.prepared.table.name, found.prepared.features
-    write_page(found.audit, out, texts=texts, ids=ids, source=source, assumptions=[f"The features are {features}."])
+    prepared = found.prepared
+    write_page(
+        found.audit,
+        out,
+        texts=texts,
+        ids=ids,
+        numbers=None if prepared.items.column is None else found.file_rows.tolist(),
+        source=prepared.table.name,
+        assumptions=[f"The features are {prepared.features}."],
+    )
 
 
 def _answer(found: FileAudit, request: Request, out: Path | None, suspects: Path | None) -> dict[str, Any]:
@@ -100,8 +116,9 @@ def _answer(found: FileAudit, request: Request, out: Path | None, suspects: Path
     n = len(audit.evidence.codes)
     return {
         "file": str(request.path),
-        "rows": prepared.table.n_rows,
+        "rows": len(prepared.items),
         "labels": prepared.labels.counts,
+        "votes": votes_answer(prepared.votes),
         "features": {
             "kind": prepared.features.kind,
             "columns": list(prepared.features.columns),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from unflip.cli.talk import on_one_line
+from unflip.cli.talk import on_one_line, said_of_votes
 from unflip.files.auditing import FileAudit, Request, suspect_rows
 from unflip.files.tables import ending
 
@@ -25,6 +25,7 @@ _SOURCES = {
     "trusted rows": "read from the rows with true labels",
     "mixture": "read from how the rows lie",
     "anchor rows": "a guess, from the labels of the surest rows",
+    "votes": "read from the votes and the rows together",
 }
 
 
@@ -62,8 +63,10 @@ def _wrapped(sentence: str, indent: str = "") -> str:
 def _data(found: FileAudit) -> str:
     prepared = found.prepared
     counts = _listed([f"{count} {label!r}" for label, count in prepared.labels.counts.items()])
+    said = f"{prepared.table.name}: {len(prepared.items)} {prepared.items.words}"
+    votes = prepared.votes
     lines = [
-        f"{prepared.table.name}: {prepared.table.n_rows} rows, labels {counts}.",
+        f"{said}, labels {counts}." if votes is None else f"{said}, {said_of_votes(votes)}: {counts}.",
         f"Features: {prepared.features}.",
     ]
     if prepared.features.left_out:
@@ -84,11 +87,22 @@ def _noise(found: FileAudit) -> str:
             for a, label in enumerate(audit.classes.tolist())
         ]
     )
-    n, wrong = len(audit.evidence.codes), f"{audit.expected_wrong:.0f} ± {audit.expected_wrong_std:.0f}"
+    n, wrong = int(audit.evidence.labelled.sum()), f"{audit.expected_wrong:.0f} ± {audit.expected_wrong_std:.0f}"
     return _wrapped(
-        f"How noisy: about {wrong} of {n} labels are wrong. Labelled otherwise are {rates}. "
-        f"These rates are {_SOURCES[audit.noise_source]}."
+        f"How noisy: about {wrong} of {n} {_labels(found)} are wrong. Labelled otherwise are {rates}. "
+        f"These rates are {_source(found)}."
     )
+
+
+def _source(found: FileAudit) -> str:
+    if found.prepared.votes is not None and found.audit.noise_source == "given":
+        return "what the given rates of each vote lead to"
+    return _SOURCES[found.audit.noise_source]
+
+
+def _labels(found: FileAudit) -> str:
+    """Return what is audited: the labels, or those that most votes favour."""
+    return "labels" if found.prepared.votes is None else "majority labels"
 
 
 def _doubt(error: float) -> str:
@@ -106,13 +120,14 @@ def _cost(found: FileAudit) -> str:
 def _suspects(found: FileAudit) -> str:
     audit = found.audit
     if len(audit.suspects) == 0:
-        return "Suspects: no label looks wrong."
+        return f"Suspects: no {_labels(found).removesuffix('s')} looks wrong."
     share = f"about {audit.false_discovery_rate:.0%} of these will turn out right"
     more = len(audit.suspects) - audit.n_suspects
     others = f"; {more} more are in doubt" if more > 0 else ""
-    said = f"Suspects: {audit.n_suspects} labels look wrong ({share}){others}. The worst, rows counted from 0:"
+    said = f"Suspects: {audit.n_suspects} {_labels(found)} look wrong ({share}){others}."
+    rows = ", rows counted from 0" if found.prepared.items.column is None else ""
     lines = [line for line in suspect_rows(found) if line["part"] != "unlabelled"][:_N_SHOWN]
-    return "\n".join([_wrapped(said), *_table(found, lines, "probability_wrong")])
+    return "\n".join([_wrapped(f"{said} The worst{rows}:"), *_table(found, lines, "probability_wrong")])
 
 
 def _unlabelled(found: FileAudit) -> str:
@@ -122,7 +137,8 @@ def _unlabelled(found: FileAudit) -> str:
     labels, counts = np.unique(proposals.proposed, return_counts=True)
     each = ", ".join(f"{count} {label!r}" for label, count in zip(labels.tolist(), counts.tolist(), strict=True))
     right = float(proposals.probability.sum())
-    said = f"No label: {len(proposals.rows)} rows have none; proposed are {each}, of which about {right:.0f} right."
+    what, rows = "label" if found.prepared.votes is None else "vote", found.prepared.items.words
+    said = f"No {what}: {len(proposals.rows)} {rows} have none; proposed are {each}, of which about {right:.0f} right."
     lines = [line for line in suspect_rows(found) if line["part"] == "unlabelled"][:3]
     return "\n".join([_wrapped(f"{said} The surest:"), *_table(found, lines, "probability_proposed")])
 
@@ -154,13 +170,20 @@ def _caution(found: FileAudit) -> str:
 
 
 def _next(found: FileAudit, request: Request, out: Path | None, suspects: Path | None) -> str:
+    votes = found.prepared.votes is not None
     if out is None:
         steps = ["Look through the suspects: with --out report.html the same command makes a page to decide on each."]
+    elif votes:
+        steps = [f"Open {out} and look through the suspects."]
     else:
         steps = [f"Open {out}, decide on the suspects and save the decisions. A copy of the data with them:"]
     if suspects is not None:
+        decide = "" if votes else " With accept or reject in its column 'decision', unflip apply takes it, too."
+        steps.append(f"{suspects} lists all.{decide}")
+    if votes:
         steps.append(
-            f"{suspects} lists all. With accept or reject in its column 'decision', unflip apply takes it, too."
+            "Put the true labels that you find into a column of their own and name it with --trusted: they are "
+            "believed, and tell how each worker votes."
         )
     if found.audit.noise_source == "anchor rows":
         n_checks = min(_N_CHECKS, len(found.file_rows) // 3)
@@ -169,16 +192,26 @@ def _next(found: FileAudit, request: Request, out: Path | None, suspects: Path |
             "of their own and name it with --trusted; or give the rates with --eps, or the true shares with --priors."
         )
     lines = [_wrapped(f"- {step}", "  ") for step in steps]
-    if out is not None:
-        lines.insert(1, f"      {_apply_command(request, found.prepared.labels.name)}")
+    if out is not None and not votes:
+        lines.insert(1, f"      {_apply_command(request)}")
     return "\n".join(["What next:", *lines])
 
 
-def _apply_command(request: Request, label: str) -> str:
+def _apply_command(request: Request) -> str:
     """Return the command that puts decisions into a copy of the data, with the options of the audit."""
     given = {"--text": request.text, "--embedding": request.embedding, "--eps": request.eps, "--priors": request.priors}
     given |= {"--trusted": request.trusted, "--id": request.name}
     options = [word for option, value in given.items() if value is not None for word in (option, value)]
     clean = f"clean{ending(request.path)}" + ".gz" * (request.path.suffix.lower() == ".gz")
-    words = ["unflip", "apply", str(request.path), "decisions.csv", "--out", clean, "--label", label, *options]
+    words = [
+        "unflip",
+        "apply",
+        str(request.path),
+        "decisions.csv",
+        "--out",
+        clean,
+        "--label",
+        *request.labels,
+        *options,
+    ]
     return shlex.join(words)

@@ -13,11 +13,15 @@ import numpy as np
 from unflip.classifier import LPClassifier
 from unflip.files.auditing import Prepared, noted
 from unflip.files.given import GivenRates
-from unflip.files.label_column import label_texts
+from unflip.files.label_column import LabelColumn, label_texts
 from unflip.files.safe_csv import unguarded
 from unflip.files.tables import Table, as_text, read_table
 
 _NEEDED = ("row", "observed", "proposed", "decision")
+NO_SINGLE_LABEL = (
+    "Votes leave no single label to decide on: write the true labels that you found into a column of their own and "
+    "name it with --trusted."
+)
 _ROW_NAME = re.compile(r"row (\d+)")
 
 
@@ -214,6 +218,8 @@ def fit_before_and_after(
     still wrong cannot be told from labels of which the worst are put right.
     """
     labels = prepared.labels
+    if not isinstance(labels, LabelColumn):
+        raise ValueError(NO_SINGLE_LABEL)
     with noted() as notes:
         before = prepared.classifier().fit(prepared.rows[labels.labelled], labels.observed)
         texts = labels.texts.astype(object)

@@ -33,6 +33,7 @@ _TRUSTED = [
     "unflip.estimation.trusted.TrustedSubset",
     "unflip.files.given.GivenRates",
     "unflip.noise.NoiseModel",
+    "unflip.workers.Workers",
 ]
 
 
@@ -43,7 +44,7 @@ class Model:
     Attributes
     ----------
     label : str
-        Column that it was fitted to.
+        Column that it was fitted to, or columns.
     features : Features
         Columns that it looks at.
     recipe : Pipeline
@@ -70,7 +71,7 @@ class Model:
 
 
 def fit_model(prepared: Prepared, decisions: Mapping[int, Decision] | None = None) -> tuple[Model, list[str]]:
-    """Fit to the labelled rows of a file; return the model and sentences to pass on.
+    """Fit to the labels or votes of a file; return the model and sentences to pass on.
 
     Parameters
     ----------
@@ -79,13 +80,12 @@ def fit_model(prepared: Prepared, decisions: Mapping[int, Decision] | None = Non
     decisions : mapping of int to Decision, optional
         What was decided of some rows, which is taken as certain.
     """
-    labels = prepared.labels
     if decisions is None:
         with noted() as notes:
-            fitted = prepared.classifier().fit(prepared.rows[labels.labelled], labels.observed)
+            fitted = prepared.classifier().fit(prepared.rows[prepared.audited], prepared.observed)
     else:
         _, fitted, notes = fit_before_and_after(prepared, decisions)
-    return Model(labels.name, prepared.features, prepared.recipe, fitted), notes
+    return Model(", ".join(prepared.labels.names), prepared.features, prepared.recipe, fitted), notes
 
 
 def saved(model: Model) -> bytes:

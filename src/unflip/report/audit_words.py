@@ -17,6 +17,8 @@ _SOURCES = {
     "were checked at random, and not because their labels looked wrong.",
     "mixture": "The flip rates were read off the shape of the rows, taken to be a mixture of Gaussian classes.",
     "anchor rows": "The flip rates were guessed from the rows that look surest of their class.",
+    "votes": "How each worker votes was read from the votes and the rows together, and the flip rates of the majority "
+    "labels from that.",
 }
 
 
@@ -43,15 +45,16 @@ class Cell:
 
 def headline(audit: Audit) -> str:
     """Say in one sentence how many labels are wrong."""
-    n, wrong = len(audit.evidence.codes), audit.expected_wrong
+    n, wrong = int(audit.evidence.labelled.sum()), audit.expected_wrong
+    labels = "labels" if audit.evidence.noise.votes is None else "majority labels"
     if round(wrong) < 2:
-        return f"Hardly any of the {n:,} labels is wrong"
-    return f"About {wrong:,.0f} of {n:,} labels are wrong"
+        return f"Hardly any of the {n:,} {labels} is wrong"
+    return f"About {wrong:,.0f} of {n:,} {labels} are wrong"
 
 
 def cards(audit: Audit) -> list[Card]:
     """Return how noisy, what it costs, and how many labels look wrong."""
-    n, said = len(audit.evidence.codes), {key: _sentence(text) for key, text in audit.summary.items()}
+    n, said = int(audit.evidence.labelled.sum()), {key: _sentence(text) for key, text in audit.summary.items()}
     return [
         Card(
             "How noisy",
@@ -82,9 +85,11 @@ def next_steps(audit: Audit) -> list[str]:
             "Python), and run it again with their true labels as trusted labels."
         )
     if audit.n_suspects:
+        votes = audit.evidence.noise.votes is not None
+        then = "give the labels that they leave as trusted labels" if votes else "fit to the corrected labels"
         steps.append(
             f"Look through the first {audit.n_suspects:,} suspects below; accept the label that is proposed, or reject "
-            "it. Then export the decisions and fit to the corrected labels."
+            f"it. Then export the decisions and {then}."
         )
     else:
         steps.append("No label is sure enough to be wrong that it should be changed without a look at its row.")
