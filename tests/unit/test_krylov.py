@@ -199,12 +199,12 @@ def test_hat_values_are_close_and_sum_to_the_trace(shape, weighted, fit_intercep
     whole = exact(X, weights, fit_intercept)
     found = KrylovSpectrum(X, weights, fit_intercept=fit_intercept)
     regs = whole.scale * np.array([0.5, 1.0, 10.0])
-    values = found.diagonal(found.shrinkage(regs))
+    values = found.hat_diagonals([regs])[0]
     np.testing.assert_allclose(values.mean(axis=0), found.mean_hat(regs)[0], rtol=1e-9)
     expected = whole.diagonal(whole.shrinkage(regs))
     missed = np.sqrt(((values - expected) ** 2).mean(axis=0))
     assert (missed < 0.5 * expected.std(axis=0)).all()  # half of what their mean alone would miss
-    squares = found.diagonal(found.shrinkage(regs) ** 2)
+    squares = found.hat_diagonals([regs, regs])[0]
     expected = whole.diagonal(whole.shrinkage(regs) ** 2)
     assert (np.sqrt(((squares - expected) ** 2).mean(axis=0)) < 0.5 * expected.std(axis=0)).all()
 
