@@ -247,6 +247,30 @@ def test_shrinkage_and_diagonal_give_the_hat_values(n, p, fit_intercept, weighte
 
 
 @pytest.mark.parametrize(("n", "p"), [(30, 8), (12, 20)])
+def test_diagonals_of_products_of_hat_matrices(n, p):
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(n, p)), rng.uniform(0.5, 2, size=n)
+    spectrum = decompose(X, weights, fit_intercept=False)
+    root = np.sqrt(weights)[:, None] * X
+    a, b, c = (root @ np.linalg.solve(root.T @ root + spectrum.n * g * np.eye(p), root.T) for g in (0.1, 3.0, 0.5))
+    pair, three = spectrum.hat_diagonals([[0.1, 3.0], [0.5]], [[0.1], [3.0], [0.5]], rows=slice(2, 9))
+    np.testing.assert_allclose(pair, np.column_stack([np.diag(a @ c), np.diag(b @ c)])[2:9], atol=1e-10)
+    np.testing.assert_allclose(three[:, 0], np.diag(a @ b @ c)[2:9], atol=1e-10)
+
+
+@pytest.mark.parametrize(("n", "p"), [(30, 8), (12, 20)])
+def test_targets_that_change_in_place_are_others(n, p):
+    rng = np.random.default_rng(0)
+    X, t, shares = rng.normal(size=(n, p)), rng.normal(size=(n, 1)), rng.uniform(size=(n, 1))
+    shares = np.hstack([shares, 1 - shares])
+    spectrum = decompose(X, shares=shares)
+    spectrum.kernel_sums(t)
+    for columns in (t, shares):
+        columns[:] = rng.normal(size=columns.shape)
+        np.testing.assert_allclose(spectrum.kernel_sums(columns), decompose(X).kernel_sums(columns), atol=1e-10)
+
+
+@pytest.mark.parametrize(("n", "p"), [(30, 8), (12, 20)])
 def test_kernel_sums_leave_the_row_itself_out(n, p):
     rng = np.random.default_rng(0)
     X, t = rng.normal(size=(n, p)), rng.normal(size=n)

@@ -103,7 +103,7 @@ def kept_apart(regs: FloatArray) -> FloatArray:
         moved[after] = np.maximum(logs[after], moved[after - 1] + _APART)
     moved += (logs - moved).mean(axis=0)
     is_close = (np.diff(logs, axis=0) < _APART).any(axis=0)
-    return np.where(is_close, np.exp(moved), regs)
+    return np.asarray(np.where(is_close, np.exp(moved), regs))
 
 
 def product_diagonal(regs: FloatArray, hats: list[FloatArray]) -> FloatArray:

@@ -16,6 +16,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import brentq
 from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
@@ -39,6 +40,8 @@ LARGEST_MEAN_HAT = 0.7
 _MOST_BYTES = 2**31  # of bases that are kept
 _GROUP = 8  # targets whose spaces are grown together
 _KEPT_HATS = 64  # penalties of which hat values are kept: a path, or all that a round of refinement compares
+_RANGE = 1e-8, 1e4  # of penalties among which the least one is sought, in units of the typical eigenvalue
+_CLOSE = 1e-3  # error of its logarithm
 _SAME = 1e-12  # difference of unit vectors that is rounding
 
 
@@ -119,14 +122,25 @@ class KrylovSpectrum(Spectrum):
         """Not known."""
         raise self._refusal("A loss other than the squared one", "use loss='squared'")
 
-    @property
+    @cached_property
     def least_reg(self) -> float:
-        """Smallest penalty whose leave-one-out scores are worth comparing: there the mean hat value is 0.7.
+        """Smallest penalty whose leave-one-out scores are worth comparing: there the weighted mean hat value is 0.7.
 
         Where rows are fitted more closely, what a score owes to the row's own target is no longer small beside what it
         owes to the others, and an error of a few percent in its hat value leaves a trace of the label in the score.
+        Heavy rows are fitted most closely, and count most wherever scores are compared.
         """
-        return self._unit * self._quadrature.shift_of(LARGEST_MEAN_HAT * self.n_rows) / self.n
+        least = self._unit * self._quadrature.shift_of(LARGEST_MEAN_HAT * self.n_rows) / self.n
+        if (self.weights == self.weights[0]).all():
+            return least
+
+        def excess(log_reg: float) -> float:
+            return self._weighted_mean_hat(float(np.exp(log_reg))) - LARGEST_MEAN_HAT
+
+        smallest, largest = np.log(self.scale or 1.0) + np.log(_RANGE)
+        if excess(smallest) <= 0:
+            return 0.0
+        return float(np.exp(largest if excess(largest) >= 0 else brentq(excess, smallest, largest, xtol=_CLOSE)))
 
     def path(self, targets: FloatArray, regs: ArrayLike) -> RidgePath:
         """Coefficients and intercepts for every penalty and target."""
@@ -139,7 +153,7 @@ class KrylovSpectrum(Spectrum):
         raise self._refusal("The diagonal of any function of the rows", "ask for hat_diagonals")
 
     def hat_diagonals(self, *products: Sequence[ArrayLike], rows: slice = slice(None)) -> list[FloatArray]:
-        """Diagonals of products of hat matrices, by the model of the rows, with the sums that they have at the nodes."""
+        """Diagonals of products of hat matrices, by the model of the rows, with their sums at the nodes."""
         factors = [kept_apart(np.array(np.broadcast_arrays(*map(self._positive, product)))) for product in products]
         hats = iter(self._modelled(np.concatenate([regs.ravel() for regs in factors])))
         return [
@@ -163,6 +177,9 @@ class KrylovSpectrum(Spectrum):
         """Mean hat value, but for the intercept's share, and its standard error, for each penalty."""
         kept = self.shrinkage(regs)
         return self._quadrature.sums(kept) / self.n_rows, self._quadrature.errors(kept) / self.n_rows
+
+    def _weighted_mean_hat(self, reg: float) -> float:
+        return float(self.weights @ self._modelled(np.array([reg]))[0]) / self.n
 
     def coordinates(self, count: int) -> FloatArray:
         """Coordinates of the rows along the first principal directions, each scaled to variance 1."""
@@ -238,7 +255,7 @@ class KrylovSpectrum(Spectrum):
             self._warned.add(reg)
             warn_caller(
                 f"Leave-one-out scores at reg={reg:.2g} are rough: rows are fitted so closely (mean hat value "
-                f"{float(self.mean_hat([reg])[0][0]):.2f}) that only exact hat values would do, which sparse rows of "
+                f"{self._weighted_mean_hat(reg):.2f}) that only exact hat values would do, which sparse rows of "
                 f"this size do not get. Use reg='loo', or at least reg={self.least_reg:.2g}."
             )
 

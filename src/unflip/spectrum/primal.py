@@ -44,6 +44,7 @@ class PrimalSpectrum(Spectrum):
         self, X: Rows, weights: Array | None = None, *, fit_intercept: bool, shares: Array | None = None
     ) -> None:
         rows: CentredRows
+        shares = None if shares is None else _own(shares)
         if issparse(X):
             rows, self._gram, known = decomposed_sparse(X, weights, shares, fit_intercept)
         else:
@@ -148,7 +149,7 @@ class PrimalSpectrum(Spectrum):
             if (mixed_sums := known.of(columns)) is not None:
                 return mixed_sums
         found = super()._cross(columns)
-        self._sums = [*self._sums[1 - _KEPT_SUMS :], KnownSums(columns, found)]
+        self._sums = [*self._sums[1 - _KEPT_SUMS :], KnownSums(_own(columns), found)]
         return found
 
     @property
@@ -216,3 +217,8 @@ class PrimalSpectrum(Spectrum):
 
     def _like_rows(self, values: Array) -> Array:
         return array_namespace(values).astype(values, self._dense.X.dtype, copy=False)
+
+
+def _own(columns: Array) -> Array:
+    """Copy columns that results are remembered by: the caller may change those given."""
+    return array_namespace(columns).asarray(columns, copy=True)
