@@ -113,4 +113,4 @@ def product_diagonal(regs: FloatArray, hats: list[FloatArray]) -> FloatArray:
     for order in range(1, len(hats)):
         gaps = relative[order:] - relative[:-order]
         found = [(after - before) / gap for before, after, gap in zip(found[:-1], found[1:], gaps, strict=True)]
-    return found[0]
+    return np.asarray(found[0])
