@@ -261,13 +261,16 @@ def test_diagonals_of_products_of_hat_matrices(n, p):
 @pytest.mark.parametrize(("n", "p"), [(30, 8), (12, 20)])
 def test_targets_that_change_in_place_are_others(n, p):
     rng = np.random.default_rng(0)
-    X, t, shares = rng.normal(size=(n, p)), rng.normal(size=(n, 1)), rng.uniform(size=(n, 1))
-    shares = np.hstack([shares, 1 - shares])
-    spectrum = decompose(X, shares=shares)
-    spectrum.kernel_sums(t)
-    for columns in (t, shares):
-        columns[:] = rng.normal(size=columns.shape)
-        np.testing.assert_allclose(spectrum.kernel_sums(columns), decompose(X).kernel_sums(columns), atol=1e-10)
+    X, t = rng.normal(size=(n, p)), rng.normal(size=(n, 2))
+    spectrum = decompose(X, fit_intercept=False)
+    for found in (
+        lambda spectrum: spectrum.kernel_sums(t),
+        lambda spectrum: spectrum.path(t, REGS).coef,
+        lambda spectrum: spectrum.leave_one_out(t, REGS).scores,
+    ):
+        found(spectrum)
+        t[:] = rng.normal(size=t.shape)
+        np.testing.assert_allclose(found(spectrum), found(decompose(X, fit_intercept=False)), atol=1e-8)
 
 
 @pytest.mark.parametrize(("n", "p"), [(30, 8), (12, 20)])

@@ -44,7 +44,6 @@ class PrimalSpectrum(Spectrum):
         self, X: Rows, weights: Array | None = None, *, fit_intercept: bool, shares: Array | None = None
     ) -> None:
         rows: CentredRows
-        shares = None if shares is None else _own(shares)
         if issparse(X):
             rows, self._gram, known = decomposed_sparse(X, weights, shares, fit_intercept)
         else:
@@ -79,6 +78,10 @@ class PrimalSpectrum(Spectrum):
             functions = orthonormal(reached, _RESOLVED[True])
             table = self._other_table = HatTable(functions, self._sums_of_squares(functions), _SPANNED[True])
         return self.weights[rows, None] * table.at(reached, rows)
+
+    def kernel_sums(self, targets: Array) -> Array:
+        """Sums over the other rows, of a copy of the targets: they are remembered, and the caller may change them."""
+        return super().kernel_sums(array_namespace(targets).asarray(targets, copy=True))
 
     @cached_property
     def principal_rows(self) -> Array:
@@ -149,7 +152,7 @@ class PrimalSpectrum(Spectrum):
             if (mixed_sums := known.of(columns)) is not None:
                 return mixed_sums
         found = super()._cross(columns)
-        self._sums = [*self._sums[1 - _KEPT_SUMS :], KnownSums(_own(columns), found)]
+        self._sums = [*self._sums[1 - _KEPT_SUMS :], KnownSums(columns, found)]
         return found
 
     @property
@@ -217,8 +220,3 @@ class PrimalSpectrum(Spectrum):
 
     def _like_rows(self, values: Array) -> Array:
         return array_namespace(values).astype(values, self._dense.X.dtype, copy=False)
-
-
-def _own(columns: Array) -> Array:
-    """Copy columns that results are remembered by: the caller may change those given."""
-    return array_namespace(columns).asarray(columns, copy=True)
