@@ -80,7 +80,7 @@ class PrimalSpectrum(Spectrum):
         return self.weights[rows, None] * table.at(reached, rows)
 
     def kernel_sums(self, targets: Array) -> Array:
-        """Sums over the other rows, of a copy of the targets: they are remembered, and the caller may change them."""
+        """Sum over the other rows, for a copy of the targets: they are remembered, and the caller may change them."""
         return super().kernel_sums(array_namespace(targets).asarray(targets, copy=True))
 
     @cached_property
