@@ -247,6 +247,33 @@ def test_shrinkage_and_diagonal_give_the_hat_values(n, p, fit_intercept, weighte
 
 
 @pytest.mark.parametrize(("n", "p"), [(30, 8), (12, 20)])
+def test_diagonals_of_products_of_hat_matrices(n, p):
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(n, p)), rng.uniform(0.5, 2, size=n)
+    spectrum = decompose(X, weights, fit_intercept=False)
+    root = np.sqrt(weights)[:, None] * X
+    a, b, c = (root @ np.linalg.solve(root.T @ root + spectrum.n * g * np.eye(p), root.T) for g in (0.1, 3.0, 0.5))
+    pair, three = spectrum.hat_diagonals([[0.1, 3.0], [0.5]], [[0.1], [3.0], [0.5]], rows=slice(2, 9))
+    np.testing.assert_allclose(pair, np.column_stack([np.diag(a @ c), np.diag(b @ c)])[2:9], atol=1e-10)
+    np.testing.assert_allclose(three[:, 0], np.diag(a @ b @ c)[2:9], atol=1e-10)
+
+
+@pytest.mark.parametrize(("n", "p"), [(30, 8), (12, 20)])
+def test_targets_that_change_in_place_are_others(n, p):
+    rng = np.random.default_rng(0)
+    X, t = rng.normal(size=(n, p)), rng.normal(size=(n, 2))
+    spectrum = decompose(X, fit_intercept=False)
+    for found in (
+        lambda spectrum: spectrum.kernel_sums(t),
+        lambda spectrum: spectrum.path(t, REGS).coef,
+        lambda spectrum: spectrum.leave_one_out(t, REGS).scores,
+    ):
+        found(spectrum)
+        t[:] = rng.normal(size=t.shape)
+        np.testing.assert_allclose(found(spectrum), found(decompose(X, fit_intercept=False)), atol=1e-8)
+
+
+@pytest.mark.parametrize(("n", "p"), [(30, 8), (12, 20)])
 def test_kernel_sums_leave_the_row_itself_out(n, p):
     rng = np.random.default_rng(0)
     X, t = rng.normal(size=(n, p)), rng.normal(size=n)

@@ -80,6 +80,10 @@ class PrimalSpectrum(Spectrum):
             table = self._other_table = HatTable(functions, self._sums_of_squares(functions), _SPANNED[True])
         return self.weights[rows, None] * table.at(reached, rows)
 
+    def kernel_sums(self, targets: Array) -> Array:
+        """Sum over the other rows, for a copy of the targets: they are remembered, and the caller may change them."""
+        return super().kernel_sums(array_namespace(targets).asarray(targets, copy=True))
+
     @cached_property
     def principal_rows(self) -> Array:
         """The rows along the principal directions."""
