@@ -4,13 +4,13 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import time
 from contextlib import contextmanager
 
 import pytest
 
+from support.processes import started
 from unflip import NoiseModel, theory
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -30,7 +30,7 @@ explore(int(sys.argv[1]), open_browser=False)
 def served():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    server = subprocess.Popen([sys.executable, "-c", SERVER, str(port)], start_new_session=True)
+    server = started([sys.executable, "-c", SERVER, str(port)], start_new_session=True)
     try:
         deadline = time.monotonic() + 60
         while server.poll() is None and time.monotonic() < deadline:

@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from support.amazon import needs_data, needs_published
+from support.processes import started
 from unflip.cli import app
 from unflip.paper.piece import Task
 from unflip.paper.registry import PIECES
@@ -120,9 +121,7 @@ def test_a_piece_that_fails_is_named(tmp_path, monkeypatch):
 def test_killed_after_the_first_piece_it_ends_as_if_it_had_not_been(tmp_path, ending):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     reproduce("fig1", "fig5", "fig2", "--quick", "--out", whole)
-    process = subprocess.Popen(
-        [*RUN, "fig1", "fig5", "fig2", "--quick", "--out", str(broken)], stderr=subprocess.DEVNULL
-    )
+    process = started([*RUN, "fig1", "fig5", "fig2", "--quick", "--out", str(broken)], stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 120
     while not (broken / "fig1" / "manifest.json").exists() and time.monotonic() < deadline:
         time.sleep(0.02)
