@@ -100,6 +100,24 @@ def test_rows_without_a_label_are_given_one(tmp_path):
     assert [row["label"] for row in read_csv(tmp_path / "clean.csv")][:40] == [proposed[row] for row in range(40)]
 
 
+def test_ignored_columns_are_no_features_and_no_slips(numeric, tmp_path):
+    path = tmp_path / "mails.csv"
+    rows = read_csv(numeric[0])
+    rows[7]["x2"] = "n/k"
+    write_csv(path, **{name: [row[name] for row in rows] for name in rows[0]})
+    refused = program("audit", path, "--label", "label", code=2).stderr
+    assert "holds 'n/k' in row 7" in refused
+    assert "--ignore x2" in refused
+    options = ("--label", "label", "--ignore", "x2", "--ignore", "x0", "--id", "name")
+    answer = json.loads(program("audit", path, *options, "--json").stdout)
+    assert answer["features"]["columns"] == ["x1", "x3", "x4", "x5"]
+    assert answer["features"]["left_out"] == []
+    said = program("audit", path, *options, "--out", tmp_path / "p.html").stdout
+    assert "--ignore x2 --ignore x0" in said
+    program("fit", path, *options, "--out", tmp_path / "m.skops")
+    program("predict", tmp_path / "m.skops", path, "--json")
+
+
 def test_three_classes(tmp_path):
     X, true = make_mixture(300, 4, means=3 * np.eye(3, 4), random_state=0)
     names = np.array(["a", "b", "c"])
@@ -174,6 +192,9 @@ def test_cells_that_attack_are_harmless(tmp_path):
         (("mails.csv", "--label", "labl"), "has no column 'labl': did you mean 'label'"),
         (("mails.csv", "--label", "x0"), "different labels in 300 rows"),
         (("mails.csv", "--label", "label", "--trusted", "truth"), "has no column 'truth'"),
+        (("mails.csv", "--label", "label", "--trusted", "label"), "--trusted label names the column of the labels"),
+        (("mails.csv", "--label", "label", "--ignore", "none"), "has no column 'none'"),
+        (("mails.csv", "--label", "label", "--id", "label"), "one id for each row"),
         (("mails.csv", "--label", "label", "--eps", "ham=0.1"), "names no share for 'spam'"),
         (("mails.csv", "--label", "label", "--priors", "ham=0.1,spam=0.1"), "adds up to 0.2"),
         (("mails.csv", "--label", "label", "--out", "mails.csv"), "must end in .html"),

@@ -32,6 +32,7 @@ def apply(
     priors: options.Priors = None,
     trusted: options.Trusted = None,
     name: options.Name = None,
+    ignore: options.Ignore = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Put decisions on suspects into a copy of the data, and tell what that is worth.
@@ -52,17 +53,21 @@ def apply(
             priors=priors,
             trusted=trusted,
             name=name,
+            ignore=tuple(ignore or ()),
         )
         fits, reason = _fits(request, decided.rows, tell)
         tell("Writing")
         write_atomically(out, rewritten(data, decided.label, decided.changes))
+    changed, kept = len(decided.changes), len(decided.rows) - len(decided.changes)
     if as_json:
-        counts = {"decided": len(decided.rows), "changed": len(decided.changes)}
+        counts = {"decided": len(decided.rows), "changed": changed, "confirmed": kept}
         worth = {"expected_accuracy": _accuracies(fits), "why_no_accuracy": reason or None}
         say_json({"file": str(out), "label": decided.label, **counts, **worth})
         return
-    changed, kept = len(decided.changes), len(decided.rows) - len(decided.changes)
-    typer.echo(f"{out}: {changed} labels of column {decided.label!r} changed, {kept} confirmed; all else is as it was.")
+    labels = "label" if changed == 1 else "labels"
+    typer.echo(
+        f"{out}: {changed} {labels} of column {decided.label!r} changed, {kept} confirmed; all else is as it was."
+    )
     typer.echo(_worth(fits) if fits else f"What that is worth cannot be told without the features: {reason}")
     command = " ".join(["unflip fit", shlex.quote(str(data)), "--decisions", shlex.quote(str(decisions)), "..."])
     typer.echo(
@@ -80,7 +85,7 @@ def _fits(
         tell("Fitting before and after")
         before, after, _ = fit_before_and_after(prepared, decided)
     except ValueError as error:
-        if request.text or request.embedding or request.eps or request.priors or request.trusted:
+        if request.text or request.embedding or request.eps or request.priors or request.trusted or request.ignore:
             raise
         return None, str(error)
     return (before, after), ""

@@ -31,6 +31,7 @@ def audit(
         typer.Option(metavar="COLUMN", help="Rows of one group do not vouch for each other (near-copies, patients)."),
     ] = None,
     name: options.Name = None,
+    ignore: options.Ignore = None,
     out: Annotated[Path | None, typer.Option(help="Page (.html) to look through the suspects and decide.")] = None,
     suspects: Annotated[Path | None, typer.Option(help="Table (.csv) of the suspects and of proposed labels.")] = None,
     as_json: options.AsJson = False,
@@ -51,6 +52,7 @@ def audit(
         trusted=trusted,
         group=group,
         name=name,
+        ignore=tuple(ignore or ()),
     )
     with working(f"Reading {data.name}") as tell:
         found = audit_file(request, tell)

@@ -64,11 +64,11 @@ def _data(found: FileAudit) -> str:
     counts = _listed([f"{count} {label!r}" for label, count in prepared.labels.counts.items()])
     lines = [
         f"{prepared.table.name}: {prepared.table.n_rows} rows, labels {counts}.",
-        f"Features: {prepared.features}.",
+        f"Features: {prepared.features.with_dimension(prepared.rows.shape[1])}.",
     ]
     if prepared.features.left_out:
-        left = _listed(prepared.features.left_out)
-        lines.append(f"Columns not used: {left} (no numbers, or a mere count of the rows).")
+        why = " (no numbers, or a mere count of the rows)" if prepared.features.kind == "numeric" else ""
+        lines.append(f"Columns not used: {_listed(prepared.features.left_out)}{why}.")
     return "\n".join(map(_wrapped, lines))
 
 
@@ -179,6 +179,7 @@ def _apply_command(request: Request, label: str) -> str:
     given = {"--text": request.text, "--embedding": request.embedding, "--eps": request.eps, "--priors": request.priors}
     given |= {"--trusted": request.trusted, "--id": request.name}
     options = [word for option, value in given.items() if value is not None for word in (option, value)]
+    options += [word for column in request.ignore for word in ("--ignore", column)]
     clean = f"clean{ending(request.path)}" + ".gz" * (request.path.suffix.lower() == ".gz")
     words = ["unflip", "apply", str(request.path), "decisions.csv", "--out", clean, "--label", label, *options]
     return shlex.join(words)

@@ -31,6 +31,7 @@ def fit(
         Path | None, typer.Option(help="Decisions (.csv) on suspects of these data, to be taken as certain.")
     ] = None,
     name: options.Name = None,
+    ignore: options.Ignore = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Fit a classifier of the true labels to a file of noisy ones."""
@@ -44,6 +45,7 @@ def fit(
         priors=priors,
         trusted=trusted,
         name=name,
+        ignore=tuple(ignore or ()),
     )
     with working(f"Reading {data.name}") as tell:
         prepared = prepare(request, tell)
@@ -64,7 +66,7 @@ def fit(
         return
     said = ", ".join(f"{rate:.0%} of {label!r}" for label, rate in rates.items())
     typer.echo(
-        f"{out}: fitted to {n_rows} rows by {model.features}.\n"
+        f"{out}: fitted to {n_rows} rows by {model.features.with_dimension(fitted.n_features_in_)}.\n"
         f"Labels flipped: {said}.\n"
         f"Expected accuracy on clean labels: {fitted.expected_accuracy_:.1%} ± {fitted.expected_accuracy_std_:.1%}."
     )
@@ -73,17 +75,19 @@ def fit(
 def predict(
     model: Annotated[Path, typer.Argument(help="Model that unflip fit wrote.")],
     data: options.Data,
-    out: Annotated[Path | None, typer.Option(help="Where to write the predictions (.csv).")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write the predictions (.csv); needed unless --json is given.")
+    ] = None,
     name: options.Name = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Predict the true labels of new rows."""
-    if out is None and not as_json:
-        fail("predict needs --out predictions.csv, or --json: say where the predictions go.")
-    if out is not None:
-        check_out(out, [".csv"], data, model)
     with working(f"Reading {model.name}") as tell:
         loaded = load_model(model)
+        if out is None and not as_json:
+            fail("predict needs --out predictions.csv, or --json: say where the predictions go.")
+        if out is not None:
+            check_out(out, [".csv"], data, model)
         tell(f"Reading {data.name}")
         table = read_table(data)
         names = None if name is None else table.texts(name)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 Data = Annotated[Path, typer.Argument(help="File of rows: .csv, .tsv, .jsonl or .parquet, also with .gz.")]
-Label = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of the labels.")]
+Label = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of the labels; needed.")]
 Text = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of texts: their words are the features.")]
 Embedding = Annotated[
     str | None,
@@ -23,4 +23,7 @@ Trusted = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="Column of true labels of some rows, empty elsewhere.")
 ]
 Name = Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="Column that names the rows.")]
+Ignore = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMN", help="Column to leave out; can be given several times.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]

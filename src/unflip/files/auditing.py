@@ -20,7 +20,7 @@ from unflip.estimation import AssumedNoiseWarning, TrustedSubset
 from unflip.files import features as feature_columns
 from unflip.files.features import Features
 from unflip.files.given import GivenRates
-from unflip.files.label_column import LabelColumn, groups, label_column, trusted_labels
+from unflip.files.label_column import LabelColumn, check_names, groups, label_column, lookalikes, trusted_labels
 from unflip.files.rates import noise_model, proportions
 from unflip.files.tables import Table, as_text, read_table
 from unflip.noise import NoiseModel
@@ -44,6 +44,8 @@ class Request:
         Flip rates and true class proportions as typed, such as "A=0.3,B=0.1".
     trusted, group, name : str or None
         Columns of true labels, of groups, and of names of the rows.
+    ignore : tuple of str
+        Columns to leave out.
     """
 
     path: Path
@@ -55,6 +57,7 @@ class Request:
     trusted: str | None = None
     group: str | None = None
     name: str | None = None
+    ignore: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -168,9 +171,13 @@ def prepare(request: Request, tell: Tell) -> Prepared:
         raise ValueError(f"Say with --label which column of {table.name} holds the labels: {named}.")
     labels = label_column(table, request.label)
     others = (request.trusted, request.group, request.name)
-    reserved = [request.label, *(column for column in others if column is not None)]
+    reserved = [request.label, *(column for column in others if column is not None), *request.ignore]
     for column in reserved:
         table.column(column)
+    options = {"--trusted": [request.trusted], "--group": [request.group], "--ignore": request.ignore}
+    for option, columns in options.items():
+        if request.label in columns:
+            raise ValueError(f"{option} {request.label} names the column of the labels: name another.")
     features = feature_columns.choose(table, text=request.text, embedding=request.embedding, reserved=reserved)
     classes = list(labels.counts)
     priors = None if request.priors is None else proportions(request.priors, classes)
@@ -193,6 +200,8 @@ def prepare(request: Request, tell: Tell) -> Prepared:
 def audit_file(request: Request, tell: Tell) -> FileAudit:
     """Audit the labels of a file; parameters are those of `prepare`."""
     prepared = prepare(request, tell)
+    if request.name is not None:
+        check_names(prepared.table, request.name)
     labels, labelled = prepared.labels, prepared.labels.labelled
     group = None if request.group is None else groups(prepared.table, request.group)[labelled]
     tell(f"Looking for wrong labels in {len(labelled)} rows")
@@ -207,6 +216,7 @@ def audit_file(request: Request, tell: Tell) -> FileAudit:
         )
         tell("Proposing labels for rows without one")
         proposals = _proposals(prepared, found)
+    notes += lookalikes(labels)
     return FileAudit(prepared=prepared, audit=found, proposals=proposals, name_column=request.name, notes=notes)
 
 

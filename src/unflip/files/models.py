@@ -19,6 +19,7 @@ from unflip.files import features as feature_columns
 from unflip.files.auditing import Prepared, noted
 from unflip.files.decisions import Decision, fit_before_and_after
 from unflip.files.features import Features
+from unflip.files.label_column import lookalikes
 from unflip.files.tables import Table, read_content
 
 _FORMAT = "unflip model 1"
@@ -85,6 +86,7 @@ def fit_model(prepared: Prepared, decisions: Mapping[int, Decision] | None = Non
             fitted = prepared.classifier().fit(prepared.rows[labels.labelled], labels.observed)
     else:
         _, fitted, notes = fit_before_and_after(prepared, decisions)
+    notes += lookalikes(labels)
     return Model(labels.name, prepared.features, prepared.recipe, fitted), notes
 
 
