@@ -80,6 +80,14 @@ class TestAlgebra:
         assert set(suspects.proposed) == {"bad", "good"}
         assert wrong[suspects.row[: found.n_suspects]].mean() >= 0.9
 
+    def test_a_single_suspect_is_spoken_of_as_one(self):
+        labels = np.repeat([0, 1], 30)
+        probabilities = np.where(labels[:, None] == [0, 1], 0.699, 0.301)
+        probabilities[0] = probabilities[0, ::-1]
+        result = audit_scores(probabilities, labels, noise=NoiseModel.binary(eps_pos=0.3, eps_neg=0.3, pi_neg=0.5))
+        assert result.n_suspects == 1
+        assert "Suspects: 1 label looks wrong, with a probability of" in str(result)
+
     def test_proposals_of_three_classes(self):
         true = np.array([[0.0, 0.1, 0.9], [0.98, 0.01, 0.01], [0.1, 0.8, 0.1], [0.0, 0.1, 0.9]])
         result = audit_scores(true @ THREE.transition, ["a", "a", "b", "c"], noise=THREE)
@@ -91,7 +99,7 @@ class TestAlgebra:
         result = audit(X, y, noise=None)
         assert result.n_suspects == len(result.suspects) == 0
         assert result.expected_wrong == pytest.approx(0, abs=1e-6)
-        assert "0 labels look wrong" in str(result)
+        assert "no label looks wrong enough to act on" in str(result)
 
 
 def test_the_first_suspects_are_as_often_right_as_promised():
@@ -229,7 +237,21 @@ class TestTrusted:
         np.testing.assert_array_equal(result.evidence.wrong[checked], (observed != y)[checked].astype(float))
         assert not np.intersect1d(result.check_next(100), np.flatnonzero(checked)).size
         certain = np.flatnonzero(checked & (observed != y))
-        assert set(result.suspects.row[: len(certain)]) == set(certain)
+        assert set(result.suspects.row[-len(certain) :]) == set(certain)
+        assert result.checked.tolist() == np.flatnonzero(checked).tolist()
+        assert f"Of {checked.sum()} checked labels {len(certain)} were wrong." in str(result)
+
+    def test_checked_rows_are_no_suspects_to_act_on(self):
+        X, observed, y = draw()
+        trusted = np.where(np.arange(600) % 5 == 0, y, np.nan)
+        result = audit(X, observed, noise=NOISE, trusted=trusted)
+        unchecked = np.isnan(trusted)
+        assert result.n_suspects == cut(result.evidence.wrong[unchecked], 0.1)
+        assert unchecked[result.suspects.row[: result.n_suspects]].all()
+        assert result.sensitivity.n_suspects[0] == result.n_suspects
+        everything = audit(X, observed, noise=NOISE, trusted=y)
+        assert everything.n_suspects == 0
+        assert everything.accuracy_after(300) == everything.accuracy_after(0)
 
     def test_a_given_noise_model_is_kept(self):
         X, observed, y = draw()

@@ -100,8 +100,9 @@ class TestFigures:
         content = written(audit, tmp_path)
         shown = embedded(content)["suspects"]
         assert [shown["row"][place] for place in shown["checked"]] == [4]
-        assert shown["probability"][0] == 1
-        assert "the true label was given" in content
+        assert shown["checked"] == [len(shown["row"]) - 1]
+        assert shown["probability"][-1] == 1
+        assert "their true label was given" in content
 
     def test_no_gain_has_no_sign_of_a_loss(self, audit):
         assert audit_words.gain_said(audit, audit.expected_accuracy - 1e-12) == "+0.0"

@@ -9,13 +9,12 @@ import typer
 
 from unflip.cli import audit_words, options
 from unflip.cli.talk import check_out, fail, said_of_notes, say_json, working
-from unflip.files.auditing import FileAudit, Request, audit_file, page_rows, suspect_rows
+from unflip.files.auditing import FileAudit, Request, audit_file, next_checks, page_rows, suspect_rows
 from unflip.files.safe_csv import csv_bytes
 from unflip.report.files import write_atomically
 
 _COLUMNS = ("part", "row", "id", "observed", "proposed", "probability_wrong", "probability_proposed")
 _LONGEST_TEXT = 1000
-_N_CHECKS = 100
 
 
 def audit(
@@ -91,8 +90,16 @@ def _write_page(found: FileAudit, out: Path) -> None:
     except ModuleNotFoundError as missing:
         fail(f"The page needs {missing.name}: install it with pip install 'unflip[cli]'.")
     texts, ids = page_rows(found)
-    source, features = found.prepared.table.name, found.prepared.features
-    write_page(found.audit, out, texts=texts, ids=ids, source=source, assumptions=[f"The features are {features}."])
+    prepared = found.prepared
+    write_page(
+        found.audit,
+        out,
+        texts=texts,
+        ids=ids,
+        source=prepared.table.name,
+        assumptions=[f"The features are {prepared.features.with_dimension(prepared.rows.shape[1])}."],
+        by_command=True,
+    )
 
 
 def _answer(found: FileAudit, request: Request, out: Path | None, suspects: Path | None) -> dict[str, Any]:
@@ -128,15 +135,8 @@ def _answer(found: FileAudit, request: Request, out: Path | None, suspects: Path
         "false_discovery_rate": audit.false_discovery_rate,
         "suspects": [line for line in lines if line["part"] != "unlabelled"],
         "unlabelled": [line for line in lines if line["part"] == "unlabelled"],
-        "check_next": _next_checks(found),
+        "check_next": next_checks(found),
         "notes": found.notes,
         "page": None if out is None else str(out),
         "table": None if suspects is None else str(suspects),
     }
-
-
-def _next_checks(found: FileAudit) -> list[int]:
-    """Return the rows of the file whose check would tell most."""
-    unchecked = int((found.audit.evidence.truth < 0).sum())
-    rows = found.audit.check_next(min(_N_CHECKS, unchecked))
-    return [int(row) for row in found.file_rows[rows]]

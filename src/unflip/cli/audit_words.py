@@ -7,16 +7,16 @@ import shutil
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from unflip.cli.talk import on_one_line
-from unflip.files.auditing import FileAudit, Request, suspect_rows
+from unflip.files.auditing import FileAudit, Request, next_checks, suspect_rows
 from unflip.files.tables import ending
 
 _N_SHOWN = 10
 _N_NAMED = 8
-_N_CHECKS = 100
 _SURPRISING = 0.01
 _WIDEST = 160
 _LONGEST_LABEL = 24
@@ -105,14 +105,14 @@ def _cost(found: FileAudit) -> str:
 
 def _suspects(found: FileAudit) -> str:
     audit = found.audit
-    if len(audit.suspects) == 0:
-        return "Suspects: no label looks wrong."
-    share = f"about {audit.false_discovery_rate:.0%} of these will turn out right"
-    more = len(audit.suspects) - audit.n_suspects
-    others = f"; {more} more are in doubt" if more > 0 else ""
-    said = f"Suspects: {audit.n_suspects} labels look wrong ({share}){others}. The worst, rows counted from 0:"
-    lines = [line for line in suspect_rows(found) if line["part"] != "unlabelled"][:_N_SHOWN]
-    return "\n".join([_wrapped(said), *_table(found, lines, "probability_wrong")])
+    lines = [line for line in suspect_rows(found) if line["part"] in ("suspect", "doubtful")]
+    said = f"Suspects: {audit.summary['Suspects']}"
+    more = len(lines) - audit.n_suspects
+    if more > 0:
+        said += f" {more}{' more' * (audit.n_suspects > 0)} {'is' if more == 1 else 'are'} in doubt."
+    if not lines:
+        return _wrapped(said)
+    return "\n".join([_wrapped(f"{said} The worst, rows counted from 0:"), *_table(found, lines[:_N_SHOWN])])
 
 
 def _unlabelled(found: FileAudit) -> str:
@@ -124,10 +124,10 @@ def _unlabelled(found: FileAudit) -> str:
     right = float(proposals.probability.sum())
     said = f"No label: {len(proposals.rows)} rows have none; proposed are {each}, of which about {right:.0f} right."
     lines = [line for line in suspect_rows(found) if line["part"] == "unlabelled"][:3]
-    return "\n".join([_wrapped(f"{said} The surest:"), *_table(found, lines, "probability_proposed")])
+    return "\n".join([_wrapped(f"{said} The surest:"), *_table(found, lines)])
 
 
-def _table(found: FileAudit, lines: list[dict[str, object]], probability: str) -> list[str]:
+def _table(found: FileAudit, lines: list[dict[str, Any]]) -> list[str]:
     """Return a line for each row, in columns: its name, its label and the proposed one, how sure that is, its text."""
     names = [on_one_line(str(line["id"]), _LONGEST_LABEL) or f"row {line['row']}" for line in lines]
     moves = [
@@ -137,10 +137,15 @@ def _table(found: FileAudit, lines: list[dict[str, object]], probability: str) -
     ]
     table = []
     for line, name, move in zip(lines, names, moves, strict=True):
-        start = f"  {name:<{max(map(len, names))}}  {move:<{max(map(len, moves))}}  {line[probability]:.3f}  "
+        start = f"  {name:<{max(map(len, names))}}  {move:<{max(map(len, moves))}}  {_sure(line):.3f}  "
         shown = on_one_line(found.shown(int(str(line["row"]))), _width() - len(start))
         table.append((start + shown).rstrip())
     return table
+
+
+def _sure(line: dict[str, Any]) -> float:
+    """How sure it is that a label is wrong, or, where there is none, that the proposed one is right."""
+    return float(line["probability_proposed" if line["part"] == "unlabelled" else "probability_wrong"])
 
 
 def _caution(found: FileAudit) -> str:
@@ -154,24 +159,42 @@ def _caution(found: FileAudit) -> str:
 
 
 def _next(found: FileAudit, request: Request, out: Path | None, suspects: Path | None) -> str:
-    if out is None:
-        steps = ["Look through the suspects: with --out report.html the same command makes a page to decide on each."]
-    else:
-        steps = [f"Open {out}, decide on the suspects and save the decisions. A copy of the data with them:"]
-    if suspects is not None:
-        steps.append(
-            f"{suspects} lists all. With accept or reject in its column 'decision', unflip apply takes it, too."
+    steps = [*_deciding(found, request, out, suspects), *_rates_to_find(found, request)]
+    return "\n".join(["What next:", *steps]) if steps else ""
+
+
+def _deciding(found: FileAudit, request: Request, out: Path | None, suspects: Path | None) -> list[str]:
+    steps = []
+    if len(found.audit.suspects):
+        if out is None:
+            said = "Look through the suspects: with --out report.html the same command makes a page to decide on each."
+            steps.append(_step(said))
+        else:
+            said = f"Open {out}, decide on the suspects and save the decisions. A copy of the data with them:"
+            steps += [_step(said), f"      {_apply_command(request, found.prepared.labels.name)}"]
+    if suspects is not None and suspect_rows(found):
+        said = f"{suspects} lists all. With accept or reject in its column 'decision', unflip apply takes it, too."
+        steps.append(_step(said))
+    return steps
+
+
+def _rates_to_find(found: FileAudit, request: Request) -> list[str]:
+    """Say how to replace a guess of the rates, without what was given already."""
+    if found.audit.noise_source != "anchor rows":
+        return []
+    rows = next_checks(found)
+    shares = "" if request.priors else ", or the true shares with --priors"
+    return [
+        _step(
+            f"The rates are a guess. Better: put the true labels of {len(rows)} rows into a column of their own and "
+            f"name it with --trusted. The rows that tell most are {', '.join(map(str, rows[:5]))}, ...: --json lists "
+            f"them all under check_next. Or give the rates with --eps{shares}."
         )
-    if found.audit.noise_source == "anchor rows":
-        n_checks = min(_N_CHECKS, len(found.file_rows) // 3)
-        steps.append(
-            f"The rates are a guess. Better: put the true labels of {n_checks} rows, picked at random, into a column "
-            "of their own and name it with --trusted; or give the rates with --eps, or the true shares with --priors."
-        )
-    lines = [_wrapped(f"- {step}", "  ") for step in steps]
-    if out is not None:
-        lines.insert(1, f"      {_apply_command(request, found.prepared.labels.name)}")
-    return "\n".join(["What next:", *lines])
+    ]
+
+
+def _step(said: str) -> str:
+    return _wrapped(f"- {said}", "  ")
 
 
 def _apply_command(request: Request, label: str) -> str:

@@ -26,6 +26,7 @@ from unflip.files.tables import Table, as_text, read_table
 from unflip.noise import NoiseModel
 
 Tell = Callable[[str], None]
+_N_CHECKS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,14 +250,15 @@ def _proposals(prepared: Prepared, found: Audit) -> Proposals:
 
 
 def suspect_rows(found: FileAudit) -> list[dict[str, Any]]:
-    """Return the suspects as rows of a table, worst first, then the proposals for rows without a label."""
+    """Return the suspects as rows of a table, worst first, those checked last; then the rows without a label."""
     suspects, rows = found.audit.suspects, found.file_rows
     codes = np.searchsorted(found.audit.classes, suspects.proposed)
     likely = found.audit.label_posterior[suspects.row, codes]
+    checked = set(found.audit.checked.tolist())
     listed = []
     for place, (suspect, share) in enumerate(zip(suspects.tolist(), likely.tolist(), strict=True)):
         index, observed, proposed, wrong = suspect
-        part = "suspect" if place < found.audit.n_suspects else "doubtful"
+        part = "suspect" if place < found.audit.n_suspects else "checked" if index in checked else "doubtful"
         listed.append(_line(found, part, int(rows[index]), observed, proposed, wrong, share))
     proposals = found.proposals
     columns = (proposals.rows.tolist(), proposals.proposed.tolist(), proposals.probability.tolist())
@@ -277,6 +279,13 @@ def _line(
         "probability_wrong": None if wrong is None else round(wrong, 4),
         "probability_proposed": round(likely, 4),
     }
+
+
+def next_checks(found: FileAudit) -> list[int]:
+    """Return the rows of the file whose check would tell most: 100, or a third of them where they are few."""
+    unchecked = len(found.file_rows) - len(found.audit.checked)
+    rows = found.audit.check_next(min(_N_CHECKS, -(-unchecked // 3)))
+    return [int(row) for row in found.file_rows[rows]]
 
 
 def page_rows(found: FileAudit) -> tuple[Sequence[str], Sequence[str] | None]:
