@@ -118,6 +118,43 @@ def test_ignored_columns_are_no_features_and_no_slips(numeric, tmp_path):
     program("predict", tmp_path / "m.skops", path, "--json")
 
 
+def test_checked_rows_are_listed_apart(numeric, tmp_path):
+    path, true = tmp_path / "mails.csv", numeric[1]
+    rows = read_csv(numeric[0])
+    truth = [true[i] if i % 5 == 0 else "" for i in range(len(rows))]
+    write_csv(path, **{name: [row[name] for row in rows] for name in rows[0]}, truth=truth)
+    wrong = [i for i, row in enumerate(rows) if truth[i] and truth[i] != row["label"]]
+    options = ("--label", "label", "--trusted", "truth")
+    answer = json.loads(program("audit", path, *options, "--suspects", tmp_path / "s.csv", "--json").stdout)
+    parts = [line["part"] for line in answer["suspects"]]
+    assert parts == sorted(parts, key=["suspect", "doubtful", "checked"].index)
+    assert parts.count("suspect") == answer["n_suspects"] > 0
+    assert sorted(line["row"] for line in answer["suspects"] if line["part"] == "checked") == wrong
+    assert [line["part"] for line in read_csv(tmp_path / "s.csv")] == parts
+    said = " ".join(program("audit", path, *options).stdout.split())
+    assert f"Of 60 checked labels {len(wrong)} were wrong." in said
+
+
+def test_advice_is_the_same_on_the_page_and_not_what_was_done_already(tmp_path):
+    path, page = tmp_path / "films.csv", tmp_path / "page.html"
+    text_file(path)
+    options = ("audit", path, "--label", "label", "--text", "text")
+    answer = json.loads(program(*options, "--json").stdout)
+    assert answer["noise"]["source"] == "anchor rows"
+    assert len(answer["check_next"]) == 67
+    said = " ".join(program(*options, "--out", page).stdout.split())
+    first = ", ".join(map(str, answer["check_next"][:5]))
+    assert "true labels of 67 rows into a column of their own and name it with --trusted" in said
+    assert f"The rows that tell most are {first}, ..." in said
+    assert "or the true shares with --priors" in said
+    content = page.read_text(encoding="utf-8")
+    assert "unflip audit lists them under check_next with --json" in content
+    assert "unflip fit ... --decisions decisions.csv" in content
+    assert "trusted=" not in content
+    assert "priors=" not in content
+    assert "--priors" not in program(*options, "--priors", "ham=0.5,spam=0.5").stdout
+
+
 def test_three_classes(tmp_path):
     X, true = make_mixture(300, 4, means=3 * np.eye(3, 4), random_state=0)
     names = np.array(["a", "b", "c"])

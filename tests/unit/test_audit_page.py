@@ -72,6 +72,13 @@ class TestFigures:
         assert f"<b>{audit.n_suspects}</b>" in content
         assert audit_words.headline(spotless()) == "Hardly any of the 60 labels is wrong"
 
+    def test_advice_speaks_of_python_or_of_commands(self, audit):
+        ours, commands = (" ".join(audit_words.next_steps(audit, by_command)) for by_command in (False, True))
+        assert "trusted=" in ours
+        assert "unflip" not in ours
+        assert "unflip fit ... --decisions decisions.csv" in commands
+        assert "trusted=" not in commands
+
     def test_the_noise_matrix_has_rates_errors_and_intervals(self):
         audit = three_classes()
         cells = audit_words.noise_cells(audit)

@@ -182,13 +182,14 @@ def sensitivity_lines(audit: Audit) -> list[list[str]]:
     ]
 
 
-def assumptions(audit: Audit, extra: Sequence[str]) -> list[str]:
-    """Say what was assumed, in plain words."""
+def assumptions(audit: Audit, extra: Sequence[str], by_command: bool = False) -> list[str]:
+    """Say what was assumed, in plain words; parameters are those of `next_steps`, and further sentences."""
     said = [_sentence(audit.summary["Assumed"])]
     if audit.dependence.p_value < SURPRISING:
         said.append("So the probabilities below are too sure of themselves. Their order remains useful.")
     said.append(_SOURCES[audit.noise_source])
-    said += [audit.assumption] if audit.assumption else []
+    if audit.assumption and not by_command:  # it says what to give in Python
+        said.append(audit.assumption)
     if audit.n_suspects > 1:
         said.append(_promise(audit))
     return [*said, *extra]
