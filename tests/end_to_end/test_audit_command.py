@@ -183,6 +183,35 @@ def test_texts_trusted_rows_and_groups(tmp_path):
     assert np.mean([labels[row] != true[row] for row in suspects]) > 0.8
 
 
+@pytest.mark.parametrize("options", [RATES, (), ("--trusted", "truth")])
+def test_groups_count_alike_in_audit_apply_and_fit(numeric, tmp_path, options):
+    """Copies of rows, labels and all, would vouch for each other."""
+    path, page, suspects = tmp_path / "mails.csv", tmp_path / "p.html", tmp_path / "s.csv"
+    rows = [row for row in read_csv(numeric[0])[:150] for _ in range(2)]
+    copies = {name: [row[name] for row in rows] for name in rows[0] if name != "name"}
+    truth = [numeric[1][i // 2] if i % 6 < 2 else "" for i in range(300)]
+    write_csv(path, patient=[i // 2 for i in range(300)], **copies, truth=truth)
+    known = (*options, "--group", "patient", "--ignore", "truth")[: 4 if "truth" in options else None]
+    answer = json.loads(program("audit", path, "--label", "label", *known, "--suspects", suspects, "--json").stdout)
+    assert "--group patient" in program("audit", path, "--label", "label", *known, "--out", page).stdout
+    lines = read_csv(suspects)
+    assert lines
+    write_csv(
+        suspects, **{name: [line[name] or "accept" * (name == "decision") for line in lines] for name in lines[0]}
+    )
+    worth = json.loads(program("apply", path, suspects, "--out", tmp_path / "c.csv", *known, "--json").stdout)
+    assert worth["expected_accuracy"]["before"]["value"] == pytest.approx(answer["expected_accuracy"]["now"])
+    assert worth["confirmed"] == 0
+    arguments = ("fit", path, "--label", "label", *known, "--out", tmp_path / "m.skops", "--json")
+    fitted = json.loads(program(*arguments).stdout)
+    assert fitted["expected_accuracy"] == pytest.approx(worth["expected_accuracy"]["before"])
+    assert fitted["flip_rate"] == pytest.approx(answer["noise"]["flip_rate"])
+    assert "patient" not in fitted["features"]["columns"]
+    decided = json.loads(program(*arguments, "--decisions", suspects).stdout)
+    assert decided["expected_accuracy"] == pytest.approx(worth["expected_accuracy"]["after"])
+    program("predict", tmp_path / "m.skops", path, "--json")
+
+
 def test_json_lines_and_parquet_give_the_same_answer(numeric, answer, tmp_path):
     from pyarrow import csv, parquet
 

@@ -14,6 +14,7 @@ from unflip.auditing.outlook import Outlook, accuracy_of, effective_dimension, s
 from unflip.auditing.suspects import cut
 from unflip.datasets import load_amazon_reviews, make_mixture
 from unflip.estimation import AssumedNoiseWarning
+from unflip.estimation.given import GivenRates
 
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1)
 NAMES = np.array(["bad", "good"])
@@ -160,6 +161,17 @@ class TestGroups:
         assert result.noise_source == "anchor rows"
         assert abs(result.noise.eps_pos - 0.3) < 2 * result.noise_std[1, 0]
         assert 0 < result.expected_accuracy_std < 0.3
+
+    def test_true_labels_of_other_groups_count(self):
+        noise, groups, hits = NoiseModel.binary(eps_pos=0.4, eps_neg=0.4, pi_neg=0.5), np.repeat(np.arange(150), 2), []
+        for seed in range(4):
+            X, y = make_mixture(300, 100, mean_norm=1.2, random_state=seed)
+            observed = noise.flip(y, random_state=seed)
+            checked = GivenRates(noise, y_trusted=np.where(np.arange(300) < 250, y, np.nan))
+            found = [audit(X, observed, noise=source, groups=groups) for source in (noise, checked)]
+            hits.append([(result.evidence.log_scores.argmax(axis=1) == y).mean() for result in found])
+        without, with_truth = np.mean(hits, axis=0)
+        assert with_truth > without + 0.03
 
     def test_bad_groups(self):
         X, observed, _ = draw(n=100)

@@ -25,10 +25,7 @@ def audit(
     eps: options.Eps = None,
     priors: options.Priors = None,
     trusted: options.Trusted = None,
-    group: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Rows of one group do not vouch for each other (near-copies, patients)."),
-    ] = None,
+    group: options.Group = None,
     name: options.Name = None,
     ignore: options.Ignore = None,
     out: Annotated[Path | None, typer.Option(help="Page (.html) to look through the suspects and decide.")] = None,

@@ -200,7 +200,7 @@ def _step(said: str) -> str:
 def _apply_command(request: Request, label: str) -> str:
     """Return the command that puts decisions into a copy of the data, with the options of the audit."""
     given = {"--text": request.text, "--embedding": request.embedding, "--eps": request.eps, "--priors": request.priors}
-    given |= {"--trusted": request.trusted, "--id": request.name}
+    given |= {"--trusted": request.trusted, "--group": request.group, "--id": request.name}
     options = [word for option, value in given.items() if value is not None for word in (option, value)]
     options += [word for column in request.ignore for word in ("--ignore", column)]
     clean = f"clean{ending(request.path)}" + ".gz" * (request.path.suffix.lower() == ".gz")

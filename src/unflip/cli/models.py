@@ -27,6 +27,7 @@ def fit(
     eps: options.Eps = None,
     priors: options.Priors = None,
     trusted: options.Trusted = None,
+    group: options.Group = None,
     decisions: Annotated[
         Path | None, typer.Option(help="Decisions (.csv) on suspects of these data, to be taken as certain.")
     ] = None,
@@ -44,6 +45,7 @@ def fit(
         eps=eps,
         priors=priors,
         trusted=trusted,
+        group=group,
         name=name,
         ignore=tuple(ignore or ()),
     )
@@ -52,14 +54,14 @@ def fit(
         n_rows = len(prepared.labels.labelled)
         decided = None if decisions is None else decide(decisions, prepared.table, label, name).rows
         tell(f"Fitting to {n_rows} rows")
-        model, notes = fit_model(prepared, decided)
+        model, found, notes = fit_model(prepared, decided)
         tell("Writing")
         write_atomically(out, saved(model))
     said_of_notes(notes)
     fitted = model.classifier
     rates = {label: 1 - float(fitted.noise_.transition[a, a]) for a, label in enumerate(fitted.classes_.tolist())}
     if as_json:
-        accuracy = {"value": fitted.expected_accuracy_, "standard_error": fitted.expected_accuracy_std_}
+        accuracy = {"value": found.accuracy, "standard_error": found.error}
         columns = {"kind": model.features.kind, "columns": list(model.features.columns)}
         answer = {"model": str(out), "rows": n_rows, "features": columns, "flip_rate": rates}
         say_json({**answer, "expected_accuracy": accuracy, "notes": notes})
@@ -68,7 +70,7 @@ def fit(
     typer.echo(
         f"{out}: fitted to {n_rows} rows by {model.features.with_dimension(fitted.n_features_in_)}.\n"
         f"Labels flipped: {said}.\n"
-        f"Expected accuracy on clean labels: {fitted.expected_accuracy_:.1%} ± {fitted.expected_accuracy_std_:.1%}."
+        f"Expected accuracy on clean labels: {found.accuracy:.1%} ± {found.error:.1%}."
     )
 
 

@@ -23,6 +23,10 @@ Trusted = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="Column of true labels of some rows, empty elsewhere.")
 ]
 Name = Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="Column that names the rows.")]
+Group = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Rows of one group do not vouch for each other (near-copies, patients)."),
+]
 Ignore = Annotated[
     list[str] | None, typer.Option(metavar="COLUMN", help="Column to leave out; can be given several times.")
 ]

@@ -17,9 +17,9 @@ from unflip._typing import FloatArray, IntArray
 from unflip.auditing import Audit, audit
 from unflip.classifier import LPClassifier
 from unflip.estimation import AssumedNoiseWarning, TrustedSubset
+from unflip.estimation.given import GivenRates
 from unflip.files import features as feature_columns
 from unflip.files.features import Features
-from unflip.files.given import GivenRates
 from unflip.files.label_column import LabelColumn, check_names, groups, label_column, lookalikes, trusted_labels
 from unflip.files.rates import noise_model, proportions
 from unflip.files.tables import Table, as_text, read_table
@@ -83,6 +83,8 @@ class Prepared:
         True class proportions, where given.
     trusted : ndarray of shape (n,) or None
         True labels, None where not known.
+    groups : ndarray of shape (n,) or None
+        Group of each row, where rows of one group do not vouch for each other.
     """
 
     table: Table
@@ -93,6 +95,7 @@ class Prepared:
     noise: NoiseModel | None
     priors: FloatArray | None
     trusted: NDArray[Any] | None
+    groups: NDArray[Any] | None = None
 
     def classifier(self) -> LPClassifier:
         """Return the classifier for the labelled rows, not yet fitted."""
@@ -195,6 +198,7 @@ def prepare(request: Request, tell: Tell) -> Prepared:
         noise=noise,
         priors=priors,
         trusted=trusted,
+        groups=None if request.group is None else groups(table, request.group),
     )
 
 
@@ -204,7 +208,6 @@ def audit_file(request: Request, tell: Tell) -> FileAudit:
     if request.name is not None:
         check_names(prepared.table, request.name)
     labels, labelled = prepared.labels, prepared.labels.labelled
-    group = None if request.group is None else groups(prepared.table, request.group)[labelled]
     tell(f"Looking for wrong labels in {len(labelled)} rows")
     with noted() as notes:
         found = audit(
@@ -213,7 +216,7 @@ def audit_file(request: Request, tell: Tell) -> FileAudit:
             noise="estimate" if prepared.noise is None else prepared.noise,
             priors=None if prepared.noise is not None else prepared.priors,
             trusted=None if prepared.trusted is None else prepared.trusted[labelled],
-            groups=group,
+            groups=None if prepared.groups is None else prepared.groups[labelled],
         )
         tell("Proposing labels for rows without one")
         proposals = _proposals(prepared, found)

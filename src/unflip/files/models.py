@@ -17,8 +17,9 @@ from unflip._typing import FloatArray
 from unflip.classifier import LPClassifier
 from unflip.files import features as feature_columns
 from unflip.files.auditing import Prepared, noted
-from unflip.files.decisions import Decision, fit_before_and_after
+from unflip.files.decisions import Decision
 from unflip.files.features import Features
+from unflip.files.fitting import Fit, fit_decided, fit_labels
 from unflip.files.label_column import lookalikes
 from unflip.files.tables import Table, read_content
 
@@ -30,9 +31,9 @@ _TRUSTED = [
     "unflip.decisions.Rule",
     "unflip.estimation.automatic.Automatic",
     "unflip.estimation.evidence.MixtureEvidence",
+    "unflip.estimation.given.GivenRates",
     "unflip.estimation.strata.Urgency",
     "unflip.estimation.trusted.TrustedSubset",
-    "unflip.files.given.GivenRates",
     "unflip.noise.NoiseModel",
 ]
 
@@ -70,8 +71,8 @@ class Model:
         return self.classifier.predict(rows), self.classifier.predict_proba(rows)
 
 
-def fit_model(prepared: Prepared, decisions: Mapping[int, Decision] | None = None) -> tuple[Model, list[str]]:
-    """Fit to the labelled rows of a file; return the model and sentences to pass on.
+def fit_model(prepared: Prepared, decisions: Mapping[int, Decision] | None = None) -> tuple[Model, Fit, list[str]]:
+    """Fit to the labelled rows of a file; return the model, its fit and sentences to pass on.
 
     Parameters
     ----------
@@ -81,13 +82,12 @@ def fit_model(prepared: Prepared, decisions: Mapping[int, Decision] | None = Non
         What was decided of some rows, which is taken as certain.
     """
     labels = prepared.labels
-    if decisions is None:
-        with noted() as notes:
-            fitted = prepared.classifier().fit(prepared.rows[labels.labelled], labels.observed)
-    else:
-        _, fitted, notes = fit_before_and_after(prepared, decisions)
+    with noted() as notes:
+        found = fit_labels(prepared)
+        if decisions is not None:
+            found = fit_decided(prepared, found, decisions)
     notes += lookalikes(labels)
-    return Model(labels.name, prepared.features, prepared.recipe, fitted), notes
+    return Model(labels.name, prepared.features, prepared.recipe, found.classifier), found, notes
 
 
 def saved(model: Model) -> bytes:
