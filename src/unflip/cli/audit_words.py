@@ -183,11 +183,12 @@ def _rates_to_find(found: FileAudit, request: Request) -> list[str]:
     if found.audit.noise_source != "anchor rows":
         return []
     rows = next_checks(found)
+    first = ", ".join(on_one_line(found.name_of(row), _LONGEST_LABEL) or str(row) for row in rows[:5])
     shares = "" if request.priors else ", or the true shares with --priors"
     return [
         _step(
             f"The rates are a guess. Better: put the true labels of {len(rows)} rows into a column of their own and "
-            f"name it with --trusted. The rows that tell most are {', '.join(map(str, rows[:5]))}, ...: --json lists "
+            f"name it with --trusted. The rows that tell most are {first}, ...: --json lists "
             f"them all under check_next. Or give the rates with --eps{shares}."
         )
     ]
