@@ -155,7 +155,7 @@ def left_out(name, X, y):
         if not reg:
             continue
         mean, error = found.mean_hat([reg])
-        hats = [s.diagonal(s.shrinkage([reg]))[:, 0] for s in (exact, found)]
+        hats = [s.hat_diagonals([[reg]])[0][:, 0] for s in (exact, found)]
         scores = [s.leave_one_out(t, [reg]).label_free_scores[:, 0, 0] for s in (exact, found)]
         spread, missed = hats[0].std(), np.sqrt(np.mean((hats[1] - hats[0]) ** 2))
         rough = np.sqrt(np.mean((scores[1] - scores[0]) ** 2)) / scores[0].std()

@@ -160,6 +160,11 @@ class DenseRows(CentredRows):
         kept = None if self.kept is None else _less(self.kept, _parts(correction, self.X))
         return replace(self, mean=mean, offset=_parts(mean, self.X), kept=kept)
 
+    def of_rows(self, rows: slice) -> Self:
+        """Return some of the rows, about the mean of all."""
+        kept = None if self.kept is None else self.kept[rows, :]
+        return replace(self, X=self.X[rows, :], weights=self.weights[rows], kept=kept)
+
     @property
     def total(self) -> float:
         """Sum of the weights; 1 where rows have none, or there are none."""
@@ -295,6 +300,11 @@ class SparseRows(CentredRows):
         offset = mean.copy() if centre else np.zeros_like(mean)
         mean[filled] = block.mean
         return cls(scattered, offset, filled, block, known, mean)
+
+    def of_rows(self, rows: slice) -> Self:
+        """Return some of the rows, about the mean of all."""
+        scattered, block, weights = self.scattered[rows], self.block.of_rows(rows), self.weights[rows]
+        return replace(self, scattered=scattered, block=block, weights=weights)
 
     def times(self, columns: FloatArray) -> FloatArray:
         """Multiply the rows with a (p, q) array."""

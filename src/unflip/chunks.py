@@ -297,6 +297,8 @@ def _as_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
         raise ValueError(f"it has {n_rows} rows but weights of shape {weights.shape}")
     for i in np.flatnonzero(~((weights >= 0) & (weights < _LARGEST))):
         raise ValueError(f"the weight of its row {i} is {weights[i]:g}: give finite weights, none below 0")
+    for i in np.flatnonzero((weights > 0) & (weights < 1 / _LARGEST)):
+        raise ValueError(f"the weight of its row {i} is {weights[i]:g}, whose square is no number: rescale the weights")
     return weights
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -241,6 +241,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         **params
             Other parameters of the class; the loss is the squared one, and ``reg`` a number or "loo".
         """
+        if not isinstance(moments, Moments):
+            raise TypeError(f"moments is a {type(moments).__name__}: give Moments, such as Moments.from_chunks makes.")
         found = cls(noise, targets=targets, **params)
         reason = refusal(found.get_params(deep=False))
         if reason is not None:
@@ -277,7 +279,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         if known is None and classes is None and hasattr(self, "classes_"):
             classes = self.classes_
             warn_caller("partial_fit starts anew: the rows of fit are forgotten.")
-        checked = type(self)() if known is None else self  # a first call that fails leaves no trace
+        checked = clone(self) if known is None else self  # a first call that fails leaves no trace
         rows = validate_data(checked, X, accept_sparse="csr", dtype=_PRECISIONS, reset=known is None)
         names = getattr(checked, "feature_names_in_", None)
         chunk = (rows, column_or_1d(y), sample_weight)
@@ -331,6 +333,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         options = self.get_params(deep=False)
         del options["loss"]
         found = fit_moments(moments, **options)
+        self._warn_of_one_sided_targets(found.targets)
         for name in (*_OF_ROWS, "feature_names_in_"):
             self.__dict__.pop(name, None)
         self.moments_, self.classes_, self.n_features_in_ = moments, moments.classes, moments.n_features
@@ -340,7 +343,6 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         self.targets_, self.reg_, self._decision = found.targets, found.reg, found.decision
         self.coef_, self.intercept_, self.n_effective_ = found.coef, found.intercept, found.n_effective
         self.expected_accuracy_, self.expected_accuracy_std_ = found.expected.value, found.expected.error
-        self._warn_of_one_sided_targets()
         return self
 
     def _fit_rows(self, data: Labelled) -> None:
@@ -419,9 +421,9 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         if not self._refines or self.reg == "theory":
             raise ValueError("Votes need targets='refined', and reg='loo' or a number: use these.")
 
-    def _warn_of_one_sided_targets(self) -> None:
-        if self.targets_.ndim == 1 and self.readout == "plain" and self.fit_intercept and self.targets_.prod() > 0:
-            t_neg, t_pos = self.targets_
+    def _warn_of_one_sided_targets(self, targets: FloatArray) -> None:
+        if targets.ndim == 1 and self.readout == "plain" and self.fit_intercept and targets.prod() > 0:
+            t_neg, t_pos = targets
             warn_caller(
                 f"Both targets ({t_neg:.3g}, {t_pos:.3g}) have the same sign, so with an intercept nearly all scores "
                 "do: use readout='gaussian', which finds the threshold, or fit_intercept=False at a known origin.",
@@ -509,7 +511,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             self.targets_ = _class_targets(self.targets_, noise.n_classes)
             return replace(found, reg=found.reg if search else float(regs[0]))  # free of rounding
         self.targets_ = target_values.resolve_classes(self.targets, noise)
-        self._warn_of_one_sided_targets()
+        self._warn_of_one_sided_targets(self.targets_)
         self._check_shares()
         table = self.targets_.reshape(noise.n_classes, -1)
         if self._in_contrasts:

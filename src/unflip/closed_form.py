@@ -18,12 +18,11 @@ from numpy.typing import ArrayLike
 from unflip import losses
 from unflip import targets as target_values
 from unflip._typing import Array, FloatArray
-from unflip._warning import warn_caller
 from unflip.chunks import as_numpy
 from unflip.decisions import Decision, Rule
 from unflip.decoder import SMALLEST_SLOPE, Readout
 from unflip.estimation.base import NoiseEstimator
-from unflip.estimation.source import given_model
+from unflip.estimation.source import given_model, with_some_priors
 from unflip.expected import ExpectedAccuracy
 from unflip.moments import Moments
 from unflip.noise import NoiseModel
@@ -83,7 +82,8 @@ def fit_moments(
     if not moments.n:
         raise ValueError("These Moments are of no rows, or of rows without weight: add some.")
     model = given_model(noise, priors, moments.classes)
-    known = model if model.priors is not None else _with_counted_priors(model, moments)
+    observed = as_numpy(moments.counts) / moments.n
+    known = with_some_priors(model, observed, moments.n_effective, moments.classes, tolerant=True)
     values = target_values.resolve_classes(targets, known)
     table = values.reshape(known.n_classes, -1)
     if known.n_classes > 2 and readout == "gaussian":  # what k scores sum to tells no class from another
@@ -105,20 +105,6 @@ def fit_moments(
         n_effective=moments.n_effective,
         expected=expected_accuracy(law, decision, rule.priors, counted=model.priors is None),
     )
-
-
-def _with_counted_priors(noise: NoiseModel, moments: Moments) -> NoiseModel:
-    """Return the noise with the priors that explain the observed proportions; a class without rows is given one."""
-    observed = as_numpy(moments.counts) / moments.n
-    shares = observed @ noise.inverse_transition
-    empty = shares <= 0
-    for a in np.flatnonzero(empty & (observed > 0)):
-        warn_caller(
-            f"The flip rates and the observed proportions leave no true row in class {moments.classes.tolist()[a]!r}, "
-            "by chance or because the rates are too high; it is given one. Give priors= if you know the proportions.",
-        )
-    shares = np.where(empty, 1 / (moments.n_effective + 1), shares)
-    return noise.with_priors(shares / shares.sum())
 
 
 def _scores(

@@ -362,7 +362,7 @@ def _checked_fields(found: dict[str, NDArray[Any]], path: str | os.PathLike[str]
     if int(version) != _VERSION:
         raise ValueError(f"{path} is of version {int(version)}, and this library reads {_VERSION}: use the other one.")
     shapes = {name: array.shape for name, array in found.items()}
-    k, p = shapes.get("class_means", (0, 0))
+    k, p = shapes["class_means"] if len(shapes.get("class_means", ())) == 2 else (0, 0)
     wanted = {"counts": (k,), "class_means": (k, p), "scatter": (p, p), "classes": (k,), "squared_weights": ()}
     if "feature_names" in shapes:
         wanted["feature_names"] = (p,)

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unflip._parquet import Path, check_columns, opened
 from unflip._typing import FloatArray
 from unflip.moments import Moments
 
 _VALUES = 2**21  # numbers of a chunk
-
-Path = str | os.PathLike[str]
 
 
 def moments_from_parquet(
@@ -43,8 +42,10 @@ def moments_from_parquet(
     files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not files:
         raise ValueError("paths is empty: give at least one Parquet file.")
-    names = [name for name in _opened(files[0]).schema_arrow.names if name not in (label, sample_weight)]
+    names = [name for name in opened(files[0]).schema_arrow.names if name not in (label, sample_weight)]
     names = names if features is None else list(features)
+    if not names:
+        raise ValueError(f"There are no columns of features in {files[0]}: name some as features=.")
     chunks = parquet_chunks(files, label=label, features=names, sample_weight=sample_weight)
     return Moments.from_chunks(chunks, classes, feature_names=names)
 
@@ -55,27 +56,13 @@ def parquet_chunks(
     """Yield (X, y, sample_weight) of some rows at a time; parameters are those of `moments_from_parquet`."""
     wanted = [*features, label, *([] if sample_weight is None else [sample_weight])]
     for path in paths:
-        file = _opened(path)
-        for name in wanted:
-            if name not in file.schema_arrow.names:
-                raise ValueError(f"{path} has no column {name!r}: it has {', '.join(file.schema_arrow.names)}.")
+        file = opened(path)
+        check_columns(path, file, wanted)
         height = max(_VALUES // max(len(features), 1), 1)
         for batch in file.iter_batches(batch_size=height, columns=wanted):
             X = np.column_stack([_numbers(batch, name, path) for name in features])
             weights = None if sample_weight is None else _numbers(batch, sample_weight, path)
             yield X, _values(batch, label), weights
-
-
-def _opened(path: Path) -> Any:
-    try:
-        from pyarrow import ArrowInvalid
-        from pyarrow.parquet import ParquetFile
-    except ImportError:
-        raise ImportError("Parquet files need pyarrow: pip install 'unflip[parquet]'.") from None
-    try:
-        return ParquetFile(path)
-    except ArrowInvalid as error:
-        raise ValueError(f"{path} is not a Parquet file or is damaged ({error}).") from None
 
 
 def _values(batch: Any, name: str) -> NDArray[Any]:

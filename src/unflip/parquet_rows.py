@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
-from os import PathLike, fspath
+from os import PathLike
+from threading import Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+
+from unflip._parquet import Path, check_columns, opened
 
 _LARGEST_CACHE = 2**22  # numbers of row groups that are kept: blocks end within a group
 
@@ -16,8 +19,8 @@ _LARGEST_CACHE = 2**22  # numbers of row groups that are kept: blocks end within
 class ParquetRows:
     """A 2-D array of the columns of Parquet files, one below the other, that slices are read from.
 
-    Whole row groups are read, and the last few are kept while they are small: groups of about a million numbers suit
-    best. It needs pyarrow (``pip install unflip[parquet]``).
+    Whole row groups are read, and the last is kept, with some before it while they are small: groups of about a million
+    numbers suit best. It needs pyarrow (``pip install unflip[parquet]``).
 
     Parameters
     ----------
@@ -25,8 +28,8 @@ class ParquetRows:
         The files, in the order of their rows.
     columns : sequence of str, optional
         Names of the columns, in the order of the features; all columns of the first file by default.
-    dtype : {float32, float64}
-        Precision of the numbers.
+    dtype : {float32, float64}, optional
+        Precision of the numbers; by default the single one where it holds all of them as they are stored.
 
     Attributes
     ----------
@@ -40,24 +43,26 @@ class ParquetRows:
 
     def __init__(
         self,
-        paths: str | PathLike[str] | Sequence[str | PathLike[str]],
+        paths: Path | Sequence[Path],
         columns: Sequence[str] | None = None,
-        dtype: DTypeLike = np.float32,
+        dtype: DTypeLike | None = None,
     ) -> None:
-        self.dtype = np.dtype(dtype)
-        if self.dtype not in (np.float32, np.float64):
-            raise ValueError(f"dtype={dtype!r} is no precision of rows: use float32 or float64.")
         given = [paths] if isinstance(paths, str | PathLike) else list(paths)
         if not given:
             raise ValueError("paths is empty: give at least one Parquet file.")
-        self._files = [_opened(fspath(path)) for path in given]
+        self._files = [opened(path) for path in given]
         self.columns = list(self._files[0].schema_arrow.names if columns is None else columns)
         for path, file in zip(given, self._files, strict=True):
-            _check_columns(fspath(path), file, self.columns)
+            _check(path, file, self.columns)
+        wanted = [_precision(file, self.columns) for file in self._files] if dtype is None else [np.dtype(dtype)]
+        self.dtype = max(wanted, key=lambda kind: kind.itemsize)
+        if self.dtype not in (np.float32, np.float64):
+            raise ValueError(f"dtype={dtype!r} is no precision of rows: use float32 or float64.")
         self._groups = [(file, index) for file in self._files for index in range(file.num_row_groups)]
         sizes = (file.metadata.row_group(index).num_rows for file, index in self._groups)
         self._starts = np.array([0, *accumulate(sizes)])
         self._kept: dict[tuple[int, tuple[int, int, int]], NDArray[Any]] = {}
+        self._reading = Lock()  # pyarrow's files are not for several threads at a time
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -90,36 +95,34 @@ class ParquetRows:
     def _group(self, index: int, columns: tuple[int, int, int]) -> NDArray[Any]:
         """Return some columns of a row group; the groups read last are kept."""
         key = (index, columns)
-        if key not in self._kept:
-            file, position = self._groups[index]
-            names = self.columns[slice(*columns)]
-            values = _numbers(file.read_row_group(position, columns=names), names, self.dtype)
-            while self._kept and values.size + sum(kept.size for kept in self._kept.values()) > _LARGEST_CACHE:
-                del self._kept[next(iter(self._kept))]
-            self._kept[key] = values
-        return self._kept[key]
+        with self._reading:
+            if key not in self._kept:
+                file, position = self._groups[index]
+                names = self.columns[slice(*columns)]
+                values = _numbers(file.read_row_group(position, columns=names), names, self.dtype)
+                while self._kept and values.size + sum(kept.size for kept in self._kept.values()) > _LARGEST_CACHE:
+                    del self._kept[next(iter(self._kept))]
+                self._kept[key] = values
+            return self._kept[key]
 
 
-def _opened(path: str) -> Any:
-    try:
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ImportError("Parquet files are read by pyarrow: pip install 'unflip[parquet]'.") from error
-    return parquet.ParquetFile(path)
-
-
-def _check_columns(path: str, file: Any, columns: list[str]) -> None:
+def _check(path: Path, file: Any, columns: list[str]) -> None:
     """Raise where a file lacks a column, or holds something else than numbers in it."""
     from pyarrow import types
 
     if not columns:
         raise ValueError(f"{path} has no columns to read: name some of {file.schema_arrow.names}.")
+    check_columns(path, file, columns)
     for name in columns:
-        if name not in file.schema_arrow.names:
-            raise ValueError(f"{path} has no column {name!r}: name columns that every file has.")
         kind = file.schema_arrow.field(name).type
         if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
             raise ValueError(f"Column {name!r} of {path} holds {kind}, no numbers: name the columns to read.")
+
+
+def _precision(file: Any, columns: list[str]) -> np.dtype[Any]:
+    """Single precision where it holds all numbers of these columns, double precision otherwise."""
+    kinds = [np.dtype(file.schema_arrow.field(name).type.to_pandas_dtype()) for name in columns]
+    return np.dtype(np.float32 if all(np.can_cast(kind, np.float32) for kind in kinds) else np.float64)
 
 
 def _numbers(table: Any, names: list[str], dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -12,7 +12,7 @@ one row's label, with g the mean derivative of targets by scores and Δᵢ what 
           \Delta_i^{(r-m)}.
 
 L is D(H − h) with the hat matrix H, its diagonal h and D = 1/(1 − h). Products of hat matrices share eigenvectors, so
-their diagonals come from the spectrum's table of hat values; only for rows in between are D and h replaced by means.
+their diagonals come from the spectrum as hat values do; only for rows in between are D and h replaced by means.
 Subtracting the leak gives scores in which, to first order, row i's own label has no part. They are what read-outs are
 fitted to, what rounds are compared by, and what is reported.
 
@@ -239,18 +239,17 @@ class _Loop:
 
 @dataclass(frozen=True, eq=False)
 class _Hat:
-    """The hat matrix H for each penalty: its eigenvalues, its diagonal, and what leaving rows out divides by."""
+    """The hat matrix H for each penalty: its diagonal, and what leaving rows out divides by."""
 
-    kept: FloatArray  # s/(s + nγ), (n_directions, n_regs)
+    regs: FloatArray
     diagonal: FloatArray  # h, (m, n_regs)
     mean_diagonal: FloatArray  # (n_regs,), over the rows it was made of
     mean_growth: FloatArray
 
     @classmethod
     def of(cls, spectrum: Spectrum, regs: FloatArray, rows: slice = slice(None)) -> _Hat:
-        kept = np.asarray(spectrum.shrinkage(regs))
-        diagonal = np.asarray(spectrum.diagonal(kept, rows))
-        return cls(kept, diagonal, diagonal.mean(axis=0), _growth(diagonal).mean(axis=0))
+        diagonal = np.asarray(spectrum.hat_diagonals([regs], rows=rows)[0])
+        return cls(regs, diagonal, diagonal.mean(axis=0), _growth(diagonal).mean(axis=0))
 
     def of_rows(self, rows: slice) -> _Hat:
         """Return the diagonal of some rows, with the means of all."""
@@ -292,16 +291,16 @@ def _convex_answers(spectrum: Spectrum, left_out: ApproximateLeaveOneOut, regs: 
 
 def _there_and_back(spectrum: Spectrum, last: _Hat, first: _Hat, rows: slice) -> FloatArray:
     """Diagonal of L₁L₀, of which L = D(H − h) with D = 1/(1 − h): (H₁H₀)ᵢᵢ − h₁ᵢh₀ᵢ, times D₁ᵢ and the mean of D₀."""
-    product = np.asarray(spectrum.diagonal(last.kept * first.kept, rows)) - last.diagonal * first.diagonal
+    both = np.asarray(spectrum.hat_diagonals([last.regs, first.regs], rows=rows)[0])
+    product = both - last.diagonal * first.diagonal
     return np.asarray(last.growth * first.mean_growth * product)
 
 
 def _round_three(spectrum: Spectrum, last: _Hat, middle: _Hat, first: _Hat, rows: slice) -> FloatArray:
     """Diagonal of L₂L₁L₀: of the products of three hat matrices, those without a row that follows itself."""
-    n_regs = last.kept.shape[1]
-    values = [last.kept * middle.kept * first.kept, last.kept * middle.kept, last.kept * first.kept]
-    diagonals = np.asarray(spectrum.diagonal(np.hstack([*values, middle.kept * first.kept]), rows))
-    all_three, last_two, outer, first_two = np.split(diagonals, [n_regs, 2 * n_regs, 3 * n_regs], axis=1)
+    k, j, i = last.regs, middle.regs, first.regs
+    diagonals = spectrum.hat_diagonals([k, j, i], [k, j], [k, i], [j, i], rows=rows)
+    all_three, last_two, outer, first_two = map(np.asarray, diagonals)
     a, b, c = last.diagonal, middle.diagonal, first.diagonal
     product = all_three - a * first_two - c * last_two - middle.mean_diagonal * (outer - a * c) + a * b * c
     growth = last.growth * middle.mean_growth * first.mean_growth

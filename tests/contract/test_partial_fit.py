@@ -148,3 +148,23 @@ def test_frames_keep_their_columns():
     closed.partial_fit(frame[500:], Y[500:])
     assert closed.moments_.feature_names.tolist() == list(frame.columns)
     assert_same(streamed(closed, 900), streamed(closed, 300))
+
+
+def test_rows_are_not_added_where_a_warning_is_an_error():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(80, 3)), np.arange(80) % 2
+    clf = LPClassifier(None, targets=(0.5, 1.5), readout="plain", reg=1.0)
+    with pytest.raises(UserWarning, match="same sign"):
+        clf.partial_fit(X, y, classes=[0, 1])
+    assert not hasattr(clf, "moments_")
+
+
+def test_weights_whose_squares_are_no_numbers_are_refused():
+    X, y = np.eye(4), np.array([0, 1, 0, 1])
+    with pytest.raises(ValueError, match="rescale the weights"):
+        LPClassifier(None, targets="naive").partial_fit(X, y, [0, 1], np.full(4, 1e-200))
+
+
+def test_what_is_no_moments_is_refused_by_name():
+    with pytest.raises(TypeError, match="moments is a tuple: give Moments"):
+        LPClassifier.from_moments((np.eye(2), [0, 1]), None)

@@ -115,6 +115,23 @@ def test_without_an_eigendecomposition_copies_and_weights_are_the_same_thing(tex
     np.testing.assert_allclose(weighted.predict_proba(X_new), copied.predict_proba(X_new), atol=1e-3)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_without_an_eigendecomposition_unequal_weights_do_not_flatter(out_of_reach, seed):
+    X, y = draw_texts(700, 900, length=60, seed=seed, tilt=0.1)
+    weights = np.exp(np.random.default_rng(seed).normal(size=len(y)))
+    noise = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1)
+    labels = noise.flip(y, random_state=seed)
+    exact, found = (LPClassifier(noise).fit(rows, labels, weights) for rows in (X.toarray(), X))
+    assert found.expected_accuracy_ == pytest.approx(exact.expected_accuracy_, abs=0.03)
+
+
+def test_without_an_eigendecomposition_close_fits_are_said_to_be_rough_once(texts, out_of_reach):
+    X, y, _, _ = texts
+    with pytest.warns(UserWarning, match="are rough") as caught:
+        LPClassifier(NOISE, reg=1e-6).fit(X.T.tocsr()[:, :300], y[:400])
+    assert len(caught) == 1
+
+
 def test_without_an_eigendecomposition_rates_are_a_stated_guess(texts, out_of_reach):
     X, y, _, _ = texts
     labels = NOISE.flip(y, random_state=0)

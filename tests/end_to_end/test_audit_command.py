@@ -87,7 +87,7 @@ def test_rows_without_a_label_are_given_one(tmp_path):
     assert np.mean([label == true[row] for row, label in proposed.items()]) > 0.85
     assert min(line["row"] for line in answer["suspects"]) >= 40
     assert "No label: 40 rows have none" in program("audit", path, "--label", "label", *RATES).stdout
-    found = audit_file(Request(path=path, label="label", eps=RATES[1]), lambda stage: None)
+    found = audit_file(Request(path=path, labels=("label",), eps=RATES[1]), lambda stage: None)
     texts, names = page_rows(found)
     assert names == [f"row {row}" for row in range(40, 300)]
     assert texts[0].startswith("name=r40, x0=")

@@ -93,7 +93,7 @@ class TestFigures:
         assert len(audit_words.sensitivity_lines(audit)) == len(audit.sensitivity)
 
     def test_every_source_of_rates_is_explained(self):
-        assert set(audit_words._SOURCES) == {"given", *get_args(Source)}
+        assert set(audit_words._SOURCES) == {"given", "votes", *get_args(Source)}
 
     def test_texts_and_ids_may_be_missing(self, audit, tmp_path):
         shown = embedded(written(audit, tmp_path))["suspects"]

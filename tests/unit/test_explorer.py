@@ -130,7 +130,7 @@ def test_a_port_in_use_or_out_of_range_is_named():
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"unflip\[explore\]"):
+    with pytest.raises(ImportError, match=r"unflip\[cli\]"):
         explore(open_browser=False)
 
 

@@ -1,5 +1,8 @@
 """Without an eigendecomposition: the same fits, and hat values as near as they are said to be."""
 
+import tracemalloc
+from math import prod
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -10,6 +13,7 @@ from unflip.auditing.outlook import effective_dimension
 from unflip.centred import SparseRows
 from unflip.selection import candidate_regs
 from unflip.spectrum import DualSpectrum, KrylovSpectrum, PrimalSpectrum, decompose, krylov
+from unflip.spectrum.hat_model import kept_apart, product_diagonal
 from unflip.spectrum.lanczos import Lanczos
 from unflip.spectrum.traces import Quadrature, random_signs
 
@@ -199,14 +203,90 @@ def test_hat_values_are_close_and_sum_to_the_trace(shape, weighted, fit_intercep
     whole = exact(X, weights, fit_intercept)
     found = KrylovSpectrum(X, weights, fit_intercept=fit_intercept)
     regs = whole.scale * np.array([0.5, 1.0, 10.0])
-    values = found.diagonal(found.shrinkage(regs))
+    values = found.hat_diagonals([regs])[0]
     np.testing.assert_allclose(values.mean(axis=0), found.mean_hat(regs)[0], rtol=1e-9)
     expected = whole.diagonal(whole.shrinkage(regs))
     missed = np.sqrt(((values - expected) ** 2).mean(axis=0))
     assert (missed < 0.5 * expected.std(axis=0)).all()  # half of what their mean alone would miss
-    squares = found.diagonal(found.shrinkage(regs) ** 2)
+    squares = found.hat_diagonals([regs, regs])[0]
     expected = whole.diagonal(whole.shrinkage(regs) ** 2)
     assert (np.sqrt(((squares - expected) ** 2).mean(axis=0)) < 0.5 * expected.std(axis=0)).all()
+
+
+def test_products_of_hat_matrices_are_divided_differences_of_them():
+    X, _, weights = problem((25, 60), weighted=True)
+    whole = exact(X, weights)
+    for relative in ([1.0], [1.0, 3.0], [3.0, 1.0, 0.2], [1.0, 1.0], [1.0, 1.0, 1.0], [1.0, 2.0, 1.0], [1.0, 1.003]):
+        factors = [np.array([r * whole.scale, 0.1 * r * whole.scale]) for r in relative]
+        regs = kept_apart(np.array(factors))
+        found = product_diagonal(regs, [whole.hat_diagonals([row])[0] for row in regs])
+        apart = len(set(relative)) == len(relative) and 1.003 not in relative
+        expected = whole.hat_diagonals(factors)[0]
+        np.testing.assert_allclose(found, expected, rtol=1e-10 if apart else 5e-3)
+
+
+@TEXTS
+@INTERCEPT
+def test_heavy_rows_have_their_share_of_products_of_hat_matrices(shape, fit_intercept):
+    X, _ = draw_texts(*shape, length=40)
+    weights = np.exp(np.random.default_rng(0).normal(size=shape[0]))
+    whole = exact(X, weights, fit_intercept)
+    found = KrylovSpectrum(X, weights, fit_intercept=fit_intercept)
+    regs, one = whole.scale * np.array([0.5, 1.0, 4.0]), whole.scale * np.ones(1)
+    products = [regs, one], [regs, regs], [regs, one, one]
+    heavy = weights > np.quantile(weights, 0.9)
+    for product, values, expected in zip(
+        products, found.hat_diagonals(*products), whole.hat_diagonals(*products), strict=True
+    ):
+        others = [prod(s.hat_diagonals([r])[0] for r in product) for s in (found, whole)]
+        values, expected = values - others[0], expected - others[1]  # what passes through other rows
+        for column in range(3):
+            assert np.corrcoef(values[:, column], expected[:, column])[0, 1] > 0.9
+        np.testing.assert_allclose(values[heavy].mean(axis=0), expected[heavy].mean(axis=0), rtol=0.2)
+    sums = found._quadrature.sums(found.shrinkage(regs) * found.shrinkage(one))
+    np.testing.assert_allclose(found.hat_diagonals([regs, one])[0].sum(axis=0), sums, rtol=1e-2)
+
+
+@SHAPES
+def test_some_rows_are_those_of_all(shape):
+    X, t, weights = problem(shape, weighted=True)
+    spectrum = KrylovSpectrum(X, weights, fit_intercept=True)
+    regs, rows = spectrum.least_reg + spectrum.scale * np.array([1.0, 10.0]), slice(7, 19)
+    part, whole = spectrum.leave_one_out_parts(t, regs)(rows), spectrum.leave_one_out(t, regs)
+    np.testing.assert_allclose(part.residuals, whole.residuals[rows], rtol=0, atol=1e-13)
+    np.testing.assert_array_equal(part.slack, whole.slack[rows])
+    products = [regs], [regs, regs[:1]]
+    for some, all_rows in zip(
+        spectrum.hat_diagonals(*products, rows=rows), spectrum.hat_diagonals(*products), strict=True
+    ):
+        np.testing.assert_array_equal(some, all_rows[rows])
+
+
+def test_scores_of_some_rows_do_not_take_the_memory_of_all():
+    X, _ = draw_texts(6000, 120, length=10)
+    t = np.random.default_rng(0).normal(size=(6000, 8))
+    spectrum = KrylovSpectrum(X, fit_intercept=True)
+    regs = spectrum.scale * np.linspace(1, 10, 40)
+    tracemalloc.start()
+    try:
+        spectrum.leave_one_out_parts(t, regs)(slice(0, 100))
+        assert tracemalloc.get_traced_memory()[1] < 0.5 * 6000 * 40 * 8 * 8
+    finally:
+        tracemalloc.stop()
+
+
+def test_hat_values_are_made_once():
+    X, _, _ = problem((60, 25))
+    spectrum = KrylovSpectrum(X, fit_intercept=True)
+    regs = spectrum.scale * np.array([1.0, 2.0])
+    first = spectrum.hat_diagonals([regs])[0]
+    known = dict(spectrum._hats)
+    spectrum.leave_one_out(np.arange(60.0), regs)
+    assert all(spectrum._hats[reg] is hat for reg, hat in known.items())
+    regs *= 2  # by the caller
+    assert np.abs(spectrum.hat_diagonals([regs])[0] - first).max() > 0.01
+    spectrum.hat_diagonals([spectrum.scale * np.linspace(1, 2, 100)])
+    assert len(spectrum._hats) == krylov._KEPT_HATS
 
 
 @TEXTS
@@ -231,8 +311,25 @@ def test_close_fits_are_neither_compared_nor_left_unsaid():
     assert len(regs) < len(candidate_regs(exact(X)))
     with pytest.warns(UserWarning, match="are rough: rows are fitted so closely"):
         spectrum.leave_one_out(classes.astype(float), [0.1 * regs[0]])
+    spectrum.leave_one_out(1.0 - classes, [0.1 * regs[0]])  # once is enough
+    with pytest.warns(UserWarning, match="are rough"):
+        spectrum.leave_one_out(classes.astype(float), [0.05 * regs[0]])
     few, _ = draw_texts(900, 100, length=40)
     assert KrylovSpectrum(few, fit_intercept=True).least_reg == 0.0
+
+
+def test_heavy_rows_count_by_their_weight_where_fits_are_too_close():
+    X, _ = draw_texts(400, 900, length=40)
+    weights = np.exp(np.random.default_rng(0).normal(size=400))
+    spectrum = KrylovSpectrum(X, weights, fit_intercept=True)
+    hats = exact(X, weights).hat_diagonals([[spectrum.least_reg]])[0][:, 0]
+    assert np.average(hats, weights=weights) == pytest.approx(0.7, abs=0.01)
+    assert KrylovSpectrum(X, 2 * np.ones(400), fit_intercept=True).least_reg == pytest.approx(
+        KrylovSpectrum(X, fit_intercept=True).least_reg
+    )
+    few, _ = draw_texts(900, 100, length=40)
+    weights = np.random.default_rng(0).uniform(0.5, 2, size=900)
+    assert KrylovSpectrum(few, weights, fit_intercept=True).least_reg == 0.0
 
 
 @SHAPES
@@ -257,6 +354,10 @@ def test_what_is_out_of_reach_is_said():
         spectrum.from_principal(np.ones((3, 1)))
     with pytest.raises(ValueError, match=r"reg=0 takes every principal direction.*use a positive reg"):
         spectrum.path(t, [0.0, 1.0])
+    with pytest.raises(ValueError, match="use a positive reg"):
+        spectrum.hat_diagonals([[0.0]])
+    with pytest.raises(ValueError, match="ask for hat_diagonals"):
+        spectrum.diagonal(np.ones((25, 1)))
 
 
 def test_fits_that_run_out_of_memory_say_so(monkeypatch):
@@ -265,6 +366,15 @@ def test_fits_that_run_out_of_memory_say_so(monkeypatch):
     spectrum = KrylovSpectrum(X, fit_intercept=True)
     with pytest.warns(ConvergenceWarning, match=r"stopped at a relative residual of .* as 5 steps fill the memory"):
         spectrum.path(t, [1e-6])
+
+
+def test_bases_beyond_the_memory_that_they_may_take_are_dropped(monkeypatch):
+    X, _, _ = problem((60, 25))
+    monkeypatch.setattr(krylov, "_MOST_BYTES", 2 * 64 * 25 * 8)  # two spaces of one target
+    spectrum = KrylovSpectrum(X, fit_intercept=True)
+    for seed in range(4):
+        spectrum.path(np.random.default_rng(seed).normal(size=60), [spectrum.scale])
+        assert len(spectrum._spaces) == min(seed + 1, 2)
 
 
 def test_sparse_rows_beyond_the_limit_are_not_decomposed(monkeypatch):

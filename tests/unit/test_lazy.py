@@ -8,12 +8,11 @@ from sklearn.base import BaseEstimator
 from support.lazy import Failing, Shrinking, Stored
 from unflip import centred
 from unflip.lazy import LazyRows, is_lazy, unchanged_on_error, validated
+from unflip.parquet_rows import ParquetRows
 from unflip.rows import DistinctRows
 
 pq = pytest.importorskip("pyarrow.parquet", reason="Parquet files need pyarrow")
 pa = pytest.importorskip("pyarrow")
-
-from unflip.parquet_rows import ParquetRows  # noqa: E402
 
 X = np.random.default_rng(0).normal(size=(300, 5))
 
@@ -200,3 +199,21 @@ def test_what_is_wrong_with_parquet_files_is_said(tmp_path):
     pq.write_table(pa.table({"a": [1, None, 3]}), tmp_path / "holes.parquet")
     with pytest.raises(ValueError, match="Input X contains NaN, in row 1 and column 0"):
         LazyRows.of(ParquetRows(tmp_path / "holes.parquet"))[:, :]
+
+
+class TestParquetPrecision:
+    def rows(self, folder, **columns):
+        pq.write_table(pa.table(columns), folder / "rows.parquet")
+        return ParquetRows(folder / "rows.parquet")
+
+    def test_numbers_keep_the_precision_they_are_stored_in(self, tmp_path):
+        double = self.rows(tmp_path, a=np.array([1e9 + 0.5, 2.0]), b=np.array([True, False]))
+        assert double.dtype == np.float64
+        np.testing.assert_array_equal(double[:], [[1e9 + 0.5, 1], [2, 0]])
+        single = self.rows(tmp_path, a=np.array([1.5, 2], np.float32), b=np.array([3, 4], np.int8))
+        assert single.dtype == np.float32
+
+    def test_what_is_no_parquet_file_is_said_so(self, tmp_path):
+        (tmp_path / "notes.parquet").write_text("no table")
+        with pytest.raises(ValueError, match="is not a Parquet file or is damaged"):
+            ParquetRows(tmp_path / "notes.parquet")

@@ -6,7 +6,7 @@ import pytest
 from sklearn.linear_model import LinearRegression, Ridge
 
 from unflip.moments import Moments
-from unflip.spectrum import DualSpectrum, GramSpectrum, PrimalSpectrum, decompose
+from unflip.spectrum import CannotLeaveOutError, DualSpectrum, GramSpectrum, PrimalSpectrum, decompose
 
 SHAPES = [(40, 12), (12, 40), (20, 20)]
 REGS = [1e-3, 0.1, 10.0]
@@ -247,6 +247,33 @@ def test_shrinkage_and_diagonal_give_the_hat_values(n, p, fit_intercept, weighte
 
 
 @pytest.mark.parametrize(("n", "p"), [(30, 8), (12, 20)])
+def test_diagonals_of_products_of_hat_matrices(n, p):
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(n, p)), rng.uniform(0.5, 2, size=n)
+    spectrum = decompose(X, weights, fit_intercept=False)
+    root = np.sqrt(weights)[:, None] * X
+    a, b, c = (root @ np.linalg.solve(root.T @ root + spectrum.n * g * np.eye(p), root.T) for g in (0.1, 3.0, 0.5))
+    pair, three = spectrum.hat_diagonals([[0.1, 3.0], [0.5]], [[0.1], [3.0], [0.5]], rows=slice(2, 9))
+    np.testing.assert_allclose(pair, np.column_stack([np.diag(a @ c), np.diag(b @ c)])[2:9], atol=1e-10)
+    np.testing.assert_allclose(three[:, 0], np.diag(a @ b @ c)[2:9], atol=1e-10)
+
+
+@pytest.mark.parametrize(("n", "p"), [(30, 8), (12, 20)])
+def test_targets_that_change_in_place_are_others(n, p):
+    rng = np.random.default_rng(0)
+    X, t = rng.normal(size=(n, p)), rng.normal(size=(n, 2))
+    spectrum = decompose(X, fit_intercept=False)
+    for found in (
+        lambda spectrum: spectrum.kernel_sums(t),
+        lambda spectrum: spectrum.path(t, REGS).coef,
+        lambda spectrum: spectrum.leave_one_out(t, REGS).scores,
+    ):
+        found(spectrum)
+        t[:] = rng.normal(size=t.shape)
+        np.testing.assert_allclose(found(spectrum), found(decompose(X, fit_intercept=False)), atol=1e-8)
+
+
+@pytest.mark.parametrize(("n", "p"), [(30, 8), (12, 20)])
 def test_kernel_sums_leave_the_row_itself_out(n, p):
     rng = np.random.default_rng(0)
     X, t = rng.normal(size=(n, p)), rng.normal(size=n)
@@ -268,3 +295,13 @@ def test_principal_rows_are_the_rows_in_other_axes(shape, fit_intercept, weighte
     np.testing.assert_allclose(turned @ turned.T, rows @ rows.T, atol=1e-10)
     coef = rng.normal(size=(turned.shape[1], 2))
     np.testing.assert_allclose(rows @ spectrum.from_principal(coef), turned @ coef, atol=1e-10)
+
+
+def test_single_precision_does_not_score_a_row_that_cannot_be_left_out():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 21))
+    X[:, -1] = 0
+    X[7, -1] = 1
+    for dtype in (np.float64, np.float32):
+        with pytest.raises(CannotLeaveOutError):
+            _ = decompose(X.astype(dtype)).leave_one_out(rng.normal(size=600), [0.0]).scores

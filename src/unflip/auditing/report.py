@@ -277,8 +277,11 @@ class Audit:
         rates = ", ".join(f"{flipped[a]:.0%}{self._doubt(a)} of {labels[a]!r}" for a in order) + rest
         n = int(self.evidence.labelled.sum())
         wrong = f"about {self.expected_wrong:.0f} ± {self.expected_wrong_std:.0f} of {n}"
-        kind = "labels" if self.evidence.noise.votes is None else "majority labels"
-        return f"{wrong} {kind} are wrong; flipped are {rates} (rates: {self.noise_source})."
+        return f"{wrong} {self._label}s are wrong; flipped are {rates} (rates: {self.noise_source})."
+
+    @property
+    def _label(self) -> str:
+        return "label" if self.evidence.noise.votes is None else "majority label"
 
     def _doubt(self, a: int) -> str:
         error = self.noise_std[a, a]
@@ -296,16 +299,20 @@ class Audit:
     def _said_of_number(self) -> str:
         share = f"{self.false_discovery_rate:.0%}"
         if self.n_suspects == 0:
-            return f"no label looks wrong enough to act on, if at most about {share} of those should turn out right."
+            return (
+                f"no {self._label} looks wrong enough to act on, if at most about {share} of those should turn out "
+                "right."
+            )
         if self.n_suspects == 1:
-            return f"1 label looks wrong, with a probability of {self.suspects.probability[0]:.1%}."
-        return f"{self.n_suspects} labels look wrong, of which about {share} should turn out right."
+            return f"1 {self._label} looks wrong, with a probability of {self.suspects.probability[0]:.1%}."
+        return f"{self.n_suspects} {self._label}s look wrong, of which about {share} should turn out right."
 
     def _said_of_checked(self) -> str:
-        if not len(self.checked):
+        labelled = self.checked[self.evidence.labelled[self.checked]]
+        if not len(labelled):
             return ""
-        wrong = int(self.evidence.wrong[self.checked].sum())  # each is 0 or 1
-        return f" Of {len(self.checked)} checked labels {wrong} {'was' if wrong == 1 else 'were'} wrong."
+        wrong = int(self.evidence.wrong[labelled].sum())  # each is 0 or 1
+        return f" Of {len(labelled)} checked {self._label}s {wrong} {'was' if wrong == 1 else 'were'} wrong."
 
     def _said_of_next(self) -> str:
         if self.noise_source == "anchor rows":

@@ -11,9 +11,9 @@ from typing import Annotated
 import typer
 
 from unflip.cli import options
-from unflip.cli.talk import check_out, say_json, working
+from unflip.cli.talk import check_out, fail, say_json, working
 from unflip.files.auditing import Request, noted, prepare
-from unflip.files.decisions import Decision, decide
+from unflip.files.decisions import NO_SINGLE_LABEL, Decision, decide
 from unflip.files.fitting import Fit, fit_decided, fit_labels
 from unflip.files.tables import ending, read_table, rewritten
 from unflip.report.files import write_atomically
@@ -24,9 +24,10 @@ def apply(
     decisions: Annotated[Path, typer.Argument(help="Decisions (.csv), as the page of an audit saves them.")],
     out: Annotated[Path, typer.Option(help="Where to write the corrected data.")],
     label: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(metavar="COLUMN", help="Column of the labels.", show_default="found by the decisions"),
     ] = None,
+    item: Annotated[str | None, typer.Option(hidden=True)] = None,  # of votes, which are refused
     text: options.Text = None,
     embedding: options.Embedding = None,
     eps: options.Eps = None,
@@ -42,13 +43,15 @@ def apply(
     All other cells stay as they are, and so does the file. The options of the
     audit serve to tell what accuracy to expect before and after.
     """
+    if item is not None or len(label or ()) > 1:
+        fail(NO_SINGLE_LABEL)
     suffixes = ending(data) + (".gz" if data.suffix.lower() == ".gz" else "")
     check_out(out, [suffixes or data.suffix], data, decisions)
     with working(f"Reading {data.name}") as tell:
-        decided = decide(decisions, read_table(data), label, name)
+        decided = decide(decisions, read_table(data), label[0] if label else None, name)
         request = Request(
             path=data,
-            label=decided.label,
+            labels=(decided.label,),
             text=text,
             embedding=embedding,
             eps=eps,
@@ -90,7 +93,7 @@ def _fits(
             before = fit_labels(prepared)
             after = fit_decided(prepared, before, decided)
     except ValueError as error:
-        if replace(request, label=None, name=None) != Request(path=request.path):
+        if replace(request, labels=(), name=None) != Request(path=request.path):
             raise
         return None, str(error)
     return (before, after), ""

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from unflip.cli import audit_words, options
-from unflip.cli.talk import check_out, fail, said_of_notes, say_json, working
+from unflip.cli.talk import check_out, fail, said_of_notes, say_json, votes_answer, working
 from unflip.files.auditing import FileAudit, Request, audit_file, next_checks, page_rows, suspect_rows
 from unflip.files.safe_csv import csv_bytes
 from unflip.report.files import write_atomically
@@ -20,6 +20,8 @@ _LONGEST_TEXT = 1000
 def audit(
     data: options.Data,
     label: options.Label = None,
+    item: options.Item = None,
+    worker: options.Worker = None,
     text: options.Text = None,
     embedding: options.Embedding = None,
     eps: options.Eps = None,
@@ -36,11 +38,14 @@ def audit(
 
     The features are all numeric columns, the words of --text, or the columns
     of --embedding. Rows without a label are given one, apart from the audit.
+    Of several votes per row, the label that most of them favour is audited.
     """
     _check_outs(data, out, suspects)
     request = Request(
         path=data,
-        label=label,
+        labels=tuple(label or ()),
+        item=item,
+        worker=worker,
         text=text,
         embedding=embedding,
         eps=eps,
@@ -73,12 +78,15 @@ def _check_outs(data: Path, out: Path | None, suspects: Path | None) -> None:
 
 
 def _suspects_file(found: FileAudit) -> bytes:
-    """Return the table of suspects; its empty column of decisions makes it a worksheet for `unflip apply`."""
+    """Return the table of suspects; its empty column of decisions makes it a worksheet for `unflip apply`.
+
+    Votes have none: there is no single label that a decision could change.
+    """
+    header = [*_COLUMNS, *(["decision"] if found.prepared.votes is None else []), "shown"]
     lines = [
-        [*(line[column] for column in _COLUMNS), "", found.shown(line["row"])[:_LONGEST_TEXT]]
-        for line in suspect_rows(found)
+        {**line, "decision": "", "shown": found.shown(line["row"])[:_LONGEST_TEXT]} for line in suspect_rows(found)
     ]
-    return csv_bytes([*_COLUMNS, "decision", "shown"], lines)
+    return csv_bytes(header, ([line[column] for column in header] for line in lines))
 
 
 def _write_page(found: FileAudit, out: Path) -> None:
@@ -93,6 +101,7 @@ def _write_page(found: FileAudit, out: Path) -> None:
         out,
         texts=texts,
         ids=ids,
+        numbers=None if prepared.items.column is None else found.file_rows.tolist(),
         source=prepared.table.name,
         assumptions=[f"The features are {prepared.features.with_dimension(prepared.rows.shape[1])}."],
         by_command=True,
@@ -106,8 +115,9 @@ def _answer(found: FileAudit, request: Request, out: Path | None, suspects: Path
     n = len(audit.evidence.codes)
     return {
         "file": str(request.path),
-        "rows": prepared.table.n_rows,
+        "rows": len(prepared.items),
         "labels": prepared.labels.counts,
+        "votes": votes_answer(prepared.votes),
         "features": {
             "kind": prepared.features.kind,
             "columns": list(prepared.features.columns),

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from unflip.cli.talk import on_one_line
+from unflip.cli.talk import on_one_line, said_of_votes
 from unflip.files.auditing import FileAudit, Request, next_checks, suspect_rows
 from unflip.files.tables import ending
 
@@ -25,6 +25,7 @@ _SOURCES = {
     "trusted rows": "read from the rows with true labels",
     "mixture": "read from how the rows lie",
     "anchor rows": "a guess, from the labels of the surest rows",
+    "votes": "read from the votes and the rows together",
 }
 
 
@@ -62,8 +63,10 @@ def _wrapped(sentence: str, indent: str = "") -> str:
 def _data(found: FileAudit) -> str:
     prepared = found.prepared
     counts = _listed([f"{count} {label!r}" for label, count in prepared.labels.counts.items()])
+    said = f"{prepared.table.name}: {len(prepared.items)} {prepared.items.words}"
+    votes = prepared.votes
     lines = [
-        f"{prepared.table.name}: {prepared.table.n_rows} rows, labels {counts}.",
+        f"{said}, labels {counts}." if votes is None else f"{said}, {said_of_votes(votes)}: {counts}.",
         f"Features: {prepared.features.with_dimension(prepared.rows.shape[1])}.",
     ]
     if prepared.features.left_out:
@@ -84,11 +87,22 @@ def _noise(found: FileAudit) -> str:
             for a, label in enumerate(audit.classes.tolist())
         ]
     )
-    n, wrong = len(audit.evidence.codes), f"{audit.expected_wrong:.0f} ± {audit.expected_wrong_std:.0f}"
+    n, wrong = int(audit.evidence.labelled.sum()), f"{audit.expected_wrong:.0f} ± {audit.expected_wrong_std:.0f}"
     return _wrapped(
-        f"How noisy: about {wrong} of {n} labels are wrong. Labelled otherwise are {rates}. "
-        f"These rates are {_SOURCES[audit.noise_source]}."
+        f"How noisy: about {wrong} of {n} {_labels(found)} are wrong. Labelled otherwise are {rates}. "
+        f"These rates are {_source(found)}."
     )
+
+
+def _source(found: FileAudit) -> str:
+    if found.prepared.votes is not None and found.audit.noise_source == "given":
+        return "what the given rates of each vote lead to"
+    return _SOURCES[found.audit.noise_source]
+
+
+def _labels(found: FileAudit) -> str:
+    """Return what is audited: the labels, or those that most votes favour."""
+    return "labels" if found.prepared.votes is None else "majority labels"
 
 
 def _doubt(error: float) -> str:
@@ -112,7 +126,8 @@ def _suspects(found: FileAudit) -> str:
         said += f" {more}{' more' * (audit.n_suspects > 0)} {'is' if more == 1 else 'are'} in doubt."
     if not lines:
         return _wrapped(said)
-    return "\n".join([_wrapped(f"{said} The worst, rows counted from 0:"), *_table(found, lines[:_N_SHOWN])])
+    rows = ", rows counted from 0" if found.prepared.items.column is None else ""
+    return "\n".join([_wrapped(f"{said} The worst{rows}:"), *_table(found, lines[:_N_SHOWN])])
 
 
 def _unlabelled(found: FileAudit) -> str:
@@ -122,7 +137,8 @@ def _unlabelled(found: FileAudit) -> str:
     labels, counts = np.unique(proposals.proposed, return_counts=True)
     each = ", ".join(f"{count} {label!r}" for label, count in zip(labels.tolist(), counts.tolist(), strict=True))
     right = float(proposals.probability.sum())
-    said = f"No label: {len(proposals.rows)} rows have none; proposed are {each}, of which about {right:.0f} right."
+    what, rows = "label" if found.prepared.votes is None else "vote", found.prepared.items.words
+    said = f"No {what}: {len(proposals.rows)} {rows} have none; proposed are {each}, of which about {right:.0f} right."
     lines = [line for line in suspect_rows(found) if line["part"] == "unlabelled"][:3]
     return "\n".join([_wrapped(f"{said} The surest:"), *_table(found, lines)])
 
@@ -164,31 +180,43 @@ def _next(found: FileAudit, request: Request, out: Path | None, suspects: Path |
 
 
 def _deciding(found: FileAudit, request: Request, out: Path | None, suspects: Path | None) -> list[str]:
-    steps = []
-    if len(found.audit.suspects):
-        if out is None:
-            said = "Look through the suspects: with --out report.html the same command makes a page to decide on each."
-            steps.append(_step(said))
-        else:
-            said = f"Open {out}, decide on the suspects and save the decisions. A copy of the data with them:"
-            steps += [_step(said), f"      {_apply_command(request, found.prepared.labels.name)}"]
+    steps = _looking(found, request, out) if len(found.audit.suspects) else []
+    votes = found.prepared.votes is not None
     if suspects is not None and suspect_rows(found):
-        said = f"{suspects} lists all. With accept or reject in its column 'decision', unflip apply takes it, too."
-        steps.append(_step(said))
+        decide = "" if votes else " With accept or reject in its column 'decision', unflip apply takes it, too."
+        steps.append(_step(f"{suspects} lists all.{decide}"))
+    if votes:
+        steps.append(
+            _step(
+                "Put the true labels that you find into a column of their own and name it with --trusted: they are "
+                "believed, and tell how each worker votes."
+            )
+        )
     return steps
+
+
+def _looking(found: FileAudit, request: Request, out: Path | None) -> list[str]:
+    if out is None:
+        return [
+            _step("Look through the suspects: with --out report.html the same command makes a page to decide on each.")
+        ]
+    if found.prepared.votes is not None:
+        return [_step(f"Open {out} and look through the suspects.")]
+    said = f"Open {out}, decide on the suspects and save the decisions. A copy of the data with them:"
+    return [_step(said), f"      {_apply_command(request)}"]
 
 
 def _rates_to_find(found: FileAudit, request: Request) -> list[str]:
     """Say how to replace a guess of the rates, without what was given already."""
     if found.audit.noise_source != "anchor rows":
         return []
-    rows = next_checks(found)
+    rows, words = next_checks(found), found.prepared.items.words
     first = ", ".join(on_one_line(found.name_of(row), _LONGEST_LABEL) or str(row) for row in rows[:5])
     shares = "" if request.priors else ", or the true shares with --priors"
     return [
         _step(
-            f"The rates are a guess. Better: put the true labels of {len(rows)} rows into a column of their own and "
-            f"name it with --trusted. The rows that tell most are {first}, ...: --json lists "
+            f"The rates are a guess. Better: put the true labels of {len(rows)} {words} into a column of their own and "
+            f"name it with --trusted. The {words} that tell most are {first}, ...: --json lists "
             f"them all under check_next. Or give the rates with --eps{shares}."
         )
     ]
@@ -198,12 +226,22 @@ def _step(said: str) -> str:
     return _wrapped(f"- {said}", "  ")
 
 
-def _apply_command(request: Request, label: str) -> str:
+def _apply_command(request: Request) -> str:
     """Return the command that puts decisions into a copy of the data, with the options of the audit."""
     given = {"--text": request.text, "--embedding": request.embedding, "--eps": request.eps, "--priors": request.priors}
     given |= {"--trusted": request.trusted, "--group": request.group, "--id": request.name}
     options = [word for option, value in given.items() if value is not None for word in (option, value)]
     options += [word for column in request.ignore for word in ("--ignore", column)]
     clean = f"clean{ending(request.path)}" + ".gz" * (request.path.suffix.lower() == ".gz")
-    words = ["unflip", "apply", str(request.path), "decisions.csv", "--out", clean, "--label", label, *options]
+    words = [
+        "unflip",
+        "apply",
+        str(request.path),
+        "decisions.csv",
+        "--out",
+        clean,
+        "--label",
+        *request.labels,
+        *options,
+    ]
     return shlex.join(words)

@@ -9,9 +9,9 @@ import numpy as np
 import typer
 
 from unflip.cli import options
-from unflip.cli.talk import check_out, fail, said_of_notes, say_json, working
+from unflip.cli.talk import check_out, fail, said_of_notes, said_of_votes, say_json, votes_answer, working
 from unflip.files.auditing import Request, prepare
-from unflip.files.decisions import decide
+from unflip.files.decisions import NO_SINGLE_LABEL, decide
 from unflip.files.models import Model, fit_model, load_model, prediction_rows, saved
 from unflip.files.safe_csv import csv_bytes
 from unflip.files.tables import read_table
@@ -22,6 +22,8 @@ def fit(
     data: options.Data,
     out: Annotated[Path, typer.Option(help="Where to write the model (.skops).")],
     label: options.Label = None,
+    item: options.Item = None,
+    worker: options.Worker = None,
     text: options.Text = None,
     embedding: options.Embedding = None,
     eps: options.Eps = None,
@@ -35,11 +37,13 @@ def fit(
     ignore: options.Ignore = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Fit a classifier of the true labels to a file of noisy ones."""
+    """Fit a classifier of the true labels to a file of noisy ones, or of votes."""
     check_out(out, [".skops"], data)
     request = Request(
         path=data,
-        label=label,
+        labels=tuple(label or ()),
+        item=item,
+        worker=worker,
         text=text,
         embedding=embedding,
         eps=eps,
@@ -51,9 +55,11 @@ def fit(
     )
     with working(f"Reading {data.name}") as tell:
         prepared = prepare(request, tell)
-        n_rows = len(prepared.labels.labelled)
-        decided = None if decisions is None else decide(decisions, prepared.table, label, name).rows
-        tell(f"Fitting to {n_rows} rows")
+        n_rows, votes = len(prepared.audited), prepared.votes
+        if decisions is not None and votes is not None:
+            fail(NO_SINGLE_LABEL)
+        decided = None if decisions is None else decide(decisions, prepared.table, request.labels[0], name).rows
+        tell(f"Fitting to {n_rows} {prepared.items.words}")
         model, found, notes = fit_model(prepared, decided)
         tell("Writing")
         write_atomically(out, saved(model))
@@ -63,13 +69,18 @@ def fit(
     if as_json:
         accuracy = {"value": found.accuracy, "standard_error": found.error}
         columns = {"kind": model.features.kind, "columns": list(model.features.columns)}
-        answer = {"model": str(out), "rows": n_rows, "features": columns, "flip_rate": rates}
-        say_json({**answer, "expected_accuracy": accuracy, "notes": notes})
+        answer = {"model": str(out), "rows": n_rows, "votes": votes_answer(votes), "features": columns}
+        say_json({**answer, "flip_rate": rates, "expected_accuracy": accuracy, "notes": notes})
         return
     said = ", ".join(f"{rate:.0%} of {label!r}" for label, rate in rates.items())
+    fitted_to = (
+        f"{n_rows} {prepared.items.words}"
+        if votes is None
+        else f"{said_of_votes(votes)} on {n_rows} {prepared.items.words}"
+    )
     typer.echo(
-        f"{out}: fitted to {n_rows} rows by {model.features.with_dimension(fitted.n_features_in_)}.\n"
-        f"Labels flipped: {said}.\n"
+        f"{out}: fitted to {fitted_to} by {model.features.with_dimension(fitted.n_features_in_)}.\n"
+        f"{'Labels' if votes is None else 'Votes'} flipped: {said}.\n"
         f"Expected accuracy on clean labels: {found.accuracy:.1%} ± {found.error:.1%}."
     )
 

@@ -8,7 +8,14 @@ from typing import Annotated
 import typer
 
 Data = Annotated[Path, typer.Argument(help="File of rows: .csv, .tsv, .jsonl or .parquet, also with .gz.")]
-Label = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of the labels; needed.")]
+Label = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="Column of the labels; needed. Several times: one for each worker."),
+]
+Item = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="Column of what a row's label is about, where each row is a vote.")
+]
+Worker = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of who gave it, with --item.")]
 Text = Annotated[str | None, typer.Option(metavar="COLUMN", help="Column of texts: their words are the features.")]
 Embedding = Annotated[
     str | None,

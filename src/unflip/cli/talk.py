@@ -14,6 +14,8 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from unflip.votes import Votes
+
 INTERRUPTED = 130
 
 
@@ -79,6 +81,19 @@ def check_out(out: Path, endings: Sequence[str], *inputs: Path) -> None:
 def say_json(answer: Mapping[str, Any]) -> None:
     """Print an answer for a program to read; numbers that are none become null."""
     typer.echo(json.dumps(_plain(answer), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def votes_answer(votes: Votes | None) -> dict[str, int] | None:
+    """Return how many votes there are, for a program to read; None where there is one label per row."""
+    if votes is None:
+        return None
+    return {"votes": len(votes.row), "workers": len(votes.workers), "rows_with_votes": int(votes.voted.sum())}
+
+
+def said_of_votes(votes: Votes) -> str:
+    """Return how many votes there are, in words; of whom, where that is known."""
+    workers = f" of {len(votes.workers)} workers" if len(votes.workers) > 1 else ""
+    return f"{len(votes.row)} votes{workers}"
 
 
 def said_of_notes(notes: Sequence[str]) -> None:

@@ -91,7 +91,7 @@ def noise_source(noise: object, priors: ArrayLike | None, data: Labelled, spectr
     model = given_model(noise, priors, data.classes)
     # Without flips there is nothing to infer: counting is exact.
     counted = model.priors is None and not np.array_equal(model.transition, np.eye(model.n_classes))
-    known = _with_some_priors(model, data.observed, data.rows.n_effective)
+    known = with_some_priors(model, data.observed, data.rows.n_effective, data.classes)
     return NoiseSource(known, np.zeros_like(known.transition), None, counted)
 
 
@@ -112,6 +112,29 @@ def given_model(noise: object, priors: ArrayLike | None, classes: NDArray[Any]) 
     if model.priors is not None and not np.allclose(model.priors, known.known_priors):
         raise ValueError(f"priors={priors!r} contradict those of the noise model, {model.priors.tolist()}: give one.")
     return known
+
+
+def with_some_priors(
+    noise: NoiseModel, observed: FloatArray, n_rows: float, classes: NDArray[Any], *, tolerant: bool = False
+) -> NoiseModel:
+    """Return the noise with its priors, or else those behind the observed proportions.
+
+    Of two classes, proportions that no priors explain contradict the rates, unless more rows are to come (`tolerant`).
+    Of more, chance does that to small classes: they are given a share of one row.
+    """
+    if noise.priors is not None:
+        return noise
+    if noise.n_classes == 2 and not tolerant:
+        return noise.with_observed(observed)
+    shares = observed @ noise.inverse_transition
+    empty = shares <= 0
+    for a in np.flatnonzero(empty & (observed > 0)):
+        warn_caller(
+            f"The flip rates and the observed proportions leave no true row in class {classes.tolist()[a]!r}, by "
+            "chance or because the rates are too high; it is given one. Give priors= if you know the proportions."
+        )
+    shares = np.where(empty, 1 / (n_rows + 1), shares)
+    return noise.with_priors(shares / shares.sum())
 
 
 def centred(spectrum: Spectrum, data: Labelled) -> Spectrum:
@@ -162,7 +185,8 @@ def _of_votes(noise: object, priors: ArrayLike | None, data: Labelled, votes: Vo
         found = _of_single_votes(priors, data, votes)
     else:
         observed = votes.shares(data.rows.member_weights)
-        model = _with_some_priors(given_model(noise, priors, data.classes), observed, data.rows.n_effective)
+        given = given_model(noise, priors, data.classes)
+        model = with_some_priors(given, observed, data.rows.n_effective, data.classes)
         found = NoiseSource(model, np.zeros_like(model.transition), None)
     return replace(found, workers=Workers.alike(found.noise, votes), counted=False)
 
@@ -192,24 +216,3 @@ def _as_model(noise: object, n_classes: int) -> NoiseModel:
             "eps_neg=)), a transition matrix, an estimator of unflip.estimation, or None for no noise."
         )
     return NoiseModel(as_floats(noise, "noise"))
-
-
-def _with_some_priors(noise: NoiseModel, observed: FloatArray, n_rows: float) -> NoiseModel:
-    """Return the noise with its priors, or else those behind the observed proportions.
-
-    Of two classes, proportions that no priors explain contradict the rates. Of more, chance does that to small classes:
-    they are given a share of one row.
-    """
-    if noise.priors is not None:
-        return noise
-    if noise.n_classes == 2:
-        return noise.with_observed(observed)
-    shares = observed @ noise.inverse_transition
-    empty = shares <= 0
-    if empty.any():
-        warn_caller(
-            f"The flip rates and the observed proportions leave no true row in class {np.flatnonzero(empty)[0]}, by "
-            "chance or because the rates are too high; it is given one. Give priors= if you know the proportions.",
-        )
-        shares = np.where(empty, 1 / n_rows, shares)
-    return noise.with_priors(shares / shares.sum())

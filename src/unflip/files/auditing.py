@@ -1,8 +1,9 @@
-"""The audit of a file: its labelled rows are audited, and labels proposed for the others."""
+"""The audit of a file: its labels or votes are audited, and labels proposed for rows without any."""
 
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,10 +21,15 @@ from unflip.estimation import AssumedNoiseWarning, TrustedSubset
 from unflip.estimation.given import GivenRates
 from unflip.files import features as feature_columns
 from unflip.files.features import Features
+from unflip.files.items import Items
+from unflip.files.items import items as read_items
 from unflip.files.label_column import LabelColumn, check_names, groups, label_column, lookalikes, trusted_labels
 from unflip.files.rates import noise_model, proportions
 from unflip.files.tables import Table, as_text, read_table
+from unflip.files.votes import VoteColumns, votes_in_columns, votes_in_rows
+from unflip.labels import UNCHECKED
 from unflip.noise import NoiseModel
+from unflip.votes import Votes
 
 Tell = Callable[[str], None]
 _N_CHECKS = 100
@@ -37,8 +43,10 @@ class Request:
     ----------
     path : Path
         The file.
-    label : str or None
-        Column of observed labels; without it, an error says which columns there are.
+    labels : tuple of str
+        Column of observed labels, or of several workers' votes; without any, an error says which columns there are.
+    item, worker : str or None
+        Where each row is a vote: columns of what it is about, and of who gave it.
     text, embedding : str or None
         Column of texts, or how the columns of an embedding begin; neither: all numeric columns are the features.
     eps, priors : str or None
@@ -50,7 +58,9 @@ class Request:
     """
 
     path: Path
-    label: str | None = None
+    labels: tuple[str, ...] = ()
+    item: str | None = None
+    worker: str | None = None
     text: str | None = None
     embedding: str | None = None
     eps: str | None = None
@@ -63,20 +73,22 @@ class Request:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Prepared:
-    """A file, read: its labels, its rows of features, and what is known of the noise.
+    """A file, read: its labels or votes, its rows of features, and what is known of the noise.
 
     Attributes
     ----------
     table : Table
         The file.
-    labels : LabelColumn
-        Its labels.
+    items : Items
+        What its rows are about; all that follows has a row for each item.
+    labels : LabelColumn or VoteColumns
+        Its labels or votes.
     features : Features
         Where the features come from.
     recipe : Pipeline
         What made them.
     rows : array or sparse matrix of shape (n, p)
-        The features of all rows.
+        The features of all items.
     noise : NoiseModel or None
         The flip rates, where given.
     priors : ndarray of shape (k,) or None
@@ -84,11 +96,12 @@ class Prepared:
     trusted : ndarray of shape (n,) or None
         True labels, None where not known.
     groups : ndarray of shape (n,) or None
-        Group of each row, where rows of one group do not vouch for each other.
+        Group of each item, where those of one group do not vouch for each other.
     """
 
     table: Table
-    labels: LabelColumn
+    items: Items
+    labels: LabelColumn | VoteColumns
     features: Features
     recipe: Pipeline
     rows: Any
@@ -97,12 +110,27 @@ class Prepared:
     trusted: NDArray[Any] | None
     groups: NDArray[Any] | None = None
 
+    @property
+    def votes(self) -> Votes | None:
+        """The votes; None where there is one label per row."""
+        return self.labels.votes if isinstance(self.labels, VoteColumns) else None
+
+    @property
+    def audited(self) -> IntArray:
+        """Items that take part in a fit: those that have a label; where there are votes, all."""
+        return np.arange(len(self.items)) if isinstance(self.labels, VoteColumns) else self.labels.labelled
+
+    @property
+    def observed(self) -> NDArray[Any] | Votes:
+        """Labels of these items, or the votes on them."""
+        return self.labels.votes if isinstance(self.labels, VoteColumns) else self.labels.observed
+
     def classifier(self) -> LPClassifier:
-        """Return the classifier for the labelled rows, not yet fitted."""
+        """Return the classifier for the audited items, not yet fitted."""
         priors = None if self.noise is not None else self.priors
         if self.trusted is None:
             return LPClassifier("estimate" if self.noise is None else self.noise, priors=priors)
-        checked = self.trusted[self.labels.labelled]
+        checked = self.trusted[self.audited]
         source = TrustedSubset(checked) if self.noise is None else GivenRates(self.noise, y_trusted=checked)
         return LPClassifier(source, priors=priors)
 
@@ -143,7 +171,7 @@ class FileAudit:
     @property
     def file_rows(self) -> IntArray:
         """Row of the file for each row of the audit."""
-        return self.prepared.labels.labelled
+        return self.prepared.items.first[self.prepared.audited]
 
     def name_of(self, row: int) -> str:
         """Return the name of a row of the file, empty where it has none."""
@@ -154,7 +182,7 @@ class FileAudit:
         table, features, labels = self.prepared.table, self.prepared.features, self.prepared.labels
         if features.kind == "text":
             return str(table.columns[features.columns[0]][row])
-        hidden = {labels.name, self.name_column, *(features.columns if features.kind == "embedding" else ())}
+        hidden = {*labels.columns, self.name_column, *(features.columns if features.kind == "embedding" else ())}
         return ", ".join(f"{name}={cells[row]}" for name, cells in table.columns.items() if name not in hidden)
 
 
@@ -170,58 +198,96 @@ def prepare(request: Request, tell: Tell) -> Prepared:
     """
     tell(f"Reading {request.path.name}")
     table = read_table(request.path)
-    if request.label is None:
-        named = ", ".join(map(repr, table.columns))
-        raise ValueError(f"Say with --label which column of {table.name} holds the labels: {named}.")
-    labels = label_column(table, request.label)
+    items, labels = _read_labels(table, request)
     others = (request.trusted, request.group, request.name)
-    reserved = [request.label, *(column for column in others if column is not None), *request.ignore]
+    reserved = [*labels.columns, *(column for column in others if column is not None), *request.ignore]
     for column in reserved:
         table.column(column)
-    options = {"--trusted": [request.trusted], "--group": [request.group], "--ignore": request.ignore}
-    for option, columns in options.items():
-        if request.label in columns:
-            raise ValueError(f"{option} {request.label} names the column of the labels: name another.")
+    _check_not_labels(request, labels)
     features = feature_columns.choose(table, text=request.text, embedding=request.embedding, reserved=reserved)
     classes = list(labels.counts)
     priors = None if request.priors is None else proportions(request.priors, classes)
     noise = None if request.eps is None else noise_model(request.eps, labels.counts, priors)
     trusted = None if request.trusted is None else trusted_labels(table, request.trusted, labels)
     tell("Building features")
-    recipe, rows = feature_columns.fit_features(features, feature_columns.values(features, table))
+    given = items.features(table, features, feature_columns.values(features, table))
+    recipe, rows = feature_columns.fit_features(features, given)
     return Prepared(
         table=table,
+        items=items,
         labels=labels,
         features=features,
         recipe=recipe,
         rows=rows,
         noise=noise,
         priors=priors,
-        trusted=trusted,
-        groups=None if request.group is None else groups(table, request.group),
+        trusted=None if trusted is None else items.agreed(table, str(request.trusted), trusted),
+        groups=None if request.group is None else groups(table, request.group)[items.first],
     )
+
+
+def _check_not_labels(request: Request, labels: LabelColumn | VoteColumns) -> None:
+    """Raise where an option for another column names one of those that hold the labels, or say whose they are."""
+    options = {"--trusted": [request.trusted], "--group": [request.group], "--ignore": request.ignore}
+    for option, named in options.items():
+        for column in labels.columns:
+            if column in named:
+                held = "the labels" if column in labels.names else "items or workers"
+                raise ValueError(f"{option} {column} names the column of {held}: name another.")
+
+
+def _read_labels(table: Table, request: Request) -> tuple[Items, LabelColumn | VoteColumns]:
+    """Read labels or votes, and what they are about."""
+    if not request.labels:
+        named = ", ".join(map(repr, table.columns))
+        raise ValueError(f"Say with --label which column of {table.name} holds the labels: {named}.")
+    _check_votes_request(request)
+    items = read_items(table, request.item)
+    if request.item is not None:
+        return items, votes_in_rows(table, items, request.labels[0], request.worker)
+    if len(request.labels) > 1:
+        return items, votes_in_columns(table, request.labels)
+    return items, label_column(table, request.labels[0])
+
+
+def _check_votes_request(request: Request) -> None:
+    """Raise where options for votes exclude each other."""
+    if request.worker is not None and request.item is None:
+        raise ValueError(f"--worker {request.worker} needs --item: name the column that says what each vote is about.")
+    if request.item is not None and len(request.labels) > 1:
+        raise ValueError(
+            "--item takes one --label, the column of the votes: name one, or drop --item if each column is a worker."
+        )
+    named = [*request.labels, *(column for column in (request.item, request.worker) if column is not None)]
+    for column, count in Counter(named).items():
+        if count > 1:
+            raise ValueError(f"Column {column!r} is named twice among --label, --item and --worker: name another.")
+    if request.eps is not None and request.trusted is not None and (request.item or len(request.labels) > 1):
+        raise ValueError("--eps and --trusted exclude each other where there are votes: give one of them.")
 
 
 def audit_file(request: Request, tell: Tell) -> FileAudit:
     """Audit the labels of a file; parameters are those of `prepare`."""
     prepared = prepare(request, tell)
-    if request.name is not None:
+    items, labels, audited = prepared.items, prepared.labels, prepared.audited
+    if request.name is not None and isinstance(labels, LabelColumn):  # decisions are found by these names
         check_names(prepared.table, request.name)
-    labels, labelled = prepared.labels, prepared.labels.labelled
-    tell(f"Looking for wrong labels in {len(labelled)} rows")
+    tell(f"Looking for wrong labels in {len(audited)} {items.words}")
     with noted() as notes:
         found = audit(
-            prepared.rows[labelled],
-            labels.observed,
+            prepared.rows[audited],
+            prepared.observed,
             noise="estimate" if prepared.noise is None else prepared.noise,
             priors=None if prepared.noise is not None else prepared.priors,
-            trusted=None if prepared.trusted is None else prepared.trusted[labelled],
-            groups=None if prepared.groups is None else prepared.groups[labelled],
+            trusted=None if prepared.trusted is None else prepared.trusted[audited],
+            groups=None if prepared.groups is None else prepared.groups[audited],
         )
-        tell("Proposing labels for rows without one")
+        tell(f"Proposing labels for {items.words} without one")
         proposals = _proposals(prepared, found)
-    notes += lookalikes(labels)
-    return FileAudit(prepared=prepared, audit=found, proposals=proposals, name_column=request.name, notes=notes)
+    if isinstance(labels, LabelColumn):
+        notes += lookalikes(labels)
+    name = request.item if request.name is None else request.name
+    return FileAudit(prepared=prepared, audit=found, proposals=proposals, name_column=name, notes=notes)
 
 
 @contextmanager
@@ -238,6 +304,9 @@ def noted() -> Iterator[list[str]]:
 def _proposals(prepared: Prepared, found: Audit) -> Proposals:
     """Propose labels for the rows that have none, by the rates of the audit."""
     labels = prepared.labels
+    if isinstance(labels, VoteColumns):
+        unchecked = found.unlabelled[found.evidence.truth[found.unlabelled.row] == UNCHECKED]
+        return Proposals(prepared.items.first[unchecked.row], unchecked.proposed, unchecked.probability)
     rows = labels.unlabelled
     if prepared.trusted is not None:
         rows = rows[[prepared.trusted[row] is None for row in rows]]

@@ -13,6 +13,10 @@ from unflip.files.safe_csv import unguarded
 from unflip.files.tables import Table, as_text, read_table
 
 _NEEDED = ("row", "observed", "proposed", "decision")
+NO_SINGLE_LABEL = (
+    "Votes leave no single label to decide on: write the true labels that you found into a column of their own and "
+    "name it with --trusted."
+)
 _ROW_NAME = re.compile(r"row (\d+)")
 
 

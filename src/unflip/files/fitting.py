@@ -14,7 +14,9 @@ from unflip.auditing import audit
 from unflip.classifier import LPClassifier
 from unflip.estimation.given import GivenRates
 from unflip.files.auditing import Prepared
-from unflip.files.decisions import Decision
+from unflip.files.decisions import NO_SINGLE_LABEL, Decision
+from unflip.files.label_column import LabelColumn
+from unflip.votes import Votes
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,9 +29,8 @@ class Fit:
 
 
 def fit_labels(prepared: Prepared) -> Fit:
-    """Fit to the labels of a file as they are."""
-    labels = prepared.labels
-    return _fit(prepared, prepared.classifier(), labels.labelled, labels.observed)
+    """Fit to the labels or votes of a file as they are."""
+    return _fit(prepared, prepared.classifier(), prepared.audited, prepared.observed)
 
 
 def fit_decided(prepared: Prepared, before: Fit, decisions: Mapping[int, Decision]) -> Fit:
@@ -47,7 +48,10 @@ def fit_decided(prepared: Prepared, before: Fit, decisions: Mapping[int, Decisio
     decisions : mapping of int to Decision
         By row of the file.
     """
-    texts = prepared.labels.texts.astype(object)
+    labels = prepared.labels
+    if not isinstance(labels, LabelColumn):
+        raise ValueError(NO_SINGLE_LABEL)
+    texts = labels.texts.astype(object)
     truth = np.full(len(texts), None) if prepared.trusted is None else prepared.trusted.copy()
     for row, decision in decisions.items():
         texts[row] = texts[row] or decision.label
@@ -58,12 +62,17 @@ def fit_decided(prepared: Prepared, before: Fit, decisions: Mapping[int, Decisio
     return _fit(prepared, LPClassifier(source), rows, texts[rows].astype(str))
 
 
-def _fit(prepared: Prepared, unfitted: LPClassifier, rows: IntArray, labels: NDArray[Any]) -> Fit:
-    """Fit; where rows have groups, rates and accuracy are those of an audit that judges each by other groups."""
+def _fit(prepared: Prepared, unfitted: LPClassifier, rows: IntArray, labels: NDArray[Any] | Votes) -> Fit:
+    """Fit; where rows have groups, rates and accuracy are those of an audit that judges each by other groups.
+
+    Of votes only the accuracy is: the audit tells the rates of majority labels, not those of each worker.
+    """
     X = prepared.rows[rows]
     if prepared.groups is None:
         fitted = unfitted.fit(X, labels)
         return Fit(fitted, fitted.expected_accuracy_, fitted.expected_accuracy_std_)
     found = audit(X, labels, noise=unfitted.noise, priors=unfitted.priors, groups=prepared.groups[rows])
-    source = GivenRates(found.noise, found.noise_std, getattr(unfitted.noise, "y_trusted", None))
-    return Fit(LPClassifier(source).fit(X, labels), found.expected_accuracy, found.expected_accuracy_std)
+    if not isinstance(labels, Votes):
+        source = GivenRates(found.noise, found.noise_std, getattr(unfitted.noise, "y_trusted", None))
+        unfitted = LPClassifier(source)
+    return Fit(unfitted.fit(X, labels), found.expected_accuracy, found.expected_accuracy_std)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,18 @@ from unflip.files.tables import Table, as_text, is_missing
 _FEWEST_ROWS = 10
 _VERY_FEW = 0.1  # rows of a misspelt label to those of the label that is meant
 _FEWEST_ROWS_PER_CLASS = 5  # on average: more classes than that are no classes
+
+
+class Labels(Protocol):
+    """What was said of the classes of rows: one label each, or votes."""
+
+    @property
+    def described(self) -> str:
+        """What messages call it."""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How often each label was given, in sorted order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +44,21 @@ class LabelColumn:
 
     name: str
     texts: NDArray[Any]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Columns of labels."""
+        return (self.name,)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that are spoken for."""
+        return (self.name,)
+
+    @property
+    def described(self) -> str:
+        """What messages call it."""
+        return f"column {self.name!r}"
 
     @property
     def labelled(self) -> IntArray:
@@ -66,26 +93,40 @@ def label_column(table: Table, name: str) -> LabelColumn:
         Name of the column.
     """
     labels = LabelColumn(name, np.array(label_texts(table, name)))
-    column = f"Column {name!r} of {table.name}"
-    n, counts = len(labels.labelled), labels.counts
-    if len(counts) < 2:
-        held = f"the one label {next(iter(counts))!r}" if counts else "no label"
+    check_labels(labels.texts, np.arange(table.n_rows), f"Column {name!r} of {table.name}")
+    return labels
+
+
+def check_labels(texts: NDArray[Any], rows: IntArray, column: str) -> None:
+    """Raise where cells are no labels of classes that have several rows each.
+
+    Parameters
+    ----------
+    texts : ndarray of str, shape (n_cells,)
+        Labels, empty where there is none.
+    rows : ndarray of shape (n_cells,)
+        Row of the file that each stands in.
+    column : str
+        What messages call the cells.
+    """
+    classes, places, codes = np.unique(texts[texts != ""], return_index=True, return_inverse=True)
+    rows = rows[texts != ""]
+    n, counts = len(np.unique(rows)), np.bincount(codes)
+    if len(classes) < 2:
+        held = f"the one label {classes.item()!r}" if len(classes) else "no label"
         raise ValueError(f"{column} holds {held}: two classes or more are needed, so name another column.")
-    if len(counts) * _FEWEST_ROWS_PER_CLASS > n and len(counts) > 2:
+    if len(classes) * _FEWEST_ROWS_PER_CLASS > n and len(classes) > 2:
         raise ValueError(
-            f"{column} holds {len(counts)} different labels in {n} rows: name a column of classes, each of which has "
+            f"{column} holds {len(classes)} different labels in {n} rows: name a column of classes, each of which has "
             "many rows."
         )
     if n < _FEWEST_ROWS:
         raise ValueError(f"{column} holds only {n} labels: at least {_FEWEST_ROWS} rows with a label are needed.")
-    for label, count in counts.items():
-        if count == 1:
-            row = int(np.flatnonzero(labels.texts == label)[0])
-            raise ValueError(
-                f"{column} holds the label {label!r} in row {row} alone: correct it, or empty that cell to leave the "
-                "row without a label."
-            )
-    return labels
+    for label, place in zip(classes[counts == 1].tolist(), places[counts == 1].tolist(), strict=True):
+        raise ValueError(
+            f"{column} holds the label {label!r} in row {rows[place]} alone: correct it, or empty that cell to leave "
+            "the row without a label."
+        )
 
 
 def label_texts(table: Table, name: str) -> list[str]:
@@ -93,7 +134,7 @@ def label_texts(table: Table, name: str) -> list[str]:
     return ["" if is_missing(cell) else as_text(cell) for cell in table.column(name)]
 
 
-def trusted_labels(table: Table, name: str, labels: LabelColumn) -> NDArray[Any]:
+def trusted_labels(table: Table, name: str, labels: Labels) -> NDArray[Any]:
     """Return the true label of each row, None where it is not known.
 
     Parameters
@@ -102,7 +143,7 @@ def trusted_labels(table: Table, name: str, labels: LabelColumn) -> NDArray[Any]
         The file.
     name : str
         Name of the column that holds true labels.
-    labels : LabelColumn
+    labels : Labels
         The observed ones: true labels are among them.
     """
     same = _by_value(labels.counts)
@@ -110,8 +151,9 @@ def trusted_labels(table: Table, name: str, labels: LabelColumn) -> NDArray[Any]
     for row, label in enumerate(found):
         if label and label not in labels.counts:
             raise ValueError(
-                f"Column {name!r} of {table.name} holds {label!r} in row {row}, which is no label of column "
-                f"{labels.name!r} ({_some(labels.counts)}): correct it, or leave it empty where the truth is not known."
+                f"Column {name!r} of {table.name} holds {label!r} in row {row}, which is no label of "
+                f"{labels.described} ({_some(labels.counts)}): correct it, or leave it empty where the truth is not "
+                "known."
             )
     if not any(found):
         raise ValueError(f"Column {name!r} of {table.name} holds no true label: fill in some, or drop --trusted.")

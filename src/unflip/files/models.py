@@ -20,7 +20,7 @@ from unflip.files.auditing import Prepared, noted
 from unflip.files.decisions import Decision
 from unflip.files.features import Features
 from unflip.files.fitting import Fit, fit_decided, fit_labels
-from unflip.files.label_column import lookalikes
+from unflip.files.label_column import LabelColumn, lookalikes
 from unflip.files.tables import Table, read_content
 
 _FORMAT = "unflip model 1"
@@ -35,6 +35,7 @@ _TRUSTED = [
     "unflip.estimation.strata.Urgency",
     "unflip.estimation.trusted.TrustedSubset",
     "unflip.noise.NoiseModel",
+    "unflip.workers.Workers",
 ]
 
 
@@ -45,7 +46,7 @@ class Model:
     Attributes
     ----------
     label : str
-        Column that it was fitted to.
+        Column that it was fitted to, or columns.
     features : Features
         Columns that it looks at.
     recipe : Pipeline
@@ -72,7 +73,7 @@ class Model:
 
 
 def fit_model(prepared: Prepared, decisions: Mapping[int, Decision] | None = None) -> tuple[Model, Fit, list[str]]:
-    """Fit to the labelled rows of a file; return the model, its fit and sentences to pass on.
+    """Fit to the labels or votes of a file; return the model, its fit and sentences to pass on.
 
     Parameters
     ----------
@@ -86,8 +87,9 @@ def fit_model(prepared: Prepared, decisions: Mapping[int, Decision] | None = Non
         found = fit_labels(prepared)
         if decisions is not None:
             found = fit_decided(prepared, found, decisions)
-    notes += lookalikes(labels)
-    return Model(labels.name, prepared.features, prepared.recipe, found.classifier), found, notes
+    if isinstance(labels, LabelColumn):
+        notes += lookalikes(labels)
+    return Model(", ".join(labels.names), prepared.features, prepared.recipe, found.classifier), found, notes
 
 
 def saved(model: Model) -> bytes:

@@ -34,6 +34,7 @@ def write_page(
     *,
     texts: Sequence[str] | None = None,
     ids: Sequence[str] | None = None,
+    numbers: Sequence[int] | None = None,
     source: str = "",
     assumptions: Sequence[str] = (),
     by_command: bool = False,
@@ -48,6 +49,8 @@ def write_page(
         Where to write the page.
     texts, ids : sequence of str, optional
         What to show of each row, and its name; one for each of the n rows. Long texts are cut.
+    numbers : sequence of int, optional
+        Number of each row in the data, where these have more rows than were audited.
     source : str
         Name of the data.
     assumptions : sequence of str
@@ -57,7 +60,9 @@ def write_page(
     """
     _check_length(audit, texts, "texts")
     _check_length(audit, ids, "ids")
-    data = _data(audit, texts, ids, source)
+    _check_length(audit, numbers, "numbers")
+    suspects = _suspects(audit, texts, ids, range(len(audit.evidence.codes)) if numbers is None else numbers)
+    data = _data(audit, suspects, source)
     style, script = _read("style.css"), "\n".join(_read(name) for name in _SCRIPTS)
     content = _template().render(
         audit=audit,
@@ -105,31 +110,33 @@ def _hash(content: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
-def _check_length(audit: Audit, given: Sequence[str] | None, name: str) -> None:
+def _check_length(audit: Audit, given: Sequence[Any] | None, name: str) -> None:
     n = len(audit.evidence.codes)
     if given is not None and len(given) != n:
         raise ValueError(f"{name} has {len(given)} entries but the audit has {n} rows: give one for each row.")
 
 
-def _data(audit: Audit, texts: Sequence[str] | None, ids: Sequence[str] | None, source: str) -> dict[str, Any]:
+def _data(audit: Audit, suspects: dict[str, Any], source: str) -> dict[str, Any]:
     """Return all that the page's scripts work with."""
     content = {
         "source": source,
         "classes": [str(label) for label in audit.classes.tolist()],
         "n_rows": len(audit.evidence.codes),
         "n_suspects": audit.n_suspects,
-        "suspects": _suspects(audit, texts, ids),
+        "suspects": suspects,
         "panels": [_panel(panel) for panel in score_panels(audit.evidence)],
         "outlook": _outlook(audit),
     }
     return {"key": hashlib.sha256(json.dumps(content).encode()).hexdigest()[:24], **content}
 
 
-def _suspects(audit: Audit, texts: Sequence[str] | None, ids: Sequence[str] | None) -> dict[str, Any]:
+def _suspects(
+    audit: Audit, texts: Sequence[str] | None, ids: Sequence[str] | None, numbers: Sequence[int]
+) -> dict[str, Any]:
     suspects = audit.suspects
     rows = suspects.row.tolist()
     return {
-        "row": rows,
+        "row": [numbers[row] for row in rows],
         "id": None if ids is None else [str(ids[row]) for row in rows],
         "text": None if texts is None else [_cut(str(texts[row])) for row in rows],
         "observed": np.searchsorted(audit.classes, suspects.observed).tolist(),

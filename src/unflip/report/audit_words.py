@@ -17,7 +17,10 @@ _SOURCES = {
     "were checked at random, and not because their labels looked wrong.",
     "mixture": "The flip rates were read off the shape of the rows, taken to be a mixture of Gaussian classes.",
     "anchor rows": "The flip rates were guessed from the rows that look surest of their class.",
+    "votes": "How each worker votes was read from the votes and the rows together, and the flip rates of the majority "
+    "labels from that.",
 }
+_STILL_WRONG = "What is still wrong cannot be told from labels of which the worst are put right"
 
 
 @dataclass(frozen=True)
@@ -43,15 +46,16 @@ class Cell:
 
 def headline(audit: Audit) -> str:
     """Say in one sentence how many labels are wrong."""
-    n, wrong = len(audit.evidence.codes), audit.expected_wrong
+    n, wrong = int(audit.evidence.labelled.sum()), audit.expected_wrong
+    labels = "labels" if audit.evidence.noise.votes is None else "majority labels"
     if round(wrong) < 2:
-        return f"Hardly any of the {n:,} labels is wrong"
-    return f"About {wrong:,.0f} of {n:,} labels are wrong"
+        return f"Hardly any of the {n:,} {labels} is wrong"
+    return f"About {wrong:,.0f} of {n:,} {labels} are wrong"
 
 
 def cards(audit: Audit) -> list[Card]:
     """Return how noisy, what it costs, and how many labels look wrong."""
-    n, said = len(audit.evidence.codes), {key: _sentence(text) for key, text in audit.summary.items()}
+    n, said = int(audit.evidence.labelled.sum()), {key: _sentence(text) for key, text in audit.summary.items()}
     return [
         Card(
             "How noisy",
@@ -115,10 +119,11 @@ def next_steps(audit: Audit, by_command: bool = False) -> list[str]:
             "audit again."
         )
     if audit.n_suspects:
+        votes = audit.evidence.noise.votes is not None
+        then = f"{how.truth}, and audit again" if votes else f"export the decisions and {how.decisions}. {_STILL_WRONG}"
         steps.append(
             f"Look through {_first(audit.n_suspects)} below; accept the label that is proposed, or reject it. Then "
-            f"export the decisions and {how.decisions}. What is still wrong cannot be told from labels of which the "
-            "worst are put right."
+            f"{then}."
         )
     else:
         steps.append("No label is sure enough to be wrong that it should be changed without a look at its row.")

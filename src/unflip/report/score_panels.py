@@ -59,17 +59,19 @@ def score_panels(evidence: Evidence) -> list[ScorePanel]:
     k = len(evidence.classes)
     if k == 2:
         return [_panel(evidence, 1)]
-    largest = np.argsort(-np.bincount(evidence.codes, minlength=k), kind="stable")[:MOST_PANELS]
+    sizes = np.bincount(evidence.codes[evidence.labelled], minlength=k)
+    largest = np.argsort(-sizes, kind="stable")[:MOST_PANELS]
     return [_panel(evidence, code) for code in sorted(largest.tolist())]
 
 
 def _panel(evidence: Evidence, code: int) -> ScorePanel:
-    scores = logit(np.clip(evidence.probabilities[:, code], _SURE, 1 - _SURE))
+    probabilities, codes = evidence.probabilities[evidence.labelled], evidence.codes[evidence.labelled]
+    scores = logit(np.clip(probabilities[:, code], _SURE, 1 - _SURE))
     low, high = _ends(scores)
     n_bins = int(np.clip(2 * np.cbrt(len(scores)), _FEWEST_BINS, _MOST_BINS))
     inside = np.clip(scores, low, high)
-    labelled = (evidence.codes == code).astype(float)
-    likely = evidence.probabilities @ evidence.noise.model.transition[:, code]
+    labelled = (codes == code).astype(float)
+    likely = probabilities @ evidence.noise.model.transition[:, code]
     counts = [np.histogram(inside, n_bins, (low, high), weights=share)[0] for share in (1 - labelled, labelled)]
     expected = [_smooth_counts(inside, share, n_bins, (low, high)) for share in (1 - likely, likely)]
     return ScorePanel(code, low, high, np.array(counts), np.array(expected), list(_marks(low, high)))

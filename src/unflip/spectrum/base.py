@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import reduce
+from itertools import accumulate, pairwise
+from operator import mul
 from typing import ClassVar
 
 from array_api_compat import array_namespace
@@ -100,6 +103,21 @@ class Spectrum(ABC):
         With the values of `shrinkage` these are the hat values of the rows, but for the intercept's share. Some rows'
         may be asked for.
         """
+
+    def hat_diagonals(self, *products: Sequence[ArrayLike], rows: slice = slice(None)) -> list[Array]:
+        """Diagonals of products of hat matrices, but for the intercept's share, (m, n_regs) each; some rows' only.
+
+        Parameters
+        ----------
+        *products : sequence of array-like
+            Penalties of each factor: as many for all, a column of the result for each, or one for all columns.
+        rows : slice
+            Which rows.
+        """
+        values = [reduce(mul, map(self.shrinkage, factors)) for factors in products]
+        diagonals = self.diagonal(array_namespace(*values).concat(values, axis=1), rows)
+        ends = accumulate((value.shape[1] for value in values), initial=0)
+        return [diagonals[:, start:end] for start, end in pairwise(ends)]
 
     @abstractmethod
     def coordinates(self, count: int) -> Array:

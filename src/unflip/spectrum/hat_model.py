@@ -7,6 +7,13 @@ For many rows of uncorrelated features the resolvent without row i is close to a
 
 with δ the mean of the left side and c = 1. For other rows the constant c makes the sum right. The share of a row then
 depends on how long it is, and on whether its length lies in columns that the fit keeps.
+
+**Products** of hat matrices are no hat matrices, and rows share their traces otherwise. But with penalties ν = nγ
+
+.. math:: H(\nu_1) H(\nu_0) = \frac{\nu_1 H(\nu_1) - \nu_0 H(\nu_0)}{\nu_1 - \nu_0},
+
+and the product of k of them is the divided difference of ν^(k − 1)·H(ν) over their penalties, so that hat values give
+its diagonal. Where penalties are the same it is a derivative, which hat values of penalties nearby give closely enough.
 """
 
 from __future__ import annotations
@@ -22,6 +29,7 @@ from unflip.centred import SparseRows
 _GROUP = 8  # penalties for which products with the rows are made together
 _LOG_RANGE = 100.0  # of c, about the one that gives the longest row a hat value of a half
 _ROUNDING = float(np.finfo(float).eps)
+_APART = 0.01  # logarithms of penalties differ by at least this, where differences are divided by theirs
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,17 +50,15 @@ class HatModel:
     column_powers: FloatArray
     most: FloatArray
 
-    def values(self, totals: FloatArray, penalties: FloatArray) -> FloatArray:
-        """Hat values with these sums, at the penalties nγ, (m, n_penalties)."""
-        found = np.empty((len(self.most), len(totals)))
+    def values(self, totals: FloatArray, penalties: FloatArray) -> list[FloatArray]:
+        """Hat values with these sums, at the penalties nγ: an array of shape (m,) for each."""
+        found = []
         for start in range(0, len(totals), _GROUP):
             part = slice(start, min(start + _GROUP, len(totals)))
             resolvents = np.column_stack([self._resolvent(float(penalty)) for penalty in penalties[part]])
             forms = self.rows.weights[:, None] * self.rows.squared_norms_by(resolvents)
-            for column in range(part.stop - start):
-                found[:, start + column] = self._shared(
-                    np.maximum(forms[:, column], 0.0), float(totals[start + column])
-                )
+            for form, total in zip(forms.T, totals[part], strict=True):
+                found.append(self._shared(np.maximum(form, 0.0), float(total)))
         return found
 
     def _resolvent(self, penalty: float) -> FloatArray:
@@ -83,3 +89,28 @@ class HatModel:
         if excess(_LOG_RANGE) <= 0 or excess(-_LOG_RANGE) >= 0:
             return shares(np.copysign(_LOG_RANGE, -excess(0.0)))
         return shares(brentq(excess, -_LOG_RANGE, _LOG_RANGE))
+
+
+def kept_apart(regs: FloatArray) -> FloatArray:
+    """Sort penalties of factors, (k, n_products), and move those of a product apart where some nearly agree.
+
+    They move about their geometric mean, so that what is made of them changes in second order only.
+    """
+    regs = np.sort(regs, axis=0)
+    logs = np.log(regs)
+    moved = logs.copy()
+    for after in range(1, len(logs)):
+        moved[after] = np.maximum(logs[after], moved[after - 1] + _APART)
+    moved += (logs - moved).mean(axis=0)
+    is_close = (np.diff(logs, axis=0) < _APART).any(axis=0)
+    return np.asarray(np.where(is_close, np.exp(moved), regs))
+
+
+def product_diagonal(regs: FloatArray, hats: list[FloatArray]) -> FloatArray:
+    """Diagonal of the product of hat matrices of different penalties (k, n_products), by hat values (m, n_products)."""
+    relative = regs / regs[0]
+    found = [penalty ** (len(hats) - 1) * hat for penalty, hat in zip(relative, hats, strict=True)]
+    for order in range(1, len(hats)):
+        gaps = relative[order:] - relative[:-order]
+        found = [(after - before) / gap for before, after, gap in zip(found[:-1], found[1:], gaps, strict=True)]
+    return np.asarray(found[0])

@@ -11,11 +11,12 @@ fraction of a percent (`unflip.spectrum.traces`). A model of the rows divides it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import brentq
 from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
@@ -25,7 +26,7 @@ from unflip._warning import warn_caller
 from unflip.centred import SparseRows
 from unflip.spectrum.base import Spectrum
 from unflip.spectrum.eigenvalues import count_varying
-from unflip.spectrum.hat_model import HatModel
+from unflip.spectrum.hat_model import HatModel, kept_apart, product_diagonal
 from unflip.spectrum.lanczos import Lanczos
 from unflip.spectrum.stacks import RidgePath, as_columns, as_regs, in_one, with_intercept
 from unflip.spectrum.traces import Quadrature, random_signs
@@ -38,7 +39,9 @@ TOLERANCE = 1e-6
 LARGEST_MEAN_HAT = 0.7
 _MOST_BYTES = 2**31  # of bases that are kept
 _GROUP = 8  # targets whose spaces are grown together
-_KEPT_DIAGONALS = 4
+_KEPT_HATS = 64  # penalties of which hat values are kept: a path, or all that a round of refinement compares
+_RANGE = 1e-8, 1e4  # of penalties among which the least one is sought, in units of the typical eigenvalue
+_CLOSE = 1e-3  # error of its logarithm
 _SAME = 1e-12  # difference of unit vectors that is rounding
 
 
@@ -85,7 +88,8 @@ class KrylovSpectrum(Spectrum):
         self._root_weights = np.sqrt(self.weights)
         largest = max(float(X.max()), -float(X.min()))
         self._unit = largest**2 * self.n or 1.0  # of the Gram matrix, so that squares of its eigenvalues are numbers
-        self._diagonals: list[tuple[FloatArray, FloatArray]] = []  # asked for last: some rows at a time are asked for
+        self._hats: dict[float, FloatArray] = {}  # of each penalty, asked for last: some rows at a time are asked for
+        self._warned: set[float] = set()  # penalties
         self._spaces: list[tuple[FloatArray, Lanczos]] = []  # with their unit vectors, the latest last
 
     @property
@@ -118,14 +122,25 @@ class KrylovSpectrum(Spectrum):
         """Not known."""
         raise self._refusal("A loss other than the squared one", "use loss='squared'")
 
-    @property
+    @cached_property
     def least_reg(self) -> float:
-        """Smallest penalty whose leave-one-out scores are worth comparing: there the mean hat value is 0.7.
+        """Smallest penalty whose leave-one-out scores are worth comparing: there the weighted mean hat value is 0.7.
 
         Where rows are fitted more closely, what a score owes to the row's own target is no longer small beside what it
         owes to the others, and an error of a few percent in its hat value leaves a trace of the label in the score.
+        Heavy rows are fitted most closely, and count most wherever scores are compared.
         """
-        return self._unit * self._quadrature.shift_of(LARGEST_MEAN_HAT * self.n_rows) / self.n
+        least = self._unit * self._quadrature.shift_of(LARGEST_MEAN_HAT * self.n_rows) / self.n
+        if (self.weights == self.weights[0]).all():
+            return least
+
+        def excess(log_reg: float) -> float:
+            return self._weighted_mean_hat(float(np.exp(log_reg))) - LARGEST_MEAN_HAT
+
+        smallest, largest = np.log(self.scale or 1.0) + np.log(_RANGE)
+        if excess(smallest) <= 0:
+            return 0.0
+        return float(np.exp(largest if excess(largest) >= 0 else brentq(excess, smallest, largest, xtol=_CLOSE)))
 
     def path(self, targets: FloatArray, regs: ArrayLike) -> RidgePath:
         """Coefficients and intercepts for every penalty and target."""
@@ -134,24 +149,37 @@ class KrylovSpectrum(Spectrum):
         return with_intercept(coef, self.mean, self._mean_target(columns), self.fit_intercept)
 
     def diagonal(self, values: FloatArray, rows: slice = slice(None)) -> FloatArray:
-        """Diagonal of U diag(values) Uᵀ, by the model of the rows, with the sum that the values have at the nodes."""
-        for known, diagonal in self._diagonals:
-            if np.array_equal(known, values):
-                return diagonal[rows]
-        diagonal = self._modelled(values)
-        self._diagonals = [*self._diagonals[1 - _KEPT_DIAGONALS :], (values, diagonal)]
-        return diagonal[rows]
+        """Not known, but for hat matrices and their products: see `hat_diagonals`."""
+        raise self._refusal("The diagonal of any function of the rows", "ask for hat_diagonals")
 
-    def _modelled(self, values: FloatArray) -> FloatArray:
-        totals = self._quadrature.sums(values)
-        penalties = np.array([self._unit * self._quadrature.shift_of(float(total)) for total in totals])
+    def hat_diagonals(self, *products: Sequence[ArrayLike], rows: slice = slice(None)) -> list[FloatArray]:
+        """Diagonals of products of hat matrices, by the model of the rows, with their sums at the nodes."""
+        factors = [kept_apart(np.array(np.broadcast_arrays(*map(self._positive, product)))) for product in products]
+        hats = iter(self._modelled(np.concatenate([regs.ravel() for regs in factors])))
+        return [
+            product_diagonal(regs, [np.column_stack([next(hats)[rows] for _ in row]) for row in regs])
+            for regs in factors
+        ]
+
+    def _modelled(self, regs: FloatArray) -> list[FloatArray]:
+        """Hat values of all rows for each penalty; those that are known are not made again."""
+        wanted = dict.fromkeys(regs.tolist())
+        missing = np.array([reg for reg in wanted if reg not in self._hats])
         taken = self.weights / self.n if self.fit_intercept else np.zeros(self.n_rows)
-        return HatModel(self._sparse, self._column_powers, 1 - taken).values(totals, penalties)
+        model = HatModel(self._sparse, self._column_powers, 1 - taken)
+        made = model.values(self._quadrature.sums(self.shrinkage(missing)), self.n * missing)
+        known = self._hats | dict(zip(missing.tolist(), made, strict=True))
+        latest = [*(reg for reg in known if reg not in wanted), *wanted][-_KEPT_HATS:]
+        self._hats = {reg: known[reg] for reg in latest}
+        return [known[reg] for reg in regs.tolist()]
 
     def mean_hat(self, regs: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Mean hat value, but for the intercept's share, and its standard error, for each penalty."""
         kept = self.shrinkage(regs)
         return self._quadrature.sums(kept) / self.n_rows, self._quadrature.errors(kept) / self.n_rows
+
+    def _weighted_mean_hat(self, reg: float) -> float:
+        return float(self.weights @ self._modelled(np.array([reg]))[0]) / self.n
 
     def coordinates(self, count: int) -> FloatArray:
         """Coordinates of the rows along the first principal directions, each scaled to variance 1."""
@@ -203,26 +231,31 @@ class KrylovSpectrum(Spectrum):
     def _residuals_and_slack(
         self, centred: FloatArray, regs: ArrayLike
     ) -> Callable[[slice], tuple[FloatArray, FloatArray]]:
-        residuals = self._residuals(centred, regs)
-        self._warn_of_close_fits(float(np.min(regs)))
-        slack = 1 - self.diagonal(self.shrinkage(regs))
-        if self.fit_intercept:
-            slack -= (self.weights / self.n)[:, None]
-        return lambda rows: (residuals[rows], slack[rows])
-
-    def _residuals(self, centred: FloatArray, regs: ArrayLike) -> FloatArray:
-        """Return t − t̂, (m, n_regs, n_targets)."""
         solved = self._solved(centred, regs)
+        self._warn_of_close_fits(float(np.min(regs)))
+        hats = self._modelled(as_regs(regs, self.weights))
+
+        def part(rows: slice) -> tuple[FloatArray, FloatArray]:
+            slack = 1 - np.column_stack([hat[rows] for hat in hats])
+            if self.fit_intercept:
+                slack -= (self.weights[rows] / self.n)[:, None]
+            return self._residuals(centred, solved, regs, rows), slack
+
+        return part
+
+    def _residuals(self, centred: FloatArray, solved: FloatArray, regs: ArrayLike, rows: slice) -> FloatArray:
+        """Return t − t̂ of some rows, (m, n_regs, n_targets)."""
         if self._by_features:
-            return np.asarray(centred[:, None, :] - in_one(self._sparse.times, solved))
+            return np.asarray(centred[rows, None, :] - in_one(self._sparse.of_rows(rows).times, solved))
         penalties = self.n * as_regs(regs, self.weights)
-        return np.asarray(penalties[:, None] * solved / self._root_weights[:, None, None])
+        return np.asarray(penalties[:, None] * solved[rows] / self._root_weights[rows, None, None])
 
     def _warn_of_close_fits(self, reg: float) -> None:
-        if reg < self.least_reg:
+        if reg < self.least_reg and reg not in self._warned:
+            self._warned.add(reg)
             warn_caller(
                 f"Leave-one-out scores at reg={reg:.2g} are rough: rows are fitted so closely (mean hat value "
-                f"{float(self.mean_hat([reg])[0][0]):.2f}) that only exact hat values would do, which sparse rows of "
+                f"{self._weighted_mean_hat(reg):.2f}) that only exact hat values would do, which sparse rows of "
                 f"this size do not get. Use reg='loo', or at least reg={self.least_reg:.2g}."
             )
 
@@ -238,37 +271,49 @@ class KrylovSpectrum(Spectrum):
 
     def _solved(self, centred: FloatArray, regs: ArrayLike) -> FloatArray:
         """(G + nγ)⁻¹ times what the smaller Gram matrix G has on its right side, (d, n_regs, n_targets)."""
-        penalties = self.n * as_regs(regs, self.weights)
-        if not penalties.all():
-            raise self._refusal("reg=0", "use a positive reg")
+        penalties = self.n * self._positive(regs)
         weighted = self.weights[:, None] * centred
         right = self._sparse.transposed_times(weighted) if self._by_features else weighted / self._root_weights[:, None]
         groups = [right[:, start : start + _GROUP] for start in range(0, right.shape[1], _GROUP)]
-        return np.concatenate([self._solved_together(group, penalties) for group in groups], axis=2)
+        solved = [self._solved_together(group, penalties) for group in groups]
+        return solved[0] if len(solved) == 1 else np.concatenate(solved, axis=2)
+
+    def _positive(self, regs: ArrayLike) -> FloatArray:
+        found: FloatArray = as_regs(regs, self.weights)
+        if not found.all():
+            raise self._refusal("reg=0", "use a positive reg")
+        return found
 
     def _solved_together(self, right: FloatArray, penalties: FloatArray) -> FloatArray:
         units, space = self._space(right)
         most = min(max(int(_MOST_BYTES / right.nbytes), 1), self._size)
         shifts = penalties / self._unit
         residual = space.grow(float(shifts.min()), self.tolerance, most)
+        self._drop_old_spaces()
         if residual > self.tolerance and space.n_steps < self._size:
             warn_caller(
                 f"Fits at reg={penalties.min() / self.n:.2g} stopped at a relative residual of {residual:.1g}, as "
                 f"{most} steps fill the memory that they may take: use a larger reg.",
                 ConvergenceWarning,
             )
-        return np.asarray(space.solutions(shifts) * (np.einsum("dq,dq->q", units, right) / self._unit))
+        solved = space.solutions(shifts)
+        solved *= np.einsum("dq,dq->q", units, right) / self._unit
+        return solved
 
     def _space(self, right: FloatArray) -> tuple[FloatArray, Lanczos]:
-        """Return the space of these columns, a known one where they are multiples of its own; old ones are dropped."""
+        """Return the space of these columns, a known one where they are multiples of its own."""
         norms = np.linalg.norm(right, axis=0)
         units = right / np.where(norms > 0, norms, 1.0)
         known = [pair for pair in self._spaces if _same_lines(pair[0], units)]
         pair = known[0] if known else (units, Lanczos(self._gram_times, units, keep=True))
         self._spaces = [*(other for other in self._spaces if other is not pair), pair]
+        self._drop_old_spaces()
+        return pair
+
+    def _drop_old_spaces(self) -> None:
+        """Keep the latest, and others as far as all fit into the memory that they may take."""
         while len(self._spaces) > 1 and sum(space.n_bytes for _, space in self._spaces) > _MOST_BYTES:
             self._spaces.pop(0)
-        return pair
 
 
 def _same_lines(one: FloatArray, other: FloatArray) -> bool:

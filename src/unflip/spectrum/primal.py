@@ -29,6 +29,7 @@ _SMALLER = 0.6 ** np.arange(1, 9)
 _RESOLVED = {False: 1e-10, True: 1e-15}
 _SPANNED = {False: 1e-7, True: 1e-10}
 _KEPT_SUMS = 3
+_SMALLEST_SINGLE_SLACK = 1e-5  # that sums in single precision can tell from none
 
 
 class PrimalSpectrum(Spectrum):
@@ -78,6 +79,10 @@ class PrimalSpectrum(Spectrum):
             functions = orthonormal(reached, _RESOLVED[True])
             table = self._other_table = HatTable(functions, self._sums_of_squares(functions), _SPANNED[True])
         return self.weights[rows, None] * table.at(reached, rows)
+
+    def kernel_sums(self, targets: Array) -> Array:
+        """Sum over the other rows, for a copy of the targets: they are remembered, and the caller may change them."""
+        return super().kernel_sums(array_namespace(targets).asarray(targets, copy=True))
 
     @cached_property
     def principal_rows(self) -> Array:
@@ -141,7 +146,7 @@ class PrimalSpectrum(Spectrum):
         return self._fits, xp.eye(centred.shape[1], dtype=centred.dtype, device=device(centred))
 
     def _resolution(self, regs: ArrayLike) -> float:
-        return SMALLEST_SLACK  # found by subtraction: digits are lost
+        return SMALLEST_SLACK if self._is_double else _SMALLEST_SINGLE_SLACK  # found by subtraction: digits are lost
 
     def _cross(self, columns: Array) -> Array:
         for known in (*reversed(self._sums), self._shares):
