@@ -23,8 +23,8 @@ import numpy as np
 from unflip import LPClassifier, NoiseModel
 from unflip.datasets import make_mixture
 from unflip.estimation import AssumedNoiseWarning
+from unflip.estimation.given import GivenRates
 from unflip.files.features import Features, fit_features
-from unflip.files.given import GivenRates
 
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1)
 NAMES = np.array(["negative", "positive"])

@@ -240,6 +240,10 @@ class Moments:
         origin = self.mean if centred else xp.zeros_like(self.mean)
         return xp.matmul((self.class_means - origin[None, :]).T * self.counts[None, :], targets)
 
+    def __repr__(self) -> str:
+        k, p = self.class_means.shape
+        return f"<Moments of {k} classes and {p} features, total weight {self.n:.15g}>"
+
     def __add__(self, other: Moments) -> Moments:
         if not isinstance(other, Moments):
             return NotImplemented

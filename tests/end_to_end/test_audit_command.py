@@ -100,6 +100,61 @@ def test_rows_without_a_label_are_given_one(tmp_path):
     assert [row["label"] for row in read_csv(tmp_path / "clean.csv")][:40] == [proposed[row] for row in range(40)]
 
 
+def test_ignored_columns_are_no_features_and_no_slips(numeric, tmp_path):
+    path = tmp_path / "mails.csv"
+    rows = read_csv(numeric[0])
+    rows[7]["x2"] = "n/k"
+    write_csv(path, **{name: [row[name] for row in rows] for name in rows[0]})
+    refused = program("audit", path, "--label", "label", code=2).stderr
+    assert "holds 'n/k' in row 7" in refused
+    assert "--ignore x2" in refused
+    options = ("--label", "label", "--ignore", "x2", "--ignore", "x0", "--id", "name")
+    answer = json.loads(program("audit", path, *options, "--json").stdout)
+    assert answer["features"]["columns"] == ["x1", "x3", "x4", "x5"]
+    assert answer["features"]["left_out"] == []
+    said = program("audit", path, *options, "--out", tmp_path / "p.html").stdout
+    assert "--ignore x2 --ignore x0" in said
+    program("fit", path, *options, "--out", tmp_path / "m.skops")
+    program("predict", tmp_path / "m.skops", path, "--json")
+
+
+def test_checked_rows_are_listed_apart(numeric, tmp_path):
+    path, true = tmp_path / "mails.csv", numeric[1]
+    rows = read_csv(numeric[0])
+    truth = [true[i] if i % 5 == 0 else "" for i in range(len(rows))]
+    write_csv(path, **{name: [row[name] for row in rows] for name in rows[0]}, truth=truth)
+    wrong = [i for i, row in enumerate(rows) if truth[i] and truth[i] != row["label"]]
+    options = ("--label", "label", "--trusted", "truth")
+    answer = json.loads(program("audit", path, *options, "--suspects", tmp_path / "s.csv", "--json").stdout)
+    parts = [line["part"] for line in answer["suspects"]]
+    assert parts == sorted(parts, key=["suspect", "doubtful", "checked"].index)
+    assert parts.count("suspect") == answer["n_suspects"] > 0
+    assert sorted(line["row"] for line in answer["suspects"] if line["part"] == "checked") == wrong
+    assert [line["part"] for line in read_csv(tmp_path / "s.csv")] == parts
+    said = " ".join(program("audit", path, *options).stdout.split())
+    assert f"Of 60 checked labels {len(wrong)} were wrong." in said
+
+
+def test_advice_is_the_same_on_the_page_and_not_what_was_done_already(tmp_path):
+    path, page = tmp_path / "films.csv", tmp_path / "page.html"
+    text_file(path)
+    options = ("audit", path, "--label", "label", "--text", "text")
+    answer = json.loads(program(*options, "--json").stdout)
+    assert answer["noise"]["source"] == "anchor rows"
+    assert len(answer["check_next"]) == 67
+    said = " ".join(program(*options, "--out", page).stdout.split())
+    first = ", ".join(map(str, answer["check_next"][:5]))
+    assert "true labels of 67 rows into a column of their own and name it with --trusted" in said
+    assert f"The rows that tell most are {first}, ..." in said
+    assert "or the true shares with --priors" in said
+    content = page.read_text(encoding="utf-8")
+    assert "unflip audit lists them under check_next with --json" in content
+    assert "unflip fit ... --decisions decisions.csv" in content
+    assert "trusted=" not in content
+    assert "priors=" not in content
+    assert "--priors" not in program(*options, "--priors", "ham=0.5,spam=0.5").stdout
+
+
 def test_three_classes(tmp_path):
     X, true = make_mixture(300, 4, means=3 * np.eye(3, 4), random_state=0)
     names = np.array(["a", "b", "c"])
@@ -126,6 +181,35 @@ def test_texts_trusted_rows_and_groups(tmp_path):
     assert answer["noise"]["source"] == "trusted rows"
     suspects = [line["row"] for line in answer["suspects"][: answer["n_suspects"]]]
     assert np.mean([labels[row] != true[row] for row in suspects]) > 0.8
+
+
+@pytest.mark.parametrize("options", [RATES, (), ("--trusted", "truth")])
+def test_groups_count_alike_in_audit_apply_and_fit(numeric, tmp_path, options):
+    """Copies of rows, labels and all, would vouch for each other."""
+    path, page, suspects = tmp_path / "mails.csv", tmp_path / "p.html", tmp_path / "s.csv"
+    rows = [row for row in read_csv(numeric[0])[:150] for _ in range(2)]
+    copies = {name: [row[name] for row in rows] for name in rows[0] if name != "name"}
+    truth = [numeric[1][i // 2] if i % 6 < 2 else "" for i in range(300)]
+    write_csv(path, patient=[i // 2 for i in range(300)], **copies, truth=truth)
+    known = (*options, "--group", "patient", "--ignore", "truth")[: 4 if "truth" in options else None]
+    answer = json.loads(program("audit", path, "--label", "label", *known, "--suspects", suspects, "--json").stdout)
+    assert "--group patient" in program("audit", path, "--label", "label", *known, "--out", page).stdout
+    lines = read_csv(suspects)
+    assert lines
+    write_csv(
+        suspects, **{name: [line[name] or "accept" * (name == "decision") for line in lines] for name in lines[0]}
+    )
+    worth = json.loads(program("apply", path, suspects, "--out", tmp_path / "c.csv", *known, "--json").stdout)
+    assert worth["expected_accuracy"]["before"]["value"] == pytest.approx(answer["expected_accuracy"]["now"])
+    assert worth["confirmed"] == 0
+    arguments = ("fit", path, "--label", "label", *known, "--out", tmp_path / "m.skops", "--json")
+    fitted = json.loads(program(*arguments).stdout)
+    assert fitted["expected_accuracy"] == pytest.approx(worth["expected_accuracy"]["before"])
+    assert fitted["flip_rate"] == pytest.approx(answer["noise"]["flip_rate"])
+    assert "patient" not in fitted["features"]["columns"]
+    decided = json.loads(program(*arguments, "--decisions", suspects).stdout)
+    assert decided["expected_accuracy"] == pytest.approx(worth["expected_accuracy"]["after"])
+    program("predict", tmp_path / "m.skops", path, "--json")
 
 
 def test_json_lines_and_parquet_give_the_same_answer(numeric, answer, tmp_path):
@@ -174,6 +258,9 @@ def test_cells_that_attack_are_harmless(tmp_path):
         (("mails.csv", "--label", "labl"), "has no column 'labl': did you mean 'label'"),
         (("mails.csv", "--label", "x0"), "different labels in 300 rows"),
         (("mails.csv", "--label", "label", "--trusted", "truth"), "has no column 'truth'"),
+        (("mails.csv", "--label", "label", "--trusted", "label"), "--trusted label names the column of the labels"),
+        (("mails.csv", "--label", "label", "--ignore", "none"), "has no column 'none'"),
+        (("mails.csv", "--label", "label", "--id", "label"), "one id for each row"),
         (("mails.csv", "--label", "label", "--eps", "ham=0.1"), "names no share for 'spam'"),
         (("mails.csv", "--label", "label", "--priors", "ham=0.1,spam=0.1"), "adds up to 0.2"),
         (("mails.csv", "--label", "label", "--out", "mails.csv"), "must end in .html"),

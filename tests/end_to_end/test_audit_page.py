@@ -6,10 +6,14 @@ import json
 import re
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from support.audits import CLASSES, N_DOWN, N_UP, nasty_audit, nasty_ids, nasty_texts, spotless, three_classes
 from support.browser import CHROMIUM, needs_browser
+from unflip import NoiseModel
+from unflip import audit as find_errors
+from unflip.datasets import make_mixture
 from unflip.report.audit_page import write_page
 
 pytestmark = needs_browser
@@ -304,6 +308,29 @@ class TestReading:
             room = opened.locator("#panels").evaluate("panels => panels.clientWidth")
             opened.locator(f"#panels svg[width='{room}']").wait_for()
             assert opened.evaluate("document.documentElement.scrollWidth") <= width
+
+    def test_the_rates_of_three_classes_fit_beside_the_scores(self, browser, tmp_path):
+        X, true = make_mixture(600, 4, means=2.2 * np.eye(3, 4), random_state=0)
+        observed = np.array(["a", "b", "c"])[NoiseModel(0.7 * np.eye(3) + 0.1).flip(true, random_state=0)]
+        trusted = np.where(np.arange(600) < 200, np.array(["a", "b", "c"])[true], None)  # so that rates have errors
+        write_page(find_errors(X, observed, trusted=trusted), tmp_path / "page.html")
+        page = browser.new_page(viewport={"width": 1200, "height": 900})
+        page.goto((tmp_path / "page.html").as_uri())
+        for width in (1440, 1200, 1000):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert page.locator("#noise .scroll").evaluate("part => part.scrollWidth <= part.clientWidth")
+        page.close()
+
+    def test_checked_rows_come_last(self, browser, tmp_path):
+        trusted = np.full(200, None)
+        trusted[4] = CLASSES[1]
+        write_page(nasty_audit(trusted=trusted), tmp_path / "page.html")
+        page = browser.new_page(viewport={"width": 375, "height": 800})
+        page.goto((tmp_path / "page.html").as_uri())
+        assert 4 not in shown_rows(page)[:3]
+        page.select_option("#sort-choice", label="Probability wrong ↑")
+        assert shown_rows(page)[0] == 4
+        page.close()
 
     def test_light_dark_and_print(self, opened):
         light, dark = "rgb(255, 255, 255)", "rgb(21, 24, 28)"

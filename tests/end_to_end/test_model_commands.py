@@ -48,6 +48,24 @@ def test_models_of_texts_by_any_source_of_rates(tmp_path, options):
     assert np.mean([line["predicted"] == label for line, label in zip(answer["rows"], true, strict=True)]) > 0.9
 
 
+def test_true_and_false_are_features_of_every_format(tmp_path):
+    from pyarrow import csv, parquet
+
+    mixture_file(tmp_path / "mails.csv")
+    rows = read_csv(tmp_path / "mails.csv")
+    flag = ["True" if float(row["x0"]) > 0 else "False" for row in rows]
+    write_csv(tmp_path / "d.csv", flag=flag, x1=[row["x1"] for row in rows], label=[row["label"] for row in rows])
+    parquet.write_table(csv.read_csv(tmp_path / "d.csv"), tmp_path / "d.parquet")
+    found = []
+    for name, other in (("d.csv", "d.parquet"), ("d.parquet", "d.csv")):
+        fitted = json.loads(
+            program("fit", tmp_path / name, "--label", "label", *RATES, "--out", tmp_path / "m.skops", "--json").stdout
+        )
+        assert fitted["features"]["columns"] == ["flag", "x1"]
+        found.append(json.loads(program("predict", tmp_path / "m.skops", tmp_path / other, "--json").stdout)["rows"])
+    assert found[0] == found[1]
+
+
 def test_decided_rows_are_taken_as_certain(fitted, tmp_path):
     folder, true = fitted
     rows, model = read_csv(folder / "mails.csv"), tmp_path / "m.skops"
@@ -94,6 +112,7 @@ def test_what_is_no_model_is_not_opened(fitted, tmp_path):
 
 def test_predict_needs_somewhere_to_write(fitted):
     folder, _ = fitted
+    assert "none.skops does not exist" in program("predict", "none.skops", folder / "mails.csv", code=2).stderr
     assert "needs --out" in program("predict", folder / "m.skops", folder / "mails.csv", code=2).stderr
 
 

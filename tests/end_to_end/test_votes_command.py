@@ -75,6 +75,12 @@ def test_most_suspects_are_wrong_and_most_proposals_right(files, by_column):
     assert by_column["noise"]["source"] == "votes"
 
 
+def test_checked_items_without_a_vote_are_no_checked_labels(files):
+    said = program("audit", files[0] / "columns.csv", *COLUMNS, "--trusted", "truth", "--id", "mail").stdout
+    checked = sum(row % 3 == 0 for row in range(N - UNASKED))
+    assert f"Of {checked} checked majority labels " in " ".join(said.split())
+
+
 def test_the_summary_speaks_of_items_votes_and_workers(files, tmp_path):
     page, suspects = tmp_path / "page.html", tmp_path / "suspects.csv"
     said = program("audit", files[0] / "rows.csv", *ROWS, "--out", page, "--suspects", suspects).stdout
@@ -90,6 +96,8 @@ def test_the_summary_speaks_of_items_votes_and_workers(files, tmp_path):
     text = page.read_text(encoding="utf-8")
     assert f"of {N - UNASKED} majority labels are wrong" in text
     assert "read from the votes and the rows together" in text
+    assert "name it with --trusted, and audit again" in text
+    assert "--decisions" not in text
     lines = read_csv(suspects)
     assert f'"suspects":{{"row":[{lines[0]["row"]},{lines[1]["row"]},' in text
     assert "decision" not in lines[0]
@@ -133,6 +141,19 @@ def test_fit_and_predict(files, tmp_path):
     assert np.mean(np.array(predicted) == true) > 0.85
 
 
+def test_groups_tell_the_accuracy_of_a_fit_as_of_an_audit(files, tmp_path):
+    mails, copies = read_csv(files[0] / "rows.csv"), tmp_path / "copies.csv"
+    columns = {name: [line[name] for line in mails] for name in mails[0]}
+    pairs = [int(name[1:]) // 2 for name in columns["mail"]]
+    write_csv(copies, **columns, pair=pairs)
+    grouped = (copies, *ROWS, "--ignore", "truth", "--group", "pair")
+    audited = answer_of("audit", *grouped, "--id", "mail")["expected_accuracy"]
+    fitted = answer_of("fit", *grouped, "--out", tmp_path / "m.skops")["expected_accuracy"]
+    assert fitted == {"value": audited["now"], "standard_error": audited["standard_error"]}
+    alone = answer_of("fit", *grouped[:-2], "--ignore", "pair", "--out", tmp_path / "m.skops")["expected_accuracy"]
+    assert fitted["value"] != alone["value"]
+
+
 def test_decisions_on_votes_are_refused(files, tmp_path):
     path = files[0] / "columns.csv"
     decisions = write_csv(tmp_path / "d.csv", row=[0], observed=["ham"], proposed=["spam"], decision=["accept"])
@@ -153,6 +174,9 @@ def test_decisions_on_votes_are_refused(files, tmp_path):
         (("--label", "label", "--label", "who", "--item", "mail"), "--item takes one --label"),
         (("--label", "label", "--item", "male"), "has no column 'male': did you mean 'mail'"),
         (("--label", "label", "--item", "mail", "--text", "who"), "both of item 'm0': give all rows of an item the sa"),
+        (("--label", "label", "--item", "mail", "--trusted", "label"), "--trusted label names the column of the labe"),
+        (("--label", "label", "--item", "mail", "--ignore", "mail"), "--ignore mail names the column of items or wo"),
+        ((*ROWS, "--group", "who"), "--group who names the column of items or workers"),
     ],
 )
 def test_errors_are_one_sentence(files, arguments, says):

@@ -14,6 +14,7 @@ from unflip.auditing.outlook import Outlook, accuracy_of, effective_dimension, s
 from unflip.auditing.suspects import cut
 from unflip.datasets import load_amazon_reviews, make_mixture
 from unflip.estimation import AssumedNoiseWarning
+from unflip.estimation.given import GivenRates
 
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1)
 NAMES = np.array(["bad", "good"])
@@ -80,6 +81,14 @@ class TestAlgebra:
         assert set(suspects.proposed) == {"bad", "good"}
         assert wrong[suspects.row[: found.n_suspects]].mean() >= 0.9
 
+    def test_a_single_suspect_is_spoken_of_as_one(self):
+        labels = np.repeat([0, 1], 30)
+        probabilities = np.where(labels[:, None] == [0, 1], 0.699, 0.301)
+        probabilities[0] = probabilities[0, ::-1]
+        result = audit_scores(probabilities, labels, noise=NoiseModel.binary(eps_pos=0.3, eps_neg=0.3, pi_neg=0.5))
+        assert result.n_suspects == 1
+        assert "Suspects: 1 label looks wrong, with a probability of" in str(result)
+
     def test_proposals_of_three_classes(self):
         true = np.array([[0.0, 0.1, 0.9], [0.98, 0.01, 0.01], [0.1, 0.8, 0.1], [0.0, 0.1, 0.9]])
         result = audit_scores(true @ THREE.transition, ["a", "a", "b", "c"], noise=THREE)
@@ -91,7 +100,7 @@ class TestAlgebra:
         result = audit(X, y, noise=None)
         assert result.n_suspects == len(result.suspects) == 0
         assert result.expected_wrong == pytest.approx(0, abs=1e-6)
-        assert "0 labels look wrong" in str(result)
+        assert "no label looks wrong enough to act on" in str(result)
 
 
 def test_the_first_suspects_are_as_often_right_as_promised():
@@ -152,6 +161,17 @@ class TestGroups:
         assert result.noise_source == "anchor rows"
         assert abs(result.noise.eps_pos - 0.3) < 2 * result.noise_std[1, 0]
         assert 0 < result.expected_accuracy_std < 0.3
+
+    def test_true_labels_of_other_groups_count(self):
+        noise, groups, hits = NoiseModel.binary(eps_pos=0.4, eps_neg=0.4, pi_neg=0.5), np.repeat(np.arange(150), 2), []
+        for seed in range(4):
+            X, y = make_mixture(300, 100, mean_norm=1.2, random_state=seed)
+            observed = noise.flip(y, random_state=seed)
+            checked = GivenRates(noise, y_trusted=np.where(np.arange(300) < 250, y, np.nan))
+            found = [audit(X, observed, noise=source, groups=groups) for source in (noise, checked)]
+            hits.append([(result.evidence.log_scores.argmax(axis=1) == y).mean() for result in found])
+        without, with_truth = np.mean(hits, axis=0)
+        assert with_truth > without + 0.03
 
     def test_bad_groups(self):
         X, observed, _ = draw(n=100)
@@ -229,7 +249,21 @@ class TestTrusted:
         np.testing.assert_array_equal(result.evidence.wrong[checked], (observed != y)[checked].astype(float))
         assert not np.intersect1d(result.check_next(100), np.flatnonzero(checked)).size
         certain = np.flatnonzero(checked & (observed != y))
-        assert set(result.suspects.row[: len(certain)]) == set(certain)
+        assert set(result.suspects.row[-len(certain) :]) == set(certain)
+        assert result.checked.tolist() == np.flatnonzero(checked).tolist()
+        assert f"Of {checked.sum()} checked labels {len(certain)} were wrong." in str(result)
+
+    def test_checked_rows_are_no_suspects_to_act_on(self):
+        X, observed, y = draw()
+        trusted = np.where(np.arange(600) % 5 == 0, y, np.nan)
+        result = audit(X, observed, noise=NOISE, trusted=trusted)
+        unchecked = np.isnan(trusted)
+        assert result.n_suspects == cut(result.evidence.wrong[unchecked], 0.1)
+        assert unchecked[result.suspects.row[: result.n_suspects]].all()
+        assert result.sensitivity.n_suspects[0] == result.n_suspects
+        everything = audit(X, observed, noise=NOISE, trusted=y)
+        assert everything.n_suspects == 0
+        assert everything.accuracy_after(300) == everything.accuracy_after(0)
 
     def test_a_given_noise_model_is_kept(self):
         X, observed, y = draw()

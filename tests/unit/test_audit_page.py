@@ -72,6 +72,13 @@ class TestFigures:
         assert f"<b>{audit.n_suspects}</b>" in content
         assert audit_words.headline(spotless()) == "Hardly any of the 60 labels is wrong"
 
+    def test_advice_speaks_of_python_or_of_commands(self, audit):
+        ours, commands = (" ".join(audit_words.next_steps(audit, by_command)) for by_command in (False, True))
+        assert "trusted=" in ours
+        assert "unflip" not in ours
+        assert "unflip fit ... --decisions decisions.csv" in commands
+        assert "trusted=" not in commands
+
     def test_the_noise_matrix_has_rates_errors_and_intervals(self):
         audit = three_classes()
         cells = audit_words.noise_cells(audit)
@@ -100,8 +107,9 @@ class TestFigures:
         content = written(audit, tmp_path)
         shown = embedded(content)["suspects"]
         assert [shown["row"][place] for place in shown["checked"]] == [4]
-        assert shown["probability"][0] == 1
-        assert "the true label was given" in content
+        assert shown["checked"] == [len(shown["row"]) - 1]
+        assert shown["probability"][-1] == 1
+        assert "their true label was given" in content
 
     def test_no_gain_has_no_sign_of_a_loss(self, audit):
         assert audit_words.gain_said(audit, audit.expected_accuracy - 1e-12) == "+0.0"

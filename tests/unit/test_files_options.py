@@ -48,6 +48,17 @@ def test_rates_of_several_classes_below_chance():
 
 
 @pytest.mark.parametrize(
+    ("text", "hint"), [("spam=0.2", "ham=0.8,spam=0.2"), ("ham=0.3", "ham=0.3,spam=0.7"), ("spam", "ham=0.6,spam=0.4")]
+)
+def test_the_proportions_that_are_suggested_can_be_given(text, hint):
+    with pytest.raises(ValueError, match=f"write {hint}"):
+        rates.proportions(text, list(TWO))
+    assert rates.proportions(hint, list(TWO)).sum() == pytest.approx(1)
+    with pytest.raises(ValueError, match="a share for each class, which add up to 1"):
+        rates.proportions("a=0.5", list(THREE))
+
+
+@pytest.mark.parametrize(
     ("text", "says"),
     [("ham=0.5,spam=0.6", "adds up to 1.1"), ("ham=1,spam=0", "spam=0 says that no row"), ("ham=0.5", "no share")],
 )
@@ -91,14 +102,81 @@ def test_true_labels_are_among_the_observed_ones():
         label_column.trusted_labels(table(truth=[""] * 20), "truth", labels)
 
 
+def test_true_labels_may_be_written_as_equal_numbers():
+    given = table(y=list("01" * 10), truth=["1.0", *[""] * 18, "0.0"])
+    found = label_column.trusted_labels(given, "truth", label_column.label_column(given, "y"))
+    assert found.tolist() == ["1", *[None] * 18, "0"]
+    apart = table(y=["1", "1.0", "0"] * 7, truth=["1.0", *[""] * 20])
+    found = label_column.trusted_labels(apart, "truth", label_column.label_column(apart, "y"))
+    assert found[0] == "1.0"
+
+
+def test_labels_that_are_spelt_in_two_ways_are_named():
+    said = label_column.lookalikes(label_column.label_column(table(y=["yes", "no"] * 20 + ["Yes "] * 2), "y"))
+    assert len(said) == 1
+    assert "'Yes', in 2 rows, differs from 'yes' by capitals or blanks alone" in said[0]
+    assert label_column.lookalikes(label_column.label_column(table(y=["a", "A", "b"] * 20), "y")) == []
+
+
+def test_names_of_rows_are_given_once():
+    label_column.check_names(table(id=["p", "q"]), "id")
+    with pytest.raises(ValueError, match=r"Column 'id' of t.csv holds 'p' in rows 0 and 2: name a column with one id"):
+        label_column.check_names(table(id=["p", "q", "p"]), "id")
+
+
 def test_rows_without_a_group_stand_alone():
     assert label_column.groups(table(g=["p", "", "p", ""]), "g").tolist() == ["group p", "row 1", "group p", "row 3"]
     with pytest.raises(ValueError, match="one group only"):
         label_column.groups(table(g=["p", "p"]), "g")
 
 
-def choose(given, text=None, embedding=None):
-    return features.choose(given, text=text, embedding=embedding, reserved=["y"])
+def choose(given, text=None, embedding=None, reserved=("y",)):
+    return features.choose(given, text=text, embedding=embedding, reserved=reserved)
+
+
+MANY = [str(i * i) for i in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "says"),
+    [
+        ([*MANY[:18], "", "n/k"], "Column 'x' of t.csv holds 'n/k' in row 19, which is no number: .* --ignore x"),
+        (["True", "false"] * 9 + ["", "maybe"], "holds 'maybe' in row 19, which is no number"),
+        ([*MANY[:19], "true"], "holds 'true' in row 19, which is no number"),
+        (["1,5"] * 20, "holds '1,5' in row 0, which is a number with a decimal comma: write a point"),
+    ],
+)
+def test_a_slip_among_numbers_is_an_error_unless_the_column_is_ignored(cells, says):
+    given = table(x=cells, z=MANY, y=list("ab" * 10))
+    with pytest.raises(ValueError, match=says):
+        choose(given)
+    assert choose(given, reserved=("x", "y")) == features.Features(kind="numeric", columns=("z",))
+
+
+def test_columns_that_mix_words_and_numbers_are_left_out():
+    given = table(x=[*MANY[:17], "a", "b", "c"], t=["True", "False"] * 10, z=MANY, y=list("ab" * 10))
+    found = choose(given)
+    assert found.columns == ("t", "z")
+    assert found.left_out == ("x",)
+    np.testing.assert_array_equal(features.values(found, given)[:2, 0], [1, 0])
+
+
+def test_two_decimal_signs_in_one_column_are_an_error():
+    given = Table("t.csv", {"x": [*["1,5"] * 15, *["2.5"] * 5], "y": list("ab" * 10)}, decimal_comma=True)
+    with pytest.raises(ValueError, match=r"holds '2.5' in row 15, which is no number"):
+        choose(given)
+
+
+def test_lists_are_features_only_if_asked_for():
+    lists = table(emb=[[1.0, 3, 2], [2, 4, 1]], note=["so", "so"], y=["a", "b"])
+    with pytest.raises(
+        ValueError, match="column 'emb' holds lists of 3 values: take them as features with --embedding"
+    ):
+        choose(lists)
+    found = choose(lists, embedding="emb")
+    assert found.left_out == ("note",)
+    assert found.with_dimension(3) == "1 embedding column (emb), 3 dimensions"
+    assert choose(lists, text="note").left_out == ("emb",)
 
 
 def test_numeric_columns_are_taken_and_the_others_named():

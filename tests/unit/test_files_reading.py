@@ -47,7 +47,7 @@ def test_the_separator_is_found_in_the_header(tmp_path, separator):
 
 
 def test_cells_with_separators_quotes_and_line_ends(tmp_path):
-    text = '\ufeffa,label\r\n"1,5 ""and"" \nmore",x\r\n\r\n2,y\r\n'
+    text = '\ufeffa,label\r\n"1,5 ""and"" \nmore",x\r\n2,y\r\n\r\n\r\n'
     table = read_table(write(tmp_path / "t.csv", text))
     assert list(table.column("a")) == ['1,5 "and" \nmore', "2"]
     assert list(table.column("label")) == ["x", "y"]
@@ -61,6 +61,7 @@ def test_cells_with_separators_quotes_and_line_ends(tmp_path):
         ("t.csv", "\n", "does not begin with a line of column names"),
         ("t.csv", "a,label,a\n1,x,2\n", "2 columns named 'a'"),
         ("t.csv", "a,label\n1,x\n1,2,3\n", "Row 1 of .*t.csv .* has 3 cells but there are 2 columns"),
+        ("t.csv", "a,label\n1,x\n\n2,y\n", "t.csv has a blank line before row 1 .*: remove it"),
         ("t.csv", 'a,label\n1,"x\n2,y\n', "cannot be read as CSV at line 3"),
         ("t.csv", "a,label\n1,x\ncaf\xe9,y\n".encode("latin-1"), "not UTF-8 text .byte 0xe9 in line 3."),
         ("t.csv.gz", b"no gzip", "is no whole gzip file"),
@@ -114,7 +115,27 @@ def test_numbers_and_what_is_none():
     assert numbers([None, "x"]) is None
 
 
-CSV = '\ufeffa;label;b\r\n"1";"x"; spaced \r\n\r\n"two\r\nlines";x;"q""q"\r\n5" pipe;x;3\r\n4;y;"4"\n'
+def test_true_and_false_are_numbers_where_nothing_else_is():
+    np.testing.assert_array_equal(numbers(["True", "false", "", "TRUE"]), [1, 0, np.nan, 1])
+    np.testing.assert_array_equal(numbers([True, None, False]), [1, np.nan, 0])
+    assert numbers(["true", "2"]) is None
+
+
+def test_a_decimal_comma_is_read_where_cells_are_separated_otherwise(tmp_path):
+    semicolons = read_table(write(tmp_path / "t.csv", "a;b;label\n1,5;1,5;x\n-2;n/k;y\n1,25e2;;x\n"))
+    np.testing.assert_array_equal(semicolons.numbers("a"), [1.5, -2, 125])
+    assert semicolons.numbers("b") is None
+    assert semicolons.texts("a")[0] == "1,5"
+    assert read_table(write(tmp_path / "c.csv", 'a,label\n"1,5",x\n"2,5",y\n')).numbers("a") is None
+
+
+def test_a_blank_line_of_a_single_column_is_an_empty_cell(tmp_path):
+    path = write(tmp_path / "t.csv", "label\nx\n\ny\n\n")
+    assert list(read_table(path).column("label")) == ["x", "", "y"]
+    assert rewritten(path, "label", {1: "y", 2: "x"}) == b"label\nx\ny\nx\n\n"
+
+
+CSV = '\ufeffa;label;b\r\n"1";"x"; spaced \r\n"two\r\nlines";x;"q""q"\r\n5" pipe;x;3\r\n4;y;"4"\n\r\n'
 
 
 def test_rewriting_csv_leaves_every_other_byte(tmp_path):

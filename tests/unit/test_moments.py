@@ -22,6 +22,7 @@ def test_sums_are_what_they_say():
         moments.cross(table, centred=True), (centred * WEIGHTS[:, None]).T @ table[CODES], rtol=1e-12, atol=1e-12
     )
     assert moments.n == pytest.approx(WEIGHTS.sum())
+    assert repr(Moments.from_rows(X, CODES, 3)) == "<Moments of 3 classes and 7 features, total weight 60>"
 
 
 def test_chunks_add_up_even_where_a_class_is_missing_from_one():

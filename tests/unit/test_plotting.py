@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 pytest.importorskip("matplotlib")
 
@@ -216,3 +218,29 @@ def test_matplotlib_is_asked_for_only_to_draw(found, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"SuspectsDisplay needs matplotlib.*unflip\[plot\]"):
         display.plot()
+
+
+class TestPipelines:
+    def test_the_last_step_is_drawn_and_sees_the_rows_of_those_before(self):
+        X, observed, _ = draw()
+        pipe = make_pipeline(StandardScaler(), LPClassifier(NOISE, targets="optimized")).fit(3 * X, observed)
+        rows = pipe[:-1].transform(3 * X)
+        drawn = ScoreDistributionDisplay.from_estimator(pipe, observed)
+        np.testing.assert_array_equal(drawn.log_odds, pipe[-1].label_free_log_odds_)
+        np.testing.assert_array_equal(NoiseMatrixDisplay.from_estimator(pipe).transition, NOISE.transition)
+        regs = [0.1, 1.0]
+        one, other = (
+            AccuracyPathDisplay.from_estimator(estimator, given, observed, regs=regs).accuracies["optimized"]
+            for estimator, given in ((pipe, 3 * X), (pipe[-1], rows))
+        )
+        np.testing.assert_array_equal(one, other)
+        alone = make_pipeline(LPClassifier(NOISE)).fit(X, observed)
+        assert AccuracyPathDisplay.from_estimator(alone, X, observed, regs=[1.0]).accuracies
+
+    def test_other_last_steps_are_refused_in_a_sentence(self):
+        X, observed, _ = draw()
+        pipe = make_pipeline(StandardScaler()).fit(X)
+        with pytest.raises(TypeError, match=r"a Pipeline that ends in one: StandardScaler\(\) is neither"):
+            ScoreDistributionDisplay.from_estimator(pipe, observed)
+        with pytest.raises(NotFittedError):
+            NoiseMatrixDisplay.from_estimator(make_pipeline(LPClassifier()))

@@ -21,8 +21,8 @@ from unflip.auditing.evidence import Evidence
 from unflip.auditing.outlook import Outlook
 from unflip.auditing.suspects import (
     Table,
-    cut,
     expected_wrong,
+    n_to_act_on,
     sensitivity_table,
     suspect_table,
     table,
@@ -89,7 +89,8 @@ class Audit:
         """Rows whose label looks wrong, worst first, with fields row, observed, proposed and probability.
 
         The probability is P(label wrong); ``proposed`` is the likeliest other class. Listed are the first
-        ``n_suspects`` and all others for which another class is likelier than the observed one.
+        ``n_suspects`` and all others for which another class is likelier than the observed one; last, the trusted rows
+        whose label is wrong.
         """
         return suspect_table(self.evidence, self.n_suspects)
 
@@ -100,8 +101,16 @@ class Audit:
 
     @cached_property
     def n_suspects(self) -> int:
-        """The largest m whose mean P(label wrong) among the first m suspects is at least 1 − false_discovery_rate."""
-        return cut(self.evidence.wrong, self.false_discovery_rate)
+        """The largest m whose mean P(label wrong) among the first m suspects is at least 1 − false_discovery_rate.
+
+        Trusted rows do not count: what they are is known.
+        """
+        return n_to_act_on(self.evidence, self.false_discovery_rate)
+
+    @cached_property
+    def checked(self) -> IntArray:
+        """Trusted rows, in the order of the data."""
+        return np.flatnonzero(self.evidence.truth != UNCHECKED)
 
     @property
     def expected_wrong(self) -> float:
@@ -234,7 +243,7 @@ class Audit:
 
     @cached_property
     def _worst_first(self) -> IntArray:
-        return worst_first(self.evidence.wrong)
+        return worst_first(self.evidence)
 
     @cached_property
     def _outlook(self) -> Outlook:
@@ -268,8 +277,11 @@ class Audit:
         rates = ", ".join(f"{flipped[a]:.0%}{self._doubt(a)} of {labels[a]!r}" for a in order) + rest
         n = int(self.evidence.labelled.sum())
         wrong = f"about {self.expected_wrong:.0f} ± {self.expected_wrong_std:.0f} of {n}"
-        kind = "labels" if self.evidence.noise.votes is None else "majority labels"
-        return f"{wrong} {kind} are wrong; flipped are {rates} (rates: {self.noise_source})."
+        return f"{wrong} {self._label}s are wrong; flipped are {rates} (rates: {self.noise_source})."
+
+    @property
+    def _label(self) -> str:
+        return "label" if self.evidence.noise.votes is None else "majority label"
 
     def _doubt(self, a: int) -> str:
         error = self.noise_std[a, a]
@@ -282,15 +294,31 @@ class Audit:
         return f"a classifier has an expected accuracy of {now} on clean labels{instead}."
 
     def _said_of_suspects(self) -> str:
+        return f"{self._said_of_number()}{self._said_of_checked()}"
+
+    def _said_of_number(self) -> str:
         share = f"{self.false_discovery_rate:.0%}"
         if self.n_suspects == 0:
-            return f"0 labels look wrong enough to act on, if at most about {share} of those should turn out right."
-        return f"{self.n_suspects} labels look wrong, of which about {share} should turn out right."
+            return (
+                f"no {self._label} looks wrong enough to act on, if at most about {share} of those should turn out "
+                "right."
+            )
+        if self.n_suspects == 1:
+            return f"1 {self._label} looks wrong, with a probability of {self.suspects.probability[0]:.1%}."
+        return f"{self.n_suspects} {self._label}s look wrong, of which about {share} should turn out right."
+
+    def _said_of_checked(self) -> str:
+        labelled = self.checked[self.evidence.labelled[self.checked]]
+        if not len(labelled):
+            return ""
+        wrong = int(self.evidence.wrong[labelled].sum())  # each is 0 or 1
+        return f" Of {len(labelled)} checked {self._label}s {wrong} {'was' if wrong == 1 else 'were'} wrong."
 
     def _said_of_next(self) -> str:
         if self.noise_source == "anchor rows":
             return "the rates are a guess, so have the rows of .check_next(100) checked and give them as trusted=."
-        return "look through the first .n_suspects of .suspects; .check_next(m) has the rows most in doubt."
+        doubtful = ".check_next(m) has the rows most in doubt."
+        return f"look through the first .n_suspects of .suspects; {doubtful}" if self.n_suspects else doubtful
 
     def _said_of_unlabelled(self) -> str:
         right = float(self.unlabelled.probability.sum())

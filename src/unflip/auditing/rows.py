@@ -23,6 +23,7 @@ from unflip.auditing.report import Audit, checked_rate
 from unflip.classifier import LPClassifier
 from unflip.estimation.automatic import AssumedNoiseWarning, Automatic
 from unflip.estimation.base import NoiseEstimator
+from unflip.estimation.given import GivenRates
 from unflip.estimation.trusted import TrustedSubset
 from unflip.expected import ExpectedAccuracy, ScoredRows, expected_accuracy, other_noise
 from unflip.labels import is_missing, true_codes
@@ -230,14 +231,17 @@ def _group_folds(groups: ArrayLike | None, shape: tuple[int, ...]) -> Folds:
 
 
 def _held_out(rows: Rows, labels: NDArray[Any] | Votes, folds: Folds, fitted: LPClassifier, noise: Noise) -> FloatArray:
-    """Log-odds of each class, (n, k), by a fit to the other groups."""
+    """Log-odds of each class, (n, k), by a fit to the other groups, whose true labels count where they are known."""
     scores = np.empty((len(labels), len(fitted.classes_)))
-    known = "estimate" if noise.source == "votes" else fitted.noise_
+    checked = getattr(fitted.noise_estimator_, "y_trusted", None)
     for train, test in folds:
         others = labels[train]
         n_classes = len(others.classes if isinstance(others, Votes) else np.unique(others))
         if n_classes < len(fitted.classes_):
             raise ValueError("A class lies in so few groups that the other groups lack it: give finer groups, or none.")
+        known: Any = "estimate" if noise.source == "votes" else fitted.noise_
+        if checked is not None and not isinstance(labels, Votes):
+            known = GivenRates(fitted.noise_, y_trusted=np.asarray(checked)[train])
         values = LPClassifier(known).fit(rows[train], others).decision_function(rows[test])
         scores[test] = np.column_stack([-values / 2, values / 2]) if values.ndim == 1 else values
     return scores

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from unflip._typing import FloatArray, IntArray
 from unflip.auditing.evidence import Evidence
+from unflip.labels import UNCHECKED
 
 Table = np.recarray[Any, Any]
 
@@ -20,9 +21,12 @@ def table(**columns: ArrayLike) -> Table:
     return np.rec.fromarrays(arrays, dtype=np.dtype(fields))
 
 
-def worst_first(wrong: FloatArray) -> IntArray:
-    """Return all rows by P(label wrong), the largest first; ties in the order of the rows."""
-    return np.asarray(np.argsort(-wrong, kind="stable"))
+def worst_first(evidence: Evidence) -> IntArray:
+    """Return all rows by P(label wrong), the largest first, those that were checked after all others.
+
+    Ties are in the order of the rows.
+    """
+    return np.lexsort((-evidence.wrong, evidence.truth != UNCHECKED))
 
 
 def cut(wrong: FloatArray, false_discovery_rate: float) -> int:
@@ -33,10 +37,15 @@ def cut(wrong: FloatArray, false_discovery_rate: float) -> int:
     return int((mean >= 1 - false_discovery_rate - 1e-12).sum())
 
 
+def n_to_act_on(evidence: Evidence, false_discovery_rate: float) -> int:
+    """Return the `cut` of the rows that were not checked: of the others nothing is left to find out."""
+    return cut(evidence.wrong[evidence.truth == UNCHECKED], false_discovery_rate)
+
+
 def suspect_table(evidence: Evidence, n_suspects: int) -> Table:
     """List the first `n_suspects` rows, and all others for which another class is likelier than the observed one."""
     posterior, codes = evidence.label_posterior, evidence.codes
-    order = worst_first(evidence.wrong)
+    order = worst_first(evidence)
     listed = np.zeros(len(codes), dtype=bool)
     listed[order[:n_suspects]] = True
     listed |= (posterior.argmax(axis=1) != codes) & evidence.labelled
@@ -75,8 +84,8 @@ def sensitivity_table(evidence: Evidence, false_discovery_rate: float, given_cha
     """
     errors = np.diag(evidence.noise.errors)
     steps = np.where(errors > 0, errors, given_change)
-    n_compared = max(cut(evidence.wrong, false_discovery_rate), min(20, len(evidence.codes)))
-    worst = worst_first(evidence.wrong)[:n_compared]
+    n_compared = max(n_to_act_on(evidence, false_discovery_rate), min(20, len(evidence.codes)))
+    worst = worst_first(evidence)[:n_compared]
     moves = [(a, change) for a, step in enumerate(steps.tolist()) for change in (-step, step)]
     cases = [("", np.nan, evidence)]
     for a, change in moves:
@@ -89,7 +98,6 @@ def sensitivity_table(evidence: Evidence, false_discovery_rate: float, given_cha
 
 
 def _answers(evidence: Evidence, worst: IntArray, false_discovery_rate: float) -> tuple[int, float, float, float]:
-    wrong = evidence.wrong
-    still = np.isin(worst, worst_first(wrong)[: len(worst)]).mean()
+    still = np.isin(worst, worst_first(evidence)[: len(worst)]).mean()
     accuracy = evidence.probabilities.max(axis=1).mean()
-    return cut(wrong, false_discovery_rate), float(wrong.sum()), float(accuracy), float(still)
+    return n_to_act_on(evidence, false_discovery_rate), float(evidence.wrong.sum()), float(accuracy), float(still)

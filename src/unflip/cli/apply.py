@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from unflip.classifier import LPClassifier
 from unflip.cli import options
 from unflip.cli.talk import check_out, fail, say_json, working
-from unflip.files.auditing import Request, prepare
-from unflip.files.decisions import NO_SINGLE_LABEL, Decision, decide, fit_before_and_after
+from unflip.files.auditing import Request, noted, prepare
+from unflip.files.decisions import NO_SINGLE_LABEL, Decision, decide
+from unflip.files.fitting import Fit, fit_decided, fit_labels
 from unflip.files.tables import ending, read_table, rewritten
 from unflip.report.files import write_atomically
 
@@ -32,7 +33,9 @@ def apply(
     eps: options.Eps = None,
     priors: options.Priors = None,
     trusted: options.Trusted = None,
+    group: options.Group = None,
     name: options.Name = None,
+    ignore: options.Ignore = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Put decisions on suspects into a copy of the data, and tell what that is worth.
@@ -54,18 +57,23 @@ def apply(
             eps=eps,
             priors=priors,
             trusted=trusted,
+            group=group,
             name=name,
+            ignore=tuple(ignore or ()),
         )
         fits, reason = _fits(request, decided.rows, tell)
         tell("Writing")
         write_atomically(out, rewritten(data, decided.label, decided.changes))
+    changed, kept = len(decided.changes), len(decided.rows) - len(decided.changes)
     if as_json:
-        counts = {"decided": len(decided.rows), "changed": len(decided.changes)}
+        counts = {"decided": len(decided.rows), "changed": changed, "confirmed": kept}
         worth = {"expected_accuracy": _accuracies(fits), "why_no_accuracy": reason or None}
         say_json({"file": str(out), "label": decided.label, **counts, **worth})
         return
-    changed, kept = len(decided.changes), len(decided.rows) - len(decided.changes)
-    typer.echo(f"{out}: {changed} labels of column {decided.label!r} changed, {kept} confirmed; all else is as it was.")
+    labels = "label" if changed == 1 else "labels"
+    typer.echo(
+        f"{out}: {changed} {labels} of column {decided.label!r} changed, {kept} confirmed; all else is as it was."
+    )
     typer.echo(_worth(fits) if fits else f"What that is worth cannot be told without the features: {reason}")
     command = " ".join(["unflip fit", shlex.quote(str(data)), "--decisions", shlex.quote(str(decisions)), "..."])
     typer.echo(
@@ -76,32 +84,31 @@ def apply(
 
 def _fits(
     request: Request, decided: Mapping[int, Decision], tell: Callable[[str], None]
-) -> tuple[tuple[LPClassifier, LPClassifier] | None, str]:
+) -> tuple[tuple[Fit, Fit] | None, str]:
     """Return the fits before and after, or why there are none: the decisions are applied in any case."""
     try:
         prepared = prepare(request, tell)
         tell("Fitting before and after")
-        before, after, _ = fit_before_and_after(prepared, decided)
+        with noted():  # the audit said it
+            before = fit_labels(prepared)
+            after = fit_decided(prepared, before, decided)
     except ValueError as error:
-        if request.text or request.embedding or request.eps or request.priors or request.trusted:
+        if replace(request, labels=(), name=None) != Request(path=request.path):
             raise
         return None, str(error)
     return (before, after), ""
 
 
-def _accuracies(fits: tuple[LPClassifier, LPClassifier] | None) -> dict[str, dict[str, float]] | None:
+def _accuracies(fits: tuple[Fit, Fit] | None) -> dict[str, dict[str, float]] | None:
     if fits is None:
         return None
     moments = dict(zip(("before", "after"), fits, strict=True))
-    return {
-        moment: {"value": fitted.expected_accuracy_, "standard_error": fitted.expected_accuracy_std_}
-        for moment, fitted in moments.items()
-    }
+    return {moment: {"value": fit.accuracy, "standard_error": fit.error} for moment, fit in moments.items()}
 
 
-def _worth(fits: tuple[LPClassifier, LPClassifier]) -> str:
-    before, after = (f"{fitted.expected_accuracy_:.1%} ± {fitted.expected_accuracy_std_:.1%}" for fitted in fits)
-    points = 100 * (fits[1].expected_accuracy_ - fits[0].expected_accuracy_)
+def _worth(fits: tuple[Fit, Fit]) -> str:
+    before, after = (f"{fit.accuracy:.1%} ± {fit.error:.1%}" for fit in fits)
+    points = 100 * (fits[1].accuracy - fits[0].accuracy)
     return (
         f"Expected accuracy of a classifier on clean labels: {before} before, {after} with the decided rows as certain "
         f"({points:+.1f} points)."

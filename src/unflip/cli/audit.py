@@ -9,13 +9,12 @@ import typer
 
 from unflip.cli import audit_words, options
 from unflip.cli.talk import check_out, fail, said_of_notes, say_json, votes_answer, working
-from unflip.files.auditing import FileAudit, Request, audit_file, page_rows, suspect_rows
+from unflip.files.auditing import FileAudit, Request, audit_file, next_checks, page_rows, suspect_rows
 from unflip.files.safe_csv import csv_bytes
 from unflip.report.files import write_atomically
 
 _COLUMNS = ("part", "row", "id", "observed", "proposed", "probability_wrong", "probability_proposed")
 _LONGEST_TEXT = 1000
-_N_CHECKS = 100
 
 
 def audit(
@@ -28,11 +27,9 @@ def audit(
     eps: options.Eps = None,
     priors: options.Priors = None,
     trusted: options.Trusted = None,
-    group: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Rows of one group do not vouch for each other (near-copies, patients)."),
-    ] = None,
+    group: options.Group = None,
     name: options.Name = None,
+    ignore: options.Ignore = None,
     out: Annotated[Path | None, typer.Option(help="Page (.html) to look through the suspects and decide.")] = None,
     suspects: Annotated[Path | None, typer.Option(help="Table (.csv) of the suspects and of proposed labels.")] = None,
     as_json: options.AsJson = False,
@@ -56,6 +53,7 @@ def audit(
         trusted=trusted,
         group=group,
         name=name,
+        ignore=tuple(ignore or ()),
     )
     with working(f"Reading {data.name}") as tell:
         found = audit_file(request, tell)
@@ -105,7 +103,8 @@ def _write_page(found: FileAudit, out: Path) -> None:
         ids=ids,
         numbers=None if prepared.items.column is None else found.file_rows.tolist(),
         source=prepared.table.name,
-        assumptions=[f"The features are {prepared.features}."],
+        assumptions=[f"The features are {prepared.features.with_dimension(prepared.rows.shape[1])}."],
+        by_command=True,
     )
 
 
@@ -143,15 +142,8 @@ def _answer(found: FileAudit, request: Request, out: Path | None, suspects: Path
         "false_discovery_rate": audit.false_discovery_rate,
         "suspects": [line for line in lines if line["part"] != "unlabelled"],
         "unlabelled": [line for line in lines if line["part"] == "unlabelled"],
-        "check_next": _next_checks(found),
+        "check_next": next_checks(found),
         "notes": found.notes,
         "page": None if out is None else str(out),
         "table": None if suspects is None else str(suspects),
     }
-
-
-def _next_checks(found: FileAudit) -> list[int]:
-    """Return the rows of the file whose check would tell most."""
-    unchecked = int((found.audit.evidence.truth < 0).sum())
-    rows = found.audit.check_next(min(_N_CHECKS, unchecked))
-    return [int(row) for row in found.file_rows[rows]]

@@ -7,16 +7,16 @@ import shutil
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from unflip.cli.talk import on_one_line, said_of_votes
-from unflip.files.auditing import FileAudit, Request, suspect_rows
+from unflip.files.auditing import FileAudit, Request, next_checks, suspect_rows
 from unflip.files.tables import ending
 
 _N_SHOWN = 10
 _N_NAMED = 8
-_N_CHECKS = 100
 _SURPRISING = 0.01
 _WIDEST = 160
 _LONGEST_LABEL = 24
@@ -67,11 +67,11 @@ def _data(found: FileAudit) -> str:
     votes = prepared.votes
     lines = [
         f"{said}, labels {counts}." if votes is None else f"{said}, {said_of_votes(votes)}: {counts}.",
-        f"Features: {prepared.features}.",
+        f"Features: {prepared.features.with_dimension(prepared.rows.shape[1])}.",
     ]
     if prepared.features.left_out:
-        left = _listed(prepared.features.left_out)
-        lines.append(f"Columns not used: {left} (no numbers, or a mere count of the rows).")
+        why = " (no numbers, or a mere count of the rows)" if prepared.features.kind == "numeric" else ""
+        lines.append(f"Columns not used: {_listed(prepared.features.left_out)}{why}.")
     return "\n".join(map(_wrapped, lines))
 
 
@@ -119,15 +119,15 @@ def _cost(found: FileAudit) -> str:
 
 def _suspects(found: FileAudit) -> str:
     audit = found.audit
-    if len(audit.suspects) == 0:
-        return f"Suspects: no {_labels(found).removesuffix('s')} looks wrong."
-    share = f"about {audit.false_discovery_rate:.0%} of these will turn out right"
-    more = len(audit.suspects) - audit.n_suspects
-    others = f"; {more} more are in doubt" if more > 0 else ""
-    said = f"Suspects: {audit.n_suspects} {_labels(found)} look wrong ({share}){others}."
+    lines = [line for line in suspect_rows(found) if line["part"] in ("suspect", "doubtful")]
+    said = f"Suspects: {audit.summary['Suspects']}"
+    more = len(lines) - audit.n_suspects
+    if more > 0:
+        said += f" {more}{' more' * (audit.n_suspects > 0)} {'is' if more == 1 else 'are'} in doubt."
+    if not lines:
+        return _wrapped(said)
     rows = ", rows counted from 0" if found.prepared.items.column is None else ""
-    lines = [line for line in suspect_rows(found) if line["part"] != "unlabelled"][:_N_SHOWN]
-    return "\n".join([_wrapped(f"{said} The worst{rows}:"), *_table(found, lines, "probability_wrong")])
+    return "\n".join([_wrapped(f"{said} The worst{rows}:"), *_table(found, lines[:_N_SHOWN])])
 
 
 def _unlabelled(found: FileAudit) -> str:
@@ -140,10 +140,10 @@ def _unlabelled(found: FileAudit) -> str:
     what, rows = "label" if found.prepared.votes is None else "vote", found.prepared.items.words
     said = f"No {what}: {len(proposals.rows)} {rows} have none; proposed are {each}, of which about {right:.0f} right."
     lines = [line for line in suspect_rows(found) if line["part"] == "unlabelled"][:3]
-    return "\n".join([_wrapped(f"{said} The surest:"), *_table(found, lines, "probability_proposed")])
+    return "\n".join([_wrapped(f"{said} The surest:"), *_table(found, lines)])
 
 
-def _table(found: FileAudit, lines: list[dict[str, object]], probability: str) -> list[str]:
+def _table(found: FileAudit, lines: list[dict[str, Any]]) -> list[str]:
     """Return a line for each row, in columns: its name, its label and the proposed one, how sure that is, its text."""
     names = [on_one_line(str(line["id"]), _LONGEST_LABEL) or f"row {line['row']}" for line in lines]
     moves = [
@@ -153,10 +153,15 @@ def _table(found: FileAudit, lines: list[dict[str, object]], probability: str) -
     ]
     table = []
     for line, name, move in zip(lines, names, moves, strict=True):
-        start = f"  {name:<{max(map(len, names))}}  {move:<{max(map(len, moves))}}  {line[probability]:.3f}  "
+        start = f"  {name:<{max(map(len, names))}}  {move:<{max(map(len, moves))}}  {_sure(line):.3f}  "
         shown = on_one_line(found.shown(int(str(line["row"]))), _width() - len(start))
         table.append((start + shown).rstrip())
     return table
+
+
+def _sure(line: dict[str, Any]) -> float:
+    """How sure it is that a label is wrong, or, where there is none, that the proposed one is right."""
+    return float(line["probability_proposed" if line["part"] == "unlabelled" else "probability_wrong"])
 
 
 def _caution(found: FileAudit) -> str:
@@ -170,38 +175,63 @@ def _caution(found: FileAudit) -> str:
 
 
 def _next(found: FileAudit, request: Request, out: Path | None, suspects: Path | None) -> str:
+    steps = [*_deciding(found, request, out, suspects), *_rates_to_find(found, request)]
+    return "\n".join(["What next:", *steps]) if steps else ""
+
+
+def _deciding(found: FileAudit, request: Request, out: Path | None, suspects: Path | None) -> list[str]:
+    steps = _looking(found, request, out) if len(found.audit.suspects) else []
     votes = found.prepared.votes is not None
-    if out is None:
-        steps = ["Look through the suspects: with --out report.html the same command makes a page to decide on each."]
-    elif votes:
-        steps = [f"Open {out} and look through the suspects."]
-    else:
-        steps = [f"Open {out}, decide on the suspects and save the decisions. A copy of the data with them:"]
-    if suspects is not None:
+    if suspects is not None and suspect_rows(found):
         decide = "" if votes else " With accept or reject in its column 'decision', unflip apply takes it, too."
-        steps.append(f"{suspects} lists all.{decide}")
+        steps.append(_step(f"{suspects} lists all.{decide}"))
     if votes:
         steps.append(
-            "Put the true labels that you find into a column of their own and name it with --trusted: they are "
-            "believed, and tell how each worker votes."
+            _step(
+                "Put the true labels that you find into a column of their own and name it with --trusted: they are "
+                "believed, and tell how each worker votes."
+            )
         )
-    if found.audit.noise_source == "anchor rows":
-        n_checks = min(_N_CHECKS, len(found.file_rows) // 3)
-        steps.append(
-            f"The rates are a guess. Better: put the true labels of {n_checks} rows, picked at random, into a column "
-            "of their own and name it with --trusted; or give the rates with --eps, or the true shares with --priors."
+    return steps
+
+
+def _looking(found: FileAudit, request: Request, out: Path | None) -> list[str]:
+    if out is None:
+        return [
+            _step("Look through the suspects: with --out report.html the same command makes a page to decide on each.")
+        ]
+    if found.prepared.votes is not None:
+        return [_step(f"Open {out} and look through the suspects.")]
+    said = f"Open {out}, decide on the suspects and save the decisions. A copy of the data with them:"
+    return [_step(said), f"      {_apply_command(request)}"]
+
+
+def _rates_to_find(found: FileAudit, request: Request) -> list[str]:
+    """Say how to replace a guess of the rates, without what was given already."""
+    if found.audit.noise_source != "anchor rows":
+        return []
+    rows, words = next_checks(found), found.prepared.items.words
+    first = ", ".join(on_one_line(found.name_of(row), _LONGEST_LABEL) or str(row) for row in rows[:5])
+    shares = "" if request.priors else ", or the true shares with --priors"
+    return [
+        _step(
+            f"The rates are a guess. Better: put the true labels of {len(rows)} {words} into a column of their own and "
+            f"name it with --trusted. The {words} that tell most are {first}, ...: --json lists "
+            f"them all under check_next. Or give the rates with --eps{shares}."
         )
-    lines = [_wrapped(f"- {step}", "  ") for step in steps]
-    if out is not None and not votes:
-        lines.insert(1, f"      {_apply_command(request)}")
-    return "\n".join(["What next:", *lines])
+    ]
+
+
+def _step(said: str) -> str:
+    return _wrapped(f"- {said}", "  ")
 
 
 def _apply_command(request: Request) -> str:
     """Return the command that puts decisions into a copy of the data, with the options of the audit."""
     given = {"--text": request.text, "--embedding": request.embedding, "--eps": request.eps, "--priors": request.priors}
-    given |= {"--trusted": request.trusted, "--id": request.name}
+    given |= {"--trusted": request.trusted, "--group": request.group, "--id": request.name}
     options = [word for option, value in given.items() if value is not None for word in (option, value)]
+    options += [word for column in request.ignore for word in ("--ignore", column)]
     clean = f"clean{ending(request.path)}" + ".gz" * (request.path.suffix.lower() == ".gz")
     words = [
         "unflip",

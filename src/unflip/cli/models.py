@@ -29,10 +29,12 @@ def fit(
     eps: options.Eps = None,
     priors: options.Priors = None,
     trusted: options.Trusted = None,
+    group: options.Group = None,
     decisions: Annotated[
         Path | None, typer.Option(help="Decisions (.csv) on suspects of these data, to be taken as certain.")
     ] = None,
     name: options.Name = None,
+    ignore: options.Ignore = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Fit a classifier of the true labels to a file of noisy ones, or of votes."""
@@ -47,7 +49,9 @@ def fit(
         eps=eps,
         priors=priors,
         trusted=trusted,
+        group=group,
         name=name,
+        ignore=tuple(ignore or ()),
     )
     with working(f"Reading {data.name}") as tell:
         prepared = prepare(request, tell)
@@ -56,14 +60,14 @@ def fit(
             fail(NO_SINGLE_LABEL)
         decided = None if decisions is None else decide(decisions, prepared.table, request.labels[0], name).rows
         tell(f"Fitting to {n_rows} {prepared.items.words}")
-        model, notes = fit_model(prepared, decided)
+        model, found, notes = fit_model(prepared, decided)
         tell("Writing")
         write_atomically(out, saved(model))
     said_of_notes(notes)
     fitted = model.classifier
     rates = {label: 1 - float(fitted.noise_.transition[a, a]) for a, label in enumerate(fitted.classes_.tolist())}
     if as_json:
-        accuracy = {"value": fitted.expected_accuracy_, "standard_error": fitted.expected_accuracy_std_}
+        accuracy = {"value": found.accuracy, "standard_error": found.error}
         columns = {"kind": model.features.kind, "columns": list(model.features.columns)}
         answer = {"model": str(out), "rows": n_rows, "votes": votes_answer(votes), "features": columns}
         say_json({**answer, "flip_rate": rates, "expected_accuracy": accuracy, "notes": notes})
@@ -75,26 +79,28 @@ def fit(
         else f"{said_of_votes(votes)} on {n_rows} {prepared.items.words}"
     )
     typer.echo(
-        f"{out}: fitted to {fitted_to} by {model.features}.\n"
+        f"{out}: fitted to {fitted_to} by {model.features.with_dimension(fitted.n_features_in_)}.\n"
         f"{'Labels' if votes is None else 'Votes'} flipped: {said}.\n"
-        f"Expected accuracy on clean labels: {fitted.expected_accuracy_:.1%} ± {fitted.expected_accuracy_std_:.1%}."
+        f"Expected accuracy on clean labels: {found.accuracy:.1%} ± {found.error:.1%}."
     )
 
 
 def predict(
     model: Annotated[Path, typer.Argument(help="Model that unflip fit wrote.")],
     data: options.Data,
-    out: Annotated[Path | None, typer.Option(help="Where to write the predictions (.csv).")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write the predictions (.csv); needed unless --json is given.")
+    ] = None,
     name: options.Name = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Predict the true labels of new rows."""
-    if out is None and not as_json:
-        fail("predict needs --out predictions.csv, or --json: say where the predictions go.")
-    if out is not None:
-        check_out(out, [".csv"], data, model)
     with working(f"Reading {model.name}") as tell:
         loaded = load_model(model)
+        if out is None and not as_json:
+            fail("predict needs --out predictions.csv, or --json: say where the predictions go.")
+        if out is not None:
+            check_out(out, [".csv"], data, model)
         tell(f"Reading {data.name}")
         table = read_table(data)
         names = None if name is None else table.texts(name)

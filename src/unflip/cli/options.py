@@ -9,7 +9,8 @@ import typer
 
 Data = Annotated[Path, typer.Argument(help="File of rows: .csv, .tsv, .jsonl or .parquet, also with .gz.")]
 Label = Annotated[
-    list[str] | None, typer.Option(metavar="COLUMN", help="Column of the labels; several times: one for each worker.")
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="Column of the labels; needed. Several times: one for each worker."),
 ]
 Item = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="Column of what a row's label is about, where each row is a vote.")
@@ -29,4 +30,11 @@ Trusted = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="Column of true labels of some rows, empty elsewhere.")
 ]
 Name = Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="Column that names the rows.")]
+Group = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Rows of one group do not vouch for each other (near-copies, patients)."),
+]
+Ignore = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMN", help="Column to leave out; can be given several times.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]

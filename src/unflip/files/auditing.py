@@ -18,12 +18,12 @@ from unflip._typing import FloatArray, IntArray
 from unflip.auditing import Audit, audit
 from unflip.classifier import LPClassifier
 from unflip.estimation import AssumedNoiseWarning, TrustedSubset
+from unflip.estimation.given import GivenRates
 from unflip.files import features as feature_columns
 from unflip.files.features import Features
-from unflip.files.given import GivenRates
 from unflip.files.items import Items
 from unflip.files.items import items as read_items
-from unflip.files.label_column import LabelColumn, groups, label_column, trusted_labels
+from unflip.files.label_column import LabelColumn, check_names, groups, label_column, lookalikes, trusted_labels
 from unflip.files.rates import noise_model, proportions
 from unflip.files.tables import Table, as_text, read_table
 from unflip.files.votes import VoteColumns, votes_in_columns, votes_in_rows
@@ -32,6 +32,7 @@ from unflip.noise import NoiseModel
 from unflip.votes import Votes
 
 Tell = Callable[[str], None]
+_N_CHECKS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +53,8 @@ class Request:
         Flip rates and true class proportions as typed, such as "A=0.3,B=0.1".
     trusted, group, name : str or None
         Columns of true labels, of groups, and of names of the rows.
+    ignore : tuple of str
+        Columns to leave out.
     """
 
     path: Path
@@ -65,6 +68,7 @@ class Request:
     trusted: str | None = None
     group: str | None = None
     name: str | None = None
+    ignore: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -91,6 +95,8 @@ class Prepared:
         True class proportions, where given.
     trusted : ndarray of shape (n,) or None
         True labels, None where not known.
+    groups : ndarray of shape (n,) or None
+        Group of each item, where those of one group do not vouch for each other.
     """
 
     table: Table
@@ -102,6 +108,7 @@ class Prepared:
     noise: NoiseModel | None
     priors: FloatArray | None
     trusted: NDArray[Any] | None
+    groups: NDArray[Any] | None = None
 
     @property
     def votes(self) -> Votes | None:
@@ -193,9 +200,10 @@ def prepare(request: Request, tell: Tell) -> Prepared:
     table = read_table(request.path)
     items, labels = _read_labels(table, request)
     others = (request.trusted, request.group, request.name)
-    reserved = [*labels.columns, *(column for column in others if column is not None)]
+    reserved = [*labels.columns, *(column for column in others if column is not None), *request.ignore]
     for column in reserved:
         table.column(column)
+    _check_not_labels(request, labels)
     features = feature_columns.choose(table, text=request.text, embedding=request.embedding, reserved=reserved)
     classes = list(labels.counts)
     priors = None if request.priors is None else proportions(request.priors, classes)
@@ -214,7 +222,18 @@ def prepare(request: Request, tell: Tell) -> Prepared:
         noise=noise,
         priors=priors,
         trusted=None if trusted is None else items.agreed(table, str(request.trusted), trusted),
+        groups=None if request.group is None else groups(table, request.group)[items.first],
     )
+
+
+def _check_not_labels(request: Request, labels: LabelColumn | VoteColumns) -> None:
+    """Raise where an option for another column names one of those that hold the labels, or say whose they are."""
+    options = {"--trusted": [request.trusted], "--group": [request.group], "--ignore": request.ignore}
+    for option, named in options.items():
+        for column in labels.columns:
+            if column in named:
+                held = "the labels" if column in labels.names else "items or workers"
+                raise ValueError(f"{option} {column} names the column of {held}: name another.")
 
 
 def _read_labels(table: Table, request: Request) -> tuple[Items, LabelColumn | VoteColumns]:
@@ -250,8 +269,9 @@ def _check_votes_request(request: Request) -> None:
 def audit_file(request: Request, tell: Tell) -> FileAudit:
     """Audit the labels of a file; parameters are those of `prepare`."""
     prepared = prepare(request, tell)
-    items, audited = prepared.items, prepared.audited
-    group = None if request.group is None else groups(prepared.table, request.group)[items.first[audited]]
+    items, labels, audited = prepared.items, prepared.labels, prepared.audited
+    if request.name is not None and isinstance(labels, LabelColumn):  # decisions are found by these names
+        check_names(prepared.table, request.name)
     tell(f"Looking for wrong labels in {len(audited)} {items.words}")
     with noted() as notes:
         found = audit(
@@ -260,10 +280,12 @@ def audit_file(request: Request, tell: Tell) -> FileAudit:
             noise="estimate" if prepared.noise is None else prepared.noise,
             priors=None if prepared.noise is not None else prepared.priors,
             trusted=None if prepared.trusted is None else prepared.trusted[audited],
-            groups=group,
+            groups=None if prepared.groups is None else prepared.groups[audited],
         )
         tell(f"Proposing labels for {items.words} without one")
         proposals = _proposals(prepared, found)
+    if isinstance(labels, LabelColumn):
+        notes += lookalikes(labels)
     name = request.item if request.name is None else request.name
     return FileAudit(prepared=prepared, audit=found, proposals=proposals, name_column=name, notes=notes)
 
@@ -300,14 +322,15 @@ def _proposals(prepared: Prepared, found: Audit) -> Proposals:
 
 
 def suspect_rows(found: FileAudit) -> list[dict[str, Any]]:
-    """Return the suspects as rows of a table, worst first, then the proposals for rows without a label."""
+    """Return the suspects as rows of a table, worst first, those checked last; then the rows without a label."""
     suspects, rows = found.audit.suspects, found.file_rows
     codes = np.searchsorted(found.audit.classes, suspects.proposed)
     likely = found.audit.label_posterior[suspects.row, codes]
+    checked = set(found.audit.checked.tolist())
     listed = []
     for place, (suspect, share) in enumerate(zip(suspects.tolist(), likely.tolist(), strict=True)):
         index, observed, proposed, wrong = suspect
-        part = "suspect" if place < found.audit.n_suspects else "doubtful"
+        part = "suspect" if place < found.audit.n_suspects else "checked" if index in checked else "doubtful"
         listed.append(_line(found, part, int(rows[index]), observed, proposed, wrong, share))
     proposals = found.proposals
     columns = (proposals.rows.tolist(), proposals.proposed.tolist(), proposals.probability.tolist())
@@ -328,6 +351,13 @@ def _line(
         "probability_wrong": None if wrong is None else round(wrong, 4),
         "probability_proposed": round(likely, 4),
     }
+
+
+def next_checks(found: FileAudit) -> list[int]:
+    """Return the rows of the file whose check would tell most: 100, or a third of them where they are few."""
+    unchecked = len(found.file_rows) - len(found.audit.checked)
+    rows = found.audit.check_next(min(_N_CHECKS, -(-unchecked // 3)))
+    return [int(row) for row in found.file_rows[rows]]
 
 
 def page_rows(found: FileAudit) -> tuple[Sequence[str], Sequence[str] | None]:

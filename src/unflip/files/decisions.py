@@ -8,12 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from unflip.classifier import LPClassifier
-from unflip.files.auditing import Prepared, noted
-from unflip.files.given import GivenRates
-from unflip.files.label_column import LabelColumn, label_texts
+from unflip.files.label_column import label_texts
 from unflip.files.safe_csv import unguarded
 from unflip.files.tables import Table, as_text, read_table
 
@@ -207,27 +202,3 @@ def decide(path: Path, table: Table, label: str | None, name_column: str | None)
     rows = located(read_decisions(path), table, name_column)
     column = label_column_of(rows, table) if label is None else label
     return Decided(column, rows, changes(rows, table, column))
-
-
-def fit_before_and_after(
-    prepared: Prepared, decisions: Mapping[int, Decision]
-) -> tuple[LPClassifier, LPClassifier, list[str]]:
-    """Fit to the labels as they were, and with the decided rows as certain; return both, and sentences to pass on.
-
-    The rates of the first fit serve both: the worst rows that were decided are no fair sample of all, and what is
-    still wrong cannot be told from labels of which the worst are put right.
-    """
-    labels = prepared.labels
-    if not isinstance(labels, LabelColumn):
-        raise ValueError(NO_SINGLE_LABEL)
-    with noted() as notes:
-        before = prepared.classifier().fit(prepared.rows[labels.labelled], labels.observed)
-        texts = labels.texts.astype(object)
-        truth = np.full(len(texts), None) if prepared.trusted is None else prepared.trusted.copy()
-        for row, decision in decisions.items():
-            texts[row] = texts[row] or decision.label
-            truth[row] = decision.label or None
-        rows = np.flatnonzero(texts != "")
-        source = GivenRates(before.noise_, before.noise_std_, truth[rows])
-        after = LPClassifier(source).fit(prepared.rows[rows], texts[rows].astype(str))
-    return before, after, notes

@@ -15,7 +15,7 @@ _MARK = "\ufeff"  # the byte order mark that spreadsheets put first
 
 
 def read(content: bytes, name: str) -> dict[str, Any]:
-    """Return the columns of a CSV file, cells as strings.
+    """Return the columns of a CSV file, cells as strings; a blank line is an empty cell where there is one column.
 
     Parameters
     ----------
@@ -27,9 +27,14 @@ def read(content: bytes, name: str) -> dict[str, Any]:
     text = decoded(content, name).removeprefix(_MARK)
     records = _records(text, name)
     header = _header(records, name)
-    rows = [cells for _, cells in _data(records, header, name)]
+    rows = list(_data(records, header, name))
     columns = zip(*rows, strict=True) if rows else ((),) * len(header)
     return {column: list(cells) for column, cells in zip(header, columns, strict=True)}
+
+
+def decimal_comma(content: bytes, name: str) -> bool:
+    """Whether a comma within a cell can be a decimal comma: cells are separated otherwise."""
+    return _delimiter(decoded(content, name).removeprefix(_MARK), name) != ","
 
 
 def rewrite(content: bytes, name: str, column: str, changes: Mapping[int, Any]) -> bytes:
@@ -49,13 +54,11 @@ def rewrite(content: bytes, name: str, column: str, changes: Mapping[int, Any]) 
     delimiter, records = _delimiter(body, name), _records(body, name)
     first, header = next(records)
     written, place = [text[: len(text) - len(body)], first], header.index(column)
-    row = 0
-    for raw, cells in records:
-        if cells and row in changes:
-            written.append(_replaced(raw, cells, place, changes[row], delimiter))
+    for row, (raw, cells) in enumerate(records):
+        if row in changes:
+            written.append(_replaced(raw, cells or [""], place, changes[row], delimiter))
         else:
             written.append(raw)
-        row += bool(cells)
     return "".join(written).encode()
 
 
@@ -90,17 +93,27 @@ def _header(records: Iterator[tuple[str, list[str]]], name: str) -> list[str]:
     return header
 
 
-def _data(records: Iterator[tuple[str, list[str]]], header: list[str], name: str) -> Iterator[tuple[str, list[str]]]:
-    row = 0
-    for raw, cells in records:
+def _data(records: Iterator[tuple[str, list[str]]], header: list[str], name: str) -> Iterator[list[str]]:
+    """Yield the cells of each row; blank lines at the end are none, and others would shift the numbers of the rows."""
+    row, n_blank = 0, 0
+    for _, cells in records:
         if not cells:
+            n_blank += 1
             continue
+        if n_blank and len(header) > 1:
+            raise ValueError(
+                f"{name} has a blank line before row {row} (counted from 0 below the header): remove it, or write the "
+                "separators of an empty row."
+            )
+        yield from [[""]] * n_blank
+        row += n_blank
+        n_blank = 0
         if len(cells) != len(header):
             raise ValueError(
                 f"Row {row} of {name} (counted from 0 below the header) has {len(cells)} cells but there are "
                 f"{len(header)} columns: check the quotes and separators there."
             )
-        yield raw, cells
+        yield cells
         row += 1
 
 

@@ -13,14 +13,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from unflip._typing import FloatArray
-from unflip.files.tables import Table, as_text, is_missing, numbers
+from unflip.files.tables import Table, as_text, has_comma, is_missing, numbers
 
 Kind = Literal["numeric", "text", "embedding"]
 
 _MOST_SPARSE_ROWS = 3000  # beyond, the table of all pairs of rows grows too large
 _N_DIRECTIONS = 500  # of words, that stand for all of them then
 _MOST_WORDS = 50_000
-_REMEDY = "fill in a number, or drop the row or the column"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +47,11 @@ class Features:
         kind = "numeric" if self.kind == "numeric" else "embedding"
         return f"{len(self.columns)} {kind} column{'s' * (len(self.columns) > 1)} ({named})"
 
+    def with_dimension(self, n_features: int) -> str:
+        """Return the features in words, with their number where that of the columns does not tell it."""
+        more = self.kind == "embedding" and n_features != len(self.columns)
+        return f"{self}, {n_features} dimensions" if more else str(self)
+
 
 def choose(table: Table, *, text: str | None, embedding: str | None, reserved: Sequence[str]) -> Features:
     """Choose the columns to take features from.
@@ -61,18 +65,18 @@ def choose(table: Table, *, text: str | None, embedding: str | None, reserved: S
     embedding : str or None
         How the names of the columns of an embedding begin. Without either, all numeric columns are taken.
     reserved : sequence of str
-        Columns that hold labels, groups or names of rows.
+        Columns that hold labels, groups or names of rows, or that are to be ignored.
     """
     free = [column for column in table.columns if column not in reserved]
     if text is not None and embedding is not None:
         raise ValueError("--text and --embedding exclude each other: give one of them.")
     if text is not None:
-        return _text(table, text, reserved)
+        return _text(table, text, reserved, free)
     if embedding is not None:
         found = [column for column in free if column.startswith(embedding)]
         if not found:
             raise ValueError(f"{table.name} has no column whose name begins with {embedding!r}: check --embedding.")
-        return Features(kind="embedding", columns=tuple(found))
+        return Features(kind="embedding", columns=tuple(found), left_out=_without(free, found))
     return _numeric(table, free)
 
 
@@ -115,25 +119,44 @@ def _fit_words(texts: Any, column: str) -> tuple[Pipeline, Any]:
     return Pipeline([("words", words), ("directions", directions)]), directions.fit_transform(rows).astype(float)
 
 
-def _text(table: Table, column: str, reserved: Sequence[str]) -> Features:
+def _without(columns: Sequence[str], used: Sequence[str]) -> tuple[str, ...]:
+    return tuple(column for column in columns if column not in used)
+
+
+def _text(table: Table, column: str, reserved: Sequence[str], free: Sequence[str]) -> Features:
     if column in reserved:
         raise ValueError(f"--text {column} names a column that is used otherwise: name the column of texts.")
     if not any(table.texts(column)):
         raise ValueError(f"Column {column!r} of {table.name} holds no text: name another with --text.")
-    return Features(kind="text", columns=(column,))
+    return Features(kind="text", columns=(column,), left_out=_without(free, [column]))
 
 
 def _numeric(table: Table, free: Sequence[str]) -> Features:
+    for column in free:
+        slip = table.slip(column) if table.numbers(column) is None else None
+        if slip is not None:
+            raise ValueError(_bad_cell(table, column, slip, "no number"))
     columns = [column for column in free if _is_numeric(table.numbers(column))]
     if not columns:
+        _suggest_embedding(table, free)
         longest = max(free, key=lambda column: _length(table.columns[column]), default=None)
         hint = f", for example --text {longest}" if longest and _length(table.columns[longest]) else ""
         raise ValueError(
             f"{table.name} has no numeric column besides those named: name a column of texts with --text{hint}, or "
             "add numbers."
         )
-    left_out = tuple(column for column in free if column not in columns)
-    return Features(kind="numeric", columns=tuple(columns), left_out=left_out)
+    return Features(kind="numeric", columns=tuple(columns), left_out=_without(free, columns))
+
+
+def _suggest_embedding(table: Table, free: Sequence[str]) -> None:
+    """Raise where a column holds lists, which are features if they are asked for."""
+    for column in free:
+        first = next((cell for cell in table.columns[column] if isinstance(cell, list)), None)
+        if first is not None:
+            raise ValueError(
+                f"{table.name} has no numeric column besides those named, but column {column!r} holds lists of "
+                f"{len(first)} values: take them as features with --embedding {column}."
+            )
 
 
 def _is_numeric(found: FloatArray | None) -> bool:
@@ -150,7 +173,9 @@ def _block(table: Table, column: str) -> FloatArray:
     cells = table.columns[column]
     found = _from_lists(cells, table, column) if isinstance(cells[0], list) else table.numbers(column)
     if found is None:
-        row = next((row for row, cell in enumerate(cells) if not is_missing(cell) and numbers([cell]) is None), 0)
+        row = table.slip(column)
+        if row is None:
+            row = next((row for row, cell in enumerate(cells) if not is_missing(cell) and numbers([cell]) is None), 0)
         raise ValueError(_bad_cell(table, column, row, "no number"))
     block = found.reshape(len(cells), -1)
     bad = np.flatnonzero(~np.isfinite(block).all(axis=1))
@@ -167,8 +192,11 @@ def _from_lists(cells: Sequence[Any], table: Table, column: str) -> FloatArray:
 
 
 def _bad_cell(table: Table, column: str, row: int, said: str) -> str:
-    shown = as_text(table.columns[column][row])
+    cell = table.columns[column][row]
     place = f"Column {column!r} of {table.name}"
-    if not shown:
-        return f"{place} is empty in row {row}: {_REMEDY}."
-    return f"{place} holds {shown[:40]!r} in row {row}, which is {said}: {_REMEDY}."
+    remedy = f"fill in a number, drop the row, or leave the column out of audit and fit with --ignore {column}"
+    if not as_text(cell):
+        return f"{place} is empty in row {row}: {remedy}."
+    if has_comma(cell) and not table.decimal_comma:
+        said, remedy = "a number with a decimal comma", "write a point in its place, or separate cells by semicolons"
+    return f"{place} holds {as_text(cell)[:40]!r} in row {row}, which is {said}: {remedy}."

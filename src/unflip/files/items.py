@@ -72,7 +72,8 @@ class Items:
         column, (one, other) = next((name, pair) for name, pair in pairs.items() if pair[0] != pair[1])
         return (
             f"Column {column!r} of {table.name} holds {one[:40]!r} in row {first} and {other[:40]!r} in row {row}, "
-            f"both of {self.name(table, item)}: give all rows of an item the same features, or drop that column."
+            f"both of {self.name(table, item)}: give all rows of an item the same features, or leave "
+            f"the column out with --ignore {column}."
         )
 
     def agreed(self, table: Table, column: str, said: NDArray[Any]) -> NDArray[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -13,6 +14,7 @@ from unflip._typing import IntArray
 from unflip.files.tables import Table, as_text, is_missing
 
 _FEWEST_ROWS = 10
+_VERY_FEW = 0.1  # rows of a misspelt label to those of the label that is meant
 _FEWEST_ROWS_PER_CLASS = 5  # on average: more classes than that are no classes
 
 
@@ -144,7 +146,8 @@ def trusted_labels(table: Table, name: str, labels: Labels) -> NDArray[Any]:
     labels : Labels
         The observed ones: true labels are among them.
     """
-    found = label_texts(table, name)
+    same = _by_value(labels.counts)
+    found = [same.get(_value(text), text) for text in label_texts(table, name)]
     for row, label in enumerate(found):
         if label and label not in labels.counts:
             raise ValueError(
@@ -155,6 +158,46 @@ def trusted_labels(table: Table, name: str, labels: Labels) -> NDArray[Any]:
     if not any(found):
         raise ValueError(f"Column {name!r} of {table.name} holds no true label: fill in some, or drop --trusted.")
     return np.array([label or None for label in found], dtype=object)
+
+
+def _value(text: str) -> str | float:
+    """Return what a label stands for: numbers that are equal, such as 1 and 1.0, are the same label."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _by_value(labels: Mapping[str, int]) -> dict[str | float, str]:
+    """Return the one label of each value; labels that are written differently on purpose stay apart."""
+    written = Counter(map(_value, labels))
+    return {_value(label): label for label in labels if written[_value(label)] == 1}
+
+
+def lookalikes(labels: LabelColumn) -> list[str]:
+    """Say which classes have very few rows and differ from another by capitals or blanks alone."""
+    by_letters: dict[str, list[str]] = {}
+    for label in labels.counts:
+        by_letters.setdefault("".join(label.casefold().split()), []).append(label)
+    usual = {label: max(alike, key=labels.counts.__getitem__) for alike in by_letters.values() for label in alike}
+    return [
+        f"The label {label!r}, in {labels.counts[label]} rows, differs from {other!r} by capitals or blanks alone and "
+        "is taken as a class of its own: write them alike if they mean the same."
+        for label, other in usual.items()
+        if labels.counts[label] <= _VERY_FEW * labels.counts[other]
+    ]
+
+
+def check_names(table: Table, name: str) -> None:
+    """Raise where two rows have one name."""
+    first: dict[str, int] = {}
+    for row, text in enumerate(table.texts(name)):
+        if text in first:
+            raise ValueError(
+                f"Column {name!r} of {table.name} holds {text!r} in rows {first[text]} and {row}: name a column with "
+                "one id for each row."
+            )
+        first[text] = row
 
 
 def groups(table: Table, name: str) -> NDArray[Any]:

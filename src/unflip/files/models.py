@@ -17,8 +17,10 @@ from unflip._typing import FloatArray
 from unflip.classifier import LPClassifier
 from unflip.files import features as feature_columns
 from unflip.files.auditing import Prepared, noted
-from unflip.files.decisions import Decision, fit_before_and_after
+from unflip.files.decisions import Decision
 from unflip.files.features import Features
+from unflip.files.fitting import Fit, fit_decided, fit_labels
+from unflip.files.label_column import LabelColumn, lookalikes
 from unflip.files.tables import Table, read_content
 
 _FORMAT = "unflip model 1"
@@ -29,9 +31,9 @@ _TRUSTED = [
     "unflip.decisions.Rule",
     "unflip.estimation.automatic.Automatic",
     "unflip.estimation.evidence.MixtureEvidence",
+    "unflip.estimation.given.GivenRates",
     "unflip.estimation.strata.Urgency",
     "unflip.estimation.trusted.TrustedSubset",
-    "unflip.files.given.GivenRates",
     "unflip.noise.NoiseModel",
     "unflip.workers.Workers",
 ]
@@ -70,8 +72,8 @@ class Model:
         return self.classifier.predict(rows), self.classifier.predict_proba(rows)
 
 
-def fit_model(prepared: Prepared, decisions: Mapping[int, Decision] | None = None) -> tuple[Model, list[str]]:
-    """Fit to the labels or votes of a file; return the model and sentences to pass on.
+def fit_model(prepared: Prepared, decisions: Mapping[int, Decision] | None = None) -> tuple[Model, Fit, list[str]]:
+    """Fit to the labels or votes of a file; return the model, its fit and sentences to pass on.
 
     Parameters
     ----------
@@ -80,12 +82,14 @@ def fit_model(prepared: Prepared, decisions: Mapping[int, Decision] | None = Non
     decisions : mapping of int to Decision, optional
         What was decided of some rows, which is taken as certain.
     """
-    if decisions is None:
-        with noted() as notes:
-            fitted = prepared.classifier().fit(prepared.rows[prepared.audited], prepared.observed)
-    else:
-        _, fitted, notes = fit_before_and_after(prepared, decisions)
-    return Model(", ".join(prepared.labels.names), prepared.features, prepared.recipe, fitted), notes
+    labels = prepared.labels
+    with noted() as notes:
+        found = fit_labels(prepared)
+        if decisions is not None:
+            found = fit_decided(prepared, found, decisions)
+    if isinstance(labels, LabelColumn):
+        notes += lookalikes(labels)
+    return Model(", ".join(labels.names), prepared.features, prepared.recipe, found.classifier), found, notes
 
 
 def saved(model: Model) -> bytes:

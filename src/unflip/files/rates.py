@@ -32,13 +32,13 @@ def shares(text: str, classes: Sequence[str], option: str) -> FloatArray:
     while place < len(text):
         part = _PART.match(text, place)
         if part is None:
-            raise ValueError(f"{option} {text} cannot be read at {text[place:]!r}: write {_example(classes)}.")
+            raise ValueError(f"{option} {text} cannot be read at {text[place:]!r}: write {_example(classes, option)}.")
         label, place = part["label"], part.end()
         _check_label(label, classes, found, option)
         found[label] = _share(part["share"], label, option)
     for label in classes:
         if label not in found:
-            raise ValueError(f"{option} {text} names no share for {label!r}: write {_example(classes)}.")
+            raise ValueError(f"{option} {text} names no share for {label!r}: write {_example(classes, option, found)}.")
     return np.array([found[label] for label in classes])
 
 
@@ -118,7 +118,14 @@ def _share(text: str, label: str, option: str) -> float:
     return share
 
 
-def _example(classes: Sequence[str]) -> str:
-    return ",".join(f"{label}={share}" for label, share in zip(classes[:2], ("0.3", "0.1"), strict=True)) + (
-        ",..." if len(classes) > 2 else ""
-    )
+def _example(classes: Sequence[str], option: str, given: Mapping[str, float] | None = None) -> str:
+    """Return what could be typed: the proportions of two classes add up to 1, with the one that was given."""
+    if option == "--priors" and len(classes) > 2:
+        return "a share for each class, which add up to 1"
+    first, second = classes[:2]
+    rates = (0.3, 0.1)
+    if option == "--priors":
+        known = given or {second: 0.4}
+        share = known.get(first, 1 - known.get(second, 0))
+        rates = (share, 1 - share)
+    return f"{first}={rates[0]:g},{second}={rates[1]:g}" + ",..." * (len(classes) > 2)

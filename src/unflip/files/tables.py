@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from importlib import import_module
@@ -24,6 +25,9 @@ _FORMATS = {
 }
 ENDINGS = f"{', '.join(list(_FORMATS)[:-1])} or {list(_FORMATS)[-1]}"
 _MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "null"})
+_TRUTH = {"true": 1.0, "false": 0.0}
+_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")
+_MEANT_AS_NUMBERS = 0.9  # share of cells from which the others are taken for slips
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,10 +40,13 @@ class Table:
         The file, for messages.
     columns : mapping of str to sequence
         Cells of each column: strings of a CSV file, values of the others.
+    decimal_comma : bool
+        Whether "1,5" is a number.
     """
 
     name: str
     columns: Mapping[str, Sequence[Any]]
+    decimal_comma: bool = False
     _numbers: dict[str, FloatArray | None] = field(default_factory=dict, repr=False)  # of columns asked for before
 
     @property
@@ -61,14 +68,27 @@ class Table:
     def numbers(self, name: str) -> FloatArray | None:
         """Return the cells of a column as `numbers` does."""
         if name not in self._numbers:
-            self._numbers[name] = numbers(self.column(name))
+            self._numbers[name] = numbers(self.column(name), decimal_comma=self.decimal_comma)
         return self._numbers[name]
+
+    def slip(self, name: str) -> int | None:
+        """Return the first row whose cell is no number as the others are; None where they are not meant as such."""
+        cells = self.column(name)
+        present = [row for row, cell in enumerate(cells) if not is_missing(cell)]
+        read = {reader: [row for row in present if _reads(reader, cells[row])] for reader in _READERS}
+        if len(set().union(*read.values())) < max(_MEANT_AS_NUMBERS * len(present), 1):
+            return None
+        usual = max(read, key=lambda reader: len(read[reader]))
+        good = set() if usual is _with_comma and not self.decimal_comma else set(read[usual])
+        return next((row for row in present if row not in good), None)
 
 
 def read_table(path: Path) -> Table:
     """Read a CSV, JSON-lines or Parquet file, told by the ending of its name; it may be compressed (.gz)."""
     content = read_content(path)
-    table = Table(str(path), _format(path).read(content, str(path)))
+    form, name = _format(path), str(path)
+    comma = _FORMATS[ending(path)] == "delimited" and form.decimal_comma(content, name)
+    table = Table(name, form.read(content, name), decimal_comma=comma)
     if table.n_rows == 0:
         raise ValueError(f"{path} holds no rows: give a file with data.")
     return table
@@ -132,19 +152,61 @@ def is_missing(cell: Any) -> bool:
     return as_text(cell) in _MISSING
 
 
-def numbers(cells: Sequence[Any]) -> FloatArray | None:
-    """Return a column as numbers, NaN where cells are missing; None where some are no numbers, or all are missing."""
+def numbers(cells: Sequence[Any], *, decimal_comma: bool = False) -> FloatArray | None:
+    """Return a column as numbers, NaN where cells are missing; None where some are no numbers, or all are missing.
+
+    Columns of nothing but true and false are 1 and 0.
+
+    Parameters
+    ----------
+    cells : sequence
+        The column.
+    decimal_comma : bool
+        Whether "1,5" is a number.
+    """
     if isinstance(cells, np.ndarray):
         return cells.astype(float)
     try:
         return np.fromiter(map(float, cells), float, len(cells))
     except (TypeError, ValueError):
         pass
+    for reader in _READERS if decimal_comma else _READERS[:-1]:
+        try:
+            values = np.array([np.nan if is_missing(cell) else reader(cell) for cell in cells])
+        except (TypeError, ValueError):
+            continue
+        return None if np.isnan(values).all() else values
+    return None
+
+
+def has_comma(cell: Any) -> bool:
+    """Whether a cell is a number with a decimal comma."""
+    return "," in as_text(cell) and _reads(_with_comma, cell)
+
+
+def _truth(cell: Any) -> float:
+    word = as_text(cell).lower()
+    if word not in _TRUTH:
+        raise ValueError(word)
+    return _TRUTH[word]
+
+
+def _with_comma(cell: Any) -> float:
+    text = as_text(cell)
+    if not _COMMA.fullmatch(text):
+        raise ValueError(text)
+    return float(text.replace(",", "."))
+
+
+_READERS: tuple[Callable[[Any], float], ...] = (float, _truth, _with_comma)
+
+
+def _reads(reader: Callable[[Any], float], cell: Any) -> bool:
     try:
-        values = np.array([np.nan if is_missing(cell) else float(cell) for cell in cells])
+        reader(cell)
     except (TypeError, ValueError):
-        return None
-    return None if np.isnan(values).all() else values
+        return False
+    return True
 
 
 def _format(path: Path) -> Any:

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted
 
 from unflip import theory
 from unflip._typing import FloatArray
 from unflip._validation import as_floats
 from unflip.classifier import LPClassifier
 from unflip.plotting.display import Display
+from unflip.plotting.fitted import last_step, rows_of_last_step
 from unflip.selection import coarse_regs
 from unflip.spectrum import decompose
 
@@ -61,7 +62,7 @@ class AccuracyPathDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        estimator: LPClassifier,
+        estimator: LPClassifier | Pipeline,
         X: ArrayLike,
         y: ArrayLike,
         *,
@@ -74,8 +75,8 @@ class AccuracyPathDisplay(Display):
 
         Parameters
         ----------
-        estimator : LPClassifier
-            Fitted.
+        estimator : LPClassifier or Pipeline
+            Fitted; a pipeline ends in an LPClassifier, and its earlier steps are kept as they are.
         X, y
             The rows and observed labels that it was fitted to.
         regs : array-like, optional
@@ -83,11 +84,11 @@ class AccuracyPathDisplay(Display):
         ax : matplotlib.axes.Axes, optional
             Axes to draw on.
         """
-        check_is_fitted(estimator)
-        path = _worth_trying(X, estimator.reg_) if regs is None else as_floats(regs, "regs")
-        name = estimator.targets if isinstance(estimator.targets, str) else "LPC"
-        found = np.array([_refitted(estimator, X, y, float(reg)) for reg in path])
-        display = cls(path, {name: found[:, 0]}, errors={name: found[:, 1]}, chosen_reg=estimator.reg_)
+        fitted, rows = last_step(estimator, LPClassifier), rows_of_last_step(estimator, X)
+        path = _worth_trying(rows, fitted.reg_) if regs is None else as_floats(regs, "regs")
+        name = fitted.targets if isinstance(fitted.targets, str) else "LPC"
+        found = np.array([_refitted(fitted, rows, y, float(reg)) for reg in path])
+        display = cls(path, {name: found[:, 0]}, errors={name: found[:, 1]}, chosen_reg=fitted.reg_)
         return display.plot(ax)
 
     @classmethod

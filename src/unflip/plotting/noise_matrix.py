@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
+from sklearn.pipeline import Pipeline
 
 from unflip._validation import as_floats
 from unflip.auditing import Audit
 from unflip.classifier import LPClassifier
 from unflip.estimation.base import NoiseEstimator
 from unflip.plotting.display import Display
+from unflip.plotting.fitted import last_step
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,11 +56,10 @@ class NoiseMatrixDisplay(Display):
         self.display_labels = np.arange(k) if display_labels is None else np.asarray(display_labels)
 
     @classmethod
-    def from_estimator(cls, estimator: LPClassifier | NoiseEstimator, *, ax: Axes | None = None) -> Self:
-        """Draw the rates of a fitted classifier or estimator of noise."""
-        check_is_fitted(estimator)
-        rates, errors = estimator.noise_.transition, estimator.noise_std_
-        return cls(rates, errors=errors, display_labels=estimator.classes_).plot(ax)
+    def from_estimator(cls, estimator: LPClassifier | NoiseEstimator | Pipeline, *, ax: Axes | None = None) -> Self:
+        """Draw the rates of a fitted classifier or estimator of noise, or of a pipeline that ends in one."""
+        fitted = last_step(estimator, LPClassifier, NoiseEstimator)
+        return cls(fitted.noise_.transition, errors=fitted.noise_std_, display_labels=fitted.classes_).plot(ax)
 
     @classmethod
     def from_audit(cls, audit: Audit, *, ax: Axes | None = None) -> Self:

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
+from sklearn.pipeline import Pipeline
 from sklearn.utils import column_or_1d
-from sklearn.utils.validation import check_is_fitted
 
 from unflip._typing import FloatArray, IntArray
 from unflip._validation import as_floats
 from unflip.auditing import Audit
 from unflip.classifier import LPClassifier
 from unflip.plotting.display import Display
+from unflip.plotting.fitted import last_step
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,28 +72,28 @@ class ScoreDistributionDisplay(Display):
         self.shares_ = np.array([self.posterior[self.codes == b].mean(axis=0) for b in (0, 1)])
 
     @classmethod
-    def from_estimator(cls, estimator: LPClassifier, y: ArrayLike, *, ax: Axes | None = None) -> Self:
+    def from_estimator(cls, estimator: LPClassifier | Pipeline, y: ArrayLike, *, ax: Axes | None = None) -> Self:
         """Draw the training rows of a fitted classifier.
 
         Parameters
         ----------
-        estimator : LPClassifier
-            Fitted.
+        estimator : LPClassifier or Pipeline
+            Fitted; a pipeline ends in an LPClassifier.
         y : array-like of shape (n,)
             The observed labels that it was fitted to.
         ax : matplotlib.axes.Axes, optional
             Axes to draw on.
         """
-        check_is_fitted(estimator)
-        labels, classes = column_or_1d(y), estimator.classes_
-        if labels.shape != estimator.label_posterior_.shape[:1]:
+        fitted = last_step(estimator, LPClassifier)
+        labels, classes = column_or_1d(y), fitted.classes_
+        if labels.shape != fitted.label_posterior_.shape[:1]:
             raise ValueError(
-                f"y has {len(labels)} labels but the estimator was fitted to {len(estimator.label_posterior_)} rows: "
+                f"y has {len(labels)} labels but the estimator was fitted to {len(fitted.label_posterior_)} rows: "
                 "give the labels that it was fitted to."
             )
         _check_two(classes)
         codes = _codes(labels, classes)
-        return cls(estimator.label_free_log_odds_, codes, estimator.label_posterior_, display_labels=classes).plot(ax)
+        return cls(fitted.label_free_log_odds_, codes, fitted.label_posterior_, display_labels=classes).plot(ax)
 
     @classmethod
     def from_audit(cls, audit: Audit, *, ax: Axes | None = None) -> Self:

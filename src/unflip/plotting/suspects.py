@@ -46,9 +46,10 @@ class SuspectsDisplay(Display):
 
     @classmethod
     def from_audit(cls, audit: Audit, *, ax: Axes | None = None) -> Self:
-        """Draw the suspects of an audit."""
+        """Draw the suspects of an audit, without the rows that were checked."""
         n_suspects, rate = audit.n_suspects, audit.false_discovery_rate
-        return cls(audit.evidence.wrong, n_suspects=n_suspects, false_discovery_rate=rate).plot(ax)
+        wrong = np.delete(audit.evidence.wrong, audit.checked)
+        return cls(wrong, n_suspects=n_suspects, false_discovery_rate=rate).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
         from unflip.report.style import COLOURS, FAINT, INK

@@ -18,7 +18,6 @@ from scipy.special import logit
 import unflip
 from unflip._typing import FloatArray
 from unflip.auditing.report import Audit
-from unflip.labels import UNCHECKED
 from unflip.report import audit_words
 from unflip.report.files import write_atomically
 from unflip.report.score_panels import MOST_PANELS, ScorePanel, score_panels
@@ -38,6 +37,7 @@ def write_page(
     numbers: Sequence[int] | None = None,
     source: str = "",
     assumptions: Sequence[str] = (),
+    by_command: bool = False,
 ) -> None:
     """Write the page of an audit. A file that is there is replaced once the new one is whole.
 
@@ -55,6 +55,8 @@ def write_page(
         Name of the data.
     assumptions : sequence of str
         Further sentences on what was assumed.
+    by_command : bool
+        Whether the command line made the audit, so that advice speaks of commands rather than of Python.
     """
     _check_length(audit, texts, "texts")
     _check_length(audit, ids, "ids")
@@ -67,6 +69,7 @@ def write_page(
         words=audit_words,
         source=source,
         extra=list(assumptions),
+        by_command=by_command,
         data=data,
         data_block=script_safe_json(data),
         style=Markup(style),
@@ -138,7 +141,7 @@ def _suspects(
         "text": None if texts is None else [_cut(str(texts[row])) for row in rows],
         "observed": np.searchsorted(audit.classes, suspects.observed).tolist(),
         "proposed": np.searchsorted(audit.classes, suspects.proposed).tolist(),
-        "checked": np.flatnonzero(audit.evidence.truth[suspects.row] != UNCHECKED).tolist(),  # places in this list
+        "checked": np.flatnonzero(np.isin(suspects.row, audit.checked)).tolist(),  # places in this list
         "probability": suspects.probability.round(6).tolist(),
     }
 

@@ -20,6 +20,7 @@ _SOURCES = {
     "votes": "How each worker votes was read from the votes and the rows together, and the flip rates of the majority "
     "labels from that.",
 }
+_STILL_WRONG = "What is still wrong cannot be told from labels of which the worst are put right"
 
 
 @dataclass(frozen=True)
@@ -68,36 +69,74 @@ def cards(audit: Audit) -> list[Card]:
             f"± {audit.expected_accuracy_std:.1%} expected accuracy",
             said["What it costs"],
         ),
-        Card("Suspects", f"{audit.n_suspects:,}", "labels to act on", said["Suspects"]),
+        Card("Suspects", f"{audit.n_suspects:,}", f"{_labels(audit.n_suspects)} to act on", said["Suspects"]),
     ]
+
+
+def _labels(n: int) -> str:
+    return "label" if n == 1 else "labels"
 
 
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def next_steps(audit: Audit) -> list[str]:
-    """Say what to do next, for a reader who has the page and no more."""
-    steps = []
+@dataclass(frozen=True)
+class Ways:
+    """How to do what the page advises."""
+
+    rows: str  # where to find the rows to check
+    truth: str  # how to give their true labels
+    decisions: str  # how to give decisions
+
+
+_IN_PYTHON = Ways(
+    rows=".check_next(100)",
+    truth="give their true labels as trusted=",
+    decisions="run the audit again with them as trusted= and with noise= of this audit",
+)
+_BY_COMMAND = Ways(
+    rows="unflip audit lists them under check_next with --json",
+    truth="put their true labels into a column of their own and name it with --trusted",
+    decisions="fit with them and the data as they were: unflip fit ... --decisions decisions.csv",
+)
+
+
+def next_steps(audit: Audit, by_command: bool = False) -> list[str]:
+    """Say what to do next, for a reader who has the page and no more.
+
+    Parameters
+    ----------
+    audit : Audit
+        What was found.
+    by_command : bool
+        Whether to speak of commands rather than of Python.
+    """
+    how, steps = _BY_COMMAND if by_command else _IN_PYTHON, []
     if audit.noise_source == "anchor rows":
         steps.append(
-            "The flip rates are a guess. Have about 100 rows checked, those that the audit proposes (check_next in "
-            "Python), and run it again with their true labels as trusted labels."
+            f"The flip rates are a guess. Have the rows checked that tell most of them ({how.rows}), {how.truth}, and "
+            "audit again."
         )
     if audit.n_suspects:
         votes = audit.evidence.noise.votes is not None
-        then = "give the labels that they leave as trusted labels" if votes else "fit to the corrected labels"
+        then = f"{how.truth}, and audit again" if votes else f"export the decisions and {how.decisions}. {_STILL_WRONG}"
         steps.append(
-            f"Look through the first {audit.n_suspects:,} suspects below; accept the label that is proposed, or reject "
-            f"it. Then export the decisions and {then}."
+            f"Look through {_first(audit.n_suspects)} below; accept the label that is proposed, or reject it. Then "
+            f"{then}."
         )
     else:
         steps.append("No label is sure enough to be wrong that it should be changed without a look at its row.")
-    steps.append(
-        "To gain accuracy rather than to find errors, check the rows that are most in doubt (check_next in Python): a "
-        "classifier believes the worst suspects least anyway."
-    )
+    if audit.noise_source != "anchor rows":
+        steps.append(
+            f"To gain accuracy rather than to find errors, check the rows that are most in doubt ({how.rows}): a "
+            "classifier believes the worst suspects least anyway."
+        )
     return steps
+
+
+def _first(n: int) -> str:
+    return "the first suspect" if n == 1 else f"the first {n:,} suspects"
 
 
 def noise_cells(audit: Audit) -> list[list[Cell]]:
@@ -148,14 +187,15 @@ def sensitivity_lines(audit: Audit) -> list[list[str]]:
     ]
 
 
-def assumptions(audit: Audit, extra: Sequence[str]) -> list[str]:
-    """Say what was assumed, in plain words."""
+def assumptions(audit: Audit, extra: Sequence[str], by_command: bool = False) -> list[str]:
+    """Say what was assumed, in plain words; parameters are those of `next_steps`, and further sentences."""
     said = [_sentence(audit.summary["Assumed"])]
     if audit.dependence.p_value < SURPRISING:
         said.append("So the probabilities below are too sure of themselves. Their order remains useful.")
     said.append(_SOURCES[audit.noise_source])
-    said += [audit.assumption] if audit.assumption else []
-    if audit.n_suspects:
+    if audit.assumption and not by_command:  # it says what to give in Python
+        said.append(audit.assumption)
+    if audit.n_suspects > 1:
         said.append(_promise(audit))
     return [*said, *extra]
 

@@ -46,6 +46,8 @@ class View {
     const { column, descending } = this.sorting;
     const values = this.report.suspects[column];
     const sign = descending ? -1 : 1;
+    // The list is worst first already, the rows that were checked last.
+    if (column === "probability") return listed.sort((one, other) => sign * (other - one));
     const compare = typeof values[0] === "number" ? (one, other) => one - other : collator.compare;
     return listed.sort((one, other) => sign * compare(values[one], values[other]) || one - other);
   }

@@ -1,0 +1,26 @@
+"""The fitted classifier of what displays are given: itself, or the last step of a pipeline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import ArrayLike
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+
+def last_step(estimator: object, *kinds: type) -> Any:
+    """Return the fitted estimator of one of these kinds, which may be the last step of a pipeline."""
+    found = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    if not isinstance(found, kinds):
+        names = " or ".join(kind.__name__ for kind in kinds)
+        raise TypeError(f"from_estimator draws a fitted {names}, or a Pipeline that ends in one: {found!r} is neither.")
+    check_is_fitted(found)
+    return found
+
+
+def rows_of_last_step(estimator: object, X: ArrayLike) -> Any:
+    """Return the rows as the last step of a pipeline sees them."""
+    if not isinstance(estimator, Pipeline) or len(estimator) == 1:
+        return X
+    return estimator[:-1].transform(X)
