@@ -36,6 +36,7 @@ golden: $(READY)
 
 benchmark: $(READY)
 	$(BIN)/python benchmarks/loo_path.py --quick
+	$(BIN)/python benchmarks/speed.py --quick
 	$(BIN)/python benchmarks/streaming.py --quick
 	$(BIN)/python benchmarks/out_of_core.py --quick
 	$(BIN)/python benchmarks/sparse.py --quick
