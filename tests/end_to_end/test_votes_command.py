@@ -92,7 +92,8 @@ def test_the_summary_speaks_of_items_votes_and_workers(files, tmp_path):
     assert f"No vote: {UNASKED} items have none; proposed are" in words
     assert "name it with --trusted" in words
     assert "unflip apply" not in words
-    assert max(map(len, said.splitlines()[2:])) <= 80
+    lines = [line for line in said.splitlines()[2:] if str(tmp_path) not in line]  # names are not broken
+    assert max(map(len, lines)) <= 80
     text = page.read_text(encoding="utf-8")
     assert f"of {N - UNASKED} majority labels are wrong" in text
     assert "read from the votes and the rows together" in text
