@@ -46,7 +46,8 @@ def test_the_summary_says_what_a_newcomer_asks(numeric):
     said = program("audit", numeric[0], "--label", "label").stdout
     for part in ("How noisy:", "What it costs:", "Suspects:", "What next:", "--out report.html", "not used: name"):
         assert part in said
-    assert max(map(len, said.splitlines())) <= 80
+    lines = [line for line in said.splitlines() if str(numeric[0].parent) not in line]  # names are not broken
+    assert max(map(len, lines)) <= 80
 
 
 def test_from_suspects_to_clean_data(tmp_path):
