@@ -249,7 +249,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"Sums are not enough: {reason}")
         return found._fit_moments(moments)
 
-    @available_if(_fits_from_sums)  # type: ignore[untyped-decorator]
+    @available_if(_fits_from_sums)  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def partial_fit(
         self,
         X: ArrayLike,

@@ -260,7 +260,7 @@ def test_attributes_of_rows_are_absent_and_say_why():
         with pytest.raises(AttributeError, match=f"{name} describes single rows"):
             getattr(found, name)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        found.nothing  # noqa: B018
+        found.nothing  # noqa: B018 - asking for it is what raises
     assert found.n_features_in_ == 40
     assert found.noise_estimator_ is None
     assert not found.noise_std_.any()
