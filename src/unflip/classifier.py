@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from numbers import Real
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -14,37 +11,25 @@ from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from unflip import losses
-from unflip import targets as target_values
-from unflip._typing import FloatArray, IntArray, Rows
+from unflip._typing import FloatArray, Rows
 from unflip._warning import warn_caller
 from unflip.centred import product
-from unflip.closed_form import fit_moments, refusal
-from unflip.decisions import Decision, Rule
-from unflip.decoder import Reading, common_slope, symmetric_slope
+from unflip.closed_form import ClosedFormFit, fit_moments, refusal
 from unflip.estimation.base import NoiseEstimator
-from unflip.estimation.evidence import mixture_evidence
-from unflip.estimation.penalty import predicted_reg
-from unflip.estimation.source import Labelled, NoiseSource, centred, noise_source
-from unflip.expected import ScoredRows, expected_accuracy, other_noise
-from unflip.labels import encode, true_codes
+from unflip.estimation.source import Labelled
+from unflip.labels import encode
 from unflip.lazy import unchanged_on_error, validated
 from unflip.losses import Loss
 from unflip.moments import Moments, with_chunk
-from unflip.noise import Channel, NoiseModel
-from unflip.refine import known_rows, refine
-from unflip.rounds import Round, contrasts, fit_table
+from unflip.noise import NoiseModel
+from unflip.options import Options
+from unflip.row_fit import RowFit, fit_rows, warn_of_one_sided_targets
 from unflip.rows import DistinctRows, relative_weights
-from unflip.selection import candidate_regs, coarse_regs, given_reg
-from unflip.solvers import ConvexFits
-from unflip.spectrum import Spectrum, decompose
 from unflip.votes import Votes
 from unflip.workers import Workers
 
 _PRECISIONS = [np.float64, np.float32]  # of rows that are taken as they are; others become the first
-_ROWS_PER_SLOPE = 2.0  # fewer make chance look like evidence
 _OF_ROWS = ("loo_decision_", "label_posterior_", "label_free_log_odds_")  # attributes that a fit from sums has not
-_ONE_SIDED = 0.02  # share of scores on the rarer side of 0 that makes a plain read-out pointless
 
 
 def _fits_from_sums(classifier: LPClassifier) -> bool:
@@ -212,9 +197,10 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         sample_weight : array-like of shape (n,), optional
             Weights of the rows; a row of weight 2 counts as two copies, one of weight 0 as absent.
         """
-        self._check_options()
+        self._options.check()
         with unchanged_on_error(self):  # rows may turn out to be unreadable half-way
-            self._fit_rows(self._prepared(X, y, sample_weight))
+            data = self._prepared(X, y, sample_weight)
+            self._keep(fit_rows(data, self._options), data.classes)
         return self
 
     @classmethod
@@ -274,7 +260,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         sample_weight : array-like of shape (n,), optional
             Weights of the rows.
         """
-        self._check_options()
+        self._options.check()
         known = getattr(self, "moments_", None)
         if known is None and classes is None and hasattr(self, "classes_"):
             classes = self.classes_
@@ -315,7 +301,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         """Options that are made for two classes refuse more."""
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = not self._for_two_classes
+        tags.classifier_tags.multi_class = not self._options.for_two_classes
         tags.input_tags.sparse = True
         return tags
 
@@ -329,133 +315,61 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
 
     def _fit_moments(self, moments: Moments) -> Self:
         """Fit from sums and keep them, or raise and stay as before."""
-        self._check_options()
+        self._options.check()
         options = self.get_params(deep=False)
         del options["loss"]
         found = fit_moments(moments, **options)
-        self._warn_of_one_sided_targets(found.targets)
+        warn_of_one_sided_targets(found.targets, self._options)
         for name in (*_OF_ROWS, "feature_names_in_"):
             self.__dict__.pop(name, None)
         self.moments_, self.classes_, self.n_features_in_ = moments, moments.classes, moments.n_features
         if moments.feature_names is not None:
             self.feature_names_in_ = moments.feature_names.astype(object)
         self.noise_, self.noise_std_, self.noise_estimator_ = found.noise, np.zeros_like(found.noise.transition), None
+        self.workers_ = None
+        self._keep_fit(found)
+        return self
+
+    @property
+    def _options(self) -> Options:
+        return Options(
+            noise=self.noise,
+            priors=self.priors,
+            targets=self.targets,
+            readout=self.readout,
+            reg=self.reg,
+            loss=self.loss,
+            fit_intercept=self.fit_intercept,
+            deployment_priors=self.deployment_priors,
+            costs=self.costs,
+        )
+
+    def _keep(self, found: RowFit, classes: np.ndarray[Any, Any]) -> None:
+        """Keep what a fit to rows found."""
+        self.__dict__.pop("moments_", None)
+        self.classes_, self.workers_ = classes, found.workers
+        self.noise_, self.noise_std_, self.noise_estimator_ = found.noise, found.noise_std, found.noise_estimator
+        self.loo_decision_, self.label_posterior_ = _one_column(found.loo_decision), found.label_posterior
+        self.label_free_log_odds_ = _one_column(found.label_free_log_odds)
+        self._keep_fit(found)
+
+    def _keep_fit(self, found: RowFit | ClosedFormFit) -> None:
         self.targets_, self.reg_, self._decision = found.targets, found.reg, found.decision
         self.coef_, self.intercept_, self.n_effective_ = found.coef, found.intercept, found.n_effective
         self.expected_accuracy_, self.expected_accuracy_std_ = found.expected.value, found.expected.error
-        return self
-
-    def _fit_rows(self, data: Labelled) -> None:
-        """Fit, and keep what was found."""
-        self.__dict__.pop("moments_", None)
-        rows, self.classes_ = data.rows, data.classes
-        shares = rows.memberships(data.codes, len(self.classes_)) if data.votes is None else None
-        spectrum = decompose(rows.X, rows.spectrum_weights, fit_intercept=self.fit_intercept, shares=shares)
-        fits = self._fits(spectrum, len(self.classes_))
-        source = noise_source(self.noise, self.priors, data, spectrum)
-        self.noise_, self.noise_std_, self.noise_estimator_ = source.noise, source.errors, source.estimator
-        found = self._rounds(fits, spectrum, data, source)
-        if source.crowd is not None:  # what the scores say of the rows tells more of those who voted on them
-            source = source.with_features(found.reading.log_odds)
-            found = self._rounds(fits, spectrum, data, source)
-        self.noise_, self.noise_std_ = source.noise.with_priors(found.noise.known_priors), source.errors
-        self.workers_, self.reg_ = source.workers, found.reg
-        self._rule = Rule.of(self.noise_, self.deployment_priors, self.costs)
-        self._decision = self._decide_by(found, data)
-
-        means = rows.average(found.targets)
-        path = fits.path(means, [self.reg_])
-        coef, intercept = path.coef[:, 0, :], path.intercept[0, :]
-        self.coef_, self.intercept_ = (coef @ self._decision.slopes).T, self._decision.values(intercept)
-        scores = self._fitted(data, coef, intercept)
-        self._warn_of_one_sided_scores(scores)
-        self._warn_of_few_rows(rows.n_effective)
-        self._report(found, data, source, scores.copy())
-        left_out = fits.leave_one_out(means, [self.reg_])
-        alone = left_out.of_copies(rows.owner, found.targets, rows.member_weights / rows.weights[rows.owner])
-        # A read-out fitted to the others would move with their mean target: it needs the scores without that move.
-        free = alone.label_free_scores[:, 0, :] - found.leak[rows.owner]
-        scores[rows.members] = alone.scores[:, 0, :] if self.readout == "plain" else free
-        self.loo_decision_ = _one_column(self._decision.values(scores))
-
-    def _fitted(self, data: Labelled, coef: FloatArray, intercept: FloatArray) -> FloatArray:
-        """Return the fitted scores where they are needed: of rows of no weight, or, for the plain read-out, of all."""
-        if self.readout == "plain":
-            return np.asarray(product(data.X, coef) + intercept)
-        scores, absent = np.zeros((len(data.y), coef.shape[1])), np.flatnonzero(data.weights == 0)
-        if len(absent):
-            scores[absent] = product(data.X[absent], coef) + intercept
-        return scores
 
     def _values(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
         rows = validated(self, X, dtype=_PRECISIONS, reset=False)
         return np.asarray(product(rows, self.coef_.T) + self.intercept_)
 
-    def _check_options(self) -> None:
-        if self.readout not in ("gaussian", "plain"):
-            raise ValueError(f"readout={self.readout!r} is not known: use 'gaussian' or 'plain'.")
-        if isinstance(self.targets, str) and self.targets not in ("refined", *target_values.NAMED):
-            choices = ", ".join(map(repr, ("refined", *target_values.NAMED)))
-            raise ValueError(
-                f"targets={self.targets!r} is not known: use {choices}, the values (t_neg, t_pos), or a table."
-            )
-        losses.resolve(self.loss)
-        if isinstance(self.reg, str):
-            if self.reg not in ("loo", "theory"):
-                raise ValueError(f"reg={self.reg!r} is not known: use 'loo', 'theory' or a number γ ≥ 0.")
-        elif isinstance(self.reg, bool) or not isinstance(self.reg, Real) or not 0 <= float(self.reg) < np.inf:
-            raise ValueError(f"reg={self.reg!r} must be 'loo', 'theory' or a finite number γ ≥ 0.")
-        if self.readout == "plain" and not (self.deployment_priors is None and self.costs is None):
-            raise ValueError(
-                "deployment_priors and costs move the threshold, which readout='plain' keeps at 0: drop them."
-            )
-        if not isinstance(self.fit_intercept, bool | np.bool_):
-            raise ValueError(f"fit_intercept={self.fit_intercept!r} must be True or False.")
-
     def _check_votes(self, votes: Votes, X: Rows) -> None:
         if len(votes) != X.shape[0]:
             raise ValueError(
                 f"The votes are on {len(votes)} rows but X has {X.shape[0]}: give n_rows= where the last have no vote."
             )
-        if not self._refines or self.reg == "theory":
+        if not self._options.refines or self.reg == "theory":
             raise ValueError("Votes need targets='refined', and reg='loo' or a number: use these.")
-
-    def _warn_of_one_sided_targets(self, targets: FloatArray) -> None:
-        if targets.ndim == 1 and self.readout == "plain" and self.fit_intercept and targets.prod() > 0:
-            t_neg, t_pos = targets
-            warn_caller(
-                f"Both targets ({t_neg:.3g}, {t_pos:.3g}) have the same sign, so with an intercept nearly all scores "
-                "do: use readout='gaussian', which finds the threshold, or fit_intercept=False at a known origin.",
-            )
-
-    def _check_shares(self) -> None:
-        """Raise where the softmax loss is given a table whose rows do not sum to 1: only their contrasts matter."""
-        squared = losses.resolve(self.loss) is losses.SQUARED
-        if not squared and self.targets_.ndim == 2 and not np.allclose(self.targets_.sum(axis=1), 1):
-            raise ValueError("loss='logistic' takes targets as shares of the classes: make each row sum to 1.")
-
-    def _warn_of_one_sided_scores(self, scores: FloatArray) -> None:
-        if not self._refines or self.readout == "gaussian":
-            return
-        predicted = self._decision.classes(self._decision.values(scores))
-        most = float(np.bincount(predicted).max() / len(predicted))
-        if most > 1 - _ONE_SIDED:
-            warn_caller(
-                f"{most:.0%} of the fitted scores favour one class, so the plain read-out predicts it almost "
-                "everywhere: use readout='gaussian', which finds the threshold.",
-            )
-
-    @property
-    def _for_two_classes(self) -> list[str]:
-        """Names of the options that are made for two classes."""
-        names = ("noise", "priors", "targets", "deployment_priors", "costs")
-        found = [name for name in names if _n_classes_of(getattr(self, name)) == 2]
-        return found + ["loss"] * isinstance(self.loss, Loss)
-
-    @property
-    def _refines(self) -> bool:
-        return isinstance(self.targets, str) and self.targets == "refined"
 
     def _prepared(self, X: ArrayLike, y: ArrayLike | Votes, sample_weight: ArrayLike | None) -> Labelled:
         if isinstance(y, Votes):
@@ -471,157 +385,16 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         votes = labels[rows.members] if isinstance(labels, Votes) else None
         of_votes = None if votes is None else votes.classes[votes.label]
         classes, codes = encode(labels[rows.members] if of_votes is None else of_votes, "LPClassifier")
-        if len(classes) > 2 and self._for_two_classes:
+        binary = self._options.for_two_classes
+        if len(classes) > 2 and binary:
             raise ValueError(
-                f"Only binary classification is supported by {' and '.join(self._for_two_classes)} as given, but y has "
+                f"Only binary classification is supported by {' and '.join(binary)} as given, but y has "
                 f"{len(classes)} classes: give as many proportions, rows and columns, or the name of a loss."
             )
         _check_rows(rows)
         if votes is not None:
             codes = np.arange(len(rows.members))
         return Labelled(given, labels, weights, classes, rows, codes, votes)
-
-    def _fits(self, spectrum: Spectrum, n_classes: int) -> Spectrum | ConvexFits:
-        """Return who fits the loss: the spectrum itself for the squared one."""
-        loss = losses.resolve(self.loss)
-        if loss is losses.SQUARED:
-            return spectrum
-        return ConvexFits(spectrum, loss if n_classes == 2 else losses.SoftmaxLoss)
-
-    def _rounds(self, fits: Spectrum | ConvexFits, spectrum: Spectrum, data: Labelled, source: NoiseSource) -> Round:
-        """Fit the targets, refining them if asked to, at the penalty given or chosen."""
-        rows, codes, noise = data.rows, data.codes, source.noise
-        infer_priors = source.counted and noise.n_classes > 2
-        regs, search = self._candidates(fits, spectrum, data), isinstance(self.reg, str) and self.reg == "loo"
-        scale_free = self.readout == "gaussian" or not self.fit_intercept
-        if self._refines:
-            found = refine(
-                fits,
-                rows,
-                codes,
-                source.channel(data),
-                regs,
-                search=search,
-                scale_free=scale_free,
-                truth=self._truth(data),
-                infer_priors=infer_priors,
-            )
-            self.targets_ = np.zeros((len(data.y), found.targets.shape[1]))
-            self.targets_[rows.members] = found.targets
-            self.targets_ = _class_targets(self.targets_, noise.n_classes)
-            return replace(found, reg=found.reg if search else float(regs[0]))  # free of rounding
-        self.targets_ = target_values.resolve_classes(self.targets, noise)
-        self._warn_of_one_sided_targets(self.targets_)
-        self._check_shares()
-        table = self.targets_.reshape(noise.n_classes, -1)
-        if self._in_contrasts:
-            table = table @ contrasts(noise.n_classes)
-        options = {"scale_free": scale_free, "infer_priors": infer_priors}
-        return fit_table(fits, rows, codes, noise, regs, table=table, **options)
-
-    @property
-    def _in_contrasts(self) -> bool:
-        """Whether k − 1 scores are fitted to k > 2 classes: what they sum to tells no class from another.
-
-        The plain read-out of a table keeps all k, which are those of ridge regressions.
-        """
-        squared = losses.resolve(self.loss) is losses.SQUARED
-        return self.noise_.n_classes > 2 and (self._refines or self.readout == "gaussian" or not squared)
-
-    def _truth(self, data: Labelled) -> IntArray:
-        """Return the true class of members that were checked, `UNCHECKED` for the others."""
-        checked = getattr(self.noise_estimator_, "y_trusted", None)
-        return true_codes(checked, len(data.y), data.rows.members, data.classes, "y_trusted")
-
-    def _candidates(self, fits: Spectrum | ConvexFits, spectrum: Spectrum, data: Labelled) -> FloatArray:
-        """Return the penalties to choose from: one where it is given."""
-        candidates = candidate_regs(spectrum)
-        if isinstance(fits, ConvexFits):
-            candidates = fits.stiffness(len(data.classes) - 1) * coarse_regs(spectrum)
-        if self.reg == "loo":
-            return candidates
-        if self.reg == "theory":
-            predicted = self._predicted_reg(centred(spectrum, data), data.rows, data.codes)
-            return np.array([min(predicted, float(candidates[-1]))])
-        return given_reg(self.reg, spectrum, readout=self.readout)
-
-    def _predicted_reg(self, spectrum: Spectrum, rows: DistinctRows, codes: IntArray) -> float:
-        """Return γ* of the isotropic mixture behind the rows; it may be infinite."""
-        if not (rows.weights == 1).all():
-            raise ValueError("reg='theory' needs distinct rows without weights: use reg='loo'.")
-        evidence = mixture_evidence(spectrum, codes, self.noise_.n_classes)
-        if not evidence.supported:
-            raise ValueError(f"reg='theory' does not fit these data ({evidence}): use reg='loo'.")
-        return predicted_reg(
-            spectrum,
-            codes,
-            self.noise_,
-            targets="optimized" if self._refines else self.targets,
-            loss=losses.resolve(self.loss),
-            plain=self.readout == "plain",
-            fit_intercept=self.fit_intercept,
-        )
-
-    def _warn_of_few_rows(self, n_rows: float) -> None:
-        n_slopes = (len(self.classes_) - 1) ** 2
-        if n_rows < _ROWS_PER_SLOPE * n_slopes and n_slopes > 1:
-            warn_caller(
-                f"{n_rows:.0f} rows are few for {len(self.classes_)} classes, whose read-out has {n_slopes} slopes: "
-                "probabilities, label_posterior_ and expected_accuracy_ are too sure. Merge classes or add rows.",
-            )
-
-    def _decide_by(self, found: Round, data: Labelled) -> Decision:
-        """Decide by log-odds, or, with the plain read-out, by the scores as they are."""
-        k, trained = self.noise_.n_classes, self.noise_.known_priors
-        if self.readout == "gaussian":
-            log_odds = found.reading.readout.under(self._rule.priors, trained)
-            return Decision.by_log_odds(log_odds.slopes, log_odds.offsets, self._rule)
-        rows, codes, noise = data.rows, data.codes, found.noise
-        scores, weights = found.scores[rows.owner], rows.member_weights
-        if k == 2:
-            slope = symmetric_slope(scores[:, 0], codes, weights, noise, n_rows=rows.n_effective)
-            return Decision(np.eye(1), np.zeros(1), steepness=slope)
-        per_class = contrasts(k).T if self._in_contrasts else np.eye(k)
-        return Decision(per_class, np.zeros(k), steepness=common_slope(scores @ per_class, codes, weights, noise))
-
-    def _report(self, found: Round, data: Labelled, source: NoiseSource, fitted: FloatArray) -> None:
-        """Set label_posterior_ and expected_accuracy_, from scores that are free of the row's own label.
-
-        Copies of a row leave together, so that none vouches for another; rows of no weight have their fitted scores.
-        """
-        rows, codes, noise, reading = data.rows, data.codes, found.noise, found.reading
-        self.label_posterior_ = reading.readout.probabilities(fitted)
-        self.label_posterior_[rows.members] = known_rows(reading.posterior(codes, noise), self._truth(data))
-        log_odds = reading.readout.log_odds(fitted)
-        log_odds[rows.members] = reading.log_odds
-        self.label_free_log_odds_, self.n_effective_ = _one_column(log_odds[:, 1:]), rows.n_effective
-        scores = found.scores[rows.owner]
-        expected = expected_accuracy(
-            ScoredRows(scores, codes, rows.member_weights, rows.n_effective, found.anchors),
-            reading,
-            noise,
-            others=self._others(data, source),
-            deployed=self._rule.priors,
-            predicted=self._predicted(reading, scores),
-        )
-        self.expected_accuracy_, self.expected_accuracy_std_ = expected.value, expected.error
-
-    def _others(self, data: Labelled, source: NoiseSource) -> Sequence[Channel]:
-        """Return what is observed under rates that are one standard error away."""
-        votes, known = data.votes, self.priors is not None
-        if votes is not None and source.crowd is not None and source.workers is not None:
-            return source.workers.one_error_away(votes, source.errors)
-        observed = data.observed if votes is None else votes.shares(data.rows.member_weights)
-        found = other_noise(self.noise_, self.noise_std_, None if known else observed)
-        return found if votes is None else [Workers.alike(noise, votes).channel(votes) for noise in found]
-
-    def _predicted(self, reading: Reading, scores: FloatArray) -> IntArray:
-        """Return what is predicted of rows by a read-out in which their own labels have no part."""
-        if self.readout == "plain":
-            return self._decision.classes(self._decision.values(scores))
-        shift = np.log(self._rule.priors / self.noise_.known_priors)
-        by_log_odds = Decision.by_log_odds(np.eye(len(shift)), shift - shift[0], self._rule)
-        return by_log_odds.classes(by_log_odds.values(reading.log_odds))
 
 
 def _check_rows(distinct: DistinctRows) -> None:
@@ -635,15 +408,3 @@ def _check_rows(distinct: DistinctRows) -> None:
 def _one_column(values: FloatArray) -> FloatArray:
     """Return the one value that two classes have as a vector, as scikit-learn does."""
     return values[:, 0] if values.shape[1] == 1 else values
-
-
-def _class_targets(targets: FloatArray, n_classes: int) -> FloatArray:
-    """Return targets in contrasts as values of y = ±1 (two classes), or as a row of class probabilities (more)."""
-    return targets[:, 0] if n_classes == 2 else targets @ contrasts(n_classes).T + 1 / n_classes
-
-
-def _n_classes_of(option: object) -> int | None:
-    """Return the number of classes that an option is made for, None where it takes any."""
-    if option is None or isinstance(option, str | NoiseEstimator):
-        return None
-    return option.n_classes if isinstance(option, NoiseModel) else len(np.atleast_1d(np.asarray(option, dtype=object)))

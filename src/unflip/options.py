@@ -1,0 +1,93 @@
+"""The options of `LPClassifier`, checked, and what follows from them alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from unflip import losses
+from unflip import targets as target_values
+from unflip.estimation.base import NoiseEstimator
+from unflip.losses import Loss
+from unflip.noise import NoiseModel
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """Parameters of `LPClassifier`, as they were given."""
+
+    noise: Any
+    priors: Any
+    targets: Any
+    readout: str
+    reg: Any
+    loss: Any
+    fit_intercept: bool
+    deployment_priors: Any
+    costs: Any
+
+    def check(self) -> None:
+        """Raise where an option is not known, or contradicts another."""
+        if self.readout not in ("gaussian", "plain"):
+            raise ValueError(f"readout={self.readout!r} is not known: use 'gaussian' or 'plain'.")
+        if isinstance(self.targets, str) and self.targets not in ("refined", *target_values.NAMED):
+            choices = ", ".join(map(repr, ("refined", *target_values.NAMED)))
+            raise ValueError(
+                f"targets={self.targets!r} is not known: use {choices}, the values (t_neg, t_pos), or a table."
+            )
+        losses.resolve(self.loss)
+        if isinstance(self.reg, str):
+            if self.reg not in ("loo", "theory"):
+                raise ValueError(f"reg={self.reg!r} is not known: use 'loo', 'theory' or a number γ ≥ 0.")
+        elif isinstance(self.reg, bool) or not isinstance(self.reg, Real) or not 0 <= float(self.reg) < np.inf:
+            raise ValueError(f"reg={self.reg!r} must be 'loo', 'theory' or a finite number γ ≥ 0.")
+        if self.readout == "plain" and not (self.deployment_priors is None and self.costs is None):
+            raise ValueError(
+                "deployment_priors and costs move the threshold, which readout='plain' keeps at 0: drop them."
+            )
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise ValueError(f"fit_intercept={self.fit_intercept!r} must be True or False.")
+
+    @property
+    def refines(self) -> bool:
+        """Whether each row gets a target of its own."""
+        return isinstance(self.targets, str) and self.targets == "refined"
+
+    @property
+    def searches(self) -> bool:
+        """Whether leave-one-out scores choose the penalty."""
+        return isinstance(self.reg, str) and self.reg == "loo"
+
+    @property
+    def is_squared(self) -> bool:
+        """Whether the loss is the squared one."""
+        return losses.resolve(self.loss) is losses.SQUARED
+
+    @property
+    def scale_free(self) -> bool:
+        """Whether scores are read in a way that their scale does not change."""
+        return self.readout == "gaussian" or not self.fit_intercept
+
+    def in_contrasts(self, n_classes: int) -> bool:
+        """Whether k − 1 scores are fitted to k > 2 classes: what they sum to tells no class from another.
+
+        The plain read-out of a table keeps all k, which are those of ridge regressions.
+        """
+        return n_classes > 2 and (self.refines or self.readout == "gaussian" or not self.is_squared)
+
+    @property
+    def for_two_classes(self) -> list[str]:
+        """Names of the options that are made for two classes."""
+        names = ("noise", "priors", "targets", "deployment_priors", "costs")
+        found = [name for name in names if _n_classes_of(getattr(self, name)) == 2]
+        return found + ["loss"] * isinstance(self.loss, Loss)
+
+
+def _n_classes_of(option: object) -> int | None:
+    """Return the number of classes that an option is made for, None where it takes any."""
+    if option is None or isinstance(option, str | NoiseEstimator):
+        return None
+    return option.n_classes if isinstance(option, NoiseModel) else len(np.atleast_1d(np.asarray(option, dtype=object)))

@@ -1,0 +1,312 @@
+"""Everything that `LPClassifier` needs to fit to rows: from prepared rows and options to what it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from unflip import losses
+from unflip import targets as target_values
+from unflip._typing import FloatArray, IntArray
+from unflip._warning import warn_caller
+from unflip.centred import product
+from unflip.decisions import Decision, Rule
+from unflip.decoder import Reading, common_slope, symmetric_slope
+from unflip.estimation.base import NoiseEstimator
+from unflip.estimation.evidence import mixture_evidence
+from unflip.estimation.penalty import predicted_reg
+from unflip.estimation.source import Labelled, NoiseSource, centred, noise_source
+from unflip.expected import ExpectedAccuracy, ScoredRows, expected_accuracy, other_noise
+from unflip.labels import true_codes
+from unflip.noise import Channel, NoiseModel
+from unflip.options import Options
+from unflip.refine import known_rows, refine
+from unflip.rounds import Round, contrasts, fit_table
+from unflip.selection import candidate_regs, coarse_regs, given_reg
+from unflip.solvers import ConvexFits
+from unflip.spectrum import Spectrum, decompose
+from unflip.workers import Workers
+
+_ROWS_PER_SLOPE = 2.0  # fewer make chance look like evidence
+_ONE_SIDED = 0.02  # share of scores on the rarer side of 0 that makes a plain read-out pointless
+
+
+@dataclass(frozen=True, eq=False)
+class RowFit:
+    """A fit to rows; attributes are those of `LPClassifier` without their underscores, of two classes in columns."""
+
+    noise: NoiseModel
+    noise_std: FloatArray
+    noise_estimator: NoiseEstimator | None
+    workers: Workers | None
+    targets: FloatArray
+    reg: float
+    decision: Decision
+    coef: FloatArray
+    intercept: FloatArray
+    loo_decision: FloatArray
+    label_posterior: FloatArray
+    label_free_log_odds: FloatArray
+    n_effective: float
+    expected: ExpectedAccuracy
+
+
+def fit_rows(data: Labelled, options: Options) -> RowFit:
+    """Fit to prepared rows; options are checked."""
+    rows, k = data.rows, len(data.classes)
+    shares = rows.memberships(data.codes, k) if data.votes is None else None
+    spectrum = decompose(rows.X, rows.spectrum_weights, fit_intercept=options.fit_intercept, shares=shares)
+    fits = _fits(spectrum, options, k)
+    source = noise_source(options.noise, options.priors, data, spectrum)
+    table = None if options.refines else _table(source.noise, options)
+    found = _rounds(fits, spectrum, data, source, options, table)
+    if source.crowd is not None:  # what the scores say of the rows tells more of those who voted on them
+        source = source.with_features(found.reading.log_odds)
+        found = _rounds(fits, spectrum, data, source, options, table)
+    noise = source.noise.with_priors(found.noise.known_priors)
+    rule = Rule.of(noise, options.deployment_priors, options.costs)
+    decision = _decision(found, data, noise, rule, options)
+
+    means = rows.average(found.targets)
+    path = fits.path(means, [found.reg])
+    coef, intercept = path.coef[:, 0, :], path.intercept[0, :]
+    fitted = _fitted(data, coef, intercept, plain=options.readout == "plain")
+    if options.refines and options.readout == "plain":
+        _warn_of_one_sided_scores(decision.classes(decision.values(fitted)))
+    _warn_of_few_rows(rows.n_effective, k)
+    label_posterior, log_odds = _posteriors(found, data, source, fitted)
+    return RowFit(
+        noise=noise,
+        noise_std=source.errors,
+        noise_estimator=source.estimator,
+        workers=source.workers,
+        targets=_refined_targets(found, data) if table is None else table,
+        reg=found.reg,
+        decision=decision,
+        coef=(coef @ decision.slopes).T,
+        intercept=decision.values(intercept),
+        loo_decision=decision.values(_left_out(fits, found, data, means, fitted, options)),
+        label_posterior=label_posterior,
+        label_free_log_odds=log_odds[:, 1:],
+        n_effective=rows.n_effective,
+        expected=_expected(found, data, source, noise, decision, rule, options),
+    )
+
+
+def warn_of_one_sided_targets(targets: FloatArray, options: Options) -> None:
+    """Warn where a plain read-out with an intercept would predict one class alone."""
+    if targets.ndim == 1 and options.readout == "plain" and options.fit_intercept and targets.prod() > 0:
+        t_neg, t_pos = targets
+        warn_caller(
+            f"Both targets ({t_neg:.3g}, {t_pos:.3g}) have the same sign, so with an intercept nearly all scores do: "
+            "use readout='gaussian', which finds the threshold, or fit_intercept=False at a known origin."
+        )
+
+
+def _fits(spectrum: Spectrum, options: Options, n_classes: int) -> Spectrum | ConvexFits:
+    """Return who fits the loss: the spectrum itself for the squared one."""
+    if options.is_squared:
+        return spectrum
+    return ConvexFits(spectrum, losses.resolve(options.loss) if n_classes == 2 else losses.SoftmaxLoss)
+
+
+def _table(noise: NoiseModel, options: Options) -> FloatArray:
+    """Return the target values of each observed class, checked."""
+    table = target_values.resolve_classes(options.targets, noise)
+    warn_of_one_sided_targets(table, options)
+    if not options.is_squared and table.ndim == 2 and not np.allclose(table.sum(axis=1), 1):
+        # Of the softmax loss only contrasts of the shares matter.
+        raise ValueError("loss='logistic' takes targets as shares of the classes: make each row sum to 1.")
+    return table
+
+
+def _rounds(
+    fits: Spectrum | ConvexFits,
+    spectrum: Spectrum,
+    data: Labelled,
+    source: NoiseSource,
+    options: Options,
+    table: FloatArray | None,
+) -> Round:
+    """Fit the targets, refining them where there is no table, at the penalty given or chosen."""
+    noise = source.noise
+    regs = _candidates(fits, spectrum, data, noise, options)
+    infer_priors = source.counted and noise.n_classes > 2
+    if table is None:
+        found = refine(
+            fits,
+            data.rows,
+            data.codes,
+            source.channel(data),
+            regs,
+            search=options.searches,
+            scale_free=options.scale_free,
+            truth=_truth(data, source),
+            infer_priors=infer_priors,
+        )
+        return replace(found, reg=found.reg if options.searches else float(regs[0]))  # free of rounding
+    columns = table.reshape(noise.n_classes, -1)
+    if options.in_contrasts(noise.n_classes):
+        columns = columns @ contrasts(noise.n_classes)
+    how = {"scale_free": options.scale_free, "infer_priors": infer_priors}
+    return fit_table(fits, data.rows, data.codes, noise, regs, table=columns, **how)
+
+
+def _candidates(
+    fits: Spectrum | ConvexFits, spectrum: Spectrum, data: Labelled, noise: NoiseModel, options: Options
+) -> FloatArray:
+    """Return the penalties to choose from: one where it is given."""
+    candidates = candidate_regs(spectrum)
+    if isinstance(fits, ConvexFits):
+        candidates = fits.stiffness(len(data.classes) - 1) * coarse_regs(spectrum)
+    if options.searches:
+        return candidates
+    if isinstance(options.reg, str):
+        predicted = _predicted_reg(centred(spectrum, data), data, noise, options)
+        return np.array([min(predicted, float(candidates[-1]))])
+    return given_reg(options.reg, spectrum, readout=options.readout)
+
+
+def _predicted_reg(spectrum: Spectrum, data: Labelled, noise: NoiseModel, options: Options) -> float:
+    """Return γ* of the isotropic mixture behind the rows; it may be infinite."""
+    if not (data.rows.weights == 1).all():
+        raise ValueError("reg='theory' needs distinct rows without weights: use reg='loo'.")
+    evidence = mixture_evidence(spectrum, data.codes, noise.n_classes)
+    if not evidence.supported:
+        raise ValueError(f"reg='theory' does not fit these data ({evidence}): use reg='loo'.")
+    return predicted_reg(
+        spectrum,
+        data.codes,
+        noise,
+        targets="optimized" if options.refines else options.targets,
+        loss=losses.resolve(options.loss),
+        plain=options.readout == "plain",
+        fit_intercept=options.fit_intercept,
+    )
+
+
+def _truth(data: Labelled, source: NoiseSource) -> IntArray:
+    """Return the true class of members that were checked, `UNCHECKED` for the others."""
+    checked = getattr(source.estimator, "y_trusted", None)
+    return true_codes(checked, len(data.y), data.rows.members, data.classes, "y_trusted")
+
+
+def _refined_targets(found: Round, data: Labelled) -> FloatArray:
+    """Return targets of all rows as values of y = ±1 (two classes), or as rows of class probabilities (more)."""
+    targets, k = np.zeros((len(data.y), found.targets.shape[1])), len(data.classes)
+    targets[data.rows.members] = found.targets
+    return targets[:, 0] if k == 2 else targets @ contrasts(k).T + 1 / k
+
+
+def _decision(found: Round, data: Labelled, noise: NoiseModel, rule: Rule, options: Options) -> Decision:
+    """Decide by log-odds, or, with the plain read-out, by the scores as they are."""
+    if options.readout == "gaussian":
+        log_odds = found.reading.readout.under(rule.priors, noise.known_priors)
+        return Decision.by_log_odds(log_odds.slopes, log_odds.offsets, rule)
+    rows, k = data.rows, noise.n_classes
+    scores, weights = found.scores[rows.owner], rows.member_weights
+    if k == 2:
+        slope = symmetric_slope(scores[:, 0], data.codes, weights, found.noise, n_rows=rows.n_effective)
+        return Decision(np.eye(1), np.zeros(1), steepness=slope)
+    per_class = contrasts(k).T if options.in_contrasts(k) else np.eye(k)
+    steepness = common_slope(scores @ per_class, data.codes, weights, found.noise)
+    return Decision(per_class, np.zeros(k), steepness=steepness)
+
+
+def _fitted(data: Labelled, coef: FloatArray, intercept: FloatArray, *, plain: bool) -> FloatArray:
+    """Return the fitted scores where they are needed: of rows of no weight, or, for the plain read-out, of all."""
+    if plain:
+        return np.asarray(product(data.X, coef) + intercept)
+    scores, absent = np.zeros((len(data.y), coef.shape[1])), np.flatnonzero(data.weights == 0)
+    if len(absent):
+        scores[absent] = product(data.X[absent], coef) + intercept
+    return scores
+
+
+def _posteriors(found: Round, data: Labelled, source: NoiseSource, fitted: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return label posteriors and log-odds, from scores that are free of the row's own label.
+
+    Copies of a row leave together, so that none vouches for another; rows of no weight have their fitted scores.
+    """
+    members, reading = data.rows.members, found.reading
+    posterior, log_odds = reading.readout.probabilities(fitted), reading.readout.log_odds(fitted)
+    posterior[members] = known_rows(reading.posterior(data.codes, found.noise), _truth(data, source))
+    log_odds[members] = reading.log_odds
+    return posterior, log_odds
+
+
+def _left_out(
+    fits: Spectrum | ConvexFits,
+    found: Round,
+    data: Labelled,
+    means: FloatArray,
+    fitted: FloatArray,
+    options: Options,
+) -> FloatArray:
+    """Return leave-one-out scores of all rows, those of no weight as fitted."""
+    rows, scores = data.rows, fitted.copy()
+    left_out = fits.leave_one_out(means, [found.reg])
+    alone = left_out.of_copies(rows.owner, found.targets, rows.member_weights / rows.weights[rows.owner])
+    # A read-out fitted to the others would move with their mean target: it needs the scores without that move.
+    free = alone.label_free_scores[:, 0, :] - found.leak[rows.owner]
+    scores[rows.members] = alone.scores[:, 0, :] if options.readout == "plain" else free
+    return scores
+
+
+def _expected(
+    found: Round,
+    data: Labelled,
+    source: NoiseSource,
+    noise: NoiseModel,
+    decision: Decision,
+    rule: Rule,
+    options: Options,
+) -> ExpectedAccuracy:
+    rows, scores = data.rows, found.scores[data.rows.owner]
+    plain = options.readout == "plain"
+    predicted = decision.classes(decision.values(scores)) if plain else _predicted(found.reading, noise, rule)
+    return expected_accuracy(
+        ScoredRows(scores, data.codes, rows.member_weights, rows.n_effective, found.anchors),
+        found.reading,
+        found.noise,
+        others=_others(data, source, noise, priors_known=options.priors is not None),
+        deployed=rule.priors,
+        predicted=predicted,
+    )
+
+
+def _others(data: Labelled, source: NoiseSource, noise: NoiseModel, *, priors_known: bool) -> Sequence[Channel]:
+    """Return what is observed under rates that are one standard error away."""
+    votes = data.votes
+    if votes is not None and source.crowd is not None and source.workers is not None:
+        return source.workers.one_error_away(votes, source.errors)
+    observed = data.observed if votes is None else votes.shares(data.rows.member_weights)
+    found = other_noise(noise, source.errors, None if priors_known else observed)
+    return found if votes is None else [Workers.alike(other, votes).channel(votes) for other in found]
+
+
+def _predicted(reading: Reading, noise: NoiseModel, rule: Rule) -> IntArray:
+    """Return what is predicted of rows by a read-out in which their own labels have no part."""
+    shift = np.log(rule.priors / noise.known_priors)
+    by_log_odds = Decision.by_log_odds(np.eye(len(shift)), shift - shift[0], rule)
+    return by_log_odds.classes(by_log_odds.values(reading.log_odds))
+
+
+def _warn_of_one_sided_scores(predicted: IntArray) -> None:
+    most = float(np.bincount(predicted).max() / len(predicted))
+    if most > 1 - _ONE_SIDED:
+        warn_caller(
+            f"{most:.0%} of the fitted scores favour one class, so the plain read-out predicts it almost everywhere: "
+            "use readout='gaussian', which finds the threshold."
+        )
+
+
+def _warn_of_few_rows(n_rows: float, n_classes: int) -> None:
+    n_slopes = (n_classes - 1) ** 2
+    if n_rows < _ROWS_PER_SLOPE * n_slopes and n_slopes > 1:
+        warn_caller(
+            f"{n_rows:.0f} rows are few for {n_classes} classes, whose read-out has {n_slopes} slopes: probabilities, "
+            "label_posterior_ and expected_accuracy_ are too sure. Merge classes or add rows."
+        )
