@@ -1,3 +1,3 @@
-"""What pytest leaves alone when it runs the pages' examples: what the site's build needs or writes."""
+"""What pytest leaves alone when it runs the pages' examples: scripts, and what the site's build needs or writes."""
 
-collect_ignore = ["conf.py", "gallery", "api/generated"]
+collect_ignore = ["conf.py", "figures", "gallery", "api/generated"]
