@@ -11,7 +11,7 @@ are centred in products where that saves a copy.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -22,11 +22,14 @@ from scipy.sparse import issparse
 
 from unflip._sparse import canonical
 from unflip._typing import Array, FloatArray, IntArray, Rows, SparseArray
+from unflip.engines import Engine, blocks, engine_of
+from unflip.engines.base import OfBlock
+from unflip.engines.blocks import less
+from unflip.lazy import sample
 
 _BLOCK = 256  # rows of a sparse product held at a time
-_BLOCK_VALUES = 2**19  # numbers of a block of dense rows: the second cache level holds a part of a product of them
 _KEPT = 2**21  # numbers that are kept centred
-_FEWEST, _SAMPLE = 50, 128  # rows that tell where the origin is, at least and at most
+_FEWEST = 50  # rows that tell where the origin is
 
 
 class CentredRows(ABC):
@@ -73,7 +76,8 @@ class CentredRows(ABC):
 class DenseRows(CentredRows):
     """Rows of any array-API namespace, or `LazyRows`, read a block at a time: no copy is made of more than a block.
 
-    Rows may be of single precision; what is found of them is of double precision.
+    Every pass over them is one of two, `fill` and `summed`, and an engine makes it (see `unflip.engines`). Rows may be
+    of single precision; what is found of them is of double precision.
 
     Attributes
     ----------
@@ -134,12 +138,12 @@ class DenseRows(CentredRows):
         """Subtract a mean, where there is one to speak of: that of a sample will do, but weights may belie it."""
         if X.shape[0] < _FEWEST:
             return cls._about_rough_mean(X, weights)
-        sample = _double(X[:: -(-X.shape[0] // _SAMPLE), :])
-        if _is_about_origin(sample):
+        some = _double(sample(X))
+        if _is_about_origin(some):
             return cls.of_given(X, weights)
         if weights is not None or _is_small(X):
             return cls._about_rough_mean(X, weights)
-        return cls.of_given(X, weights)._about(array_namespace(sample).mean(sample, axis=0))
+        return cls.of_given(X, weights)._about(array_namespace(some).mean(some, axis=0))
 
     @classmethod
     def _about_rough_mean(cls, X: Array, weights: Array | None) -> Self:
@@ -149,7 +153,7 @@ class DenseRows(CentredRows):
 
     def _about(self, mean: Array) -> Self:
         first, *rest = offset = _parts(mean, self.X)
-        kept = _less(self.X[:, :] - first[None, :], rest) if _is_small(self.X) else None
+        kept = less(self.X[:, :] - first[None, :], rest) if _is_small(self.X) else None
         return replace(self, mean=mean, offset=offset, kept=kept)
 
     def _moved_by(self, correction: Array, *, centre: bool) -> Self:
@@ -157,7 +161,7 @@ class DenseRows(CentredRows):
         mean = self.mean + correction
         if not self.offset:
             return replace(self, mean=mean, shift=mean if centre else self.shift)
-        kept = None if self.kept is None else _less(self.kept, _parts(correction, self.X))
+        kept = None if self.kept is None else less(self.kept, _parts(correction, self.X))
         return replace(self, mean=mean, offset=_parts(mean, self.X), kept=kept)
 
     def of_rows(self, rows: slice) -> Self:
@@ -170,36 +174,42 @@ class DenseRows(CentredRows):
         """Sum of the weights; 1 where rows have none, or there are none."""
         return float(array_namespace(self.weights).sum(self.weights)) or 1.0
 
+    @property
+    def _engine(self) -> Engine:
+        return engine_of(self.X, self.offset) if self.kept is None else engine_of(self.kept)
+
+    def fill(self, function: OfBlock, *found: Array, columns: Sequence[Array] = ()) -> None:
+        """Apply a function to every block of rows less the offset, and put its results into rows of these arrays."""
+        self._engine.fill(function, *found, columns=columns)
+
+    def summed(self, function: OfBlock, *columns: Array, n_values: int | None = None) -> tuple[Array, ...]:
+        """Apply a function to every block of rows less the offset, and add up its results."""
+        return self._engine.summed(function, *columns, n_values=n_values)
+
+    def mapped(self, function: Callable[[Array], Array], n_columns: int) -> Array:
+        """Apply a function that gives so many columns to every block of rows less the offset, and stack the results."""
+        found = self._empty(n_columns)
+        if n_columns:
+            self.fill(lambda block: (_double(function(block)),), found)
+        return found
+
+    def _empty(self, *shape: int) -> Array:
+        xp = array_namespace(self.X)
+        return xp.empty((self.X.shape[0], *shape), dtype=xp.float64, device=device(self.X))
+
     def _scatter_and_sums(self, columns: Array, weights: Array | None, in_single: bool) -> tuple[Array, Array]:
         xp = array_namespace(self.X)
-        n_features = self.X.shape[1]
-        scatter: Array = 0.0
-        sums = xp.zeros((columns.shape[1], n_features), dtype=xp.float64, device=device(self.X))
-        for part, block in self.blocks(_scatter_block(n_features)):
-            rows = block if in_single else _double(block)
-            sums += xp.matmul(columns[part, :].T, _double(rows))
-            if weights is not None:
-                rows = rows * _like(xp.sqrt(weights[part]), rows)[:, None]
-            scatter = _double(xp.matmul(rows.T, rows)) + scatter if part.start else _double(xp.matmul(rows.T, rows))
-        return scatter, sums
 
-    def blocks(self, n_values: int | None = None) -> Iterator[tuple[slice, Array]]:
-        """Yield the rows less the offset, about so many numbers at a time; a block may overwrite the one before."""
-        n_rows, n_features = self.X.shape
-        n_blocks = max(-(-n_rows * n_features // (n_values or _BLOCK_VALUES)), 1)
-        height = max(-(-n_rows // n_blocks), 1)
-        is_centred = self.kept is not None or not self.offset
-        source = self.X if self.kept is None else self.kept
-        xp = array_namespace(source)
-        buffer = None if is_centred else xp.empty((height, n_features), dtype=source.dtype, device=device(source))
-        for start in range(0, n_rows, height):
-            part = slice(start, min(start + height, n_rows))
-            if buffer is None:
-                yield part, source[part, :]
-            else:
-                block = buffer[: part.stop - start, :]
-                block[...] = source[part, :]
-                yield part, _less(block, self.offset)
+        def both(block: Array, columns: Array, *weights: Array) -> tuple[Array, Array]:
+            rows = block if in_single else _double(block)
+            sums = xp.matmul(columns.T, _double(rows))
+            for given in weights:
+                rows = rows * _like(xp.sqrt(given), rows)[:, None]
+            return _double(xp.matmul(rows.T, rows)), sums
+
+        given = () if weights is None else (weights,)
+        scatter, sums = self.summed(both, columns, *given, n_values=_scatter_block(self.X.shape[1]))
+        return scatter, sums
 
     def times(self, columns: Array) -> Array:
         """Multiply the rows with a (p, q) array."""
@@ -207,26 +217,11 @@ class DenseRows(CentredRows):
         shift = xp.matmul(self.shift, columns)[None, :]
         return self.mapped(lambda block: xp.matmul(_double(block), columns) - shift, columns.shape[1])
 
-    def mapped(self, function: Callable[[Array], Array], n_columns: int) -> Array:
-        """Apply a function that gives so many columns to every block of rows less the offset, and stack the results."""
-        xp = array_namespace(self.X)
-        found = xp.empty((self.X.shape[0], n_columns), dtype=xp.float64, device=device(self.X))
-        if n_columns:
-            self.fill(lambda block: (_double(function(block)),), found)
-        return found
-
-    def fill(self, function: Callable[[Array], tuple[Array, ...]], *found: Array) -> None:
-        """Apply a function to every block of rows less the offset, and put its results into rows of these arrays."""
-        for part, block in self.blocks():
-            for whole, values in zip(found, function(block), strict=True):
-                whole[part, ...] = values
-
     def transposed_times(self, columns: Array) -> Array:
         """Multiply the transposed rows with an (m, q) array."""
         xp = array_namespace(self.X)
-        product = -self.shift[:, None] * xp.sum(columns, axis=0)[None, :]
-        for part, block in self.blocks():
-            product += xp.matmul(_double(block).T, columns[part, :])
+        (product,) = self.summed(lambda block, part: (xp.matmul(_double(block).T, part),), columns)
+        product -= self.shift[:, None] * xp.sum(columns, axis=0)[None, :]
         return product
 
     def gram(self) -> Array:
@@ -244,22 +239,21 @@ class DenseRows(CentredRows):
 
     def column_powers(self) -> Array:
         """Weighted sum of squares of each column."""
-        xp = array_namespace(self.X)
-        powers = xp.zeros(self.X.shape[1], dtype=xp.float64, device=device(self.X))
-        for part, block in self.blocks():
-            powers += xp.matmul(self.weights[part], (_double(block) - self.shift[None, :]) ** 2)
+        xp, shift = array_namespace(self.X), self.shift[None, :]
+        (powers,) = self.summed(
+            lambda block, weights: (xp.matmul(weights, (_double(block) - shift) ** 2),), self.weights
+        )
         return powers
 
     def times_and_squared_norms(self, columns: Array) -> tuple[Array, Array]:
         """Multiply the rows with a (p, q) array, and return the squared length of each besides, in one pass."""
-        xp = array_namespace(self.X)
+        xp, shift = array_namespace(self.X), self.shift[None, :]
 
         def both(block: Array) -> tuple[Array, Array]:
-            rows = _double(block) - self.shift[None, :]
+            rows = _double(block) - shift
             return xp.matmul(rows, columns), xp.sum(rows**2, axis=1)
 
-        product = xp.empty((self.X.shape[0], columns.shape[1]), dtype=xp.float64, device=device(self.X))
-        norms = xp.empty(self.X.shape[0], dtype=xp.float64, device=device(self.X))
+        product, norms = self._empty(columns.shape[1]), self._empty()
         self.fill(both, product, norms)
         return product, norms
 
@@ -353,13 +347,16 @@ class SparseRows(CentredRows):
             part = slice(start, start + _BLOCK)
             scatter[part] = (transposed[part] @ weighted).toarray()
         scatter -= self.offset[:, None] * (self.weights @ self.scattered)
-        for part, rows in self.block.blocks(_BLOCK_VALUES):
-            columns = self.weights[part, None] * (rows - self.block.shift)
-            across = self.scattered[part].T @ columns - self.offset[:, None] * columns.sum(axis=0)
-            across[self.filled] = (rows - self.block.shift).T @ columns
-            scatter[:, self.filled] = across if part.start == 0 else scatter[:, self.filled] + across
+        (scatter[:, self.filled],) = self.block.summed(self._across, self.scattered, self.weights)
         scatter[self.filled] = scatter[:, self.filled].T
         return scatter
+
+    def _across(self, rows: FloatArray, scattered: SparseArray, weights: FloatArray) -> tuple[FloatArray]:
+        """Weighted products of all columns with the filled ones, of some rows."""
+        columns = weights[:, None] * (rows - self.block.shift)
+        products: FloatArray = scattered.T @ columns - self.offset[:, None] * columns.sum(axis=0)
+        products[self.filled] = (rows - self.block.shift).T @ columns
+        return (products,)
 
     def squared_norms_by(self, scales: FloatArray) -> FloatArray:
         """Σⱼ (xᵢⱼ − x̄ⱼ)²dⱼ of each row and each column d of (p, q) scales."""
@@ -371,14 +368,18 @@ class SparseRows(CentredRows):
 
     def sums_of_squares(self, axes: FloatArray, weights: FloatArray) -> FloatArray:
         """Σⱼ (xᵢᵀaⱼ)²vⱼ over (p, q) axes a, (m, r) for (q, r) weights v, a few rows at a time."""
-        found = np.empty((self.scattered.shape[0], weights.shape[1]))
         shift = self.offset @ axes + self.block.shift @ axes[self.filled]
-        for part, rows in self.block.blocks(_BLOCK_VALUES):
-            for start in range(part.start, part.stop, _BLOCK):
-                few = slice(start, min(start + _BLOCK, part.stop))
-                turned = self.scattered[few] @ axes - shift
-                turned += rows[start - part.start : few.stop - part.start] @ axes[self.filled]
+
+        def sums(rows: FloatArray, scattered: SparseArray) -> tuple[FloatArray]:
+            found = np.empty((len(rows), weights.shape[1]))
+            for start in range(0, len(rows), _BLOCK):
+                few = slice(start, start + _BLOCK)
+                turned = scattered[few] @ axes - shift + rows[few] @ axes[self.filled]
                 found[few] = turned**2 @ weights
+            return (found,)
+
+        found = np.empty((self.scattered.shape[0], weights.shape[1]))
+        self.block.fill(sums, found, columns=(self.scattered,))
         return found
 
     def times_and_squared_norms(self, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -391,7 +392,7 @@ class SparseRows(CentredRows):
 
 def _scatter_block(size: int) -> int:
     """Numbers of a block whose (size, size) Gram matrix is wanted: enough for adding that up not to count."""
-    return max(_BLOCK_VALUES, min(10 * size**2, max(10 * 2**20, 2 * size**2)))
+    return max(blocks.BLOCK_VALUES, min(10 * size**2, max(10 * 2**20, 2 * size**2)))
 
 
 def _is_about_origin(sample: Array) -> bool:
@@ -412,13 +413,6 @@ def _parts(mean: Array, X: Array) -> tuple[Array, ...]:
         return (mean,)
     high = xp.astype(mean, X.dtype)
     return high, xp.astype(mean - _double(high), X.dtype)
-
-
-def _less(block: Array, offset: Sequence[Array]) -> Array:
-    """Subtract in place."""
-    for part in offset:
-        block -= part[None, :]
-    return block
 
 
 def _like(values: Array, block: Array) -> Array:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -20,10 +21,11 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_consistent_length, validate_data
 
 from unflip._typing import FloatArray, IntArray, Rows
+from unflip.engines import engine_of
 
 _NO_LABELS = "no_validation"  # as scikit-learn has it: None would be labels that are missing
 _NUMBERS = "biuf"
-_BLOCK_VALUES = 2**19  # numbers that are read at a time
+_SAMPLE = 128  # rows that tell what the others are like, at most
 _LARGEST_GAP = 16  # rows that are read along, rather than skipped by another reading
 
 
@@ -172,12 +174,17 @@ class LazyRows:
             raise ValueError("Rows that are read lazily are chosen in their order: sort the indices.")
         return replace(self, chosen=indices if self.chosen is None else self.chosen[indices])
 
+    @cached_property
+    def sample(self) -> NDArray[Any]:
+        """Some rows, evenly spread over all; kept, as they may lie anywhere."""
+        return np.asarray(_spread(self))
+
     def rescaled(self) -> LazyRows:
         """Rows about the first and up to 1, which takes a pass over them."""
         about = replace(self, dtype=np.dtype(np.float64), origin=self[:1, :][0].astype(float))
-        height = max(_BLOCK_VALUES // self.shape[1], 1)
-        blocks = (about[start : start + height] for start in range(0, self.shape[0], height))
-        return replace(about, unit=max(float(np.abs(block).max()) for block in blocks) or 1.0)
+        largest = np.empty(self.shape[0])
+        engine_of(about).fill(lambda block: (np.abs(block).max(),), largest)
+        return replace(about, unit=float(largest.max()) or 1.0)
 
     def _read(self, rows: slice, columns: slice) -> NDArray[Any]:
         start, stop, step = rows.indices(self.shape[0])
@@ -201,6 +208,15 @@ class LazyRows:
 def as_rows(X: Any) -> Rows:
     """Return rows that are read lazily as `LazyRows` in double precision, and others as an array of it."""
     return LazyRows.of(X) if is_lazy(X) else np.asarray(X, dtype=float)
+
+
+def sample(X: Rows) -> Any:
+    """Return some rows of a dense array or of `LazyRows`, evenly spread, to judge all by."""
+    return X.sample if isinstance(X, LazyRows) else _spread(X)
+
+
+def _spread(X: Any) -> Any:
+    return X[:: max(-(-X.shape[0] // _SAMPLE), 1), :]
 
 
 def _runs(wanted: IntArray) -> Iterator[slice]:

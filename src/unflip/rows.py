@@ -135,12 +135,15 @@ def _first_equal(X: Rows) -> tuple[IntArray, IntArray]:
 
 def _dense_digests(X: Rows) -> NDArray[Any]:
     """Digests of the rows: there may be many copies, and rows that were not read before do not fit into memory."""
-    digests = bytearray()
-    for _, block in DenseRows.of_given(X).blocks():
-        # Adding 0.0 turns -0.0 into 0.0, which equals it but has other bits.
-        for row in np.ascontiguousarray(block + 0.0):
-            digests += blake2b(row, digest_size=_DIGEST).digest()
-    return np.frombuffer(digests, dtype=np.dtype((np.void, _DIGEST)))
+    digests = np.empty(X.shape[0], dtype=np.dtype((np.void, _DIGEST)))
+    DenseRows.of_given(X).fill(_digests_of_block, digests)
+    return digests
+
+
+def _digests_of_block(block: FloatArray) -> tuple[NDArray[Any]]:
+    # Adding 0.0 turns -0.0 into 0.0, which equals it but has other bits.
+    found = b"".join(blake2b(row, digest_size=_DIGEST).digest() for row in np.ascontiguousarray(block + 0.0))
+    return (np.frombuffer(found, dtype=np.dtype((np.void, _DIGEST))),)
 
 
 def _sparse_bytes(X: SparseArray) -> NDArray[Any]:
@@ -170,11 +173,9 @@ def _sparse_projection(X: SparseArray, direction: FloatArray) -> tuple[FloatArra
 
 
 def _dense_projection(X: Rows, direction: FloatArray) -> tuple[FloatArray, float]:
-    largest = 0.0
+    def project(block: FloatArray) -> tuple[FloatArray, float]:
+        return block @ direction, max(float(block.max()), -float(block.min()))
 
-    def project(block: FloatArray) -> FloatArray:
-        nonlocal largest
-        largest = max(largest, float(block.max()), -float(block.min()))
-        return np.asarray(block @ direction[:, None])
-
-    return DenseRows.of_given(X).mapped(project, 1)[:, 0], largest
+    projection, largest = np.empty(X.shape[0]), np.empty(X.shape[0])
+    DenseRows.of_given(X).fill(project, projection, largest)
+    return projection, float(largest.max())

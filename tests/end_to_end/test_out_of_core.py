@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from support.lazy import Failing, Stored
-from unflip import LPClassifier, NoiseModel, audit, centred, lazy, selection
+from unflip import LPClassifier, NoiseModel, audit, centred, selection
 from unflip.datasets import make_mixture
+from unflip.engines import blocks
 from unflip.estimation import Automatic, CrossMoment, TrustedSubset
 
 pytestmark = pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning")
@@ -20,8 +21,7 @@ BLOCK = 2600  # numbers; a sample of 128 rows is read besides
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Make blocks so small that a few hundred rows take many."""
-    for module in (centred, lazy):
-        monkeypatch.setattr(module, "_BLOCK_VALUES", BLOCK)
+    monkeypatch.setattr(blocks, "BLOCK_VALUES", BLOCK)
     monkeypatch.setattr(centred, "_scatter_block", lambda size: BLOCK)
     monkeypatch.setattr(centred, "_KEPT", 0)
     monkeypatch.setattr(selection, "_PART", 50)

@@ -8,6 +8,7 @@ import pytest
 from unflip import LPClassifier, NoiseModel, centred
 from unflip.centred import DenseRows, product
 from unflip.datasets import make_mixture
+from unflip.engines import blocks
 from unflip.selection import candidate_regs
 from unflip.spectrum import PrimalSpectrum, decompose
 
@@ -18,7 +19,7 @@ NEARBY = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
 @pytest.fixture
 def small_blocks(monkeypatch):
     monkeypatch.setattr(centred, "_KEPT", 0)
-    monkeypatch.setattr(centred, "_BLOCK_VALUES", 100)
+    monkeypatch.setattr(blocks, "BLOCK_VALUES", 100)
     monkeypatch.setattr(centred, "_scatter_block", lambda size: 150)
 
 

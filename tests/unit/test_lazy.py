@@ -6,7 +6,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from support.lazy import Failing, Shrinking, Stored
-from unflip import centred
+from unflip.engines import blocks
 from unflip.lazy import LazyRows, is_lazy, unchanged_on_error, validated
 from unflip.parquet_rows import ParquetRows
 from unflip.rows import DistinctRows
@@ -124,7 +124,7 @@ def test_an_estimator_keeps_its_state_where_fitting_fails():
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_distinct_rows_are_those_of_the_array(weighted, monkeypatch):
-    monkeypatch.setattr(centred, "_BLOCK_VALUES", 100)
+    monkeypatch.setattr(blocks, "BLOCK_VALUES", 100)
     rng = np.random.default_rng(0)
     copied = np.concatenate([X, X[rng.integers(300, size=500)], -0.0 * X[:2], 0.0 * X[:2]])
     weights = rng.integers(3, size=len(copied)).astype(float) if weighted else None

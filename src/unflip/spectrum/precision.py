@@ -7,11 +7,12 @@ from array_api_compat import array_namespace, device
 
 from unflip._typing import Array, Rows
 from unflip.centred import DenseRows, SparseRows
+from unflip.lazy import sample
 from unflip.spectrum.gram import GramSpectrum
 from unflip.spectrum.known import KnownSums
 
 # Gram matrices of so many numbers in single precision may be made in it, where eigenvalues differ by no more than this.
-_FEW_VALUES, _SOME_ROWS, _EVEN, _LARGEST_SINGLE = 2**19, 500, 16.0, 1e20
+_FEW_VALUES, _EVEN, _LARGEST_SINGLE = 2**19, 16.0, 1e20
 
 
 def decomposed(
@@ -47,7 +48,7 @@ def may_be_even(X: Array) -> bool:
     xp = array_namespace(X)
     if X.dtype != xp.float32 or X.shape[0] * X.shape[1] <= _FEW_VALUES:
         return False
-    variances = xp.var(xp.astype(X[:: max(X.shape[0] // _SOME_ROWS, 1), :], xp.float64), axis=0)
+    variances = xp.var(xp.astype(sample(X), xp.float64), axis=0)
     in_range = bool(xp.all((variances > 1 / _LARGEST_SINGLE) & (variances < _LARGEST_SINGLE)))
     return in_range and _is_even(variances)
 

@@ -1,0 +1,79 @@
+"""One process: one block of rows after another, none of them copied unless something is subtracted from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from array_api_compat import array_namespace, device
+
+from unflip._typing import Array, Rows
+from unflip.engines.base import OfBlock
+
+BLOCK_VALUES = 2**19  # numbers of a block of rows: the second cache level holds a part of a product of them
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Rows of an array of any namespace, or of what slices like one; see `Engine`.
+
+    Attributes
+    ----------
+    source : array of shape (m, p), or LazyRows
+        The rows.
+    offset : sequence of arrays of shape (p,)
+        What to subtract from them, in turn, in their own precision.
+    """
+
+    source: Rows
+    offset: Sequence[Array] = ()
+
+    def fill(self, function: OfBlock, *found: Array, columns: Sequence[Array] = ()) -> None:
+        """Put the function's results into rows of these arrays."""
+        for part, block in self._blocks(None):
+            for whole, values in zip(found, function(block, *_rows_of(columns, part)), strict=True):
+                whole[part, ...] = values
+
+    def summed(self, function: OfBlock, *columns: Array, n_values: int | None = None) -> tuple[Array, ...]:
+        """Add up the function's results over all blocks; of no rows they are those of an empty block."""
+        totals: tuple[Array, ...] = ()
+        for part, block in self._blocks(n_values):
+            results = function(block, *_rows_of(columns, part))
+            totals = tuple(map(_added, totals, results)) if totals else results
+        return totals
+
+    def _blocks(self, n_values: int | None) -> Iterator[tuple[slice, Array]]:
+        """Yield the rows less the offset, about so many numbers at a time; a block may overwrite the one before."""
+        n_rows, n_features = self.source.shape
+        n_blocks = max(-(-n_rows * n_features // (n_values or BLOCK_VALUES)), 1)
+        height = max(-(-n_rows // n_blocks), 1)
+        buffer = self._buffer(min(height, n_rows)) if self.offset else None
+        for start in range(0, max(n_rows, 1), height):
+            part = slice(start, min(start + height, n_rows))
+            if buffer is None:
+                yield part, self.source[part, :]
+            else:
+                block = buffer[: part.stop - start, :]
+                block[...] = self.source[part, :]
+                yield part, less(block, self.offset)
+
+    def _buffer(self, height: int) -> Array:
+        xp = array_namespace(self.source)
+        return xp.empty((height, self.source.shape[1]), dtype=self.source.dtype, device=device(self.source))
+
+
+def _rows_of(columns: Sequence[Array], part: slice) -> list[Array]:
+    return [column[part, ...] for column in columns]
+
+
+def _added(total: Array, values: Array) -> Array:
+    """Add in place: sums may be as large as p×p."""
+    total += values
+    return total
+
+
+def less(block: Array, offset: Sequence[Array]) -> Array:
+    """Subtract in place."""
+    for part in offset:
+        block -= part[None, :]
+    return block
