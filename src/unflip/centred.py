@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import array_namespace, device, is_torch_namespace
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
@@ -29,6 +29,7 @@ from unflip.lazy import sample
 
 _BLOCK = 256  # rows of a sparse product held at a time
 _KEPT = 2**21  # numbers that are kept centred
+_HALVINGS, _NARROW = 2, 64  # of the features, for symmetric products: how often, and the fewest of a half
 _FEWEST = 50  # rows that tell where the origin is
 
 
@@ -205,7 +206,7 @@ class DenseRows(CentredRows):
             sums = xp.matmul(columns.T, _double(rows))
             for given in weights:
                 rows = rows * _like(xp.sqrt(given), rows)[:, None]
-            return _double(xp.matmul(rows.T, rows)), sums
+            return _double(_self_product(rows)), sums
 
         given = () if weights is None else (weights,)
         scatter, sums = self.summed(both, columns, *given, n_values=_scatter_block(self.X.shape[1]))
@@ -388,6 +389,21 @@ class SparseRows(CentredRows):
         product: FloatArray = self.scattered @ columns - self.offset @ columns + along
         about_zero = about_zero + (self.scattered**2).sum(axis=1)
         return product, about_zero - 2 * (self.scattered @ self.offset) + self.offset @ self.offset
+
+
+def _self_product(rows: Array, n_halvings: int = _HALVINGS) -> Array:
+    """XᵀX, of which torch need not make both halves: NumPy knows that it is symmetric, CuPy would copy slices."""
+    xp = array_namespace(rows)
+    half = int(rows.shape[1]) // 2
+    if not is_torch_namespace(xp) or not n_halvings or half < _NARROW:
+        return xp.matmul(rows.T, rows)
+    left, right = rows[:, :half], rows[:, half:]
+    product = xp.empty((rows.shape[1], rows.shape[1]), dtype=rows.dtype, device=device(rows))
+    product[:half, :half] = _self_product(left, n_halvings - 1)
+    product[half:, half:] = _self_product(right, n_halvings - 1)
+    product[:half, half:] = xp.matmul(left.T, right)
+    product[half:, :half] = product[:half, half:].T
+    return product
 
 
 def _scatter_block(size: int) -> int:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from array_api_compat import is_array_api_obj
@@ -85,8 +85,8 @@ class _Source:
         self.given, self.shape = given, (int(given.shape[0]), int(given.shape[1]))
         self._n_checked = 0
 
-    def read(self, rows: slice, columns: slice, dtype: np.dtype[Any]) -> NDArray[Any]:
-        """Return a block of neighbouring rows."""
+    def read(self, rows: slice, columns: slice, dtype: np.dtype[Any], *, checked: bool = True) -> NDArray[Any]:
+        """Return a block of neighbouring rows; whether they are finite is checked, or left to the caller."""
         try:
             block = np.asarray(self.given[rows, columns])
         except Exception as error:
@@ -98,7 +98,8 @@ class _Source:
                 f"{block.shape}: it must not change while it is read."
             )
         block = block.astype(dtype, copy=False)
-        self._check_finite(block, rows, columns)
+        if checked:
+            self._check_finite(block, rows, columns)
         return block
 
     def _check_finite(self, block: NDArray[Any], rows: slice, columns: slice) -> None:
@@ -126,8 +127,8 @@ class LazyRows:
     ----------
     source : _Source
         Where the rows are.
-    dtype : dtype
-        Single or double precision, which numbers of any other kind are turned into.
+    precision : dtype
+        Single or double, which numbers of any other kind are turned into.
     chosen : ndarray of int or None
         Which of the source's rows these are; None for all.
     origin, unit : ndarray of shape (p,) and float
@@ -135,7 +136,7 @@ class LazyRows:
     """
 
     source: _Source
-    dtype: np.dtype[Any]
+    precision: np.dtype[Any]
     chosen: IntArray | None = None
     origin: FloatArray | None = None
     unit: float = 1.0
@@ -144,12 +145,12 @@ class LazyRows:
     def of(cls, X: Any, dtype: DTypeLike | list[type] = np.float64) -> LazyRows:
         """Take rows as they are stored, in one of these precisions: their own, or else the first."""
         precisions = [np.dtype(kind) for kind in (dtype if isinstance(dtype, list) else [dtype])]
-        stored = np.dtype(X.dtype)
+        stored = X.precision if isinstance(X, LazyRows) else np.dtype(X.dtype)
         if stored.kind not in _NUMBERS:
             raise ValueError(f"X holds values of dtype {stored}, which are no numbers: give integers or floats.")
         native = stored.newbyteorder("=")
         own = native if native in precisions else precisions[0]
-        return replace(X, dtype=own) if isinstance(X, LazyRows) else cls(_Source(X), own)
+        return replace(X, precision=own) if isinstance(X, LazyRows) else cls(_Source(X), own)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -157,7 +158,13 @@ class LazyRows:
         return self.source.shape[0] if self.chosen is None else len(self.chosen), self.source.shape[1]
 
     ndim = 2
-    device = "cpu"
+    device: ClassVar[Any] = "cpu"
+    _checked: ClassVar[bool] = True  # whether blocks are found to be finite when they are read
+
+    @property
+    def dtype(self) -> Any:
+        """Precision of the blocks, as their array library has it."""
+        return self.precision
 
     def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
         """Blocks are NumPy arrays."""
@@ -165,7 +172,7 @@ class LazyRows:
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, tuple):
-            return self._moved(self._read(*key), key[1])
+            return self.block(*key)
         if isinstance(key, slice):
             return self[key, :]
         indices = np.asarray(key)
@@ -175,30 +182,39 @@ class LazyRows:
         return replace(self, chosen=indices if self.chosen is None else self.chosen[indices])
 
     @cached_property
-    def sample(self) -> NDArray[Any]:
+    def sample(self) -> Any:
         """Some rows, evenly spread over all; kept, as they may lie anywhere."""
-        return np.asarray(_spread(self))
+        return _spread(self)
 
     def rescaled(self) -> LazyRows:
         """Rows about the first and up to 1, which takes a pass over them."""
-        about = replace(self, dtype=np.dtype(np.float64), origin=self[:1, :][0].astype(float))
+        about = replace(self, precision=np.dtype(np.float64), origin=self[:1, :][0].astype(float))
         largest = np.empty(self.shape[0])
         engine_of(about).fill(lambda block: (np.abs(block).max(),), largest)
         return replace(about, unit=float(largest.max()) or 1.0)
 
+    def block(self, rows: slice, columns: slice) -> Any:
+        """Return a part of the rows, as an array."""
+        return self.on_host(rows, columns)
+
+    def on_host(self, rows: slice, columns: slice) -> NDArray[Any]:
+        """Return a part of the rows, as a NumPy array."""
+        return self._moved(self._read(rows, columns), columns)
+
     def _read(self, rows: slice, columns: slice) -> NDArray[Any]:
         start, stop, step = rows.indices(self.shape[0])
         if self.chosen is None and step == 1:
-            return self.source.read(slice(start, max(stop, start)), columns, self.dtype)
+            return self.source.read(slice(start, max(stop, start)), columns, self.precision, checked=self._checked)
         wanted = np.arange(start, stop, step) if self.chosen is None else self.chosen[rows]
         return self._gathered(wanted, columns)
 
     def _gathered(self, wanted: IntArray, columns: slice) -> NDArray[Any]:
         """Read rows of indices that do not fall, those near each other together and no more than wanted at once."""
-        found = np.empty((len(wanted), len(range(*columns.indices(self.shape[1])))), dtype=self.dtype)
+        found = np.empty((len(wanted), len(range(*columns.indices(self.shape[1])))), dtype=self.precision)
         for part in _runs(wanted):
             first, last = int(wanted[part.start]), int(wanted[part.stop - 1])
-            found[part] = self.source.read(slice(first, last + 1), columns, self.dtype)[wanted[part] - first]
+            block = self.source.read(slice(first, last + 1), columns, self.precision, checked=self._checked)
+            found[part] = block[wanted[part] - first]
         return found
 
     def _moved(self, block: NDArray[Any], columns: slice) -> NDArray[Any]:

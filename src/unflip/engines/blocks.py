@@ -11,6 +11,8 @@ from unflip._typing import Array, Rows
 from unflip.engines.base import OfBlock
 
 BLOCK_VALUES = 2**19  # numbers of a block of rows: the second cache level holds a part of a product of them
+# Numbers of a block on a device, where each is work to hand over: a share of all, so that little more memory is needed.
+_DEVICE_SHARE, _DEVICE_VALUES = 8, (2**22, 2**27)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +47,7 @@ class Blocks:
     def _blocks(self, n_values: int | None) -> Iterator[tuple[slice, Array]]:
         """Yield the rows less the offset, about so many numbers at a time; a block may overwrite the one before."""
         n_rows, n_features = self.source.shape
-        n_blocks = max(-(-n_rows * n_features // (n_values or BLOCK_VALUES)), 1)
+        n_blocks = max(-(-n_rows * n_features // self._n_values(n_values)), 1)
         height = max(-(-n_rows // n_blocks), 1)
         buffer = self._buffer(min(height, n_rows)) if self.offset else None
         for start in range(0, max(n_rows, 1), height):
@@ -57,9 +59,22 @@ class Blocks:
                 block[...] = self.source[part, :]
                 yield part, less(block, self.offset)
 
+    def _n_values(self, wanted: int | None) -> int:
+        if is_on_host(self.source):
+            return wanted or BLOCK_VALUES
+        fewest, most = _DEVICE_VALUES
+        most = int(getattr(self.source, "block_values", most))
+        n_rows, n_features = self.source.shape
+        return min(max(int(n_rows) * int(n_features) // _DEVICE_SHARE, fewest), most)
+
     def _buffer(self, height: int) -> Array:
         xp = array_namespace(self.source)
         return xp.empty((height, self.source.shape[1]), dtype=self.source.dtype, device=device(self.source))
+
+
+def is_on_host(X: Rows) -> bool:
+    """Whether the processor itself works on these rows, and its cache holds blocks of them."""
+    return "cpu" in str(device(X)).lower()
 
 
 def _rows_of(columns: Sequence[Array], part: slice) -> list[Array]:

@@ -1,0 +1,239 @@
+"""Time of fits on a GPU against the floor, against one core, and of rows streamed through the GPU.
+
+The floor is one Gram matrix and one eigendecomposition of the same rows by the array library itself, on the same
+device. Everything is measured in one process, in turns; medians of five with quartiles. Needs torch or CuPy and a GPU.
+"""
+
+import argparse
+import importlib
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import sklearn
+from threadpoolctl import threadpool_limits
+
+from timing import draw, floor
+from unflip import LPClassifier, NoiseModel
+from unflip.spectrum import decompose
+from unflip.streamed import StreamedRows, streamed
+
+REGS = np.logspace(-3, 3, 50)
+NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1)
+GIGABYTE = 1e9
+
+
+class Library:
+    """An array library with a GPU."""
+
+    def __init__(self, name):
+        self.name, self.xp = name, importlib.import_module(name)
+
+    def empty(self):
+        """Return an array that tells the device."""
+        return self.xp.empty(0, device="cuda") if self.name == "torch" else self.xp.empty(0)
+
+    def rows(self, n, p, dtype="float64"):
+        """Draw rows on the device, and labels that they tell a little of."""
+        kind = getattr(self.xp, dtype)
+        if self.name == "torch":
+            self.xp.manual_seed(0)
+            X = self.xp.randn(n, p, dtype=kind, device="cuda")
+            y = self.xp.randint(2, (n,), device="cuda")
+        else:
+            rng = self.xp.random.default_rng(0)
+            X, y = rng.standard_normal((n, p), dtype=kind), rng.integers(2, size=n)
+        X[:, 0] += 2 * y
+        return X, self.flipped(y)
+
+    def flipped(self, y):
+        """Flip labels at the rates of the noise model."""
+        draws = self.xp.rand(len(y), device="cuda") if self.name == "torch" else self.xp.random.random(len(y))
+        rates = self.xp.where(y == 1, NOISE.transition[1, 0], NOISE.transition[0, 1])
+        return self.xp.where(draws < rates, 1 - y, y)
+
+    def to_host(self, array):
+        """Copy an array to the host."""
+        return array.cpu().numpy() if self.name == "torch" else array.get()
+
+    def from_host(self, array):
+        """Copy an array to the device."""
+        return self.xp.as_tensor(array, device="cuda") if self.name == "torch" else self.xp.asarray(array)
+
+    def wait(self):
+        """Wait until the device has done all it was asked to."""
+        self.xp.cuda.synchronize() if self.name == "torch" else self.xp.cuda.Device().synchronize()
+
+    def forget(self):
+        """Give memory back to the device."""
+        if self.name == "torch":
+            self.xp.cuda.empty_cache()
+        else:
+            self.xp.get_default_memory_pool().free_all_blocks()
+
+    def floor(self, X):
+        """One Gram matrix and its eigendecomposition."""
+        self.xp.linalg.eigh(X.T @ X)
+
+
+def in_turns(library, functions, n_repeats=5):
+    """Milliseconds of shape (repeats, functions), after two turns that are not counted."""
+    seconds = np.empty((n_repeats + 2, len(functions)))
+    for i in range(n_repeats + 2):
+        for j, function in enumerate(functions):
+            library.wait()
+            start = time.perf_counter()
+            function()
+            library.wait()
+            seconds[i, j] = time.perf_counter() - start
+    return 1e3 * seconds[2:]
+
+
+def said(name, values, base):
+    """Print and return the quartiles of some times, and their ratio to the floor."""
+    low, middle, high = np.percentile(values, [25, 50, 75])
+    print(f"    {name:44} {middle:9.1f} ms ({low:.1f} to {high:.1f}) {middle / base:7.2f} floors", flush=True)
+    return name, middle, low, high, middle / base
+
+
+def of_size(library, n, p):
+    """Time fits of one size on the device."""
+    print(f"{library.name} {library.xp.__version__}, {n} × {p}, float64 on the device", flush=True)
+    X, y = library.rows(n, p)
+    targets = 2.0 * y - 1
+    shares = library.xp.stack([1.0 - y, 1.0 * y], axis=1)
+    functions = {
+        "floor: Gram matrix and eigendecomposition": lambda: library.floor(X),
+        "50 penalties, exact leave-one-out": lambda: decompose(X, shares=shares).leave_one_out(targets, REGS).scores,
+        "LPClassifier, rates known: refined": lambda: LPClassifier(NOISE).fit(X, y),
+        "LPClassifier(): rates estimated": lambda: LPClassifier().fit(X, y),
+    }
+    times = in_turns(library, list(functions.values()))
+    base = float(np.median(times[:, 0]))
+    lines = [(library.name, n, p, *said(name, times[:, i], base)) for i, name in enumerate(functions)]
+    return lines
+
+
+def against_core(library, n, p):
+    """Compare answers and times with one core of the host."""
+    X, y = draw(n, p)
+    X[:, 0] += y
+    y = NOISE.flip(y, random_state=0)
+    on_device, labels, targets = library.from_host(X), library.from_host(y), 2.0 * y - 1
+    device_targets = library.from_host(targets)
+
+    def core():
+        return decompose(X).leave_one_out(targets, REGS).scores
+
+    def device():
+        return decompose(on_device).leave_one_out(device_targets, REGS).scores
+
+    with threadpool_limits(1):
+        device()
+        library.wait()
+        seconds = []
+        for function in (device, core, lambda: floor(X)):
+            start = time.perf_counter()
+            result = function()
+            library.wait()
+            seconds.append(time.perf_counter() - start)
+            if function is device:
+                scores = library.to_host(result)
+            elif function is core:
+                error = np.abs(scores - result).max() / result.std()
+        ours, theirs = LPClassifier(NOISE).fit(on_device, labels), LPClassifier(NOISE).fit(X, y)
+    print(f"{n} × {p}: leave-one-out of 50 penalties {seconds[1]:.2f} s on one core (floor {seconds[2]:.2f} s), "
+          f"{1e3 * seconds[0]:.1f} ms on the device: {seconds[1] / seconds[0]:.0f} times as fast; "
+          f"largest difference of a score {error:.1e} of their spread", flush=True)  # fmt: skip
+    coef = library.to_host(ours.coef_)
+    error = np.abs(coef - theirs.coef_).max() / np.abs(theirs.coef_).max()
+    print(f"    refined fit: largest difference of a coefficient {error:.1e} of the largest", flush=True)
+
+
+def through_device(library, gigabytes, p, folder):
+    """Stream a file of single precision through the device: copies alone, leave-one-out, and a refined fit."""
+    path = Path(folder) / "unflip-streamed-rows.f32"
+    n = int(gigabytes * GIGABYTE / 4 / p)
+    try:
+        labels = write_rows(library, path, n, p)
+        rows = np.memmap(path, dtype=np.float32, mode="r", shape=(n, p))
+        print(f"{n} × {p} float32, {rows.nbytes / GIGABYTE:.1f} GB, from a file in the host's page cache", flush=True)
+        stream(library, rows, labels)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def write_rows(library, path, n, p):
+    """Write rows to a file, and return their labels: the same rows again and again, each time a little moved."""
+    block, labels = (library.to_host(part) for part in library.rows(100_000, p, "float32"))
+    rng = np.random.default_rng(0)
+    with path.open("wb") as file:
+        for start in range(0, n, len(block)):
+            moved = block + 0.01 * rng.standard_normal(p, dtype=np.float32)
+            moved[: n - start].tofile(file)
+    return np.resize(labels, n)
+
+
+def stream(library, rows, labels):
+    """Time copies of the rows, and fits that need so many passes over them."""
+    like, (n, p) = library.empty(), rows.shape
+    height = StreamedRows.block_values // p
+    parts = [slice(start, min(start + height, n)) for start in range(0, n, height)]
+    y = library.from_host(labels)
+    targets, shares = 2.0 * y - 1, library.xp.stack([1.0 - y, 1.0 * y], axis=1)
+    held = streamed(rows, like)
+
+    def copies():
+        for part in parts:
+            held[part, :]
+
+    def plain_copies():
+        for part in parts:
+            library.from_host(np.array(rows[part]))
+
+    def sums():
+        return decompose(streamed(rows, like), shares=shares)
+
+    work = {
+        "copies alone": copies,
+        "one pass: Gram matrix, eigendecomposition": sums,
+        "two passes: leave-one-out of 5 penalties": lambda: sums().leave_one_out(targets, REGS[::10]).scores,
+        "LPClassifier, rates known: refined": lambda: LPClassifier(NOISE).fit(streamed(rows, like), y),
+        "copies one after the other, by the array library": plain_copies,
+    }
+    for name, function in work.items():
+        seconds = in_turns(library, [function], 1 if function is plain_copies else 3)[:, 0] / 1e3
+        middle = np.median(seconds)
+        rate = rows.nbytes / GIGABYTE / middle
+        print(
+            f"    {name:50} {middle:6.2f} s ({seconds.min():.2f} to {seconds.max():.2f}), {rate:5.1f} GB/s", flush=True
+        )
+
+
+def main():
+    """Measure, print and store."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--library", default="torch", choices=["torch", "cupy"])
+    parser.add_argument("--rows", type=int, nargs="*", default=[100_000, 1_000_000])
+    parser.add_argument("--gigabytes", type=float, default=20.0, help="size of the streamed file; 0 for none")
+    parser.add_argument("--folder", default=tempfile.gettempdir())
+    parser.add_argument("--out", type=Path, default=Path("results/gpu.csv"))
+    options = parser.parse_args()
+    library = Library(options.library)
+    lines = []
+    with sklearn.config_context(array_api_dispatch=True):
+        for n in options.rows:
+            lines += of_size(library, n, 1000)
+            library.forget()
+        against_core(library, 100_000, 1000)
+        if options.gigabytes:
+            through_device(library, options.gigabytes, 1000, options.folder)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    columns = ["library", "n", "p", "work", "milliseconds", "lower", "upper", "floors"]
+    pd.DataFrame(lines, columns=columns).to_csv(options.out, index=False)
+
+
+if __name__ == "__main__":
+    main()
