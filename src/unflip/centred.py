@@ -20,6 +20,7 @@ from array_api_compat import array_namespace, device
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from unflip._arrays import LARGE_BLOCK, is_foreign
 from unflip._sparse import canonical
 from unflip._typing import Array, FloatArray, IntArray, Rows, SparseArray
 
@@ -186,7 +187,8 @@ class DenseRows(CentredRows):
     def blocks(self, n_values: int | None = None) -> Iterator[tuple[slice, Array]]:
         """Yield the rows less the offset, about so many numbers at a time; a block may overwrite the one before."""
         n_rows, n_features = self.X.shape
-        n_blocks = max(-(-n_rows * n_features // (n_values or _BLOCK_VALUES)), 1)
+        size = max(n_values or _BLOCK_VALUES, LARGE_BLOCK if is_foreign(self.X) else 0)
+        n_blocks = max(-(-n_rows * n_features // size), 1)
         height = max(-(-n_rows // n_blocks), 1)
         is_centred = self.kept is not None or not self.offset
         source = self.X if self.kept is None else self.kept
