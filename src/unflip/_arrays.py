@@ -53,9 +53,14 @@ def _on_host(values: Array) -> Array:
 
 
 def like(table: Any, rows: Array) -> Array:
-    """Return a small table in the namespace and on the device of an array, with a dtype of its own."""
+    """Return a small table in the namespace and on the device of an array, with a dtype of its own.
+
+    A table that is no NumPy array is taken to be there already.
+    """
     if is_numpy(rows):
         return np.asarray(table)
+    if is_foreign(table):
+        return table
     # A copy: some namespaces share memory with NumPy, and warn of tables that must not be written to.
     return array_namespace(rows).asarray(np.array(table), device=device(rows))
 

@@ -68,14 +68,14 @@ class DistinctRows:
         members = array_namespace(weights).nonzero(weights > 0)[0]
         kept, member_weights = rows, weights
         if members.shape[0] < rows.shape[0]:
-            kept, member_weights = _chosen(rows, members), taken(weights, members)
+            kept, member_weights = chosen(rows, members), taken(weights, members)
         candidates, largest = _possible_copies(kept)
         first, owner = _first_copies(kept, candidates)
         if len(first) == members.shape[0]:
             alone = array_namespace(members).arange(len(first), dtype=members.dtype, device=device(members))
             return cls(kept, member_weights, members, alone, member_weights, largest)
         pooled = like(np.bincount(owner, as_numpy(member_weights)).astype(float), weights)
-        return cls(_chosen(kept, like(first, members)), pooled, members, like(owner, members), member_weights, largest)
+        return cls(chosen(kept, like(first, members)), pooled, members, like(owner, members), member_weights, largest)
 
     @property
     def has_copies(self) -> bool:
@@ -166,7 +166,8 @@ def _ones(X: Rows) -> Array:
     return xp.ones(X.shape[0], dtype=xp.float64, device=device(X))
 
 
-def _chosen(X: Rows, indices: Array) -> Rows:
+def chosen(X: Rows, indices: Array) -> Rows:
+    """Return these rows, of any kind."""
     return array_namespace(X).take(X, indices, axis=0) if is_foreign(X) else X[indices]
 
 
@@ -175,7 +176,7 @@ def _first_copies(X: Rows, candidates: IntArray) -> tuple[IntArray, IntArray]:
     owner = np.arange(X.shape[0])
     if not len(candidates):
         return owner, owner
-    alike = as_numpy(_chosen(X, like(candidates, X))) if is_foreign(X) else X[candidates]
+    alike = as_numpy(chosen(X, like(candidates, X))) if is_foreign(X) else X[candidates]
     first, copies = _first_equal(alike)
     owner[candidates] = candidates[first[copies]]
     distinct = np.flatnonzero(owner == np.arange(len(owner)))
