@@ -5,13 +5,13 @@ device. Everything is measured in one process, in turns; medians of five with qu
 """
 
 import argparse
+import csv
 import importlib
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import sklearn
 from threadpoolctl import threadpool_limits
 
@@ -112,8 +112,7 @@ def of_size(library, n, p):
     }
     times = in_turns(library, list(functions.values()))
     base = float(np.median(times[:, 0]))
-    lines = [(library.name, n, p, *said(name, times[:, i], base)) for i, name in enumerate(functions)]
-    return lines
+    return [(library.name, n, p, *said(name, times[:, i], base)) for i, name in enumerate(functions)]
 
 
 def against_core(library, n, p):
@@ -231,8 +230,8 @@ def main():
         if options.gigabytes:
             through_device(library, options.gigabytes, 1000, options.folder)
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    columns = ["library", "n", "p", "work", "milliseconds", "lower", "upper", "floors"]
-    pd.DataFrame(lines, columns=columns).to_csv(options.out, index=False)
+    with options.out.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("library", "n", "p", "work", "milliseconds", "lower", "upper", "floors"), *lines])
 
 
 if __name__ == "__main__":

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_array_api_obj, to_device
+from array_api_compat import array_namespace, device, is_array_api_obj
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import _get_feature_names
 
+from unflip._arrays import as_numpy
 from unflip._sparse import canonical
 from unflip._typing import Array, FloatArray, IntArray, Rows
 from unflip.labels import is_missing
@@ -172,14 +173,6 @@ def read_chunk(given: Any, expected: Layout) -> tuple[Chunk, Layout]:
         layout = replace(layout, classes=sorted_classes(labels))
     assert layout.classes is not None
     return Chunk(rows, encode_labels(labels, layout.classes), _as_weights(sample_weight, rows.shape[0])), layout
-
-
-def as_numpy(values: Any) -> NDArray[Any]:
-    """Return values of any namespace, kind and device as a NumPy array."""
-    try:
-        return np.asarray(values)
-    except TypeError:  # they are on another device
-        return np.asarray(to_device(values, "cpu"))
 
 
 def sorted_classes(labels: NDArray[Any]) -> NDArray[Any]:

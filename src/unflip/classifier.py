@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any, Literal, Self
 
 import numpy as np
+from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from unflip._typing import FloatArray, Rows
+from unflip._arrays import as_numpy, is_foreign, like, place, taken
+from unflip._namespaces import beside, check_reachable, check_together, checked_weights, precisions
+from unflip._typing import Array, Rows
 from unflip._warning import warn_caller
 from unflip.centred import product
 from unflip.closed_form import ClosedFormFit, fit_moments, refusal
@@ -28,7 +31,7 @@ from unflip.rows import DistinctRows, relative_weights
 from unflip.votes import Votes
 from unflip.workers import Workers
 
-_PRECISIONS = [np.float64, np.float32]  # of rows that are taken as they are; others become the first
+_NUMBERS = "biuf"  # kinds of labels that any namespace holds
 _OF_ROWS = ("loo_decision_", "label_posterior_", "label_free_log_odds_")  # attributes that a fit from sums has not
 
 
@@ -142,17 +145,17 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     """
 
     classes_: np.ndarray[Any, Any]
-    coef_: FloatArray
-    intercept_: FloatArray
+    coef_: Array
+    intercept_: Array
     noise_: NoiseModel
-    noise_std_: FloatArray
+    noise_std_: Array
     noise_estimator_: NoiseEstimator | None
     workers_: Workers | None
-    targets_: FloatArray
+    targets_: Array
     reg_: float
-    loo_decision_: FloatArray
-    label_posterior_: FloatArray
-    label_free_log_odds_: FloatArray
+    loo_decision_: Array
+    label_posterior_: Array
+    label_free_log_odds_: Array
     n_effective_: float
     expected_accuracy_: float
     expected_accuracy_std_: float
@@ -200,7 +203,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         self._options.check()
         with unchanged_on_error(self):  # rows may turn out to be unreadable half-way
             data = self._prepared(X, y, sample_weight)
-            self._keep(fit_rows(data, self._options), data.classes)
+            classes = like(data.classes, data.y) if is_foreign(data.y) else data.classes
+            self._keep(fit_rows(data, self._options), classes)
         return self
 
     @classmethod
@@ -266,12 +270,12 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             classes = self.classes_
             warn_caller("partial_fit starts anew: the rows of fit are forgotten.")
         checked = clone(self) if known is None else self  # a first call that fails leaves no trace
-        rows = validate_data(checked, X, accept_sparse="csr", dtype=_PRECISIONS, reset=known is None)
+        rows = validate_data(checked, X, accept_sparse="csr", dtype=precisions(X), reset=known is None)
         names = getattr(checked, "feature_names_in_", None)
         chunk = (rows, column_or_1d(y), sample_weight)
         return self._fit_moments(with_chunk(known, chunk, classes=classes, feature_names=names))
 
-    def decision_function(self, X: ArrayLike) -> FloatArray:
+    def decision_function(self, X: ArrayLike) -> Array:
         """Decision value of each row: one, positive for the second class, or for more than two classes one for each.
 
         The gaussian read-out's are log-odds of the true class (about their mean over more than two classes), the plain
@@ -279,16 +283,18 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n,) or (n, k)
+        array of shape (n,) or (n, k)
         """
         return _one_column(self._values(X))
 
-    def predict(self, X: ArrayLike) -> np.ndarray[Any, Any]:
+    def predict(self, X: ArrayLike) -> Array:
         """Predict the TRUE class of each row."""
-        values = self._values(X)
-        return self.classes_[self._decision.classes(values)]
+        codes = self._decision.classes(self._values(X))
+        if is_foreign(codes) and as_numpy(self.classes_).dtype.kind not in _NUMBERS:
+            codes = as_numpy(codes)  # labels such as strings exist on the host alone
+        return taken(like(as_numpy(self.classes_), codes), codes)
 
-    def predict_proba(self, X: ArrayLike) -> FloatArray:
+    def predict_proba(self, X: ArrayLike) -> Array:
         """Probability of each TRUE class.
 
         Calibrated on leave-one-out scores under the noise model, for rows whose classes have the proportions of
@@ -303,6 +309,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = not self._options.for_two_classes
         tags.input_tags.sparse = True
+        tags.array_api_support = self._options.is_squared
         return tags
 
     def __getattr__(self, name: str) -> Any:
@@ -358,10 +365,12 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         self.coef_, self.intercept_, self.n_effective_ = found.coef, found.intercept, found.n_effective
         self.expected_accuracy_, self.expected_accuracy_std_ = found.expected.value, found.expected.error
 
-    def _values(self, X: ArrayLike) -> FloatArray:
+    def _values(self, X: ArrayLike) -> Array:
         check_is_fitted(self)
-        rows = validated(self, X, dtype=_PRECISIONS, reset=False)
-        return np.asarray(product(rows, self.coef_.T) + self.intercept_)
+        check_reachable(X=X)
+        rows = validated(self, X, dtype=precisions(X), reset=False)
+        check_together(self.coef_, rows)
+        return product(rows, self.coef_.T) + self.intercept_
 
     def _check_votes(self, votes: Votes, X: Rows) -> None:
         if len(votes) != X.shape[0]:
@@ -371,20 +380,32 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         if not self._options.refines or self.reg == "theory":
             raise ValueError("Votes need targets='refined', and reg='loo' or a number: use these.")
 
+    def _check_foreign(self, X: Rows, y: object) -> None:
+        if is_foreign(X) and not self._options.is_squared:
+            raise ValueError(
+                f"loss={self.loss!r} is fitted by NumPy, but X is a {place(X)}: give a NumPy copy of X, or "
+                "loss='squared'."
+            )
+        if is_foreign(X) and isinstance(y, Votes):
+            raise ValueError(f"Votes are read by NumPy, but X is a {place(X)}: give a NumPy copy of X, or labels.")
+
     def _prepared(self, X: ArrayLike, y: ArrayLike | Votes, sample_weight: ArrayLike | None) -> Labelled:
+        check_reachable(X=X, y=y, sample_weight=sample_weight)
         if isinstance(y, Votes):
-            given, labels = validated(self, X, dtype=_PRECISIONS, ensure_min_samples=2), y
+            given, labels = validated(self, X, dtype=precisions(X), ensure_min_samples=2), y
             self._check_votes(y, given)
         else:
-            given, labels = validated(self, X, y, dtype=_PRECISIONS, ensure_min_samples=2)
-        weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
-        if not weights.any():
+            given, labels = validated(self, X, y, dtype=precisions(X), ensure_min_samples=2)
+        self._check_foreign(given, y)
+        labels = beside(labels, given)
+        weights = checked_weights(sample_weight, given)
+        if not bool(array_namespace(weights).any(weights > 0)):
             raise ValueError("sample_weight is 0 for every row: give at least one non-zero weight.")
         weights = relative_weights(weights)
         rows = DistinctRows.of(given, weights)
         votes = labels[rows.members] if isinstance(labels, Votes) else None
         of_votes = None if votes is None else votes.classes[votes.label]
-        classes, codes = encode(labels[rows.members] if of_votes is None else of_votes, "LPClassifier")
+        classes, codes = encode(_of_members(labels, rows) if of_votes is None else of_votes, "LPClassifier")
         binary = self._options.for_two_classes
         if len(classes) > 2 and binary:
             raise ValueError(
@@ -392,19 +413,25 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
                 f"{len(classes)} classes: give as many proportions, rows and columns, or the name of a loss."
             )
         _check_rows(rows)
-        if votes is not None:
-            codes = np.arange(len(rows.members))
+        codes = like(codes, rows.weights) if votes is None else np.arange(len(rows.members))
         return Labelled(given, labels, weights, classes, rows, codes, votes)
 
 
 def _check_rows(distinct: DistinctRows) -> None:
-    if len(distinct.weights) < 2:
+    if distinct.weights.shape[0] < 2:
         raise ValueError("All rows of X are alike, so no feature tells the classes apart: give rows that vary.")
     limits = np.finfo(float)
     if not np.sqrt(limits.tiny) < distinct.largest < np.sqrt(limits.max / np.prod(distinct.X.shape)):
         raise ValueError(f"The largest feature of X is {distinct.largest:.2g}, and its square no number: rescale X.")
 
 
-def _one_column(values: FloatArray) -> FloatArray:
+def _of_members(labels: Array, rows: DistinctRows) -> Array:
+    """Return the labels of the rows of positive weight, where the labels are."""
+    if rows.members.shape[0] == labels.shape[0]:
+        return labels
+    return taken(labels, rows.members if is_foreign(labels) else as_numpy(rows.members))
+
+
+def _one_column(values: Array) -> Array:
     """Return the one value that two classes have as a vector, as scikit-learn does."""
     return values[:, 0] if values.shape[1] == 1 else values

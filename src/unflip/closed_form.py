@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 
 from unflip import losses
 from unflip import targets as target_values
+from unflip._arrays import as_numpy
 from unflip._typing import Array, FloatArray
-from unflip.chunks import as_numpy
 from unflip.decisions import Decision, Rule
 from unflip.decoder import SMALLEST_SLOPE, Readout
 from unflip.estimation.base import NoiseEstimator

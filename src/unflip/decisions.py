@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
-from scipy.special import expit, softmax
 
-from unflip._typing import FloatArray, IntArray
+from unflip._arrays import expit, like, softmax
+from unflip._typing import Array, FloatArray
 from unflip._validation import as_floats
 from unflip.noise import NoiseModel, checked_proportions
 
@@ -91,24 +92,25 @@ class Decision:
         # About their mean: no class is special.
         return cls(slopes - slopes.mean(axis=1, keepdims=True), offsets - offsets.mean(), costs=rule.costs)
 
-    def values(self, scores: FloatArray) -> FloatArray:
+    def values(self, scores: Array) -> Array:
         """Decision values, (n, d)."""
-        return np.asarray(scores @ self.slopes + self.offsets)
+        return scores @ like(self.slopes, scores) + like(self.offsets, scores)
 
-    def classes(self, values: FloatArray) -> IntArray:
+    def classes(self, values: Array) -> Array:
         """Class index that is predicted at each row of decision values."""
+        xp = array_namespace(values)
         if values.shape[1] == 1:
-            return (values[:, 0] > 0).astype(np.intp)
+            return xp.astype(values[:, 0] > 0, xp.int64)
         if self.costs is None:
-            return np.asarray(values.argmax(axis=1))
-        return np.asarray((self.probabilities(values) @ self.costs).argmin(axis=1))
+            return xp.argmax(values, axis=1)
+        return xp.argmin(self.probabilities(values) @ like(self.costs, values), axis=1)
 
-    def probabilities(self, values: FloatArray) -> FloatArray:
+    def probabilities(self, values: Array) -> Array:
         """P(true class), (n, k), at decision values."""
         log_odds = self.steepness * (values - self.shift)
         if values.shape[1] == 1:
-            return np.hstack([expit(-log_odds), expit(log_odds)])
-        return np.asarray(softmax(log_odds, axis=1))
+            return array_namespace(values).concat([expit(-log_odds), expit(log_odds)], axis=1)
+        return softmax(log_odds)
 
 
 def _checked_costs(costs: ArrayLike, k: int) -> FloatArray:

@@ -16,17 +16,33 @@ Leave-one-out scores have the law of new rows' scores and do not see their own r
   firmly than any threshold that is fitted to the scores, also where flips depend on the row.
 
 Variances of each class, which add a quadratic term, were tried: labels did not prefer them on any data set.
+
+Scores, and whatever is as long as they are, may be of any namespace and device; the numbers of a read-out are NumPy's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from array_api_compat import array_namespace, device
 from scipy.optimize import brentq, minimize_scalar
-from scipy.special import chdtri, expit
+from scipy.special import chdtri
 
-from unflip._typing import FloatArray, IntArray
+from unflip._arrays import (
+    as_numpy,
+    at_least,
+    expit,
+    like,
+    pick,
+    pick_columns,
+    row_products,
+    softmax,
+    sums_by_code,
+    taken,
+)
+from unflip._typing import Array, FloatArray
 from unflip.noise import Channel
 
 _TOLERANCE = 1e-5  # of the mixture's directions: labels have the last word
@@ -46,6 +62,7 @@ ROUNDING = 1e3 * np.finfo(float).eps
 _STEEPNESS_PRIOR, _STEEPNESS_RANGE = 1.0, 3.0
 _FOLDS, _ROWS_PER_SLOPE = 8, 1000  # no folds where there are more rows than this per slope
 _MARGIN = 10.0  # of log-likelihood that another kind of directions has to gain
+_TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,11 +83,11 @@ class Readout:
     offsets: FloatArray
     steepness_error: float = 0.0
 
-    def log_odds(self, scores: FloatArray) -> FloatArray:
+    def log_odds(self, scores: Array) -> Array:
         """Log-odds of each class against the first, (n, k), for scores of shape (n, r)."""
-        return np.asarray(scores @ self.slopes + self.offsets)
+        return scores @ like(self.slopes, scores) + like(self.offsets, scores)
 
-    def probabilities(self, scores: FloatArray) -> FloatArray:
+    def probabilities(self, scores: Array) -> Array:
         """P(true class | score), (n, k)."""
         return _softmax(self.log_odds(scores))
 
@@ -88,47 +105,51 @@ class Reading:
     ----------
     readout : Readout
         For new rows.
-    logits : ndarray of shape (n, k)
+    logits : array of shape (n, k)
         Log-odds of the rows but for the offsets, by slopes in which their own labels have no part.
     offsets : ndarray of shape (k,)
         The offsets that go with these.
     """
 
     readout: Readout
-    logits: FloatArray
+    logits: Array
     offsets: FloatArray
 
     @property
-    def log_odds(self) -> FloatArray:
+    def log_odds(self) -> Array:
         """Log-odds of each class against the first, (n, k)."""
-        return np.asarray(self.logits + self.offsets)
+        return self.logits + like(self.offsets, self.logits)
 
     @property
-    def probabilities(self) -> FloatArray:
+    def probabilities(self) -> Array:
         """P(true class | score), (n, k)."""
         return _softmax(self.log_odds)
 
-    def posterior(self, codes: IntArray, noise: Channel) -> FloatArray:
+    def posterior(self, codes: Array, noise: Channel) -> Array:
         """P(true class | score, observed label), (n, k)."""
         return joined(self.probabilities, codes, noise)
 
-    def steeper(self, weights: FloatArray, noise: Channel, errors: float = 1.0) -> Reading:
+    def steeper(self, weights: Array, noise: Channel, errors: float = 1.0) -> Reading:
         """Return what a steepness would say that is so many standard errors larger, with offsets to go with it."""
-        logits = np.exp(errors * self.readout.steepness_error) * self.logits
-        return Reading(self.readout, logits, _offsets(logits, weights / weights.sum(), noise.known_priors))
+        logits = float(np.exp(errors * self.readout.steepness_error)) * self.logits
+        return Reading(self.readout, logits, _offsets(logits, _shares(weights), noise.known_priors))
 
 
-def joined(probabilities: FloatArray, codes: IntArray, noise: Channel) -> FloatArray:
+def joined(probabilities: Array, codes: Array, noise: Channel) -> Array:
     """P(true class | row, observed label) ∝ P(true class | row)·P(observed label | true class), (n, k)."""
     # However sure the score is, a label that its class cannot have is believed: no row without a class.
-    joint = np.maximum(probabilities, np.finfo(float).tiny) * noise.transition[:, codes].T
-    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+    joint = at_least(probabilities, _TINY) * pick_columns(noise.transition, codes)
+    return joint / array_namespace(joint).sum(joint, axis=1, keepdims=True)
+
+
+def _shares(weights: Array) -> Array:
+    return weights / array_namespace(weights).sum(weights)
 
 
 def gaussian_reading(
-    scores: FloatArray,
-    codes: IntArray,
-    weights: FloatArray,
+    scores: Array,
+    codes: Array,
+    weights: Array,
     noise: Channel,
     *,
     n_rows: float,
@@ -144,11 +165,11 @@ def gaussian_reading(
 
     Parameters
     ----------
-    scores : ndarray of shape (n, r)
+    scores : array of shape (n, r)
         Scores of each row (one for two classes, k − 1 contrasts for k), without a trace of the row's own label.
-    codes : ndarray of shape (n,)
+    codes : array of shape (n,)
         What was observed of each row, as a column of the noise's table: its label, or its votes.
-    weights : ndarray of shape (n,)
+    weights : array of shape (n,)
         Weights of the rows.
     noise : Channel
         With priors.
@@ -158,12 +179,12 @@ def gaussian_reading(
     anchors : ndarray of shape (k, r), optional
         Where in the space of scores the classes are drawn to, up to a factor: what they were fitted to.
     """
-    share = weights / weights.sum()
+    share = _shares(weights)
     whitening = _Whitening.of(scores, share)
     if not whitening.rank:
         log_priors = np.log(noise.known_priors)
         neutral = Readout(np.zeros((scores.shape[1], noise.n_classes)), log_priors - log_priors[0])
-        return Reading(neutral, np.zeros((len(codes), noise.n_classes)), neutral.offsets)
+        return Reading(neutral, _zeros(scores, noise.n_classes), neutral.offsets)
     standard = whitening(scores)
     if noise.n_classes > 2 and n_rows <= _ROWS_PER_SLOPE * (noise.n_classes - 1) ** 2:
         drawn_to = None if anchors is None else whitening(anchors)
@@ -171,18 +192,23 @@ def gaussian_reading(
     directions, _ = _by_shape(standard, codes, share, noise, 1 / n_rows)
     if scores.shape[1] == 1 and noise.n_classes == 2:  # no log-odds fall with the score
         directions = np.maximum(directions, [0.0, SMALLEST_SLOPE])
-    logits = standard @ directions
+    logits = standard @ like(directions, standard)
     steep = _steepness(logits, codes, share, noise, n_rows)
     offsets = _offsets(steep.factor * logits, share, noise.known_priors)
     readout = whitening.undone(Readout(steep.factor * directions, offsets, steep.error))
     return Reading(readout, steep.factor * logits, offsets)
 
 
+def _zeros(rows: Array, n_columns: int) -> Array:
+    xp = array_namespace(rows)
+    return xp.zeros((rows.shape[0], n_columns), dtype=xp.float64, device=device(rows))
+
+
 def _read_in_folds(
     whitening: _Whitening,
-    standard: FloatArray,
-    codes: IntArray,
-    share: FloatArray,
+    standard: Array,
+    codes: Array,
+    share: Array,
     noise: Channel,
     n_rows: float,
     anchors: FloatArray | None,
@@ -190,48 +216,51 @@ def _read_in_folds(
     """Read whitened scores by directions of all rows, whose kind and steepness are found on those of other rows."""
     usual: tuple[int, FloatArray | None] = (_MAX_ROUNDS, None)
     kinds = [usual, (1, None)] + ([] if anchors is None else [(_MAX_ROUNDS, anchors), (1, anchors)])
-    found: list[tuple[_Steepness, FloatArray]] = []
+    found: list[tuple[_Steepness, Array]] = []
     for kind in kinds:
         apart = _logits_of_other_rows(standard, codes, share, noise, n_rows, *kind)
         found.append((_steepness(apart, codes, share, noise, n_rows), apart))
     best = int(np.argmin([steep.cost + _MARGIN * (index > 0) for index, (steep, _) in enumerate(found)]))
     (steep, apart), priors = found[best], noise.known_priors
     directions = steep.factor * _by_shape(standard, codes, share, noise, 1 / n_rows, *kinds[best])[0]
-    offsets = _offsets(standard @ directions, share, priors)
+    offsets = _offsets(standard @ like(directions, standard), share, priors)
     readout = whitening.undone(Readout(directions, offsets, steep.error))
     return Reading(readout, steep.factor * apart, _offsets(steep.factor * apart, share, priors))
 
 
 def _logits_of_other_rows(
-    standard: FloatArray,
-    codes: IntArray,
-    share: FloatArray,
+    standard: Array,
+    codes: Array,
+    share: Array,
     noise: Channel,
     n_rows: float,
     rounds: int,
     anchors: FloatArray | None,
-) -> FloatArray:
+) -> Array:
     """Logits of each row by directions that were fitted to the other folds.
 
     Folds alternate along the distance from the mean: they depend neither on the order of the rows nor on the axes of
     the scores, and copies stay together.
     """
-    fold = np.unique((standard**2).sum(axis=1), return_inverse=True)[1] % _FOLDS
-    logits = np.zeros((len(codes), noise.n_classes))
-    for held_out in np.unique(fold):
+    xp = array_namespace(standard)
+    distances = xp.sum(standard**2, axis=1)
+    fold = xp.reshape(xp.unique_inverse(distances).inverse_indices, (-1,)) % _FOLDS
+    logits = _zeros(standard, noise.n_classes)
+    for held_out in range(int(xp.max(fold)) + 1):
         inside = fold == held_out
-        if inside.all():
+        others = xp.nonzero(~inside)[0]
+        if not others.shape[0]:
             break
-        kept = share[~inside].sum()
-        rest = standard[~inside], codes[~inside], share[~inside] / kept
+        share_of_others = taken(share, others)
+        kept = float(xp.sum(share_of_others))
+        rest = taken(standard, others), taken(codes, others), share_of_others / kept
         directions, middle = _by_shape(*rest, noise, 1 / (kept * n_rows), rounds, anchors)
-        logits[inside] = standard[inside] @ directions - middle
+        found = standard @ like(directions, standard) - like(middle, standard)
+        logits = xp.where(inside[:, None], found, logits)
     return logits
 
 
-def likeliest_priors(
-    scores: FloatArray, codes: IntArray, weights: FloatArray, noise: Channel, *, n_rows: float
-) -> Channel:
+def likeliest_priors(scores: Array, codes: Array, weights: Array, noise: Channel, *, n_rows: float) -> Channel:
     """Return the noise with the class proportions that the shape of the scores and the labels say together.
 
     The priors given are those that explain the observed proportions, with an error that undoing the flips magnifies.
@@ -241,32 +270,31 @@ def likeliest_priors(
 
     Parameters are those of `gaussian_readout`.
     """
-    share = weights / weights.sum()
+    share = _shares(weights)
     whitening = _Whitening.of(scores, share)
     if not whitening.rank:
         return noise
     found = _mixture_priors(whitening(scores), codes, share, noise, n_rows)
-    observed = np.asarray(np.bincount(codes, share, minlength=noise.n_classes), dtype=float)
+    observed = sums_by_code(codes, share, noise.n_classes)
     misfit = _misfit(found, noise.transition, observed, n_rows)
     usual = float(chdtri(noise.n_classes - 1, _UNUSUAL))
-    trust = min(1.0, usual / max(misfit, np.finfo(float).tiny)) ** 2
+    trust = min(1.0, usual / max(misfit, _TINY)) ** 2
     return noise.with_priors(trust * found + (1 - trust) * noise.known_priors)
 
 
-def _mixture_priors(
-    standard: FloatArray, codes: IntArray, share: FloatArray, noise: Channel, n_rows: float
-) -> FloatArray:
+def _mixture_priors(standard: Array, codes: Array, share: Array, noise: Channel, n_rows: float) -> FloatArray:
     """Proportions of the Gaussian mixture, by EM; one row of each class is added, so that none is empty."""
-    member = noise.posterior[codes]
+    member = pick(noise.posterior, codes)
     priors, k = noise.known_priors, noise.n_classes
     with np.errstate(divide="ignore"):
-        label_given_true = np.log(noise.transition.T[codes])
+        label_given_true = pick(np.log(noise.transition.T), codes)
     for _ in range(_MAX_ROUNDS):
         directions, middle, mass = _mixture_step(standard, member, share, 1 / n_rows)
         previous, priors = priors, (n_rows * mass + 1) / (n_rows + k)
         if np.abs(priors - previous).max() <= _PRIOR_TOLERANCE:
             break
-        member = _softmax(label_given_true + np.log(priors) + standard @ directions - middle)
+        offsets = np.log(priors) - middle
+        member = _softmax(label_given_true + standard @ like(directions, standard) + like(offsets, standard))
     return np.asarray(priors / priors.sum())
 
 
@@ -278,45 +306,46 @@ def _misfit(priors: FloatArray, transition: FloatArray, observed: FloatArray, n_
     return float(n_rows * (observed - expected) @ np.linalg.solve(covariance + floor, observed - expected))
 
 
-def symmetric_slope(
-    scores: FloatArray, codes: IntArray, weights: FloatArray, noise: Channel, *, n_rows: float
-) -> float:
+def symmetric_slope(scores: Array, codes: Array, weights: Array, noise: Channel, *, n_rows: float) -> float:
     """Log-odds of two classes per unit of a score of shape (n,), if they change sign where the score does.
 
     The class means are ±m, as in the paper's model, without a prior. Other parameters are those of `gaussian_readout`.
     """
-    spread = float(np.sqrt(np.average(scores**2, weights=weights))) or 1.0
+    share = _shares(weights)
+    spread = float(share @ scores**2) ** 0.5 or 1.0
     standard = scores / spread
-    label_log_odds = np.diff(_log_posterior(codes, noise), axis=1)[:, 0]
+    label_log_odds = _label_log_odds(codes, noise)
     slope = 0.0
     for _ in range(_MAX_ROUNDS):
         signs = 2 * expit(label_log_odds + slope * standard) - 1
-        mean = float(np.average(signs * standard, weights=weights))
+        mean = float(share @ (signs * standard))
         previous, slope = slope, 2 * mean / max(1 - mean**2, 1 / n_rows)
         if abs(slope - previous) <= _TOLERANCE * (1 + abs(slope)):
             break
     return max(slope, SMALLEST_SLOPE) / spread
 
 
-def common_slope(scores: FloatArray, codes: IntArray, weights: FloatArray, noise: Channel) -> float:
+def common_slope(scores: Array, codes: Array, weights: Array, noise: Channel) -> float:
     """Log-odds of k classes per unit of their scores, (n, k), if the largest score is always the likeliest class.
 
     It maximises the likelihood of the observed labels. Other parameters are those of `gaussian_readout`.
     """
-    share = weights / weights.sum()
-    label_given_true = noise.transition.T[codes]
-    leads = scores - scores.mean(axis=1, keepdims=True)
-    spread = float(np.sqrt(share @ (leads**2).sum(axis=1))) or 1.0
+    xp, share = array_namespace(scores), _shares(weights)
+    label_given_true = pick(noise.transition.T, codes)
+    leads = scores - xp.mean(scores, axis=1, keepdims=True)
+    spread = float(share @ xp.sum(leads**2, axis=1)) ** 0.5 or 1.0
 
     def cost(log_slope: float) -> float:
-        observed = np.einsum("nk,nk->n", _softmax(np.exp(log_slope) / spread * leads), label_given_true)
-        return -float(share @ np.log(np.maximum(observed, np.finfo(float).tiny)))
+        observed = row_products(_softmax(float(np.exp(log_slope)) / spread * leads), label_given_true)
+        return -float(share @ xp.log(at_least(observed, _TINY)))
 
     def descent(log_slope: float) -> float:
-        logits = np.exp(log_slope) / spread * leads
-        joint = _softmax(logits) * label_given_true
-        gain = joint - _softmax(logits) * joint.sum(axis=1, keepdims=True)
-        return float(share @ ((gain * logits).sum(axis=1) / np.maximum(joint.sum(axis=1), np.finfo(float).tiny)))
+        logits = float(np.exp(log_slope)) / spread * leads
+        probability = _softmax(logits)
+        joint = probability * label_given_true
+        observed = xp.sum(joint, axis=1)
+        gain = joint - probability * observed[:, None]
+        return float(share @ (xp.sum(gain * logits, axis=1) / at_least(observed, _TINY)))
 
     steepest = -np.log(SMALLEST_SLOPE)
     best = float(minimize_scalar(cost, bounds=(-steepest, steepest), method="bounded").x)
@@ -338,20 +367,21 @@ class _Whitening:
     basis: FloatArray  # (r, rank)
 
     @classmethod
-    def of(cls, scores: FloatArray, share: FloatArray) -> _Whitening:
+    def of(cls, scores: Array, share: Array) -> _Whitening:
+        xp = array_namespace(scores)
         mean = share @ scores
         centred = scores - mean
-        variances, vectors = np.linalg.eigh((centred.T * share) @ centred)
-        smallest = (ROUNDING * np.abs(scores).max()) ** 2
+        variances, vectors = np.linalg.eigh(as_numpy((centred.T * share) @ centred))
+        smallest = (ROUNDING * float(xp.max(xp.abs(scores)))) ** 2
         kept = variances > max(smallest, ROUNDING * variances[-1])
-        return cls(mean, vectors[:, kept] / np.sqrt(variances[kept]))
+        return cls(as_numpy(mean), vectors[:, kept] / np.sqrt(variances[kept]))
 
     @property
     def rank(self) -> int:
         return int(self.basis.shape[1])
 
-    def __call__(self, scores: FloatArray) -> FloatArray:
-        return np.asarray((scores - self.mean) @ self.basis)
+    def __call__(self, scores: Array) -> Array:
+        return (scores - like(self.mean, scores)) @ like(self.basis, scores)
 
     def undone(self, readout: Readout) -> Readout:
         """Return a read-out of whitened scores as one of the scores themselves."""
@@ -360,43 +390,41 @@ class _Whitening:
 
 
 def _by_shape(
-    standard: FloatArray,
-    codes: IntArray,
-    share: FloatArray,
+    standard: Array,
+    codes: Array,
+    share: Array,
     noise: Channel,
     smallest_variance: float,
     rounds: int = _MAX_ROUNDS,
     anchors: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Directions C⁻¹(m_a − m₀) of the Gaussian mixture, (r, k), from whitened scores, by EM, and the scores midway."""
-    label_prior = _log_posterior(codes, noise)
     if standard.shape[1] == 1 and noise.n_classes == 2:
-        log_odds = label_prior[:, 1] - label_prior[:, 0]
-        slope = _slope_by_shape(standard[:, 0], log_odds, share, smallest_variance)
+        slope = _slope_by_shape(standard[:, 0], _label_log_odds(codes, noise), share, smallest_variance)
         return np.array([[0.0, slope]]), np.zeros(2)  # offsets are found by the proportions
-    member = np.exp(label_prior)
+    label_prior, member = pick(_log_posterior(noise), codes), pick(noise.posterior, codes)
     directions, middle = np.zeros((standard.shape[1], noise.n_classes)), np.zeros(noise.n_classes)
     for _ in range(rounds):
         previous = directions
         directions, middle, _ = _mixture_step(standard, member, share, smallest_variance, anchors)
         if np.abs(directions - previous).max() <= _TOLERANCE * (1 + np.abs(directions).max()):
             break
-        member = _softmax(label_prior + standard @ directions - middle)
+        member = _softmax(label_prior + standard @ like(directions, standard) - like(middle, standard))
     return directions, middle
 
 
 def _mixture_step(
-    standard: FloatArray,
-    member: FloatArray,
-    share: FloatArray,
+    standard: Array,
+    member: Array,
+    share: Array,
     smallest_variance: float,
     anchors: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Directions C⁻¹(m_a − m₀), the score midway between m_a and m₀ along them, and the mass of each class."""
-    mass = share @ member
-    means = (member * share[:, None]).T @ standard / np.maximum(mass, np.finfo(float).tiny)[:, None]
+    mass = as_numpy(share @ member)
+    means = as_numpy((member * share[:, None]).T @ standard) / np.maximum(mass, _TINY)[:, None]
     if anchors is not None:
-        chance = smallest_variance * float((share @ member**2 / np.maximum(mass, np.finfo(float).tiny)).sum())
+        chance = smallest_variance * float((as_numpy(share @ member**2) / np.maximum(mass, _TINY)).sum())
         expected = _along(means, mass, anchors)
         means = expected + _shrunk(means - expected, mass, chance)
     within = _floored(np.eye(standard.shape[1]) - (mass * means.T) @ means, smallest_variance)
@@ -419,18 +447,18 @@ def _shrunk(means: FloatArray, mass: FloatArray, chance: float) -> FloatArray:
     sum over the classes of Σ member²/(Σ member)² times their mass; so (b − chance)/(1 − chance) of it is theirs.
     """
     scatter, axes = np.linalg.eigh((mass * means.T) @ means)
-    own = np.clip((scatter - chance) / max(1 - chance, np.finfo(float).tiny), 0.0, None)
-    kept = np.minimum(own / np.maximum(scatter, np.finfo(float).tiny), 1.0)
+    own = np.clip((scatter - chance) / max(1 - chance, _TINY), 0.0, None)
+    kept = np.minimum(own / np.maximum(scatter, _TINY), 1.0)
     return np.asarray((means @ axes * kept) @ axes.T)
 
 
-def _slope_by_shape(standard: FloatArray, label_log_odds: FloatArray, share: FloatArray, smallest: float) -> float:
+def _slope_by_shape(standard: Array, label_log_odds: Array, share: Array, smallest: float) -> float:
     """Do what `_by_shape` does with one score of two classes, whose means are opposite sides of 0, as numbers alone."""
     weighted = share * standard
     member = expit(label_log_odds)
     slope = 0.0
     for _ in range(_MAX_ROUNDS):
-        mass, moment = float(share @ member), float(weighted @ member)
+        mass, moment = map(float, (share @ member, weighted @ member))
         upper, lower = moment / mass, -moment / (1 - mass)
         within = max(1 - mass * upper**2 - (1 - mass) * lower**2, smallest)
         previous, slope = slope, (upper - lower) / within
@@ -449,18 +477,12 @@ class _Steepness:
     cost: float
 
 
-def _steepness(logits: FloatArray, codes: IntArray, share: FloatArray, noise: Channel, n_rows: float) -> _Steepness:
+def _steepness(logits: Array, codes: Array, share: Array, noise: Channel, n_rows: float) -> _Steepness:
     """Find the steepness under which the observed labels are likeliest."""
-    label_given_true = noise.transition.T[codes]
-    offsets = _offsets(logits, share, noise.known_priors)
+    likelihood = (_likelihood_of_two if noise.n_classes == 2 else _likelihood)(logits, codes, share, noise)
 
     def cost(log_steepness: float) -> float:
-        nonlocal offsets
-        steep = np.exp(log_steepness) * logits
-        offsets = _offsets(steep, share, noise.known_priors, start=offsets)
-        observed = np.einsum("nk,nk->n", _softmax(steep + offsets), label_given_true)
-        likelihood = n_rows * float(share @ np.log(np.maximum(observed, np.finfo(float).tiny)))
-        return (log_steepness / _STEEPNESS_PRIOR) ** 2 / 2 - likelihood
+        return (log_steepness / _STEEPNESS_PRIOR) ** 2 / 2 - n_rows * likelihood(float(np.exp(log_steepness)))
 
     span = (-_STEEPNESS_RANGE, _STEEPNESS_RANGE)
     best = float(minimize_scalar(cost, bounds=span, method="bounded", options={"xatol": 1e-4}).x)
@@ -469,23 +491,59 @@ def _steepness(logits: FloatArray, codes: IntArray, share: FloatArray, noise: Ch
     return _Steepness(float(np.exp(best)), float(1 / np.sqrt(max(curvature, 1 / _STEEPNESS_PRIOR**2))), lowest)
 
 
-def _offsets(logits: FloatArray, share: FloatArray, priors: FloatArray, start: FloatArray | None = None) -> FloatArray:
+def _likelihood(logits: Array, codes: Array, share: Array, noise: Channel) -> Callable[[float], float]:
+    """Return the mean log-likelihood of the labels as a function of the steepness, each with offsets to go with it."""
+    xp, label_given_true = array_namespace(logits), pick(noise.transition.T, codes)
+    offsets = _offsets(logits, share, noise.known_priors)
+
+    def of(steepness: float) -> float:
+        nonlocal offsets
+        steep = steepness * logits
+        offsets = _offsets(steep, share, noise.known_priors, start=offsets)
+        observed = row_products(_softmax(steep + like(offsets, steep)), label_given_true)
+        return float(share @ xp.log(at_least(observed, _TINY)))
+
+    return of
+
+
+def _likelihood_of_two(logits: Array, codes: Array, share: Array, noise: Channel) -> Callable[[float], float]:
+    """Do what `_likelihood` does with two classes, by their log-odds alone."""
+    xp, priors = array_namespace(logits), noise.known_priors
+    log_odds = logits[:, 1] - logits[:, 0]
+    if_first, if_second = (pick(column, codes) for column in noise.transition)
+    mean, prior = float(share @ log_odds), float(priors[1])
+    log_prior_odds = float(np.log(priors[1]) - np.log(priors[0]))
+    offset = _offset(log_odds, share, prior, log_prior_odds - mean, log_prior_odds - mean)
+
+    def of(steepness: float) -> float:
+        nonlocal offset
+        steep = steepness * log_odds
+        offset = _offset(steep, share, prior, log_prior_odds - steepness * mean, offset)
+        steep += offset
+        observed = if_second * expit(steep)
+        observed += if_first * expit(-steep)
+        return float(share @ xp.log(at_least(observed, _TINY)))
+
+    return of
+
+
+def _offsets(logits: Array, share: Array, priors: FloatArray, start: FloatArray | None = None) -> FloatArray:
     """Offsets (the first 0) under which the mean probability of each class is its prior: Newton's method.
 
     They maximise Σ π_a b_a − mean of log Σ exp(logit + b), which is concave, less a weak pull towards the offsets of
     classes whose mean scores are alike: where no row is in doubt the mean probability hardly depends on them.
     """
-    neutral = np.log(priors) - share @ logits
+    neutral = np.log(priors) - as_numpy(share @ logits)
     neutral -= neutral[0]
     offsets = neutral.copy() if start is None else start.copy()
     if len(priors) == 2:
         offsets[1] = _offset(logits[:, 1] - logits[:, 0], share, float(priors[1]), float(neutral[1]), float(offsets[1]))
         return offsets
     for _ in range(_NEWTON_ROUNDS):
-        probability = _softmax(logits + offsets)
+        probability = _softmax(logits + like(offsets, logits))
         weighted = share[:, None] * probability
-        mean = weighted.sum(axis=0)
-        hessian = np.diag(mean) - weighted.T @ probability
+        mean, products = map(as_numpy, (array_namespace(logits).sum(weighted, axis=0), weighted.T @ probability))
+        hessian = np.diag(mean) - products
         slope = (priors - mean) - _PULL * (offsets - neutral)
         step = np.linalg.solve(hessian[1:, 1:] + _PULL * np.eye(len(priors) - 1), slope[1:])
         step = np.clip(step, -2.0, 2.0)
@@ -495,15 +553,15 @@ def _offsets(logits: FloatArray, share: FloatArray, priors: FloatArray, start: F
     return offsets
 
 
-def _offset(log_odds: FloatArray, share: FloatArray, prior: float, neutral: float, start: float) -> float:
+def _offset(log_odds: Array, share: Array, prior: float, neutral: float, start: float) -> float:
     """Do what `_offsets` does with two classes."""
     offset = start
     for _ in range(_NEWTON_ROUNDS):
         probability = expit(log_odds + offset)
         weighted = share * probability
-        mean = float(weighted.sum())
+        mean, square = map(float, (array_namespace(weighted).sum(weighted), weighted @ probability))
         slope = (prior - mean) - _PULL * (offset - neutral)
-        step = slope / (mean - float(weighted @ probability) + _PULL)
+        step = slope / (mean - square + _PULL)
         step = min(max(step, -2.0), 2.0)
         offset += step
         if abs(step) <= _SETTLED:
@@ -511,13 +569,13 @@ def _offset(log_odds: FloatArray, share: FloatArray, prior: float, neutral: floa
     return offset
 
 
-def _softmax(logits: FloatArray) -> FloatArray:
-    """Probabilities of each row's classes; SciPy's function, without what small arrays would pay for its generality."""
+def _softmax(logits: Array) -> Array:
+    """Probabilities of each row's classes."""
+    xp = array_namespace(logits)
     if logits.shape[1] == 2:
         difference = logits[:, 1] - logits[:, 0]
-        return np.column_stack([expit(-difference), expit(difference)])
-    positive = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(positive / positive.sum(axis=1, keepdims=True))
+        return xp.stack([expit(-difference), expit(difference)], axis=1)
+    return softmax(logits)
 
 
 def _floored(within: FloatArray, smallest: float) -> FloatArray:
@@ -526,7 +584,13 @@ def _floored(within: FloatArray, smallest: float) -> FloatArray:
     return np.asarray((vectors * np.maximum(values, smallest)) @ vectors.T)
 
 
-def _log_posterior(codes: IntArray, noise: Channel) -> FloatArray:
-    """Log P(true | observed) of each row, (n, k)."""
+def _log_posterior(noise: Channel) -> FloatArray:
+    """Log P(true | observed), row = observed class."""
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(noise.posterior)[codes])
+        return np.asarray(np.log(noise.posterior))
+
+
+def _label_log_odds(codes: Array, noise: Channel) -> Array:
+    """Log-odds of the second of two classes by the observed label of each row, (n,)."""
+    log_posterior = _log_posterior(noise)
+    return pick(log_posterior[:, 1] - log_posterior[:, 0], codes)

@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from array_api_compat import array_namespace
 
-from unflip._typing import FloatArray, IntArray
+from unflip._arrays import like, own_entries
+from unflip._typing import Array, FloatArray
 from unflip.decoder import Reading, gaussian_reading
 from unflip.noise import Channel, NoiseModel
 
@@ -33,9 +35,9 @@ class ScoredRows:
 
     Attributes
     ----------
-    scores : ndarray of shape (n, r)
+    scores : array of shape (n, r)
         The scores.
-    codes, weights : ndarray of shape (n,)
+    codes, weights : array of shape (n,)
         Observed class and weight of each row.
     n_rows : float
         How many independent rows they stand for.
@@ -43,9 +45,9 @@ class ScoredRows:
         Those of `unflip.decoder.gaussian_reading`.
     """
 
-    scores: FloatArray
-    codes: IntArray
-    weights: FloatArray
+    scores: Array
+    codes: Array
+    weights: Array
     n_rows: float
     anchors: FloatArray | None = None
 
@@ -61,7 +63,7 @@ def expected_accuracy(
     *,
     others: Sequence[Channel],
     deployed: FloatArray,
-    predicted: IntArray,
+    predicted: Array,
 ) -> ExpectedAccuracy:
     """Return the accuracy to expect of a rule on new rows.
 
@@ -77,15 +79,15 @@ def expected_accuracy(
         Such that are one standard error away, each in a way of its own.
     deployed : ndarray of shape (k,)
         Class proportions of the new rows.
-    predicted : ndarray of shape (n,)
+    predicted : array of shape (n,)
         Class that the rule gives to each row, without a part of the row's own label in it.
     """
-    share = rows.weights / rows.weights.sum()
+    share = rows.weights / array_namespace(rows.weights).sum(rows.weights)
 
-    def right(source: Reading, priors: FloatArray) -> FloatArray:
+    def right(source: Reading, priors: FloatArray) -> Array:
         """Probability that each prediction is right; rows stand for more or fewer new ones, as their class does."""
-        weighed = source.probabilities * (deployed / priors)
-        return np.asarray(weighed[np.arange(len(predicted)), predicted])
+        probabilities = source.probabilities
+        return own_entries(probabilities * like(deployed / priors, probabilities), predicted)
 
     each = right(reading, noise.known_priors)
     value = float(share @ each)

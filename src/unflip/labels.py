@@ -5,21 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import type_of_target
 
-from unflip._typing import IntArray
+from unflip._arrays import as_numpy, is_numpy
+from unflip._typing import Array, IntArray
 
 #: Class index of a row whose true label is not known.
 UNCHECKED = -1
 
 
-def encode(y: NDArray[Any], owner: str) -> tuple[NDArray[Any], IntArray]:
+def encode(y: Array, owner: str) -> tuple[NDArray[Any], Array]:
     """Return the sorted classes and the class index of each row, or an error where there is only one.
+
+    The indices are where the labels are; the classes are on the host.
 
     Parameters
     ----------
-    y : ndarray of shape (n,)
+    y : array of shape (n,)
         Labels.
     owner : str
         Who asks, for the error.
@@ -27,12 +31,21 @@ def encode(y: NDArray[Any], owner: str) -> tuple[NDArray[Any], IntArray]:
     kind = type_of_target(y, input_name="y", raise_unknown=True)
     if kind not in ("binary", "multiclass"):
         raise ValueError(f"{owner} needs class labels, but the type of the target is {kind}. Unknown label type.")
-    classes, codes = np.unique(y, return_inverse=True)
+    classes, codes = _unique(y)
     if len(classes) < 2:
         raise ValueError(
             f"{owner} needs at least two classes, but y holds only {classes.tolist()} in rows of positive weight."
         )
-    return classes, codes.astype(np.intp)
+    return classes, codes
+
+
+def _unique(y: Array) -> tuple[NDArray[Any], Array]:
+    if is_numpy(y):
+        classes, codes = np.unique(y, return_inverse=True)
+        return classes, codes.astype(np.intp)
+    xp = array_namespace(y)
+    found = xp.unique_inverse(y)
+    return as_numpy(found.values), xp.astype(xp.reshape(found.inverse_indices, (-1,)), xp.int64, copy=False)
 
 
 def true_codes(y_trusted: ArrayLike | None, n: int, rows: IntArray, classes: NDArray[Any], name: str) -> IntArray:

@@ -14,9 +14,10 @@ import numpy as np
 from array_api_compat import array_namespace, device
 from numpy.typing import ArrayLike, NDArray
 
+from unflip._arrays import as_numpy
 from unflip._typing import Array
 from unflip.centred import DenseRows
-from unflip.chunks import Block, Layout, as_numpy, block_height, read_chunk, sorted_classes
+from unflip.chunks import Block, Layout, block_height, read_chunk, sorted_classes
 
 _VERSION = 1  # of the files that `Moments.save` writes
 _STRIP = 256  # rows of a p×p matrix made at a time

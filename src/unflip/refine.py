@@ -26,8 +26,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from array_api_compat import array_namespace, device
 
-from unflip._typing import FloatArray, IntArray
+from unflip._arrays import as_numpy, at_least, like, one_hot, pick
+from unflip._typing import Array, FloatArray
 from unflip.decoder import Reading
 from unflip.labels import UNCHECKED
 from unflip.noise import Channel
@@ -49,13 +51,13 @@ _SMALLEST_SLACK = 1e-6
 def refine(
     fits: Spectrum | ConvexFits,
     rows: DistinctRows,
-    codes: IntArray,
+    codes: Array,
     noise: Channel,
     regs: FloatArray,
     *,
     search: bool,
     scale_free: bool = True,
-    truth: IntArray | None = None,
+    truth: Array | None = None,
     infer_priors: bool = False,
 ) -> Round:
     """Refine the targets until the scores agree less with the observed labels, at most twice.
@@ -70,7 +72,7 @@ def refine(
         Spectrum of the distinct rows, or the fits of another loss.
     rows : DistinctRows
         The rows.
-    codes : ndarray of shape (n_positive,)
+    codes : array of shape (n_positive,)
         What was observed of each member, as a column of the noise's table: its label, or its votes.
     noise : Channel
         With priors.
@@ -81,7 +83,7 @@ def refine(
     scale_free : bool
         Whether the scores are read in a way that their scale does not change; otherwise the penalty is the one with
         the smallest squared error (see `unflip.selection`).
-    truth : ndarray of shape (n_positive,), optional
+    truth : array of shape (n_positive,), optional
         True class of each member, `UNCHECKED` where it is not known; the targets of the others are their true labels.
     infer_priors : bool
         Whether the priors merely explain the observed proportions, so that scores may correct them.
@@ -107,10 +109,13 @@ def _nearby(reg: float, regs: FloatArray, search: bool) -> FloatArray:
     return np.unique(np.maximum(reg * (RELATIVE_REGS if search else np.ones(1)), regs.min()))
 
 
-def known_rows(posterior: FloatArray, truth: IntArray) -> FloatArray:
-    """Replace the posterior of rows whose true class is known by certainty."""
-    certain = np.eye(posterior.shape[1])[np.maximum(truth, 0)]
-    return np.where((truth == UNCHECKED)[:, None], posterior, certain)
+def known_rows(posterior: Array, truth: Array | None) -> Array:
+    """Replace the posterior of rows whose true class is known, if there are any, by certainty."""
+    if truth is None:
+        return posterior
+    xp = array_namespace(posterior)
+    checked = (truth != UNCHECKED)[:, None]
+    return xp.where(checked, one_hot(xp.where(truth > 0, truth, 0), posterior.shape[1]), posterior)
 
 
 class _Loop:
@@ -120,45 +125,46 @@ class _Loop:
         self,
         spectrum: Spectrum,
         rows: DistinctRows,
-        codes: IntArray,
+        codes: Array,
         noise: Channel,
         scale_free: bool = True,
-        truth: IntArray | None = None,
+        truth: Array | None = None,
         infer_priors: bool = False,
     ) -> None:
         self._spectrum, self._rows, self._codes, self._noise = spectrum, rows, codes, noise
         self._scale_free, self._infer_priors = scale_free, infer_priors
-        self._truth = np.full(len(codes), UNCHECKED) if truth is None else truth
+        self._truth = truth
         self._contrasts = contrasts(noise.n_classes)
-        self._labels = rows.average(noise.means(self._contrasts)[codes])
+        self._labels = rows.average(pick(noise.means(self._contrasts), codes))
         self._hats: list[_Hat] = []
-        self._own_parts: list[FloatArray] = []  # Δ, per distinct row
+        self._own_parts: list[Array] = []  # Δ, per distinct row
         self._derivatives: list[FloatArray] = []  # g of each round but the first
 
     def first(self, regs: FloatArray) -> Round:
         expected = self._noise.known_priors @ self._contrasts
-        posterior = known_rows(self._noise.posterior[self._codes], self._truth)
-        return self._fit(posterior @ self._contrasts, expected[None, :], regs, 0)
+        posterior = known_rows(pick(self._noise.posterior, self._codes), self._truth)
+        targets = posterior @ like(self._contrasts, posterior)
+        return self._fit(targets, like(expected[None, :], targets), regs, 0)
 
     def next(self, before: Round, regs: FloatArray) -> Round | None:
         """Run another round; None where the targets do not change any more."""
         reading = before.reading
         posterior = known_rows(reading.posterior(self._codes, before.noise), self._truth)
-        targets = posterior @ self._contrasts
-        if np.abs(targets - before.targets).max() < _SETTLED:
+        xp, columns = array_namespace(posterior), like(self._contrasts, posterior)
+        targets = posterior @ columns
+        if float(xp.max(xp.abs(targets - before.targets))) < _SETTLED:
             return None
-        share = self._rows.member_weights / self._rows.member_weights.sum()
-        spread = np.diag(share @ posterior) - (posterior.T * share) @ posterior
-        self._derivatives.append(reading.readout.slopes @ spread @ self._contrasts)
-        expected = reading.probabilities @ self._contrasts
-        return self._fit(targets, expected, regs, before.index + 1)
+        share = self._rows.member_weights / xp.sum(self._rows.member_weights)
+        mean, products = map(as_numpy, (share @ posterior, (posterior.T * share) @ posterior))
+        self._derivatives.append(reading.readout.slopes @ (np.diag(mean) - products) @ self._contrasts)
+        return self._fit(targets, reading.probabilities @ columns, regs, before.index + 1)
 
     def last(self, current: Round, fits: ConvexFits, regs: FloatArray) -> Round:
         """Fit the targets of the current round with another loss, instead of the squared one."""
         means = self._rows.average(current.targets)
         if len(regs) > 1:
 
-            def label_free(compared: ConvexFits, reg: float) -> FloatArray:
+            def label_free(compared: ConvexFits, reg: float) -> Array:
                 return self._convex_scores(compared, means, np.array([reg]), current.index)[0]
 
             weights = self._rows.weights
@@ -171,14 +177,12 @@ class _Loop:
             current, reg=float(regs[0]), scores=scores, reading=reading, leak=leak, alignment=np.nan, noise=noise
         )
 
-    def _convex_scores(
-        self, fits: ConvexFits, means: FloatArray, regs: FloatArray, index: int
-    ) -> tuple[FloatArray, FloatArray]:
+    def _convex_scores(self, fits: ConvexFits, means: Array, regs: FloatArray, index: int) -> tuple[Array, Array]:
         left_out = without_copies(fits.leave_one_out(means, regs), self._rows.leaving_share)
         leak = self._leak(_convex_answers(self._spectrum, left_out, regs), index)
         return left_out.label_free_scores - leak, leak
 
-    def _fit(self, targets: FloatArray, expected: FloatArray, regs: FloatArray, index: int) -> Round:
+    def _fit(self, targets: Array, expected: Array, regs: FloatArray, index: int) -> Round:
         """Fit these targets, of which `expected` is what is known of them without the row's own label."""
         means = self._rows.average(targets)
         reg = self._best(means, regs, index)
@@ -186,20 +190,22 @@ class _Loop:
         leak = self._leak([_Answer(hat, np.eye(targets.shape[1])[None, :, :])], index)
         scores = label_free_parts(self._spectrum, self._rows, means, reg)(slice(None)) - leak
         self._hats.append(hat)
-        own_part = np.where((self._truth == UNCHECKED)[:, None], targets - expected, 0.0)  # true labels may be seen
+        own_part = targets - expected
+        if self._truth is not None:  # true labels may be seen
+            own_part = array_namespace(own_part).where((self._truth == UNCHECKED)[:, None], own_part, 0.0)
         self._own_parts.append(self._rows.average(own_part))
         chosen = without_trace(scores[:, 0, :], self._labels, self._rows.weights)
         reading, noise = self._read(chosen)
         agreement = self._agreement(chosen)
         return Round(targets, float(reg[0]), chosen, reading, leak[:, 0, :], index, agreement, noise, self._contrasts)
 
-    def _best(self, means: FloatArray, regs: FloatArray, index: int) -> FloatArray:
+    def _best(self, means: Array, regs: FloatArray, index: int) -> FloatArray:
         """Return the one of these penalties whose scores are best, in an array."""
         if len(regs) == 1:
             return regs
         scores, columns = label_free_parts(self._spectrum, self._rows, means, regs), np.eye(means.shape[1])[None, :, :]
 
-        def without_leak(rows: slice) -> FloatArray:
+        def without_leak(rows: slice) -> Array:
             hat = _Hat.of(self._spectrum, regs, rows)
             return scores(rows) - self._leak([_Answer(hat, columns)], index, rows)
 
@@ -209,32 +215,38 @@ class _Loop:
         best = best_reg(label_free, targets, weights, scale_free=self._scale_free, centred=fit_intercept)
         return regs[[best]]
 
-    def _agreement(self, scores: FloatArray) -> float:
+    def _agreement(self, scores: Array) -> float:
         """Return how much scores agree with the labels: to compare rounds by."""
         labels, weights, centred = self._labels, self._rows.weights, self._spectrum.fit_intercept
         if scores.shape[1] > 1:
             return canonical_correlation(scores, labels, weights, centred=centred)
-        return float(loo_alignment(scores[:, None, :].__getitem__, labels, weights, centred=centred)[0])
+        return float(loo_alignment(lambda rows: scores[rows, None, :], labels, weights, centred=centred)[0])
 
-    def _read(self, scores: FloatArray) -> tuple[Reading, Channel]:
+    def _read(self, scores: Array) -> tuple[Reading, Channel]:
         infer = self._infer_priors
         return read(scores, self._rows, self._codes, self._noise, anchors=self._contrasts, infer_priors=infer)
 
-    def _leak(self, answers: list[_Answer], index: int, rows: slice = slice(None)) -> FloatArray:
+    def _leak(self, answers: list[_Answer], index: int, rows: slice = slice(None)) -> Array:
         """Part that a row's own label has in its scores after so many rounds, (m, n_regs, k − 1), of some rows."""
-        spectrum, shape = self._spectrum, answers[0].hat.diagonal.shape
+        spectrum, diagonal = self._spectrum, answers[0].hat.diagonal
         hats = [hat.of_rows(rows) for hat in self._hats]
-        leak = np.zeros((*shape, self._contrasts.shape[1]))
+        shape = (*diagonal.shape, self._contrasts.shape[1])
+        leak = array_namespace(diagonal).zeros(shape, dtype=diagonal.dtype, device=device(diagonal))
         for answer in answers:
             if index >= 1:
-                through = self._own_parts[index - 1][rows] @ self._derivatives[index - 1]
+                through = self._through(index - 1, rows, self._derivatives[index - 1])
                 leak += answer.to(through, _there_and_back(spectrum, answer.hat, hats[index - 1], rows))
             if index >= 2:
                 derivative = self._derivatives[index - 2] @ self._derivatives[index - 1]
-                through = self._own_parts[index - 2][rows] @ derivative
+                through = self._through(index - 2, rows, derivative)
                 diagonal = _round_three(spectrum, answer.hat, hats[index - 1], hats[index - 2], rows)
                 leak += answer.to(through, diagonal)
         return leak
+
+    def _through(self, index: int, rows: slice, derivative: FloatArray) -> Array:
+        """Return what the own parts of some rows in a round make of their targets, (m, k − 1)."""
+        own_part = self._own_parts[index][rows, :]
+        return own_part @ like(derivative, own_part)
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,28 +254,29 @@ class _Hat:
     """The hat matrix H for each penalty: its diagonal, and what leaving rows out divides by."""
 
     regs: FloatArray
-    diagonal: FloatArray  # h, (m, n_regs)
-    mean_diagonal: FloatArray  # (n_regs,), over the rows it was made of
-    mean_growth: FloatArray
+    diagonal: Array  # h, (m, n_regs)
+    mean_diagonal: Array  # (n_regs,), over the rows it was made of
+    mean_growth: Array
 
     @classmethod
     def of(cls, spectrum: Spectrum, regs: FloatArray, rows: slice = slice(None)) -> _Hat:
-        diagonal = np.asarray(spectrum.hat_diagonals([regs], rows=rows)[0])
-        return cls(regs, diagonal, diagonal.mean(axis=0), _growth(diagonal).mean(axis=0))
+        diagonal = spectrum.hat_diagonals([regs], rows=rows)[0]
+        mean = array_namespace(diagonal).mean
+        return cls(regs, diagonal, mean(diagonal, axis=0), mean(_growth(diagonal), axis=0))
 
     def of_rows(self, rows: slice) -> _Hat:
         """Return the diagonal of some rows, with the means of all."""
-        return replace(self, diagonal=self.diagonal[rows])
+        return replace(self, diagonal=self.diagonal[rows, :])
 
     @property
-    def growth(self) -> FloatArray:
+    def growth(self) -> Array:
         """By which leaving a row out magnifies what the others say of it."""
         return _growth(self.diagonal)
 
 
-def _growth(diagonal: FloatArray) -> FloatArray:
+def _growth(diagonal: Array) -> Array:
     """1/(1 − h)."""
-    return np.asarray(1 / np.maximum(1 - diagonal, _SMALLEST_SLACK))
+    return 1 / at_least(1 - diagonal, _SMALLEST_SLACK)
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,9 +286,10 @@ class _Answer:
     hat: _Hat
     columns: FloatArray  # (n_regs, n_scores, n_scores), or one for all penalties
 
-    def to(self, through: FloatArray, diagonal: FloatArray) -> FloatArray:
+    def to(self, through: Array, diagonal: Array) -> Array:
         """Return what reaches the scores, (m, n_regs, n_scores), of targets' changes, by a diagonal (m, n_regs)."""
-        return np.asarray(diagonal[:, :, None] * np.einsum("ma,gab->mgb", through, self.columns))
+        columns = like(self.columns, through)
+        return diagonal[:, :, None] * array_namespace(through).tensordot(through, columns, axes=((1,), (1,)))
 
 
 def _convex_answers(spectrum: Spectrum, left_out: ApproximateLeaveOneOut, regs: FloatArray) -> list[_Answer]:
@@ -289,19 +303,19 @@ def _convex_answers(spectrum: Spectrum, left_out: ApproximateLeaveOneOut, regs: 
     return answers
 
 
-def _there_and_back(spectrum: Spectrum, last: _Hat, first: _Hat, rows: slice) -> FloatArray:
+def _there_and_back(spectrum: Spectrum, last: _Hat, first: _Hat, rows: slice) -> Array:
     """Diagonal of L₁L₀, of which L = D(H − h) with D = 1/(1 − h): (H₁H₀)ᵢᵢ − h₁ᵢh₀ᵢ, times D₁ᵢ and the mean of D₀."""
-    both = np.asarray(spectrum.hat_diagonals([last.regs, first.regs], rows=rows)[0])
+    both = spectrum.hat_diagonals([last.regs, first.regs], rows=rows)[0]
     product = both - last.diagonal * first.diagonal
-    return np.asarray(last.growth * first.mean_growth * product)
+    return last.growth * first.mean_growth * product
 
 
-def _round_three(spectrum: Spectrum, last: _Hat, middle: _Hat, first: _Hat, rows: slice) -> FloatArray:
+def _round_three(spectrum: Spectrum, last: _Hat, middle: _Hat, first: _Hat, rows: slice) -> Array:
     """Diagonal of L₂L₁L₀: of the products of three hat matrices, those without a row that follows itself."""
     k, j, i = last.regs, middle.regs, first.regs
     diagonals = spectrum.hat_diagonals([k, j, i], [k, j], [k, i], [j, i], rows=rows)
-    all_three, last_two, outer, first_two = map(np.asarray, diagonals)
+    all_three, last_two, outer, first_two = diagonals
     a, b, c = last.diagonal, middle.diagonal, first.diagonal
     product = all_three - a * first_two - c * last_two - middle.mean_diagonal * (outer - a * c) + a * b * c
     growth = last.growth * middle.mean_growth * first.mean_growth
-    return np.asarray(growth * product)
+    return growth * product

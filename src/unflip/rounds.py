@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from array_api_compat import array_namespace
 from scipy.linalg import helmert
 
-from unflip._typing import FloatArray, IntArray
+from unflip._arrays import as_numpy, like, pick
+from unflip._typing import Array, FloatArray
 from unflip.decoder import Reading, gaussian_reading, likeliest_priors
 from unflip.noise import Channel
 from unflip.rows import DistinctRows
@@ -28,15 +30,15 @@ class Round:
 
     Attributes
     ----------
-    targets : ndarray of shape (n_positive, n_scores)
+    targets : array of shape (n_positive, n_scores)
         Targets of the members.
     reg : float
         Penalty γ.
-    scores : ndarray of shape (m, n_scores)
+    scores : array of shape (m, n_scores)
         Leave-one-out scores of the distinct rows, in which a row's own label has no part.
     reading : Reading
         What the scores say of the members.
-    leak : ndarray of shape (m, n_scores)
+    leak : array of shape (m, n_scores)
         What was subtracted from plain leave-one-out scores to that end.
     index : int
         How many rounds came before.
@@ -48,11 +50,11 @@ class Round:
         What the true classes are expected to be fitted to.
     """
 
-    targets: FloatArray
+    targets: Array
     reg: float
-    scores: FloatArray
+    scores: Array
     reading: Reading
-    leak: FloatArray
+    leak: Array
     index: int
     alignment: float
     noise: Channel
@@ -67,7 +69,7 @@ def contrasts(n_classes: int) -> FloatArray:
 def fit_table(
     fits: Spectrum | ConvexFits,
     rows: DistinctRows,
-    codes: IntArray,
+    codes: Array,
     noise: Channel,
     regs: FloatArray,
     *,
@@ -79,18 +81,18 @@ def fit_table(
 
     Parameters are those of `refine`; `scale_free` is that of `unflip.selection.best_reg`.
     """
-    targets = table[codes]
+    targets = pick(table, codes)
     means = rows.average(targets)
     reg = _best_for_table(fits, rows, means, regs, scale_free)
     scores = without_copies(fits.leave_one_out(means, [reg]), rows.leaving_share).label_free_scores[:, 0, :]
     scores = without_trace(scores, means, rows.weights)
     anchors = noise.transition @ table
     reading, noise = read(scores, rows, codes, noise, anchors=anchors, infer_priors=infer_priors)
-    leak = np.zeros_like(scores)
+    leak = array_namespace(scores).zeros_like(scores)
     return Round(targets, reg, scores, reading, leak, index=0, alignment=np.nan, noise=noise, anchors=anchors)
 
 
-def without_trace(scores: FloatArray, labels: FloatArray, weights: FloatArray) -> FloatArray:
+def without_trace(scores: Array, labels: Array, weights: Array) -> Array:
     """Drop what scores of several columns, (m, r), hold of the rows' own labels, (m, r), where there is no fit.
 
     Where a fit explains nothing, leaving a row out moves its score against its own label: −Hᵢtᵢ/(1 − Hᵢ). Along an axis
@@ -100,19 +102,20 @@ def without_trace(scores: FloatArray, labels: FloatArray, weights: FloatArray) -
     """
     if scores.shape[1] == 1:
         return scores
-    share = weights / weights.sum()
+    share = weights / array_namespace(weights).sum(weights)
     centred, wanted = scores - share @ scores, labels - share @ labels
-    powers, axes = np.linalg.eigh((centred.T * share) @ centred)
-    agreement = share @ ((centred @ axes) * (wanted @ axes))
-    error = np.sqrt(np.maximum(powers, 0) * (share @ (wanted @ axes) ** 2) * (share @ share))
-    kept = axes[:, agreement >= -_CONTRADICTION * error]
-    return np.asarray(scores @ kept @ kept.T)
+    powers, axes = np.linalg.eigh(as_numpy((centred.T * share) @ centred))
+    scores_along, wanted_along = (columns @ like(axes, columns) for columns in (centred, wanted))
+    agreement = as_numpy(share @ (scores_along * wanted_along))
+    error = np.sqrt(np.maximum(powers, 0) * as_numpy(share @ wanted_along**2) * float(share @ share))
+    kept = like(axes[:, agreement >= -_CONTRADICTION * error], scores)
+    return scores @ kept @ kept.T
 
 
 def read(
-    scores: FloatArray,
+    scores: Array,
     rows: DistinctRows,
-    codes: IntArray,
+    codes: Array,
     noise: Channel,
     *,
     anchors: FloatArray,
@@ -124,14 +127,14 @@ def read(
 
     Where these merely explain the observed proportions (`infer_priors`), the scores may correct them.
     """
-    members, weights, n_rows = scores[rows.owner], rows.member_weights, rows.n_effective
+    members, weights, n_rows = rows.of_members(scores), rows.member_weights, rows.n_effective
     if infer_priors:
         noise = likeliest_priors(members, codes, weights, noise, n_rows=n_rows)
     return gaussian_reading(members, codes, weights, noise, n_rows=n_rows, anchors=anchors), noise
 
 
 def _best_for_table(
-    fits: Spectrum | ConvexFits, rows: DistinctRows, means: FloatArray, regs: FloatArray, scale_free: bool
+    fits: Spectrum | ConvexFits, rows: DistinctRows, means: Array, regs: FloatArray, scale_free: bool
 ) -> float:
     if len(regs) == 1:
         return float(regs[0])

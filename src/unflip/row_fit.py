@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from array_api_compat import array_namespace, device
+from numpy.typing import ArrayLike
 
 from unflip import losses
 from unflip import targets as target_values
-from unflip._typing import FloatArray, IntArray
+from unflip._arrays import as_numpy, like, sums_by_code
+from unflip._typing import Array, FloatArray
 from unflip._warning import warn_caller
 from unflip.centred import product
 from unflip.decisions import Decision, Rule
@@ -19,11 +22,11 @@ from unflip.estimation.evidence import mixture_evidence
 from unflip.estimation.penalty import predicted_reg
 from unflip.estimation.source import Labelled, NoiseSource, centred, noise_source
 from unflip.expected import ExpectedAccuracy, ScoredRows, expected_accuracy, other_noise
-from unflip.labels import true_codes
 from unflip.noise import Channel, NoiseModel
 from unflip.options import Options
 from unflip.refine import known_rows, refine
 from unflip.rounds import Round, contrasts, fit_table
+from unflip.rows import chosen
 from unflip.selection import candidate_regs, coarse_regs, given_reg
 from unflip.solvers import ConvexFits
 from unflip.spectrum import Spectrum, decompose
@@ -35,20 +38,23 @@ _ONE_SIDED = 0.02  # share of scores on the rarer side of 0 that makes a plain r
 
 @dataclass(frozen=True, eq=False)
 class RowFit:
-    """A fit to rows; attributes are those of `LPClassifier` without their underscores, of two classes in columns."""
+    """A fit to rows; attributes are those of `LPClassifier` without their underscores, of two classes in columns.
+
+    Arrays are where the rows are.
+    """
 
     noise: NoiseModel
-    noise_std: FloatArray
+    noise_std: Array
     noise_estimator: NoiseEstimator | None
     workers: Workers | None
-    targets: FloatArray
+    targets: Array
     reg: float
     decision: Decision
-    coef: FloatArray
-    intercept: FloatArray
-    loo_decision: FloatArray
-    label_posterior: FloatArray
-    label_free_log_odds: FloatArray
+    coef: Array
+    intercept: Array
+    loo_decision: Array
+    label_posterior: Array
+    label_free_log_odds: Array
     n_effective: float
     expected: ExpectedAccuracy
 
@@ -72,22 +78,22 @@ def fit_rows(data: Labelled, options: Options) -> RowFit:
     means = rows.average(found.targets)
     path = fits.path(means, [found.reg])
     coef, intercept = path.coef[:, 0, :], path.intercept[0, :]
-    fitted = _fitted(data, coef, intercept, plain=options.readout == "plain")
     if options.refines and options.readout == "plain":
-        _warn_of_one_sided_scores(decision.classes(decision.values(fitted)))
+        _warn_of_one_sided_scores(decision.classes(decision.values(product(data.X, coef) + intercept)), k)
     _warn_of_few_rows(rows.n_effective, k)
-    label_posterior, log_odds = _posteriors(found, data, source, fitted)
+    absent = _fitted(data, coef, intercept)
+    label_posterior, log_odds = _posteriors(found, data, source, absent)
     return RowFit(
         noise=noise,
-        noise_std=source.errors,
+        noise_std=like(source.errors, coef),
         noise_estimator=source.estimator,
         workers=source.workers,
-        targets=_refined_targets(found, data) if table is None else table,
+        targets=_refined_targets(found, data, absent) if table is None else like(table, coef),
         reg=found.reg,
         decision=decision,
-        coef=(coef @ decision.slopes).T,
+        coef=(coef @ like(decision.slopes, coef)).T,
         intercept=decision.values(intercept),
-        loo_decision=decision.values(_left_out(fits, found, data, means, fitted, options)),
+        loo_decision=decision.values(_left_out(fits, found, data, means, absent, options)),
         label_posterior=label_posterior,
         label_free_log_odds=log_odds[:, 1:],
         n_effective=rows.n_effective,
@@ -143,7 +149,7 @@ def _rounds(
             regs,
             search=options.searches,
             scale_free=options.scale_free,
-            truth=_truth(data, source),
+            truth=data.truth(_trusted(source)),
             infer_priors=infer_priors,
         )
         return replace(found, reg=found.reg if options.searches else float(regs[0]))  # free of rounding
@@ -171,14 +177,15 @@ def _candidates(
 
 def _predicted_reg(spectrum: Spectrum, data: Labelled, noise: NoiseModel, options: Options) -> float:
     """Return γ* of the isotropic mixture behind the rows; it may be infinite."""
-    if not (data.rows.weights == 1).all():
+    if data.rows.spectrum_weights is not None:
         raise ValueError("reg='theory' needs distinct rows without weights: use reg='loo'.")
-    evidence = mixture_evidence(spectrum, data.codes, noise.n_classes)
+    codes = as_numpy(data.codes)
+    evidence = mixture_evidence(spectrum, codes, noise.n_classes)
     if not evidence.supported:
         raise ValueError(f"reg='theory' does not fit these data ({evidence}): use reg='loo'.")
     return predicted_reg(
         spectrum,
-        data.codes,
+        codes,
         noise,
         targets="optimized" if options.refines else options.targets,
         loss=losses.resolve(options.loss),
@@ -187,17 +194,16 @@ def _predicted_reg(spectrum: Spectrum, data: Labelled, noise: NoiseModel, option
     )
 
 
-def _truth(data: Labelled, source: NoiseSource) -> IntArray:
-    """Return the true class of members that were checked, `UNCHECKED` for the others."""
-    checked = getattr(source.estimator, "y_trusted", None)
-    return true_codes(checked, len(data.y), data.rows.members, data.classes, "y_trusted")
+def _trusted(source: NoiseSource) -> ArrayLike | None:
+    """Return true labels of rows that were checked, if there are any."""
+    found: ArrayLike | None = getattr(source.estimator, "y_trusted", None)
+    return found
 
 
-def _refined_targets(found: Round, data: Labelled) -> FloatArray:
+def _refined_targets(found: Round, data: Labelled, absent: Array) -> Array:
     """Return targets of all rows as values of y = ±1 (two classes), or as rows of class probabilities (more)."""
-    targets, k = np.zeros((len(data.y), found.targets.shape[1])), len(data.classes)
-    targets[data.rows.members] = found.targets
-    return targets[:, 0] if k == 2 else targets @ contrasts(k).T + 1 / k
+    targets, k = data.merged(found.targets, 0 * absent), len(data.classes)
+    return targets[:, 0] if k == 2 else targets @ like(contrasts(k).T, targets) + 1 / k
 
 
 def _decision(found: Round, data: Labelled, noise: NoiseModel, rule: Rule, options: Options) -> Decision:
@@ -206,53 +212,54 @@ def _decision(found: Round, data: Labelled, noise: NoiseModel, rule: Rule, optio
         log_odds = found.reading.readout.under(rule.priors, noise.known_priors)
         return Decision.by_log_odds(log_odds.slopes, log_odds.offsets, rule)
     rows, k = data.rows, noise.n_classes
-    scores, weights = found.scores[rows.owner], rows.member_weights
+    scores, weights = rows.of_members(found.scores), rows.member_weights
     if k == 2:
         slope = symmetric_slope(scores[:, 0], data.codes, weights, found.noise, n_rows=rows.n_effective)
         return Decision(np.eye(1), np.zeros(1), steepness=slope)
     per_class = contrasts(k).T if options.in_contrasts(k) else np.eye(k)
-    steepness = common_slope(scores @ per_class, data.codes, weights, found.noise)
+    steepness = common_slope(scores @ like(per_class, scores), data.codes, weights, found.noise)
     return Decision(per_class, np.zeros(k), steepness=steepness)
 
 
-def _fitted(data: Labelled, coef: FloatArray, intercept: FloatArray, *, plain: bool) -> FloatArray:
-    """Return the fitted scores where they are needed: of rows of no weight, or, for the plain read-out, of all."""
-    if plain:
-        return np.asarray(product(data.X, coef) + intercept)
-    scores, absent = np.zeros((len(data.y), coef.shape[1])), np.flatnonzero(data.weights == 0)
-    if len(absent):
-        scores[absent] = product(data.X[absent], coef) + intercept
-    return scores
+def _fitted(data: Labelled, coef: Array, intercept: Array) -> Array:
+    """Return the fitted scores of the rows of no weight."""
+    absent, xp = data.absent, array_namespace(coef)
+    if not absent.shape[0]:
+        return xp.zeros((0, coef.shape[1]), dtype=coef.dtype, device=device(coef))
+    return product(chosen(data.X, absent), coef) + intercept
 
 
-def _posteriors(found: Round, data: Labelled, source: NoiseSource, fitted: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _posteriors(found: Round, data: Labelled, source: NoiseSource, absent: Array) -> tuple[Array, Array]:
     """Return label posteriors and log-odds, from scores that are free of the row's own label.
 
     Copies of a row leave together, so that none vouches for another; rows of no weight have their fitted scores.
     """
-    members, reading = data.rows.members, found.reading
-    posterior, log_odds = reading.readout.probabilities(fitted), reading.readout.log_odds(fitted)
-    posterior[members] = known_rows(reading.posterior(data.codes, found.noise), _truth(data, source))
-    log_odds[members] = reading.log_odds
-    return posterior, log_odds
+    reading = found.reading
+    posterior = known_rows(reading.posterior(data.codes, found.noise), data.truth(_trusted(source)))
+    return (
+        data.merged(posterior, reading.readout.probabilities(absent)),
+        data.merged(reading.log_odds, reading.readout.log_odds(absent)),
+    )
 
 
 def _left_out(
     fits: Spectrum | ConvexFits,
     found: Round,
     data: Labelled,
-    means: FloatArray,
-    fitted: FloatArray,
+    means: Array,
+    absent: Array,
     options: Options,
-) -> FloatArray:
+) -> Array:
     """Return leave-one-out scores of all rows, those of no weight as fitted."""
-    rows, scores = data.rows, fitted.copy()
+    rows = data.rows
     left_out = fits.leave_one_out(means, [found.reg])
-    alone = left_out.of_copies(rows.owner, found.targets, rows.member_weights / rows.weights[rows.owner])
+    if rows.has_copies:
+        share = rows.member_weights / rows.of_members(rows.weights)
+        left_out = left_out.of_copies(rows.owner, found.targets, share)
+    if options.readout == "plain":
+        return data.merged(left_out.scores[:, 0, :], absent)
     # A read-out fitted to the others would move with their mean target: it needs the scores without that move.
-    free = alone.label_free_scores[:, 0, :] - found.leak[rows.owner]
-    scores[rows.members] = alone.scores[:, 0, :] if options.readout == "plain" else free
-    return scores
+    return data.merged(left_out.label_free_scores[:, 0, :] - rows.of_members(found.leak), absent)
 
 
 def _expected(
@@ -264,7 +271,7 @@ def _expected(
     rule: Rule,
     options: Options,
 ) -> ExpectedAccuracy:
-    rows, scores = data.rows, found.scores[data.rows.owner]
+    rows, scores = data.rows, data.rows.of_members(found.scores)
     plain = options.readout == "plain"
     predicted = decision.classes(decision.values(scores)) if plain else _predicted(found.reading, noise, rule)
     return expected_accuracy(
@@ -287,15 +294,17 @@ def _others(data: Labelled, source: NoiseSource, noise: NoiseModel, *, priors_kn
     return found if votes is None else [Workers.alike(other, votes).channel(votes) for other in found]
 
 
-def _predicted(reading: Reading, noise: NoiseModel, rule: Rule) -> IntArray:
+def _predicted(reading: Reading, noise: NoiseModel, rule: Rule) -> Array:
     """Return what is predicted of rows by a read-out in which their own labels have no part."""
     shift = np.log(rule.priors / noise.known_priors)
     by_log_odds = Decision.by_log_odds(np.eye(len(shift)), shift - shift[0], rule)
     return by_log_odds.classes(by_log_odds.values(reading.log_odds))
 
 
-def _warn_of_one_sided_scores(predicted: IntArray) -> None:
-    most = float(np.bincount(predicted).max() / len(predicted))
+def _warn_of_one_sided_scores(predicted: Array, n_classes: int) -> None:
+    xp = array_namespace(predicted)
+    counts = sums_by_code(predicted, xp.ones(predicted.shape[0], dtype=xp.float64, device=device(predicted)), n_classes)
+    most = float(counts.max() / counts.sum())
     if most > 1 - _ONE_SIDED:
         warn_caller(
             f"{most:.0%} of the fitted scores favour one class, so the plain read-out predicts it almost everywhere: "

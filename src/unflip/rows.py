@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace, device
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from unflip._arrays import as_numpy, is_foreign, is_numpy, like, one_hot, sums_by_code, taken
 from unflip._sparse import canonical
-from unflip._typing import FloatArray, IntArray, Rows, SparseArray
+from unflip._typing import Array, FloatArray, IntArray, Rows, SparseArray
 from unflip.centred import DenseRows, product
 
 _MOST_COPIES, _MOST_SHARE = 5.0, 0.01
@@ -28,102 +31,156 @@ class DistinctRows:
     features that take few values repeat a row very often; there copies are observations in their own right, and no more
     than a few leave (`leaving_share`).
 
+    Arrays with an entry for each row are of the namespace and on the device of the rows; NumPy's for sparse ones.
+
     Attributes
     ----------
-    X : ndarray, sparse array or LazyRows of shape (m, p)
+    X : array, sparse array or LazyRows of shape (m, p)
         The distinct rows of positive weight; sparse, or not read yet, where they were given so.
-    weights : ndarray of shape (m,)
+    weights : array of shape (m,)
         Total weight of the copies of each.
-    members : ndarray of shape (n_positive,)
+    members : array of shape (n_positive,)
         Indices of the given rows that have positive weight.
-    owner : ndarray of shape (n_positive,)
+    owner : array of shape (n_positive,)
         For each member the distinct row that it is a copy of.
-    member_weights : ndarray of shape (n_positive,)
+    member_weights : array of shape (n_positive,)
         Weight of each member.
     largest : float
         Largest magnitude of a feature.
     """
 
     X: Rows
-    weights: FloatArray
-    members: IntArray
-    owner: IntArray
-    member_weights: FloatArray
+    weights: Array
+    members: Array
+    owner: Array
+    member_weights: Array
     largest: float
 
     @classmethod
-    def of(cls, X: Rows, sample_weight: FloatArray | None = None) -> DistinctRows:
-        """Find the distinct rows of X, in the order of their first copy."""
+    def of(cls, X: Rows, sample_weight: Array | None = None) -> DistinctRows:
+        """Find the distinct rows of X, in the order of their first copy.
+
+        Of rows on a device none is brought to the host but those that look like copies of each other; where some are,
+        so are the weights.
+        """
         rows = canonical(X) if issparse(X) else X
-        weights: FloatArray = np.ones(rows.shape[0]) if sample_weight is None else sample_weight
-        members = np.flatnonzero(weights > 0)
-        kept = rows if len(members) == rows.shape[0] else rows[members]
-        owner, largest = _owners(kept)
-        first = np.flatnonzero(owner == np.arange(len(members)))
-        if len(first) == len(members):
-            return cls(kept, weights[members], members, owner, weights[members], largest)
-        position = np.searchsorted(first, owner)
-        pooled = np.bincount(position, weights[members]).astype(float)
-        return cls(kept[first], pooled, members, position, weights[members], largest)
+        weights = _ones(rows) if sample_weight is None else sample_weight
+        members = array_namespace(weights).nonzero(weights > 0)[0]
+        kept, member_weights = rows, weights
+        if members.shape[0] < rows.shape[0]:
+            kept, member_weights = chosen(rows, members), taken(weights, members)
+        candidates, largest = _possible_copies(kept)
+        first, owner = _first_copies(kept, candidates)
+        if len(first) == members.shape[0]:
+            alone = array_namespace(members).arange(len(first), dtype=members.dtype, device=device(members))
+            return cls(kept, member_weights, members, alone, member_weights, largest)
+        pooled = like(np.bincount(owner, as_numpy(member_weights)).astype(float), weights)
+        return cls(chosen(kept, like(first, members)), pooled, members, like(owner, members), member_weights, largest)
 
     @property
-    def spectrum_weights(self) -> FloatArray | None:
+    def has_copies(self) -> bool:
+        """Whether some row is there more than once."""
+        return bool(self.weights.shape[0] < self.members.shape[0])
+
+    @property
+    def spectrum_weights(self) -> Array | None:
         """The weights, or None where all are 1 and nothing needs scaling."""
-        return None if (self.weights == 1).all() else self.weights
+        return None if bool(array_namespace(self.weights).all(self.weights == 1)) else self.weights
 
     @property
-    def leaving_share(self) -> FloatArray:
+    def leaving_share(self) -> Array:
         """Share of each distinct row's weight that leaves together: all of it, or as much as 5 copies or 1% of all."""
-        if len(self.weights) == len(self.members):
-            return np.ones(len(self.weights))
-        own = self.member_weights / self.weights[self.owner]
-        n_copies = 1 / np.bincount(self.owner, own**2)  # of equal weight: one of next to none is no copy
-        few = np.maximum(_MOST_COPIES / n_copies, _MOST_SHARE * self.weights.sum() / self.weights)
-        return np.asarray(np.minimum(1.0, few))
+        xp = array_namespace(self.weights)
+        if not self.has_copies:
+            return xp.ones_like(self.weights)
+        own = self.member_weights / self.of_members(self.weights)
+        n_copies = 1 / self._sums(own**2)  # of equal weight: one of next to none is no copy
+        few = xp.maximum(_MOST_COPIES / n_copies, _MOST_SHARE * xp.sum(self.weights) / self.weights)
+        return xp.where(few < 1, few, 1.0)
 
-    @property
+    @cached_property
     def n_effective(self) -> float:
         """How many rows of equal weight, each leaving alone, stand for as much (Kish), at any scale of the weights."""
-        share = self.weights / self.weights.sum()
-        return float(1 / (share**2 @ self.leaving_share))
+        share = self.weights / array_namespace(self.weights).sum(self.weights)
+        return 1 / float(share**2 @ self.leaving_share)
 
     @property
-    def counts(self) -> FloatArray:
+    def counts(self) -> Array:
         """Weight of each member as a count of independent rows: they sum to `n_effective`, whatever their scale."""
-        return np.asarray(self.member_weights / self.weights.sum() * self.n_effective)
+        return self.member_weights / array_namespace(self.weights).sum(self.weights) * self.n_effective
 
-    def shares(self, codes: IntArray) -> FloatArray:
+    def shares(self, codes: Array) -> FloatArray:
         """Proportions of the classes that the members are of."""
-        return np.asarray(np.bincount(codes, self.member_weights) / self.member_weights.sum())
+        sums = sums_by_code(codes, self.member_weights, int(array_namespace(codes).max(codes)) + 1)
+        return np.asarray(sums / float(array_namespace(codes).sum(self.member_weights)))
 
-    def memberships(self, codes: IntArray, n_classes: int) -> FloatArray:
+    def memberships(self, codes: Array, n_classes: int) -> Array:
         """Shares of the classes among the copies of each distinct row, (m, k)."""
-        return self.average(np.eye(n_classes)[codes])
+        return self.average(one_hot(codes, n_classes))
 
-    def average(self, values: FloatArray) -> FloatArray:
+    def of_members(self, values: Array) -> Array:
+        """Return the values of distinct rows as those of their copies, the members."""
+        return taken(values, self.owner) if self.has_copies else values
+
+    def average(self, values: Array) -> Array:
         """Weighted mean of the members' values over the copies of each distinct row."""
-        if len(self.weights) == len(self.members):
+        if not self.has_copies:
             return values
         if values.ndim > 1:
-            return np.column_stack([self.average(column) for column in values.T])
-        mean: FloatArray = np.bincount(self.owner, self.member_weights * values) / self.weights
-        return mean
+            xp = array_namespace(values)
+            return xp.stack([self.average(values[:, column]) for column in range(values.shape[1])], axis=1)
+        return self._sums(self.member_weights * values) / self.weights
+
+    def _sums(self, values: Array) -> Array:
+        """Sum of the members' values over the copies of each distinct row."""
+        if is_numpy(values):
+            return np.bincount(self.owner, values)
+        xp, (order, rank, last) = array_namespace(values), self._by_owner
+        sums, reach, most = xp.take(values, order), 1, int(xp.max(rank))
+        while reach <= most:  # sums over 2, 4, 8, … copies: no digit is lost, as in differences of running sums
+            before = xp.concat([xp.zeros_like(sums[:reach]), sums[:-reach]])
+            sums, reach = sums + xp.where(rank >= reach, before, 0.0), 2 * reach
+        return xp.take(sums, last)
+
+    @cached_property
+    def _by_owner(self) -> tuple[Array, Array, Array]:
+        """Members in the order of their owners, how many copies come before each, and where the last of each is."""
+        owner = as_numpy(self.owner)
+        order = np.argsort(owner, kind="stable")
+        first = np.searchsorted(owner[order], np.arange(self.weights.shape[0]))
+        rank = np.arange(len(owner)) - first[owner[order]]
+        last = np.append(first[1:], len(owner)) - 1
+        return like(order, self.owner), like(rank, self.owner), like(last, self.owner)
 
 
-def relative_weights(weights: FloatArray) -> FloatArray:
+def relative_weights(weights: Array) -> Array:
     """Return weights with a largest one of 1: only their ratios matter, and sums of extreme ones are no numbers."""
-    largest = float(weights.max())
+    largest = float(array_namespace(weights).max(weights))
     return weights / largest if largest > 0 else weights
 
 
-def _owners(X: Rows) -> tuple[IntArray, float]:
-    """For each row, the index of the first row equal to it; and the largest magnitude of a feature."""
+def _ones(X: Rows) -> Array:
+    if not is_foreign(X):
+        return np.ones(X.shape[0])
+    xp = array_namespace(X)
+    return xp.ones(X.shape[0], dtype=xp.float64, device=device(X))
+
+
+def chosen(X: Rows, indices: Array) -> Rows:
+    """Return these rows, of any kind."""
+    return array_namespace(X).take(X, indices, axis=0) if is_foreign(X) else X[indices]
+
+
+def _first_copies(X: Rows, candidates: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the indices of the distinct rows, and for each row which of these it equals, on the host."""
     owner = np.arange(X.shape[0])
-    candidates, largest = _possible_copies(X)
-    if len(candidates):
-        first, copies = _first_equal(X[candidates])
-        owner[candidates] = candidates[first[copies]]
-    return owner, largest
+    if not len(candidates):
+        return owner, owner
+    alike = as_numpy(chosen(X, like(candidates, X))) if is_foreign(X) else X[candidates]
+    first, copies = _first_equal(alike)
+    owner[candidates] = candidates[first[copies]]
+    distinct = np.flatnonzero(owner == np.arange(len(owner)))
+    return distinct, np.searchsorted(distinct, owner)
 
 
 def _first_equal(X: Rows) -> tuple[IntArray, IntArray]:
@@ -153,29 +210,36 @@ def _sparse_bytes(X: SparseArray) -> NDArray[Any]:
 
 
 def _possible_copies(X: Rows) -> tuple[IntArray, float]:
-    """Rows whose projection onto one random direction is, up to rounding, that of another row.
+    """Rows whose projection onto one random direction is, up to rounding, that of another row; their indices.
 
     The largest magnitude of a feature comes with them, from the same pass over the rows.
     """
     direction = np.random.default_rng(0).normal(size=X.shape[1])
     projection, largest = (_sparse_projection if issparse(X) else _dense_projection)(X, direction)
-    order = np.argsort(projection)
+    xp = array_namespace(projection)
+    order = xp.argsort(projection)
     n_terms = int(np.diff(X.indptr).max()) if issparse(X) else X.shape[1]
     largest_sum = min(n_terms * float(np.abs(direction).max()), float(np.abs(direction).sum())) * largest
-    rounding = 2 * n_terms * np.finfo(float).eps * largest_sum
-    close = np.diff(projection[order]) <= rounding
-    candidates: IntArray = np.sort(order[np.append(close, False) | np.append(False, close)])
-    return candidates, largest
+    rounding = 2 * n_terms * float(np.finfo(float).eps) * largest_sum
+    ordered = taken(projection, order)
+    close = ordered[1:] - ordered[:-1] <= rounding
+    if not bool(xp.any(close)):
+        return np.empty(0, dtype=np.intp), largest
+    after, before = as_numpy(close), as_numpy(order)
+    return np.sort(before[np.append(after, False) | np.append(False, after)]), largest
 
 
 def _sparse_projection(X: SparseArray, direction: FloatArray) -> tuple[FloatArray, float]:
     return product(X, direction[:, None])[:, 0], float(np.abs(X.data).max(initial=0.0))
 
 
-def _dense_projection(X: Rows, direction: FloatArray) -> tuple[FloatArray, float]:
-    def project(block: FloatArray) -> tuple[FloatArray, float]:
-        return block @ direction, max(float(block.max()), -float(block.min()))
+def _dense_projection(X: Rows, direction: FloatArray) -> tuple[Array, float]:
+    rows = DenseRows.of_given(X)
+    xp, along = array_namespace(rows.weights), like(direction, rows.weights)
 
-    projection, largest = np.empty(X.shape[0]), np.empty(X.shape[0])
-    DenseRows.of_given(X).fill(project, projection, largest)
-    return projection, float(largest.max())
+    def project(block: Array) -> tuple[Array, float]:
+        return xp.astype(block, xp.float64, copy=False) @ along, max(float(xp.max(block)), -float(xp.min(block)))
+
+    projection, largest = xp.empty_like(rows.weights), xp.empty_like(rows.weights)
+    rows.fill(project, projection, largest)
+    return projection, float(xp.max(largest))

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from unflip._arrays import as_numpy
 from unflip._typing import FloatArray
-from unflip.chunks import as_numpy
 from unflip.moments import Moments
 from unflip.spectrum import CannotLeaveOutError, GramSpectrum
 from unflip.spectrum.base import SMALLEST_SLACK

@@ -27,22 +27,24 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias, TypeVar
 
 import numpy as np
+from array_api_compat import array_namespace, device
 
-from unflip._typing import FloatArray
+from unflip._arrays import LARGE_BLOCK, as_numpy, is_numpy, like
+from unflip._typing import Array, FloatArray
 from unflip.rows import DistinctRows
 from unflip.spectrum import GramSpectrum, LeftOut, Spectrum
 
 AnyLeftOut = TypeVar("AnyLeftOut", bound=LeftOut)
 
 #: Scores of the rows in a slice, (m, n_regs, n_targets).
-ScoreParts: TypeAlias = Callable[[slice], FloatArray]
+ScoreParts: TypeAlias = Callable[[slice], Array]
 
 #: Penalties tried, in units of the typical eigenvalue of the covariance.
 RELATIVE_REGS = np.logspace(-4, 4, 50)
 _COARSENESS = 4
 _LARGEST_RELATIVE_REG = 1e12
 _SMALLEST_POWER = 1e-10
-_PART = 2**11  # rows whose scores for all penalties are in memory at a time
+_PART = 2**11  # rows whose scores are found for all penalties at a time
 
 
 def candidate_regs(spectrum: Spectrum | GramSpectrum) -> FloatArray:
@@ -66,20 +68,24 @@ def coarse_regs(spectrum: Spectrum) -> FloatArray:
     return candidate_regs(spectrum)[::_COARSENESS]
 
 
-def without_copies(left_out: AnyLeftOut, share: FloatArray) -> AnyLeftOut:
+def without_copies(left_out: AnyLeftOut, share: Array) -> AnyLeftOut:
     """Leave copies of a row out together, as far as they should: with a share of their weight (`leaving_share`)."""
-    if (share == 1).all():
+    xp = array_namespace(share)
+    if bool(xp.all(share == 1)):
         return left_out
-    return left_out.of_copies(np.arange(len(share)), left_out.targets, share)
+    return left_out.of_copies(xp.arange(share.shape[0], device=device(share)), left_out.targets, share)
 
 
-def label_free_parts(spectrum: Spectrum, rows: DistinctRows, targets: FloatArray, regs: FloatArray) -> ScoreParts:
+def label_free_parts(spectrum: Spectrum, rows: DistinctRows, targets: Array, regs: FloatArray) -> ScoreParts:
     """Return label-free leave-one-out scores, (m, n_regs, n_targets), as a function of which rows, copies apart."""
-    left_out, share = spectrum.leave_one_out_parts(targets, regs), rows.leaving_share
-    return lambda part: np.asarray(without_copies(left_out(part), share[part]).label_free_scores)
+    left_out = spectrum.leave_one_out_parts(targets, regs)
+    if not rows.has_copies:
+        return lambda part: left_out(part).label_free_scores
+    share = rows.leaving_share
+    return lambda part: without_copies(left_out(part), share[part]).label_free_scores
 
 
-def best_reg(scores: ScoreParts, targets: FloatArray, weights: FloatArray, *, scale_free: bool, centred: bool) -> int:
+def best_reg(scores: ScoreParts, targets: Array, weights: Array, *, scale_free: bool, centred: bool) -> int:
     """Return the index of the penalty with the best leave-one-out scores.
 
     Parameters
@@ -87,9 +93,9 @@ def best_reg(scores: ScoreParts, targets: FloatArray, weights: FloatArray, *, sc
     scores : callable
         Label-free leave-one-out scores, (m, n_regs, n_targets), of the distinct rows in a slice: those of all rows and
         penalties need not be in memory at a time.
-    targets : ndarray of shape (m, n_targets)
+    targets : array of shape (m, n_targets)
         Targets of each distinct row.
-    weights : ndarray of shape (m,)
+    weights : array of shape (m,)
         Weight of each distinct row.
     scale_free : bool
         Whether the scores are read in a way that their scale does not change: judge alignment, else squared error.
@@ -101,61 +107,77 @@ def best_reg(scores: ScoreParts, targets: FloatArray, weights: FloatArray, *, sc
     return int(np.argmin(loo_squared_error(scores, targets, weights)))
 
 
-def loo_alignment(scores: ScoreParts, targets: FloatArray, weights: FloatArray, *, centred: bool) -> FloatArray:
+def loo_alignment(scores: ScoreParts, targets: Array, weights: Array, *, centred: bool) -> FloatArray:
     """Correlation (or, not centred, cosine) of scores and targets for each penalty, all targets taken together.
 
     For several targets the covariances and the variances are summed over them, which no rotation of them changes.
     Parameters are those of `best_reg`.
     """
-    share = weights / weights.sum()
+    xp = array_namespace(targets)
+    share = weights / xp.sum(weights)
     targets = targets - share @ targets if centred else targets
-    origin: FloatArray | None = None
-    agreement = power = mean = np.zeros(())
-    for rows in _parts(len(targets)):
+    origin: Array = None
+    agreement: Array = 0.0
+    power: Array = 0.0
+    mean: Array = 0.0
+    for rows in _parts(targets):
         some, weight = scores(rows), share[rows]
         if centred:
             # Sums about the mean of the first rows lose no digits: it is near that of all.
-            origin = np.tensordot(weight / weight.sum(), some, axes=1) if origin is None else origin
+            origin = xp.tensordot(weight / xp.sum(weight), some, axes=1) if origin is None else origin
             some = some - origin
-            mean = mean + np.tensordot(weight, some, axes=1)
-        agreement = agreement + np.tensordot(weight[:, None] * targets[rows], some, axes=([0, 1], [0, 2]))
-        power = power + np.einsum("m,mgt,mgt->g", weight, some, some)
+            mean = mean + xp.tensordot(weight, some, axes=1)
+        agreement = agreement + xp.tensordot(weight[:, None] * targets[rows, :], some, axes=((0, 1), (0, 2)))
+        power = power + _powers(weight, some)
+    agreement, power, total = as_numpy(agreement), as_numpy(power), float(xp.sum(share @ targets**2))
     if centred:
-        power = np.maximum(power - (mean**2).sum(axis=-1), 0.0)
-    norms = np.sqrt(power * float((share @ targets**2).sum()))
+        power = np.maximum(power - (as_numpy(mean) ** 2).sum(axis=-1), 0.0)
+    norms = np.sqrt(power * total)
     return np.asarray(agreement / np.where(norms > 0, norms, 1.0))
 
 
-def canonical_correlation(scores: FloatArray, labels: FloatArray, weights: FloatArray, *, centred: bool) -> float:
+def _powers(weights: Array, scores: Array) -> Array:
+    """Weighted sum of squares for each penalty, over rows and targets."""
+    if is_numpy(scores):
+        return np.einsum("m,mgt,mgt->g", weights, scores, scores)
+    xp = array_namespace(scores)
+    return xp.sum(xp.tensordot(weights, scores**2, axes=1), axis=-1)
+
+
+def canonical_correlation(scores: Array, labels: Array, weights: Array, *, centred: bool) -> float:
     """Root mean square of the canonical correlations of scores and labels, (m, r) each.
 
     It compares fits to different targets: unlike `loo_alignment`, it does not change with linear maps of the scores,
     and flips among several classes are such a map of what the scores of true labels would be.
     """
-    share = weights / weights.sum()
+    share = weights / array_namespace(weights).sum(weights)
     if centred:
         scores, labels = scores - share @ scores, labels - share @ labels
-    common = (_whitened(scores, share).T * share) @ _whitened(labels, share)
+    common = as_numpy((_whitened(scores, share).T * share) @ _whitened(labels, share))
     return float(np.sqrt((common**2).sum() / labels.shape[1]))
 
 
-def _whitened(columns: FloatArray, share: FloatArray) -> FloatArray:
+def _whitened(columns: Array, share: Array) -> Array:
     """Return columns in coordinates that are uncorrelated with power 1; those without power are dropped."""
-    powers, axes = np.linalg.eigh((columns.T * share) @ columns)
+    powers, axes = np.linalg.eigh(as_numpy((columns.T * share) @ columns))
     kept = powers > _SMALLEST_POWER * powers[-1]
-    return np.asarray(columns @ (axes[:, kept] / np.sqrt(powers[kept])))
+    return columns @ like(axes[:, kept] / np.sqrt(powers[kept]), columns)
 
 
-def loo_squared_error(scores: ScoreParts, targets: FloatArray, weights: FloatArray) -> FloatArray:
+def loo_squared_error(scores: ScoreParts, targets: Array, weights: Array) -> FloatArray:
     """Mean squared distance of the scores to the targets, for each penalty; parameters are those of `best_reg`."""
-    share = weights / weights.sum()
+    xp = array_namespace(targets)
+    share = weights / xp.sum(weights)
     errors = [
-        np.tensordot(share[rows], (targets[rows, None, :] - scores(rows)) ** 2, axes=1).sum(axis=-1)
-        for rows in _parts(len(targets))
+        xp.sum(xp.tensordot(share[rows], (targets[rows, None, :] - scores(rows)) ** 2, axes=1), axis=-1)
+        for rows in _parts(targets)
     ]
-    return np.asarray(sum(errors))
+    return np.asarray(sum(map(as_numpy, errors)))
 
 
-def _parts(n_rows: int) -> Iterator[slice]:
-    for start in range(0, n_rows, _PART):
-        yield slice(start, start + _PART)
+def _parts(targets: Array) -> Iterator[slice]:
+    """Cut the rows into parts: on the CPU so small that their scores for all penalties are in the processor's cache."""
+    n_rows, n_targets = targets.shape
+    height = _PART if is_numpy(targets) else max(LARGE_BLOCK // (len(RELATIVE_REGS) * n_targets), _PART)
+    for start in range(0, n_rows, height):
+        yield slice(start, min(start + height, n_rows))

@@ -49,7 +49,7 @@ class ScoreReader:
         weights = np.ones(len(self.codes))
         anchors = np.eye(noise.n_classes)[:, 1:]
         reading = gaussian_reading(self.scores, self.codes, weights, noise, n_rows=self.n_rows, anchors=anchors)
-        return reading.probabilities
+        return np.asarray(reading.probabilities)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +165,7 @@ class Evidence:
     @property
     def label_posterior(self) -> FloatArray:
         """P(true class | row, observed label), (n, k); 0 and 1 for rows that were checked."""
-        posterior = joined(self.probabilities, self.columns, self.noise.channel)
+        posterior: FloatArray = joined(self.probabilities, self.columns, self.noise.channel)
         checked = self.truth != UNCHECKED
         posterior[checked] = np.eye(len(self.classes))[self.truth[checked]]
         return posterior

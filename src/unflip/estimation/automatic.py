@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import _check_sample_weight
 
-from unflip._typing import FloatArray, IntArray
+from unflip._arrays import as_numpy
+from unflip._typing import Array, FloatArray
 from unflip._warning import warn_caller
 from unflip.estimation.anchors import RoughRates, anchor_rates
 from unflip.estimation.base import NoiseEstimator
@@ -105,30 +106,32 @@ class Automatic(NoiseEstimator):
         self.source_, self.evidence_, self.assumption_ = "trusted rows", None, ""
         return self._keep(trusted.noise_, trusted.noise_std_, rows, codes)
 
-    def fit_spectrum(self, spectrum: Spectrum, rows: DistinctRows, codes: IntArray) -> Self:
+    def fit_spectrum(self, spectrum: Spectrum, rows: DistinctRows, codes: Array) -> Self:
         """Estimate without trusted rows, from the spectrum of the distinct rows, centred, and class indices.
 
-        It does not warn of what was assumed: see ``assumption_``.
+        It does not warn of what was assumed: see ``assumption_``. Rows may be on any device: they stay there, and what
+        is read off them (coordinates along what stands out, scores, classes and weights) is brought to the host.
         """
-        k = int(codes.max()) + 1
+        on_host = as_numpy(codes)
+        k = int(on_host.max()) + 1
         known = None if self.priors is None else NoiseModel.none(k).with_priors(self.priors).known_priors
         self.assumption_ = ""
-        alone = (rows.weights == 1).all()  # weights and copies are no independent rows, which the tests need
-        self.evidence_ = mixture_evidence(spectrum, codes, k) if alone else None
+        alone = rows.spectrum_weights is None  # weights and copies are no independent rows, which the tests need
+        self.evidence_ = mixture_evidence(spectrum, on_host, k) if alone else None
         if self.evidence_ is not None and self.evidence_.supported:
             self.source_ = "mixture"
-            mixture = CrossMoment().fit_spectrum(spectrum, codes)
+            mixture = CrossMoment().fit_spectrum(spectrum, on_host)
             if known is not None and k == 2:
-                _check_clusters(known, mixture.noise_.known_priors, len(codes))
-                mixture = CrossMoment(pi_neg=float(known[0])).fit_spectrum(spectrum, codes)
+                _check_clusters(known, mixture.noise_.known_priors, len(on_host))
+                mixture = CrossMoment(pi_neg=float(known[0])).fit_spectrum(spectrum, on_host)
             return self._keep(mixture.noise_, mixture.noise_std_, rows, codes)
         self.source_ = "anchor rows"
-        rough = anchor_rates(class_scores(rows, codes, k, spectrum), codes, rows.counts)
+        rough = anchor_rates(as_numpy(class_scores(rows, codes, k, spectrum)), on_host, as_numpy(rows.counts))
         self._keep(consistent(rough.transition, rows.shares(codes)), rough.errors, rows, codes)
         self.assumption_ = self._guess()
         return self
 
-    def _keep(self, noise: NoiseModel, errors: FloatArray, rows: DistinctRows, codes: IntArray) -> Self:
+    def _keep(self, noise: NoiseModel, errors: FloatArray, rows: DistinctRows, codes: Array) -> Self:
         self.noise_, self.noise_std_ = noise, errors
         if self.priors is not None and (noise.n_classes > 2 or self.source_ != "mixture"):
             self.noise_, self.noise_std_ = narrowed(noise, errors, self.priors, rows, codes)
@@ -148,7 +151,7 @@ class Automatic(NoiseEstimator):
 
 
 def narrowed(
-    noise: NoiseModel, errors: FloatArray, priors: ArrayLike, rows: DistinctRows, codes: IntArray
+    noise: NoiseModel, errors: FloatArray, priors: ArrayLike, rows: DistinctRows, codes: Array
 ) -> tuple[NoiseModel, FloatArray]:
     """Return uncertain rates and their standard errors once the true class proportions are known."""
     known = noise.with_priors(priors).known_priors

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.stats import chi2
 from sklearn.mixture import GaussianMixture
 
+from unflip._arrays import as_numpy, like
 from unflip._typing import FloatArray, IntArray
 from unflip.estimation.clusters import Clusters, fit_clusters, label_association, label_free_mixture
 from unflip.estimation.spectral import Spikes
@@ -126,7 +127,8 @@ def _stray_signal(spectrum: Spectrum, spikes: Spikes, codes: IntArray, n_classes
     n = len(codes)
     indicators = np.eye(n_classes)[codes]
     centred = indicators - indicators.mean(axis=0)
-    scores = np.asarray(spectrum.kernel_sums(centred)) / n / spikes.noise_variance  # Σⱼ xᵢᵀxⱼtⱼ/n over other rows
+    sums = as_numpy(spectrum.kernel_sums(like(centred, spectrum.weights)))
+    scores = sums / n / spikes.noise_variance  # Σⱼ xᵢᵀxⱼtⱼ/n over other rows
     everywhere = centred * scores
     scale = spikes.strengths / spikes.visibility
     shares = centred[:, :, None] * spikes.coordinates[:, None, :]  # t·w

@@ -1,4 +1,8 @@
-"""Whatever a user says of the noise, as a noise model with standard errors."""
+"""Whatever a user says of the noise, as a noise model with standard errors.
+
+Rows on a device stay there. What an estimate needs of them, columns such as scores, coordinates and classes, is brought
+to the host by `as_numpy`, here and where estimators read a `Spectrum`.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from unflip._typing import FloatArray, IntArray, Rows
+from unflip._arrays import as_numpy, is_foreign, like, place
+from unflip._typing import Array, FloatArray, Rows
 from unflip._validation import as_floats
 from unflip._warning import warn_caller
 from unflip.estimation.automatic import AssumedNoiseWarning, Automatic, narrowed
 from unflip.estimation.base import NoiseEstimator
+from unflip.estimation.cross_moment import CrossMoment
+from unflip.estimation.given import GivenRates
 from unflip.estimation.trusted import TrustedSubset
 from unflip.labels import true_codes
 from unflip.noise import Channel, NoiseModel, checked_proportions
@@ -26,15 +34,40 @@ from unflip.workers import Crowd, Workers
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Rows with observed labels, as given and as prepared."""
+    """Rows with observed labels, as given and as prepared; weights and codes are where the rows are."""
 
     X: Rows
-    y: NDArray[Any] | Votes
-    weights: FloatArray
+    y: Array | Votes
+    weights: Array
     classes: NDArray[Any]
     rows: DistinctRows
-    codes: IntArray  # of the members; with votes, a number for each
+    codes: Array  # of the members; with votes, a number for each
     votes: Votes | None = None  # on the members
+
+    @property
+    def n_rows(self) -> int:
+        """Number of all rows, those of no weight included."""
+        return int(self.weights.shape[0])
+
+    @property
+    def absent(self) -> Array:
+        """Indices of the rows of no weight."""
+        return array_namespace(self.weights).nonzero(self.weights == 0)[0]
+
+    def merged(self, of_members: Array, of_absent: Array) -> Array:
+        """Return values of all rows, (n, ...), from those of the members and of the rows of no weight."""
+        if not of_absent.shape[0]:
+            return of_members
+        xp = array_namespace(of_members)
+        order = xp.argsort(xp.concat([self.rows.members, self.absent]))
+        return xp.take(xp.concat([of_members, of_absent]), order, axis=0)
+
+    def truth(self, y_trusted: ArrayLike | None) -> Array | None:
+        """Return the true class of each member, `UNCHECKED` where it is not known; None where none is."""
+        if y_trusted is None:
+            return None
+        members = as_numpy(self.rows.members)
+        return like(true_codes(y_trusted, self.n_rows, members, self.classes, "y_trusted"), self.codes)
 
     @property
     def observed(self) -> FloatArray:
@@ -61,7 +94,7 @@ class NoiseSource:
         """Return P(what is observed of a row | true class), in columns that are numbered by ``data.codes``."""
         return self.noise if self.workers is None or data.votes is None else self.workers.channel(data.votes)
 
-    def with_features(self, log_odds: FloatArray) -> NoiseSource:
+    def with_features(self, log_odds: Array) -> NoiseSource:
         """Return what votes and features, as log-odds of the true classes (n, k), say of the workers."""
         if self.crowd is None or self.workers is None:
             return self
@@ -87,7 +120,7 @@ def noise_source(noise: object, priors: ArrayLike | None, data: Labelled, spectr
     if isinstance(noise, str) and noise == "estimate":
         return _automatic(priors, data, spectrum)
     if isinstance(noise, NoiseEstimator):
-        return _estimated(noise, priors, data)
+        return _estimated(noise, priors, data, spectrum)
     model = given_model(noise, priors, data.classes)
     # Without flips there is nothing to infer: counting is exact.
     counted = model.priors is None and not np.array_equal(model.transition, np.eye(model.n_classes))
@@ -156,8 +189,10 @@ def _automatic(priors: ArrayLike | None, data: Labelled, spectrum: Spectrum) -> 
     return NoiseSource(estimator.noise_, estimator.noise_std_, estimator, counted)
 
 
-def _estimated(estimator: NoiseEstimator, priors: ArrayLike | None, data: Labelled) -> NoiseSource:
+def _estimated(estimator: NoiseEstimator, priors: ArrayLike | None, data: Labelled, spectrum: Spectrum) -> NoiseSource:
     fitted = clone(estimator)
+    if is_foreign(data.X):
+        return _estimated_afar(fitted, priors, data, spectrum)
     if has_fit_parameter(fitted, "sample_weight"):
         fitted.fit(data.X, data.y, sample_weight=data.weights)
     elif (data.weights == 1).all():
@@ -166,6 +201,30 @@ def _estimated(estimator: NoiseEstimator, priors: ArrayLike | None, data: Labell
         raise ValueError(f"noise={estimator!r} takes no sample_weight: fit without weights, or repeat rows.")
     if priors is None:
         return NoiseSource(fitted.noise_, fitted.noise_std_, fitted)
+    return _narrowed(fitted, priors, data)
+
+
+def _estimated_afar(
+    fitted: NoiseEstimator, priors: ArrayLike | None, data: Labelled, spectrum: Spectrum
+) -> NoiseSource:
+    """Estimate from rows that are no NumPy array, by what their spectrum says: they themselves stay where they are."""
+    if isinstance(fitted, GivenRates):
+        fitted.fit(data.X, data.classes[as_numpy(data.codes)])
+    elif isinstance(fitted, Automatic) and fitted.y_trusted is None:
+        fitted.fit_spectrum(centred(spectrum, data), data.rows, data.codes)
+    elif isinstance(fitted, CrossMoment) and data.rows.spectrum_weights is None:
+        fitted.fit_spectrum(centred(spectrum, data), as_numpy(data.codes))
+    else:
+        raise ValueError(
+            f"noise={fitted!r} reads the rows by NumPy, but X is a {place(data.X)}: fit the estimator to a NumPy copy "
+            "of X and give its noise_, or give a NoiseModel."
+        )
+    if priors is None:
+        return NoiseSource(fitted.noise_, fitted.noise_std_, fitted)
+    return _narrowed(fitted, priors, data)
+
+
+def _narrowed(fitted: NoiseEstimator, priors: ArrayLike, data: Labelled) -> NoiseSource:
     noise, errors = narrowed(fitted.noise_, fitted.noise_std_, priors, data.rows, data.codes)
     return NoiseSource(noise, errors, fitted)
 

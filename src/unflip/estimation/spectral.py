@@ -25,6 +25,7 @@ from scipy.special import expit
 from scipy.stats import gamma, norm
 from sklearn.utils.validation import check_array
 
+from unflip._arrays import as_numpy
 from unflip._typing import FloatArray
 from unflip.spectrum import Spectrum, decompose
 
@@ -85,7 +86,7 @@ class Spikes:
     @cached_property
     def coordinates(self) -> FloatArray:
         """The rows along the spikes, with mean 0 and variance 1, (n, r): a pass over them."""
-        return np.asarray(self.spectrum.coordinates(len(self.strengths)))
+        return as_numpy(self.spectrum.coordinates(len(self.strengths)))
 
     @property
     def visibility(self) -> FloatArray:
@@ -180,7 +181,7 @@ def bulk_edge(n_features: int, n_free: float) -> float:
 def _relative_variances(spectrum: Spectrum) -> tuple[FloatArray, float]:
     """Unbiased variances along all principal directions, largest first, and the mean that they are relative to."""
     n_features = max(spectrum.n_varying, 1)
-    found = np.sort(np.asarray(spectrum.variances))[::-1][:n_features]
+    found = np.sort(as_numpy(spectrum.variances))[::-1][:n_features]
     unit = float(found.sum()) / n_features
     variances = np.append(found / unit, np.zeros(n_features - len(found))) if unit > 0 else np.ones(n_features)
     return variances, unit * spectrum.n / (spectrum.n - 1)

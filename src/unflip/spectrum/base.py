@@ -92,9 +92,10 @@ class Spectrum(ABC):
     def shrinkage(self, regs: ArrayLike) -> Array:
         """s/(s + nγ), the share of each principal direction that a fit keeps; a column for each γ."""
         penalties = self.n * as_regs(regs, self._eigenvalues)[None, :]
-        largest = float(array_namespace(self._eigenvalues).max(self._eigenvalues)) or 1.0
+        xp = array_namespace(self._eigenvalues)
+        largest = float(xp.max(self._eigenvalues)) or 1.0
         relative = self._eigenvalues[:, None] / largest
-        return relative / (relative + penalties / largest + (relative + penalties == 0))
+        return relative / (relative + penalties / largest + xp.astype(relative + penalties == 0, relative.dtype))
 
     @abstractmethod
     def diagonal(self, values: Array, rows: slice = slice(None)) -> Array:

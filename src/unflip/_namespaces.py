@@ -1,0 +1,78 @@
+"""Arrays of other namespaces than NumPy's, taken as scikit-learn's estimators take them: everything follows X.
+
+With ``sklearn.set_config(array_api_dispatch=True)`` rows stay in their namespace and on their device, and labels and
+weights are put beside them. Otherwise scikit-learn makes NumPy arrays of everything, which it cannot on a device.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, device
+from sklearn import get_config
+from sklearn.utils.validation import _check_sample_weight
+
+from unflip._arrays import as_numpy, is_foreign, like, place
+from unflip._typing import Array, Rows
+
+
+def check_reachable(**given: object) -> None:
+    """Raise where an argument is on a device, and scikit-learn would take it for something to make NumPy's."""
+    for name, values in given.items():
+        if is_foreign(values) and not get_config()["array_api_dispatch"] and not _is_on_host(values):
+            raise ValueError(
+                f"{name} is a {place(values)}: call sklearn.set_config(array_api_dispatch=True) to work there, or move "
+                "it to the CPU."
+            )
+
+
+def _is_on_host(values: Array) -> bool:
+    try:
+        np.asarray(values[:0, ...])
+    except (TypeError, RuntimeError):
+        return False
+    return True
+
+
+def precisions(X: object) -> list[Any]:
+    """Return the precisions of rows that are taken as they are; others become the first.
+
+    Of rows that are read lazily, with a `precision` of their own, these are NumPy's, wherever the rows are used.
+    """
+    in_place = is_foreign(X) and get_config()["array_api_dispatch"] and not hasattr(X, "precision")
+    xp: Any = array_namespace(X) if in_place else np
+    return [xp.float64, xp.float32]
+
+
+def beside(values: Any, X: Rows) -> Any:
+    """Return an array of another namespace where the rows are; NumPy's are left as they are."""
+    if not is_foreign(values) or (is_foreign(X) and place(values) == place(X)):
+        return values
+    return like(as_numpy(values), X) if is_foreign(X) else as_numpy(values)
+
+
+def checked_weights(sample_weight: object, X: Rows) -> Array:
+    """Return weights of the rows, 1 by default, in double precision where the rows are."""
+    weights = beside(sample_weight, X)
+    if not is_foreign(X):
+        return _check_sample_weight(weights, X, dtype=np.float64, ensure_non_negative=True)
+    if not (weights is None or is_foreign(weights) or np.ndim(weights) == 0):
+        weights = like(np.asarray(weights), X)
+    return _check_sample_weight(weights, X, dtype=array_namespace(X).float64, ensure_non_negative=True)
+
+
+def check_together(fitted: Array, X: Rows) -> None:
+    """Raise where rows are not where an estimator was fitted."""
+    known, found = _whereabouts(fitted), _whereabouts(X)
+    if known != found:
+        raise ValueError(
+            f"X and the fitted estimator must use the same namespace and device, but it was fitted on {known} and X is "
+            f"on {found}: move X, or fit again."
+        )
+
+
+def _whereabouts(values: Rows) -> str:
+    return (
+        f"{array_namespace(values).__name__.split('.')[-1]}'s {device(values)}" if is_foreign(values) else "NumPy's cpu"
+    )
