@@ -17,10 +17,15 @@ from unflip._arrays import as_numpy, is_foreign, like, place
 from unflip._typing import Array, Rows
 
 
+def takes_as_it_is(values: object) -> bool:
+    """Whether this is an array of another namespace that is not to be made NumPy's."""
+    return is_foreign(values) and bool(get_config()["array_api_dispatch"])
+
+
 def check_reachable(**given: object) -> None:
     """Raise where an argument is on a device, and scikit-learn would take it for something to make NumPy's."""
     for name, values in given.items():
-        if is_foreign(values) and not get_config()["array_api_dispatch"] and not _is_on_host(values):
+        if is_foreign(values) and not takes_as_it_is(values) and not _is_on_host(values):
             raise ValueError(
                 f"{name} is a {place(values)}: call sklearn.set_config(array_api_dispatch=True) to work there, or move "
                 "it to the CPU."
@@ -40,8 +45,7 @@ def precisions(X: object) -> list[Any]:
 
     Of rows that are read lazily, with a `precision` of their own, these are NumPy's, wherever the rows are used.
     """
-    in_place = is_foreign(X) and get_config()["array_api_dispatch"] and not hasattr(X, "precision")
-    xp: Any = array_namespace(X) if in_place else np
+    xp: Any = array_namespace(X) if takes_as_it_is(X) and not hasattr(X, "precision") else np
     return [xp.float64, xp.float32]
 
 

@@ -193,6 +193,11 @@ class LazyRows:
         engine_of(about).fill(lambda block: (np.abs(block).max(),), largest)
         return replace(about, unit=float(largest.max()) or 1.0)
 
+    @property
+    def hosted(self) -> LazyRows:
+        """The rows as the host has them."""
+        return self
+
     def block(self, rows: slice, columns: slice) -> Any:
         """Return a part of the rows, as an array."""
         return self.on_host(rows, columns)

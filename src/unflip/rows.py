@@ -17,6 +17,7 @@ from unflip._arrays import as_numpy, is_foreign, is_numpy, like, one_hot, sums_b
 from unflip._sparse import canonical
 from unflip._typing import Array, FloatArray, IntArray, Rows, SparseArray
 from unflip.centred import DenseRows, product
+from unflip.lazy import LazyRows
 
 _MOST_COPIES, _MOST_SHARE = 5.0, 0.01
 _DIGEST = 16  # bytes that tell rows apart
@@ -70,10 +71,11 @@ class DistinctRows:
         if members.shape[0] < rows.shape[0]:
             kept, member_weights = chosen(rows, members), taken(weights, members)
         candidates, largest = _possible_copies(kept)
-        first, owner = _first_copies(kept, candidates)
-        if len(first) == members.shape[0]:
-            alone = array_namespace(members).arange(len(first), dtype=members.dtype, device=device(members))
+        copies = _first_copies(kept, candidates)
+        if copies is None:
+            alone = array_namespace(members).arange(members.shape[0], dtype=members.dtype, device=device(members))
             return cls(kept, member_weights, members, alone, member_weights, largest)
+        first, owner = copies
         pooled = like(np.bincount(owner, as_numpy(member_weights)).astype(float), weights)
         return cls(chosen(kept, like(first, members)), pooled, members, like(owner, members), member_weights, largest)
 
@@ -168,19 +170,32 @@ def _ones(X: Rows) -> Array:
 
 def chosen(X: Rows, indices: Array) -> Rows:
     """Return these rows, of any kind."""
+    if isinstance(X, LazyRows):
+        return X[as_numpy(indices)]
     return array_namespace(X).take(X, indices, axis=0) if is_foreign(X) else X[indices]
 
 
-def _first_copies(X: Rows, candidates: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the indices of the distinct rows, and for each row which of these it equals, on the host."""
-    owner = np.arange(X.shape[0])
+def _first_copies(X: Rows, candidates: IntArray) -> tuple[IntArray, IntArray] | None:
+    """Return the indices of the distinct rows, and for each row which of these it equals, on the host.
+
+    None where all rows differ.
+    """
     if not len(candidates):
-        return owner, owner
-    alike = as_numpy(chosen(X, like(candidates, X))) if is_foreign(X) else X[candidates]
-    first, copies = _first_equal(alike)
+        return None
+    first, copies = _first_equal(_on_host(X, candidates))
+    if len(first) == len(candidates):
+        return None
+    owner = np.arange(X.shape[0])
     owner[candidates] = candidates[first[copies]]
     distinct = np.flatnonzero(owner == np.arange(len(owner)))
     return distinct, np.searchsorted(distinct, owner)
+
+
+def _on_host(X: Rows, indices: IntArray) -> Rows:
+    """Return these rows on the host: in memory, or to be read."""
+    if isinstance(X, LazyRows):
+        return X.hosted[indices]
+    return as_numpy(chosen(X, like(indices, X))) if is_foreign(X) else X[indices]
 
 
 def _first_equal(X: Rows) -> tuple[IntArray, IntArray]:
@@ -223,10 +238,9 @@ def _possible_copies(X: Rows) -> tuple[IntArray, float]:
     rounding = 2 * n_terms * float(np.finfo(float).eps) * largest_sum
     ordered = taken(projection, order)
     close = ordered[1:] - ordered[:-1] <= rounding
-    if not bool(xp.any(close)):
-        return np.empty(0, dtype=np.intp), largest
-    after, before = as_numpy(close), as_numpy(order)
-    return np.sort(before[np.append(after, False) | np.append(False, after)]), largest
+    none = xp.zeros_like(close[:1])
+    is_near_another = xp.concat([close, none]) | xp.concat([none, close])
+    return np.sort(as_numpy(order[is_near_another])), largest
 
 
 def _sparse_projection(X: SparseArray, direction: FloatArray) -> tuple[FloatArray, float]:

@@ -87,6 +87,11 @@ class StreamedRows(LazyRows):
         namespace: ModuleType = array_namespace(self.like)
         return namespace
 
+    @property
+    def hosted(self) -> LazyRows:
+        """The rows as the host has them."""
+        return LazyRows(self.source, self.precision, self.chosen, self.origin, self.unit)
+
     def block(self, rows: slice, columns: slice) -> Array:
         """Return a part of the rows, on the device."""
         start, stop, step = rows.indices(self.shape[0])

@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from array_api_compat import array_namespace, device
 from scipy.optimize import brentq
 from scipy.sparse import issparse
 from scipy.special import ndtr
@@ -120,7 +121,8 @@ def effective_dimension(X: Rows) -> float:
     return float(np.clip(1 / max(1 / in_sample - 1 / n, 1 / p), 1.0, p))
 
 
-def _dense_sums(X: FloatArray) -> tuple[float, float]:
-    n, p = X.shape
-    gram = CentredRows.of(X).gram() if n < p else DenseRows.with_sums(X, np.ones((n, 1)))[1]
-    return float(np.trace(gram)), float((gram**2).sum())
+def _dense_sums(X: Rows) -> tuple[float, float]:
+    (n, p), xp = X.shape, array_namespace(X)
+    ones = xp.ones((n, 1), dtype=xp.float64, device=device(X))
+    gram = CentredRows.of(X).gram() if n < p else DenseRows.with_sums(X, ones)[1]
+    return float(xp.sum(xp.linalg.diagonal(gram))), float(xp.sum(gram**2))

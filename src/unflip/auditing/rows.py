@@ -14,6 +14,8 @@ from scipy.special import log_softmax
 from sklearn.model_selection import GroupKFold
 from sklearn.utils import column_or_1d
 
+from unflip._arrays import as_numpy, is_foreign, like
+from unflip._namespaces import check_reachable, takes_as_it_is
 from unflip._sparse import canonical
 from unflip._typing import FloatArray, IntArray, Rows
 from unflip._warning import warn_caller
@@ -29,6 +31,7 @@ from unflip.expected import ExpectedAccuracy, ScoredRows, expected_accuracy, oth
 from unflip.labels import is_missing, true_codes
 from unflip.lazy import as_rows
 from unflip.noise import Channel, NoiseModel
+from unflip.rows import chosen
 from unflip.votes import UNLABELLED, Votes
 from unflip.workers import Workers
 
@@ -51,7 +54,7 @@ def audit(
     ----------
     X : array-like or sparse matrix of shape (n, p)
         Rows, or what they are read from, as in `LPClassifier.fit`. Scale the features first, as for any penalised
-        linear model.
+        linear model. Rows on a device stay there; their log-odds are brought to the host, where the audit is NumPy's.
     y : array-like of shape (n,) or Votes
         Observed labels, or votes on the rows. Suspects then are labels that most votes of a row favour, and rows
         without any are listed in ``unlabelled``.
@@ -81,12 +84,13 @@ def audit(
     rate = checked_rate(false_discovery_rate)
     estimated = isinstance(noise, str) and noise == "estimate"
     wanted = TrustedSubset(trusted) if estimated and trusted is not None else noise
-    labels = y if isinstance(y, Votes) else np.asarray(column_or_1d(y))
+    check_reachable(X=X, y=y)
+    labels = y if isinstance(y, Votes) else np.asarray(column_or_1d(as_numpy(y) if is_foreign(y) else y))
     folds = _group_folds(groups, (len(labels),))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssumedNoiseWarning)  # said below, of the rates that are used in the end
         fitted = LPClassifier(wanted, priors=priors).fit(X, labels)
-    rows = canonical(X) if issparse(X) else as_rows(X)
+    rows = X if takes_as_it_is(X) else canonical(X) if issparse(X) else as_rows(X)
     codes = _observed(labels, fitted)
     known = priors is not None or (isinstance(noise, NoiseModel) and noise.priors is not None)
     scored = _scored_alone(fitted, _noise(fitted, labels, codes, known))
@@ -142,7 +146,7 @@ def _columns(noise: Noise, codes: IntArray) -> IntArray:
 def _scored_alone(fitted: LPClassifier, noise: Noise) -> _Scored:
     """Each row by the fit to all others."""
     accuracy = ExpectedAccuracy(fitted.expected_accuracy_, fitted.expected_accuracy_std_)
-    log_odds = fitted.label_free_log_odds_.reshape(len(fitted.label_posterior_), -1)
+    log_odds = as_numpy(fitted.label_free_log_odds_).reshape(fitted.label_posterior_.shape[0], -1)
     return _Scored(log_odds, noise, accuracy, fitted.n_effective_)
 
 
@@ -185,7 +189,7 @@ def _noise(fitted: LPClassifier, labels: NDArray[Any] | Votes, codes: IntArray, 
         source = estimator.source_
     found = Noise(
         model=fitted.noise_,
-        errors=fitted.noise_std_,
+        errors=as_numpy(fitted.noise_std_),
         source=source,
         assumption=getattr(estimator, "assumption_", ""),
         priors_known=priors_known,
@@ -242,7 +246,8 @@ def _held_out(rows: Rows, labels: NDArray[Any] | Votes, folds: Folds, fitted: LP
         known: Any = "estimate" if noise.source == "votes" else fitted.noise_
         if checked is not None and not isinstance(labels, Votes):
             known = GivenRates(fitted.noise_, y_trusted=np.asarray(checked)[train])
-        values = LPClassifier(known).fit(rows[train], others).decision_function(rows[test])
+        part, rest = (chosen(rows, like(indices, rows) if is_foreign(rows) else indices) for indices in (train, test))
+        values = as_numpy(LPClassifier(known).fit(part, others).decision_function(rest))
         scores[test] = np.column_stack([-values / 2, values / 2]) if values.ndim == 1 else values
     return scores
 

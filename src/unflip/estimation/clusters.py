@@ -19,6 +19,7 @@ from scipy.linalg import solve_triangular
 from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 from scipy.stats import chi2_contingency
+from sklearn import config_context
 from sklearn.mixture import GaussianMixture
 
 from unflip._typing import FloatArray, IntArray
@@ -101,7 +102,8 @@ def fit_clusters(
 def label_free_mixture(coordinates: FloatArray, n_classes: int) -> GaussianMixture:
     """Fit Gaussian clusters with a common covariance, without labels."""
     model = GaussianMixture(n_classes, covariance_type="tied", n_init=3, tol=1e-5, max_iter=2000, random_state=0)
-    return model.fit(coordinates)
+    with config_context(array_api_dispatch=False):  # k-means, where it starts, knows NumPy's arrays alone
+        return model.fit(coordinates)
 
 
 def standard_errors(fit: Clusters, coordinates: FloatArray, *, known_priors: bool = False) -> FloatArray:

@@ -114,7 +114,7 @@ def mixture_evidence(spectrum: Spectrum, codes: IntArray, n_classes: int) -> Mix
 
 def _cluster_gain(coordinates: FloatArray, n_classes: int) -> float:
     some = coordinates[:: -(-len(coordinates) // _MOST_ROWS)]
-    single = GaussianMixture(1, covariance_type="tied", random_state=0).fit(some)
+    single = GaussianMixture(1, covariance_type="tied", init_params="random", random_state=0).fit(some)
     return float(single.bic(some) - label_free_mixture(some, n_classes).bic(some))
 
 
