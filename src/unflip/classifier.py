@@ -308,7 +308,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = not self._options.for_two_classes
         tags.input_tags.sparse = True
-        tags.array_api_support = self._options.is_squared
+        tags.array_api_support = isinstance(self.loss, str) and self.loss == "squared"
         return tags
 
     def __getattr__(self, name: str) -> Any:
