@@ -66,17 +66,15 @@ def checked_weights(sample_weight: object, X: Rows) -> Array:
     return _check_sample_weight(weights, X, dtype=array_namespace(X).float64, ensure_non_negative=True)
 
 
-def check_together(fitted: Array, X: Rows) -> None:
-    """Raise where rows are not where an estimator was fitted."""
+def check_together(fitted: Array, X: Rows, asked: str) -> None:
+    """Raise where the rows of a method, by its full name, are not where its estimator was fitted."""
     known, found = _whereabouts(fitted), _whereabouts(X)
     if known != found:
         raise ValueError(
-            f"X and the fitted estimator must use the same namespace and device, but it was fitted on {known} and X is "
-            f"on {found}: move X, or fit again."
+            f"{asked}() must use the same namespace and device as fit(), which was on {known}, but X is on {found}: "
+            "move X there, or fit where X is."
         )
 
 
 def _whereabouts(values: Rows) -> str:
-    return (
-        f"{array_namespace(values).__name__.split('.')[-1]}'s {device(values)}" if is_foreign(values) else "NumPy's cpu"
-    )
+    return f"{array_namespace(values).__name__.split('.')[-1]} {device(values)}" if is_foreign(values) else "numpy cpu"

@@ -285,11 +285,11 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         -------
         array of shape (n,) or (n, k)
         """
-        return _one_column(self._values(X))
+        return _one_column(self._values(X, "decision_function"))
 
     def predict(self, X: ArrayLike) -> Array:
         """Predict the TRUE class of each row."""
-        codes = self._decision.classes(self._values(X))
+        codes = self._decision.classes(self._values(X, "predict"))
         if is_foreign(codes) and as_numpy(self.classes_).dtype.kind not in _NUMBERS:
             codes = as_numpy(codes)  # labels such as strings exist on the host alone
         return taken(like(as_numpy(self.classes_), codes), codes)
@@ -301,15 +301,14 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         ``deployment_priors``. With the plain read-out they keep to its threshold: the likeliest class is the
         predicted one.
         """
-        values = self._values(X)
-        return self._decision.probabilities(values)
+        return self._decision.probabilities(self._values(X, "predict_proba"))
 
     def __sklearn_tags__(self) -> Tags:
         """Options that are made for two classes refuse more."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = not self._options.for_two_classes
         tags.input_tags.sparse = True
-        tags.array_api_support = self._options.is_squared
+        tags.array_api_support = isinstance(self.loss, str) and self.loss == "squared"
         return tags
 
     def __getattr__(self, name: str) -> Any:
@@ -365,11 +364,11 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         self.coef_, self.intercept_, self.n_effective_ = found.coef, found.intercept, found.n_effective
         self.expected_accuracy_, self.expected_accuracy_std_ = found.expected.value, found.expected.error
 
-    def _values(self, X: ArrayLike) -> Array:
+    def _values(self, X: ArrayLike, method: str) -> Array:
         check_is_fitted(self)
         check_reachable(X=X)
         rows = validated(self, X, dtype=precisions(X), reset=False)
-        check_together(self.coef_, rows)
+        check_together(self.coef_, rows, f"{type(self).__name__}.{method}")
         return product(rows, self.coef_.T) + self.intercept_
 
     def _check_votes(self, votes: Votes, X: Rows) -> None:

@@ -245,19 +245,18 @@ def _logits_of_other_rows(
     xp = array_namespace(standard)
     distances = xp.sum(standard**2, axis=1)
     fold = xp.reshape(xp.unique_inverse(distances).inverse_indices, (-1,)) % _FOLDS
-    logits = _zeros(standard, noise.n_classes)
+    members, found = [], []
     for held_out in range(int(xp.max(fold)) + 1):
-        inside = fold == held_out
-        others = xp.nonzero(~inside)[0]
+        inside, others = (xp.nonzero(chosen)[0] for chosen in (fold == held_out, fold != held_out))
         if not others.shape[0]:
-            break
-        share_of_others = taken(share, others)
-        kept = float(xp.sum(share_of_others))
-        rest = taken(standard, others), taken(codes, others), share_of_others / kept
-        directions, middle = _by_shape(*rest, noise, 1 / (kept * n_rows), rounds, anchors)
-        found = standard @ like(directions, standard) - like(middle, standard)
-        logits = xp.where(inside[:, None], found, logits)
-    return logits
+            return _zeros(standard, noise.n_classes)
+        kept = taken(share, others)
+        total = float(xp.sum(kept))
+        rest = taken(standard, others), taken(codes, others), kept / total
+        directions, middle = _by_shape(*rest, noise, 1 / (total * n_rows), rounds, anchors)
+        members.append(inside)
+        found.append(taken(standard, inside) @ like(directions, standard) - like(middle, standard))
+    return taken(xp.concat(found), xp.argsort(xp.concat(members)))
 
 
 def likeliest_priors(scores: Array, codes: Array, weights: Array, noise: Channel, *, n_rows: float) -> Channel:
