@@ -108,7 +108,6 @@ def of_size(library, n, p):
         "floor: Gram matrix and eigendecomposition": lambda: library.floor(X),
         "50 penalties, exact leave-one-out": lambda: decompose(X, shares=shares).leave_one_out(targets, REGS).scores,
         "LPClassifier, rates known: refined": lambda: LPClassifier(NOISE).fit(X, y),
-        "LPClassifier(): rates estimated": lambda: LPClassifier().fit(X, y),
     }
     times = in_turns(library, list(functions.values()))
     base = float(np.median(times[:, 0]))

@@ -52,6 +52,13 @@ def _on_host(values: Array) -> Array:
         return to_device(values, array_namespace(values).__array_namespace_info__().default_device())
 
 
+def numbers(*values: Array) -> list[float]:
+    """Return arrays of one number each as numbers, brought to the host together: each time it waits for the device."""
+    if not is_foreign(values[0]):
+        return [float(value) for value in values]
+    return [float(value) for value in as_numpy(array_namespace(*values).stack(values))]
+
+
 def like(table: Any, rows: Array) -> Array:
     """Return a small table in the namespace and on the device of an array, with a dtype of its own.
 

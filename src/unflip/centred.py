@@ -4,8 +4,8 @@ A sparse matrix less its mean is dense, so the mean is not subtracted from spars
 (X − 1x̄ᵀ)ᵀB = XᵀB − x̄(1ᵀB), and so on. That costs digits where a column varies little about a mean far from 0. It cannot
 where at most half of the column's entries are stored: its power about the mean then is at least half of that about 0
 (for equal weights). Columns with more entries than that are kept dense, which takes at most twice the memory of their
-entries, and centred as dense rows are. Dense columns whose power about the mean is at least half of that about 0, too,
-are centred in products where that saves a copy.
+entries, and centred as dense rows are. Dense columns whose power about the mean is not far below that about 0 are
+centred in products, too, where that saves a copy: rows of double precision may lose a digit or two, of single none.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _BLOCK = 256  # rows of a sparse product held at a time
 _KEPT = 2**21  # numbers that are kept centred
 _HALVINGS, _NARROW = 2, 64  # of the features, for symmetric products: how often, and the fewest of a half
 _FEWEST = 50  # rows that tell where the origin is
+_SINGLE_SHARE, _DOUBLE_SHARE = 0.25, 0.95  # of the power of a column that its mean may have, to be taken off products
 
 
 class CentredRows(ABC):
@@ -140,7 +141,7 @@ class DenseRows(CentredRows):
         if X.shape[0] < _FEWEST:
             return cls._about_rough_mean(X, weights)
         some = _double(sample(X))
-        if _is_about_origin(some):
+        if _is_about_origin(some, is_single=X.dtype == array_namespace(X).float32):
             return cls.of_given(X, weights)
         if weights is not None or _is_small(X):
             return cls._about_rough_mean(X, weights)
@@ -411,11 +412,11 @@ def _scatter_block(size: int) -> int:
     return max(blocks.BLOCK_VALUES, min(10 * size**2, max(10 * 2**20, 2 * size**2)))
 
 
-def _is_about_origin(sample: Array) -> bool:
-    """Whether the power of each column about its mean is at least half of that about 0, by a sample of the rows."""
+def _is_about_origin(sample: Array, *, is_single: bool) -> bool:
+    """Whether the mean of each column has no more than a given share in its power about 0, by a sample of the rows."""
     xp = array_namespace(sample)
     mean = xp.mean(sample, axis=0)
-    return bool(xp.all(4 * mean**2 <= xp.mean(sample**2, axis=0)))
+    return bool(xp.all(mean**2 <= (_SINGLE_SHARE if is_single else _DOUBLE_SHARE) * xp.mean(sample**2, axis=0)))
 
 
 def _is_small(X: Array) -> bool:

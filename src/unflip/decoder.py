@@ -35,6 +35,7 @@ from unflip._arrays import (
     at_least,
     expit,
     like,
+    numbers,
     pick,
     pick_columns,
     row_products,
@@ -44,6 +45,7 @@ from unflip._arrays import (
 )
 from unflip._typing import Array, FloatArray
 from unflip.noise import Channel
+from unflip.pooling import MANY, pooled
 
 _TOLERANCE = 1e-5  # of the mixture's directions: labels have the last word
 _MAX_ROUNDS = 300
@@ -189,14 +191,24 @@ def gaussian_reading(
     if noise.n_classes > 2 and n_rows <= _ROWS_PER_SLOPE * (noise.n_classes - 1) ** 2:
         drawn_to = None if anchors is None else whitening(anchors)
         return _read_in_folds(whitening, standard, codes, share, noise, n_rows, drawn_to)
-    directions, _ = _by_shape(standard, codes, share, noise, 1 / n_rows)
+    some, some_codes, some_share = _to_fit(standard, codes, share, noise)
+    directions, _ = _by_shape(some, some_codes, some_share, noise, 1 / n_rows)
     if scores.shape[1] == 1 and noise.n_classes == 2:  # no log-odds fall with the score
         directions = np.maximum(directions, [0.0, SMALLEST_SLOPE])
-    logits = standard @ like(directions, standard)
-    steep = _steepness(logits, codes, share, noise, n_rows)
-    offsets = _offsets(steep.factor * logits, share, noise.known_priors)
-    readout = whitening.undone(Readout(steep.factor * directions, offsets, steep.error))
-    return Reading(readout, steep.factor * logits, offsets)
+    logits = some @ like(directions, some)
+    steep = _steepness(logits, some_codes, some_share, noise, n_rows)
+    directions = steep.factor * directions
+    offsets = _offsets(steep.factor * logits, some_share, noise.known_priors)
+    readout = whitening.undone(Readout(directions, offsets, steep.error))
+    return Reading(readout, standard @ like(directions, standard), offsets)
+
+
+def _to_fit(standard: Array, codes: Array, share: Array, noise: Channel) -> tuple[Array, Array, Array]:
+    """Return what to fit a read-out to: the rows, or few that stand for very many of two classes and two labels."""
+    if noise.transition.shape != (2, 2) or standard.shape[1] > 1 or standard.shape[0] < MANY:
+        return standard, codes, share
+    values, labels, weights = pooled(standard[:, 0], codes, share)
+    return values[:, None], labels, weights
 
 
 def _zeros(rows: Array, n_columns: int) -> Array:
@@ -457,7 +469,7 @@ def _slope_by_shape(standard: Array, label_log_odds: Array, share: Array, smalle
     member = expit(label_log_odds)
     slope = 0.0
     for _ in range(_MAX_ROUNDS):
-        mass, moment = map(float, (share @ member, weighted @ member))
+        mass, moment = numbers(share @ member, weighted @ member)
         upper, lower = moment / mass, -moment / (1 - mass)
         within = max(1 - mass * upper**2 - (1 - mass) * lower**2, smallest)
         previous, slope = slope, (upper - lower) / within
@@ -558,7 +570,7 @@ def _offset(log_odds: Array, share: Array, prior: float, neutral: float, start: 
     for _ in range(_NEWTON_ROUNDS):
         probability = expit(log_odds + offset)
         weighted = share * probability
-        mean, square = map(float, (array_namespace(weighted).sum(weighted), weighted @ probability))
+        mean, square = numbers(array_namespace(weighted).sum(weighted), weighted @ probability)
         slope = (prior - mean) - _PULL * (offset - neutral)
         step = slope / (mean - square + _PULL)
         step = min(max(step, -2.0), 2.0)

@@ -1,0 +1,55 @@
+"""Pooled scores say of smooth sums, and of read-outs, what all of them say."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from unflip import NoiseModel, decoder
+from unflip.decoder import gaussian_reading
+from unflip.pooling import MANY, pooled
+
+NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1, pi_neg=0.6)
+
+
+def draw(n, *, weighted=False, heavy=False):
+    rng = np.random.default_rng(0)
+    y = (rng.random(n) < 0.4).astype(int)
+    scores = (rng.standard_t(3, size=n) if heavy else rng.normal(size=n)) + 1.5 * y
+    codes, weights = NOISE.flip(y, random_state=1), rng.random(n) if weighted else np.ones(n)
+    return scores, codes, weights
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("heavy", [False, True])
+def test_smooth_sums_are_those_of_all_rows(weighted, heavy):
+    scores, codes, weights = draw(80_000, weighted=weighted, heavy=heavy)
+    scores, share = scores / scores.std(), weights / weights.sum()
+    few, labels, kept = pooled(scores, codes, share)
+    assert len(few) < 5000
+    for function in (expit, lambda s: np.log(0.1 + expit(3 * s)), np.ones_like, lambda s: s, lambda s: s**2):
+        for code in (0, 1):
+            wanted = share[codes == code] @ function(scores[codes == code])
+            assert kept[labels == code] @ function(few[labels == code]) == pytest.approx(wanted, abs=2e-9)
+
+
+def test_rows_are_pooled_neither_across_labels_nor_where_they_are_few():
+    few, labels, share = pooled(np.arange(6.0), np.array([0, 1, 0, 1, 0, 1]), np.full(6, 1 / 6))
+    assert set(few[labels == 0]) == {0.0, 2.0, 4.0}
+    assert set(few[labels == 1]) == {1.0, 3.0, 5.0}
+    assert share.sum() == pytest.approx(1)
+
+
+def test_a_label_that_no_row_has_adds_nothing():
+    few, labels, share = pooled(np.arange(3.0), np.zeros(3, dtype=int), np.full(3, 1 / 3))
+    assert not labels.any()
+    assert share @ few == pytest.approx(1)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_readout_of_very_many_rows_is_that_of_all_of_them(weighted, monkeypatch):
+    scores, codes, weights = draw(MANY, weighted=weighted)
+    found = gaussian_reading(scores[:, None], codes, weights, NOISE, n_rows=float(MANY))
+    monkeypatch.setattr(decoder, "MANY", MANY + 1)
+    exact = gaussian_reading(scores[:, None], codes, weights, NOISE, n_rows=float(MANY))
+    np.testing.assert_allclose(found.readout.slopes, exact.readout.slopes, rtol=1e-7)
+    np.testing.assert_allclose(found.log_odds, exact.log_odds, rtol=1e-6, atol=1e-7)
