@@ -2,7 +2,7 @@ r"""Scores of very many rows, pooled: a few thousand of which smooth sums are th
 
 Neighbouring scores of one label become two, a standard deviation above and below their mean, with half of their weight
 each. Sums of a smooth function over them differ from the third moment within a group on, and groups are narrow: in the
-tails, where scores are far apart, a group is a single row, and further in it is 1/64 of the rows that are further out.
+tails, where scores are far apart, a group is a single row, and further in it is 1/32 of the rows that are further out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from unflip._typing import Array, FloatArray, IntArray
 
 MANY = 2**16  # rows, from which on sorting them is little beside a dozen sums
 _SINGLE = 256  # rows of each tail that are not pooled
-_GROWTH = 1 + 1 / 64
+_GROWTH = 1 + 1 / 32
 
 
 def pooled(scores: Array, codes: Array, share: Array) -> tuple[FloatArray, IntArray, FloatArray]:
@@ -47,7 +47,7 @@ def _grouped(ordered: Array, weights: Array) -> tuple[FloatArray, FloatArray]:
 
 
 def _between(values: Array, edges: Array) -> FloatArray:
-    """Sums of the values from each edge to the next, on the host."""
+    """Add up the values from each edge to the next, on the host."""
     running = array_namespace(values).cumulative_sum(values, include_initial=True)
     return np.diff(as_numpy(taken(running, edges)))
 
