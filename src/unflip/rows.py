@@ -13,7 +13,7 @@ from array_api_compat import array_namespace, device
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from unflip._arrays import as_numpy, is_foreign, is_numpy, like, one_hot, sums_by_code, taken
+from unflip._arrays import as_numpy, is_foreign, is_numpy, largest_magnitude, like, one_hot, sums_by_code, taken
 from unflip._sparse import canonical
 from unflip._typing import Array, FloatArray, IntArray, Rows, SparseArray
 from unflip.centred import DenseRows, product
@@ -237,7 +237,7 @@ def _dense_projection(X: Rows, direction: FloatArray) -> tuple[Array, float]:
 
     def project(block: Array) -> Array:
         nonlocal largest
-        largest = max(largest, float(xp.max(block)), -float(xp.min(block)))
+        largest = max(largest, largest_magnitude(block))
         return xp.astype(block, xp.float64, copy=False) @ column
 
     return rows.mapped(project, 1)[:, 0], largest
