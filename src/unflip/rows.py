@@ -75,7 +75,7 @@ class DistinctRows:
             alone = array_namespace(members).arange(len(first), dtype=members.dtype, device=device(members))
             return cls(kept, member_weights, members, alone, member_weights, largest)
         pooled = like(np.bincount(owner, as_numpy(member_weights)).astype(float), weights)
-        return cls(chosen(kept, like(first, members)), pooled, members, like(owner, members), member_weights, largest)
+        return cls(chosen(kept, first), pooled, members, like(owner, members), member_weights, largest)
 
     @property
     def has_copies(self) -> bool:
@@ -167,8 +167,8 @@ def _ones(X: Rows) -> Array:
 
 
 def chosen(X: Rows, indices: Array) -> Rows:
-    """Return these rows, of any kind."""
-    return array_namespace(X).take(X, indices, axis=0) if is_foreign(X) else X[indices]
+    """Return these rows, of any kind; indices may be NumPy's for rows on a device."""
+    return array_namespace(X).take(X, like(indices, X), axis=0) if is_foreign(X) else X[indices]
 
 
 def _first_copies(X: Rows, candidates: IntArray) -> tuple[IntArray, IntArray]:
@@ -176,7 +176,7 @@ def _first_copies(X: Rows, candidates: IntArray) -> tuple[IntArray, IntArray]:
     owner = np.arange(X.shape[0])
     if not len(candidates):
         return owner, owner
-    alike = as_numpy(chosen(X, like(candidates, X))) if is_foreign(X) else X[candidates]
+    alike = as_numpy(chosen(X, candidates)) if is_foreign(X) else X[candidates]
     first, copies = _first_equal(alike)
     owner[candidates] = candidates[first[copies]]
     distinct = np.flatnonzero(owner == np.arange(len(owner)))
