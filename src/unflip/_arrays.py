@@ -127,10 +127,15 @@ def row_products(first: Array, second: Array) -> Array:
 
 def at_least(values: Array, smallest: float) -> Array:
     """Raise entries below the smallest to it."""
+    return np.maximum(values, smallest) if is_numpy(values) else array_namespace(values).clip(values, min=smallest)
+
+
+def largest_magnitude(values: Array) -> float:
+    """Return the largest absolute value, without an array of all of them."""
     if is_numpy(values):
-        return np.maximum(values, smallest)
+        return max(float(values.max()), -float(values.min()))
     xp = array_namespace(values)
-    return xp.where(values > smallest, values, smallest)
+    return float(xp.linalg.vector_norm(values, ord=float("inf")))
 
 
 def expit(log_odds: Array) -> Array:

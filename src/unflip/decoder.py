@@ -50,7 +50,7 @@ from unflip.pooling import MANY, pooled
 _TOLERANCE = 1e-5  # of the mixture's directions: labels have the last word
 _MAX_ROUNDS = 300
 _NEWTON_ROUNDS = 100
-_SETTLED = 1e-9  # of the offsets, whose steps shrink quadratically
+_SETTLED = 1e-6  # of the offsets: what a step leaves is less than its square
 _PRIOR_TOLERANCE = 1e-5
 _UNUSUAL = 0.2  # share of draws whose χ² is beyond the usual
 _PULL = 1e-7  # of offsets, per unit of their distance
@@ -524,12 +524,16 @@ def _likelihood_of_two(logits: Array, codes: Array, share: Array, noise: Channel
     if_first, if_second = (pick(column, codes) for column in noise.transition)
     mean, prior = float(share @ log_odds), float(priors[1])
     log_prior_odds = float(np.log(priors[1]) - np.log(priors[0]))
-    offset = _offset(log_odds, share, prior, log_prior_odds - mean, log_prior_odds - mean)
+    neutral = log_prior_odds - mean
+    # Steepnesses and their offsets: a line through the last two says where to look for the next.
+    known = [(0.0, log_prior_odds), (1.0, _offset(log_odds, share, prior, neutral, neutral))]
 
     def of(steepness: float) -> float:
-        nonlocal offset
+        (first, at_first), (last, at_last) = known[-2], known[-1]
+        start = at_last + (at_last - at_first) / (last - first or 1.0) * (steepness - last)
         steep = steepness * log_odds
-        offset = _offset(steep, share, prior, log_prior_odds - steepness * mean, offset)
+        offset = _offset(steep, share, prior, log_prior_odds - steepness * mean, start)
+        known.append((steepness, offset))
         steep += offset
         observed = if_second * expit(steep)
         observed += if_first * expit(-steep)

@@ -13,7 +13,7 @@ from array_api_compat import array_namespace, device
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from unflip._arrays import as_numpy, is_foreign, is_numpy, like, one_hot, sums_by_code, taken
+from unflip._arrays import as_numpy, is_foreign, is_numpy, largest_magnitude, like, one_hot, sums_by_code, taken
 from unflip._sparse import canonical
 from unflip._typing import Array, FloatArray, IntArray, Rows, SparseArray
 from unflip.centred import DenseRows, product
@@ -77,7 +77,7 @@ class DistinctRows:
             return cls(kept, member_weights, members, alone, member_weights, largest)
         first, owner = copies
         pooled = like(np.bincount(owner, as_numpy(member_weights)).astype(float), weights)
-        return cls(chosen(kept, like(first, members)), pooled, members, like(owner, members), member_weights, largest)
+        return cls(chosen(kept, first), pooled, members, like(owner, members), member_weights, largest)
 
     @property
     def has_copies(self) -> bool:
@@ -169,10 +169,10 @@ def _ones(X: Rows) -> Array:
 
 
 def chosen(X: Rows, indices: Array) -> Rows:
-    """Return these rows, of any kind."""
+    """Return these rows, of any kind; indices may be NumPy's for rows on a device."""
     if isinstance(X, LazyRows):
         return X[as_numpy(indices)]
-    return array_namespace(X).take(X, indices, axis=0) if is_foreign(X) else X[indices]
+    return array_namespace(X).take(X, like(indices, X), axis=0) if is_foreign(X) else X[indices]
 
 
 def _first_copies(X: Rows, candidates: IntArray) -> tuple[IntArray, IntArray] | None:
@@ -195,7 +195,7 @@ def _on_host(X: Rows, indices: IntArray) -> Rows:
     """Return these rows on the host: in memory, or to be read."""
     if isinstance(X, LazyRows):
         return X.hosted[indices]
-    return as_numpy(chosen(X, like(indices, X))) if is_foreign(X) else X[indices]
+    return as_numpy(chosen(X, indices)) if is_foreign(X) else X[indices]
 
 
 def _first_equal(X: Rows) -> tuple[IntArray, IntArray]:
@@ -252,7 +252,7 @@ def _dense_projection(X: Rows, direction: FloatArray) -> tuple[Array, float]:
     xp, along = array_namespace(rows.weights), like(direction, rows.weights)
 
     def project(block: Array) -> tuple[Array, float]:
-        return xp.astype(block, xp.float64, copy=False) @ along, max(float(xp.max(block)), -float(xp.min(block)))
+        return xp.astype(block, xp.float64, copy=False) @ along, largest_magnitude(block)
 
     projection, largest = xp.empty_like(rows.weights), xp.empty_like(rows.weights)
     rows.fill(project, projection, largest)

@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from unflip import LPClassifier, NoiseModel, Votes, audit
 from unflip._arrays import as_numpy
 from unflip.datasets import make_mixture
-from unflip.estimation import AssumedNoiseWarning, CrossMoment, TrustedSubset
+from unflip.estimation import AssumedNoiseWarning, Automatic, CrossMoment, TrustedSubset
 from unflip.estimation.given import GivenRates
 
 OF_ROWS = ("loo_decision_", "label_posterior_", "label_free_log_odds_")
@@ -57,6 +57,7 @@ CASES = {
     "estimate with weights": (LPClassifier(), X2, Y2, WEIGHTS),
     "estimator": (LPClassifier(CrossMoment()), X2, Y2, None),
     "checked rows": (LPClassifier(GivenRates(NOISE, y_trusted=CHECKED)), X2, Y2, None),
+    "trusted rows": (LPClassifier(TrustedSubset(CHECKED)), X2, Y2, WITH_ABSENT),
     "fewer rows than features": (LPClassifier(NOISE, reg=0.5), X2[:18], Y2[:18], WEIGHTS[:18]),
     "three classes": (LPClassifier(OF_THREE), X3, Y3, None),
     "three classes, weights": (LPClassifier(OF_THREE), X3, Y3, WITH_ABSENT),
@@ -220,7 +221,7 @@ def test_rows_elsewhere_than_those_of_the_fit_are_refused():
     ("estimator", "message"),
     [
         (LPClassifier(NOISE, loss="logistic"), "loss='logistic' is fitted by NumPy, but X is a array_api_strict array"),
-        (LPClassifier(TrustedSubset(CHECKED)), "reads the rows by NumPy, but X is a array_api_strict array"),
+        (LPClassifier(Automatic(y_trusted=CHECKED)), "reads the rows by NumPy, but X is a array_api_strict array"),
     ],
 )
 def test_what_needs_numpy_says_so(estimator, message):
@@ -242,7 +243,9 @@ def test_values_that_are_no_numbers_are_refused(bad, put):
         LPClassifier(NOISE).fit(put(X), Y2)
 
 
-@pytest.mark.parametrize("options", [{"noise": NOISE}, {}, {"noise": NOISE, "groups": np.arange(N) // 3}])
+@pytest.mark.parametrize(
+    "options", [{"noise": NOISE}, {}, {"trusted": CHECKED}, {"noise": NOISE, "groups": np.arange(N) // 3}]
+)
 def test_audits_are_those_of_numpy(options, put):
     near, far = audit(X2, Y2, **options), audit(put(X2), put(Y2), **options)
     assert far.n_suspects == near.n_suspects

@@ -14,7 +14,7 @@ from scipy.special import log_softmax
 from sklearn.model_selection import GroupKFold
 from sklearn.utils import column_or_1d
 
-from unflip._arrays import as_numpy, is_foreign, like
+from unflip._arrays import as_numpy, is_foreign
 from unflip._namespaces import check_reachable, takes_as_it_is
 from unflip._sparse import canonical
 from unflip._typing import FloatArray, IntArray, Rows
@@ -246,8 +246,7 @@ def _held_out(rows: Rows, labels: NDArray[Any] | Votes, folds: Folds, fitted: LP
         known: Any = "estimate" if noise.source == "votes" else fitted.noise_
         if checked is not None and not isinstance(labels, Votes):
             known = GivenRates(fitted.noise_, y_trusted=np.asarray(checked)[train])
-        part, rest = (chosen(rows, like(indices, rows) if is_foreign(rows) else indices) for indices in (train, test))
-        values = as_numpy(LPClassifier(known).fit(part, others).decision_function(rest))
+        values = as_numpy(LPClassifier(known).fit(chosen(rows, train), others).decision_function(chosen(rows, test)))
         scores[test] = np.column_stack([-values / 2, values / 2]) if values.ndim == 1 else values
     return scores
 

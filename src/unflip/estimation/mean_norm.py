@@ -9,13 +9,14 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_X_y
 
+from unflip._arrays import as_numpy, is_foreign, like
 from unflip._sparse import canonical
 from unflip._typing import FloatArray, IntArray, Rows
 from unflip.centred import CentredRows
 from unflip.estimation.strata import Posterior
 from unflip.labels import UNCHECKED, encode
 from unflip.lazy import LazyRows
-from unflip.rows import DistinctRows
+from unflip.rows import DistinctRows, chosen
 
 
 def mean_norm_from_rows(X: ArrayLike, y: ArrayLike) -> float:
@@ -111,16 +112,16 @@ class _Gap:
 
 def _merged(rows: DistinctRows, codes: IntArray) -> tuple[Rows, IntArray, FloatArray] | None:
     """Distinct rows, class and weight of those that have a class; None unless both classes have two of them."""
-    known = codes != UNCHECKED
-    cells, position = np.unique(2 * rows.owner[known] + codes[known], return_inverse=True)
+    known, owner, weights = codes != UNCHECKED, as_numpy(rows.owner), as_numpy(rows.member_weights)
+    cells, position = np.unique(2 * owner[known] + codes[known], return_inverse=True)
     if np.bincount(cells % 2, minlength=2).min() < 2:
         return None
-    return rows.X[cells // 2], cells % 2, np.bincount(position, rows.member_weights[known]).astype(float)
+    return chosen(rows.X, cells // 2), cells % 2, np.bincount(position, weights[known]).astype(float)
 
 
 def _gap(X: Rows, codes: IntArray, weights: FloatArray) -> _Gap:
     """Compare the two classes; see `mean_norm_from_rows`."""
-    parts = [_moments(X[codes == a], weights[codes == a]) for a in (0, 1)]
+    parts = [_moments(chosen(X, np.flatnonzero(codes == a)), weights[codes == a]) for a in (0, 1)]
     distance = parts[1].mean - parts[0].mean
     noise = sum(part.trace / part.n_effective for part in parts)
     freedom = [part.n_effective - 1 for part in parts]
@@ -132,10 +133,10 @@ def _gap(X: Rows, codes: IntArray, weights: FloatArray) -> _Gap:
 
 def _moments(X: Rows, weights: FloatArray) -> _ClassMoments:
     share = weights / weights.sum()
-    rows = CentredRows.of(X, share)
+    rows = CentredRows.of(X, like(share, X) if is_foreign(X) else share)
     n_effective = 1 / float(share @ share)
-    trace = float(rows.column_powers().sum()) * n_effective / (n_effective - 1)
-    return _ClassMoments(np.asarray(rows.mean), trace, n_effective)
+    trace = float(as_numpy(rows.column_powers()).sum()) * n_effective / (n_effective - 1)
+    return _ClassMoments(as_numpy(rows.mean), trace, n_effective)
 
 
 def _root(square: float) -> float:

@@ -212,6 +212,10 @@ def _estimated_afar(
         fitted.fit(data.X, data.classes[as_numpy(data.codes)])
     elif isinstance(fitted, Automatic) and fitted.y_trusted is None:
         fitted.fit_spectrum(centred(spectrum, data), data.rows, data.codes)
+    elif isinstance(fitted, TrustedSubset):
+        members = as_numpy(data.rows.members)
+        true = true_codes(fitted.y_trusted, data.n_rows, members, data.classes, "y_trusted")
+        fitted.fit_members(data.rows, data.codes, members=members, classes=data.classes, true=true)
     elif isinstance(fitted, CrossMoment) and data.rows.spectrum_weights is None:
         fitted.fit_spectrum(centred(spectrum, data), as_numpy(data.codes))
     else:

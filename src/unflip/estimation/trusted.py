@@ -14,13 +14,14 @@ Only θₛ needs true labels; `unflip.estimation.strata` has its posterior.
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from unflip._typing import FloatArray, IntArray, RandomState
+from unflip._arrays import as_numpy, own_entries
+from unflip._typing import Array, FloatArray, IntArray, RandomState
 from unflip._warning import warn_caller
 from unflip.estimation.base import NoiseEstimator, checked_confidence
 from unflip.estimation.mean_norm import mean_norm_of, rescaled
@@ -104,24 +105,46 @@ class TrustedSubset(NoiseEstimator):
         if not weights.any():
             raise ValueError("sample_weight is 0 for every row: give at least one non-zero weight.")
         weights = relative_weights(weights)
-        self._rows = np.flatnonzero(weights > 0)
-        self.classes_, codes = encode(labels[self._rows], "TrustedSubset")
-        self._true = true_codes(self.y_trusted, len(weights), self._rows, self.classes_, "y_trusted")
+        members = np.flatnonzero(weights > 0)
+        classes, codes = encode(labels[members], "TrustedSubset")
+        true = true_codes(self.y_trusted, len(weights), members, classes, "y_trusted")
+        rows = DistinctRows.of(rescaled(given[members]), weights[members])
+        return self.fit_members(rows, codes, members=members, classes=classes, true=true)
+
+    def fit_members(
+        self, rows: DistinctRows, codes: Array, *, members: IntArray, classes: NDArray[Any], true: IntArray
+    ) -> Self:
+        """Estimate from the rows of positive weight, which may be on a device and stay there.
+
+        What is as long as they are (scores, classes and weights) is brought to the host.
+
+        Parameters
+        ----------
+        rows : DistinctRows
+            The rows, neither so large nor so small that squares of them are no numbers.
+        codes : array of shape (n_positive,)
+            Observed class of each member, where the rows are.
+        members : ndarray of shape (n_positive,)
+            Their indices among all rows.
+        classes : ndarray of shape (k,)
+            Labels, sorted.
+        true : ndarray of shape (n_positive,)
+            True class of each member, `UNCHECKED` where it is not known.
+        """
+        self._rows, self.classes_, self._true = members, classes, true
         self.n_trusted_ = int((self._true != UNCHECKED).sum())
         self._warn_of_unseen_classes()
-
-        rows = DistinctRows.of(rescaled(given[self._rows]), weights[self._rows])
-        k = len(self.classes_)
-        own_scores = class_scores(rows, codes, k)[np.arange(len(codes)), codes]
-        self._strata = _strata(own_scores, codes, rows.counts, k)
-        tally = Tally.of(self._strata, self._true, rows.counts, k)
+        k, counts, observed = len(classes), as_numpy(rows.counts), as_numpy(codes)
+        own_scores = as_numpy(own_entries(class_scores(rows, codes, k), codes))
+        self._strata = _strata(own_scores, observed, counts, k)
+        tally = Tally.of(self._strata, self._true, counts, k)
         posterior = better_than_chance(draw_posterior(tally, np.random.default_rng(0)))
         self._transitions, self._seen = posterior.transitions, tally.seen
         self.noise_ = _noise_model(posterior.true_given_observed.mean(axis=0), tally.observed)
         self.noise_std_ = posterior.transitions.std(axis=0)
         n_rows = np.bincount(self._strata, minlength=tally.sizes.size)
         self._urgency = Urgency.of(posterior, tally.sizes, n_rows, self.noise_)
-        self.mean_norm_ = mean_norm_of(rows, codes, self._true, posterior) if k == 2 else float("nan")
+        self.mean_norm_ = mean_norm_of(rows, observed, self._true, posterior) if k == 2 else float("nan")
         return self
 
     def interval(self, confidence: float = 0.95) -> tuple[FloatArray, FloatArray]:

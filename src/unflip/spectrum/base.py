@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import accumulate, pairwise
 from operator import mul
 from typing import ClassVar
@@ -92,10 +92,13 @@ class Spectrum(ABC):
     def shrinkage(self, regs: ArrayLike) -> Array:
         """s/(s + nγ), the share of each principal direction that a fit keeps; a column for each γ."""
         penalties = self.n * as_regs(regs, self._eigenvalues)[None, :]
-        xp = array_namespace(self._eigenvalues)
-        largest = float(xp.max(self._eigenvalues)) or 1.0
+        xp, largest = array_namespace(self._eigenvalues), self._largest
         relative = self._eigenvalues[:, None] / largest
         return relative / (relative + penalties / largest + xp.astype(relative + penalties == 0, relative.dtype))
+
+    @cached_property
+    def _largest(self) -> float:
+        return float(array_namespace(self._eigenvalues).max(self._eigenvalues)) or 1.0
 
     @abstractmethod
     def diagonal(self, values: Array, rows: slice = slice(None)) -> Array:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 from array_api_compat import array_namespace, device
 
+from unflip._arrays import as_numpy, like
 from unflip._typing import Array
 from unflip.spectrum.hat_table import is_spanned
 
@@ -48,7 +50,7 @@ def mixture_to(wanted: Array, columns: Array) -> Array | None:
         return xp.eye(columns.shape[1], dtype=columns.dtype, device=device(columns))
     if not 0 < columns.shape[1] <= _FEW_COLUMNS:
         return None
-    inverse = xp.linalg.pinv(xp.matmul(columns.T, columns))
+    inverse = like(np.linalg.pinv(as_numpy(xp.matmul(columns.T, columns))), columns)
     mixture = xp.matmul(inverse, xp.matmul(columns.T, wanted))
     missed = wanted - xp.matmul(columns, mixture)
     mixture = mixture + xp.matmul(inverse, xp.matmul(columns.T, missed))  # once more, for the digits of the inverse

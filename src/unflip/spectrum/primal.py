@@ -156,7 +156,7 @@ class PrimalSpectrum(Spectrum):
         self._sums = [*self._sums[1 - _KEPT_SUMS :], KnownSums(columns, found)]
         return found
 
-    @property
+    @cached_property
     def _unit(self) -> Array:
         """Eigenvalues s, those that no row reaches raised to where rounding ends."""
         xp = array_namespace(self._eigenvalues)
