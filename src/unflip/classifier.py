@@ -15,10 +15,11 @@ from unflip._typing import FloatArray, Rows
 from unflip._warning import warn_caller
 from unflip.centred import product
 from unflip.closed_form import ClosedFormFit, fit_moments, refusal
+from unflip.engines import is_dask
 from unflip.estimation.base import NoiseEstimator
 from unflip.estimation.source import Labelled
 from unflip.labels import encode
-from unflip.lazy import unchanged_on_error, validated
+from unflip.lazy import PartitionedRows, in_memory, opened, row_by_row, unchanged_on_error, validated
 from unflip.losses import Loss
 from unflip.moments import Moments, with_chunk
 from unflip.noise import NoiseModel
@@ -29,6 +30,7 @@ from unflip.votes import Votes
 from unflip.workers import Workers
 
 _PRECISIONS = [np.float64, np.float32]  # of rows that are taken as they are; others become the first
+_PREDICTING = ("classes_", "coef_", "intercept_", "_decision", "n_features_in_", "feature_names_in_")
 _OF_ROWS = ("loo_decision_", "label_posterior_", "label_free_log_odds_")  # attributes that a fit from sums has not
 
 
@@ -190,7 +192,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         X : array-like or sparse matrix of shape (n, p)
             Rows. Sparse ones are not made dense; of very many, leave-one-out is approximate (see docs/sparse.md).
             Whatever else has a shape, a dtype and slices, such as a memory map or an HDF5 data set, is read in blocks
-            (see docs/out_of_core.md).
+            (see docs/out_of_core.md). Dask arrays and DataFrames stay with their workers; attributes that describe
+            single rows are Dask arrays then, and so is what is predicted of Dask collections (see docs/dask.md).
         y : array-like of shape (n,) or Votes
             Observed labels, or votes (`unflip.Votes`). A given `noise` is then that of each vote, and "estimate" tells
             the workers apart.
@@ -201,6 +204,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         with unchanged_on_error(self):  # rows may turn out to be unreadable half-way
             data = self._prepared(X, y, sample_weight)
             self._keep(fit_rows(data, self._options), data.classes)
+            if is_dask(X):
+                self._partition(data.X)
         return self
 
     @classmethod
@@ -271,6 +276,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         chunk = (rows, column_or_1d(y), sample_weight)
         return self._fit_moments(with_chunk(known, chunk, classes=classes, feature_names=names))
 
+    @row_by_row
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Decision value of each row: one, positive for the second class, or for more than two classes one for each.
 
@@ -283,11 +289,13 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         """
         return _one_column(self._values(X))
 
+    @row_by_row
     def predict(self, X: ArrayLike) -> np.ndarray[Any, Any]:
         """Predict the TRUE class of each row."""
         values = self._values(X)
         return self.classes_[self._decision.classes(values)]
 
+    @row_by_row
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Probability of each TRUE class.
 
@@ -297,6 +305,10 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         """
         values = self._values(X)
         return self._decision.probabilities(values)
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Accuracy of the predictions, by labels that are right."""
+        return float(super().score(opened(X), in_memory(y), in_memory(sample_weight)))
 
     def __sklearn_tags__(self) -> Tags:
         """Options that are made for two classes refuse more."""
@@ -358,6 +370,17 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         self.coef_, self.intercept_, self.n_effective_ = found.coef, found.intercept, found.n_effective
         self.expected_accuracy_, self.expected_accuracy_std_ = found.expected.value, found.expected.error
 
+    def _partition(self, rows: PartitionedRows) -> None:
+        """Keep what describes single rows as Dask arrays, as the rows were given."""
+        for name in (*_OF_ROWS, *(["targets_"] if self._options.refines else [])):
+            setattr(self, name, rows.partitioned(getattr(self, name)))
+
+    def _alone(self) -> Self:
+        """Return what predicts alike, without anything that is as long as the rows."""
+        alone = type(self)()
+        alone.__dict__.update({name: value for name, value in vars(self).items() if name in _PREDICTING})
+        return alone
+
     def _values(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self)
         rows = validated(self, X, dtype=_PRECISIONS, reset=False)
@@ -377,7 +400,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             self._check_votes(y, given)
         else:
             given, labels = validated(self, X, y, dtype=_PRECISIONS, ensure_min_samples=2)
-        weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
+        weights = _check_sample_weight(in_memory(sample_weight), given, dtype=np.float64, ensure_non_negative=True)
         if not weights.any():
             raise ValueError("sample_weight is 0 for every row: give at least one non-zero weight.")
         weights = relative_weights(weights)

@@ -27,7 +27,7 @@ from unflip.estimation.given import GivenRates
 from unflip.estimation.trusted import TrustedSubset
 from unflip.expected import ExpectedAccuracy, ScoredRows, expected_accuracy, other_noise
 from unflip.labels import is_missing, true_codes
-from unflip.lazy import as_rows
+from unflip.lazy import as_rows, in_memory, opened
 from unflip.noise import Channel, NoiseModel
 from unflip.votes import UNLABELLED, Votes
 from unflip.workers import Workers
@@ -81,7 +81,7 @@ def audit(
     rate = checked_rate(false_discovery_rate)
     estimated = isinstance(noise, str) and noise == "estimate"
     wanted = TrustedSubset(trusted) if estimated and trusted is not None else noise
-    labels = y if isinstance(y, Votes) else np.asarray(column_or_1d(y))
+    X, labels = opened(X), y if isinstance(y, Votes) else np.asarray(column_or_1d(in_memory(y)))
     folds = _group_folds(groups, (len(labels),))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssumedNoiseWarning)  # said below, of the rates that are used in the end

@@ -1,0 +1,38 @@
+"""Partitions that workers make: those of an array, and of one whose reading ends the worker that does it."""
+
+import os
+import signal
+from pathlib import Path
+
+import dask
+import dask.array as da
+import numpy as np
+
+
+def partitions(X, n_rows):
+    """Return an array as a Dask array in partitions of so many rows."""
+    return da.from_array(X, chunks=(n_rows, -1))
+
+
+def deadly(X, n_rows, folder, at):
+    """Return the same, but the process that makes the `at`-th reading of a partition is killed, once.
+
+    Readings are counted by files in the folder, as the processes that make them know nothing of each other.
+    """
+    read = dask.delayed(_read, pure=True)
+    parts = [X[start : start + n_rows] for start in range(0, len(X), n_rows)]
+    return da.concatenate(
+        [da.from_delayed(read(part, str(folder), at), part.shape, dtype=part.dtype) for part in parts]
+    )
+
+
+def _read(part, folder, at):
+    count = len(list(Path(folder).glob("read-*")))
+    Path(folder, f"read-{count}-{os.getpid()}-{np.random.default_rng().integers(2**62)}").touch()
+    if count + 1 >= at:
+        try:
+            Path(folder, "killed").touch(exist_ok=False)
+        except FileExistsError:
+            return part
+        os.kill(os.getpid(), signal.SIGKILL)
+    return part
