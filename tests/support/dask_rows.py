@@ -2,11 +2,10 @@
 
 import os
 import signal
-from pathlib import Path
+from uuid import uuid4
 
 import dask
 import dask.array as da
-import numpy as np
 
 
 def partitions(X, n_rows):
@@ -17,22 +16,26 @@ def partitions(X, n_rows):
 def deadly(X, n_rows, folder, at):
     """Return the same, but the process that makes the `at`-th reading of a partition is killed, once.
 
-    Readings are counted by files in the folder, as the processes that make them know nothing of each other.
+    Readings are counted by files in the folder, as the processes that make them know nothing of each other. Without a
+    folder each reading is such a one.
     """
     read = dask.delayed(_read, pure=True)
     parts = [X[start : start + n_rows] for start in range(0, len(X), n_rows)]
-    return da.concatenate(
-        [da.from_delayed(read(part, str(folder), at), part.shape, dtype=part.dtype) for part in parts]
-    )
+    return da.concatenate([da.from_delayed(read(part, folder, at), part.shape, dtype=part.dtype) for part in parts])
 
 
 def _read(part, folder, at):
-    count = len(list(Path(folder).glob("read-*")))
-    Path(folder, f"read-{count}-{os.getpid()}-{np.random.default_rng().integers(2**62)}").touch()
-    if count + 1 >= at:
-        try:
-            Path(folder, "killed").touch(exist_ok=False)
-        except FileExistsError:
-            return part
+    if folder is None or _is_first_after(at, folder):
         os.kill(os.getpid(), signal.SIGKILL)
     return part
+
+
+def _is_first_after(at, folder):
+    (folder / f"read-{uuid4()}").touch()
+    if len(list(folder.glob("read-*"))) < at:
+        return False
+    try:
+        (folder / "killed").touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True

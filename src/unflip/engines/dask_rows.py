@@ -109,14 +109,14 @@ class DaskBlocks:
         """Put the function's results into rows of these arrays, which are here."""
         kinds = [(whole.shape[1:], whole.dtype) for whole in found]
         tasks = self._tasks(partial(_filled, function=function, kinds=kinds), columns)
-        for index, values in results(tasks, "Rows filled"):
+        for index, values in results(tasks, f"Rows filled in {len(tasks)} tasks"):
             for whole, part in zip(found, values, strict=True):
                 whole[self.pieces[index].part, ...] = part
 
     def summed(self, function: OfBlock, *columns: Array, n_values: int | None = None) -> tuple[Array, ...]:
         """Add up the function's results on the workers."""
         tasks = self._tasks(partial(_summed, function=function, n_values=n_values), columns)
-        totals: tuple[Array, ...] = combined(tasks, add_up, "Rows added up")
+        totals: tuple[Array, ...] = combined(tasks, add_up, f"Rows added up in {len(tasks)} tasks")
         return totals
 
     def _tasks(self, walk: Callable[..., Any], columns: Sequence[Array]) -> list[Any]:
@@ -171,7 +171,7 @@ def over_partitions(function: Callable[[list[Any]], Any], combine: Callable[[lis
         last = first + len(group.chunks)
         tasks.append(run(together[first:last]))
         first = last
-    return combined(tasks, combine, "Partitions added up")
+    return combined(tasks, combine, f"Partitions added up in {len(tasks)} tasks")
 
 
 def over_parts(function: Callable[[Any], Any], combine: Callable[[list[Any]], Any], column: Any) -> Any:
@@ -223,7 +223,7 @@ def _of_frame(X: Any) -> Partitions:
     for name, kind in X.dtypes.items():
         if getattr(kind, "kind", "O") not in _NUMBERS:
             raise ValueError(f"Column {name!r} of X is of dtype {kind}, no numbers: encode it, or leave it out.")
-    counted = [dask.delayed(len)(chunk) for chunk in X[X.columns[:1]].to_delayed()]
+    counted = [dask.delayed(len)(chunk) for chunk in X[list(X.columns[:1])].to_delayed()]
     lengths = dict(results(counted, "Rows counted"))
     dtype = np.result_type(*(kind if isinstance(kind, np.dtype) else np.float64 for kind in X.dtypes))
     return Partitions(X.to_delayed(), [lengths[index] for index in sorted(lengths)], dtype, X._meta)

@@ -19,21 +19,21 @@ _PATIENCE = 120.0  # seconds to wait for one where there is none
 _log = getLogger("unflip")
 
 
-def results(tasks: Sequence[Any], name: str) -> Iterator[tuple[int, Any]]:
-    """Yield the position and the result of each task, in the order in which workers finish."""
+def results(tasks: Sequence[Any], what: str) -> Iterator[tuple[int, Any]]:
+    """Yield the position and the result of each task, in the order in which workers finish, and log what that was."""
     start = monotonic()
     client = _client()
     found = enumerate(dask.compute(*tasks)) if client is None else _from_workers(client, tasks)
     yield from found
-    _log.info("%s: %d tasks, %.1f s", name, len(tasks), monotonic() - start)
+    _log.info("%s: %.1f s", what, monotonic() - start)
 
 
-def combined(tasks: Sequence[Any], combine: Callable[[list[Any]], Any], name: str) -> Any:
+def combined(tasks: Sequence[Any], combine: Callable[[list[Any]], Any], what: str) -> Any:
     """Return the results of tasks, combined a few at a time on the workers."""
     adding = dask.delayed(combine, pure=False)
     while len(tasks) > 1:
         tasks = [adding(list(tasks[i : i + _FAN_IN])) for i in range(0, len(tasks), _FAN_IN)]
-    return next(iter(dict(results(tasks, name)).values()))
+    return next(iter(dict(results(tasks, what)).values()))
 
 
 def _client() -> Any:
