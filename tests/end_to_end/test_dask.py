@@ -54,7 +54,7 @@ def assert_same_coefficients(found, expected):
     "at",
     [
         pytest.param(3, id="first pass", marks=pytest.mark.slow),
-        pytest.param(2 * PARTITIONS + 3, id="Gram matrix"),
+        pytest.param(2 * PARTITIONS + 3, id="Gram matrix", marks=pytest.mark.slow),
         pytest.param(3 * PARTITIONS + 3, id="hat values and scores", marks=pytest.mark.slow),
         pytest.param(5 * PARTITIONS + 3, id="second round"),
     ],
