@@ -15,6 +15,7 @@ sys.path = [folder for folder in sys.path if Path(folder).resolve() != Path(__fi
 
 import argparse
 import csv
+import logging
 import os
 import tempfile
 import time
@@ -30,7 +31,10 @@ from dask.distributed import Client, LocalCluster
 from threadpoolctl import threadpool_limits
 
 from unflip import LPClassifier, NoiseModel
+from unflip.centred import DenseRows
 from unflip.parquet_rows import ParquetRows
+from unflip.selection import candidate_regs
+from unflip.spectrum import decompose
 
 NOISE = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1)
 FULL, QUICK = (48, 5000, 512), (8, 2500, 128)  # files, rows of each, features
@@ -46,13 +50,14 @@ class Line:
     n: int
     p: int
     seconds: float
+    in_passes: float  # seconds of them that passes over the rows took; the rest is this process's own
     load: float  # of the machine, over the minute before
     coef_error: float  # largest difference from the fit by one process, relative to the largest coefficient
 
     def __str__(self):
         return (
-            f"{self.who:28s} {self.n:9,d} × {self.p}: {self.seconds:7.1f} s (load {self.load:.1f} before), "
-            f"coefficients differ by {self.coef_error:.1e}"
+            f"{self.who:28s} {self.n:9,d} × {self.p}: {self.seconds:7.1f} s, {self.in_passes:.1f} s of them in passes "
+            f"(load {self.load:.1f} before), coefficients differ by {self.coef_error:.1e}"
         )
 
 
@@ -74,11 +79,28 @@ def collections(folder, n_files):
     return table.drop(columns="label"), table["label"]
 
 
+class Passes(logging.Handler):
+    """What the engine logs: seconds of every pass."""
+
+    def __init__(self):
+        super().__init__()
+        self.seconds = []
+
+    def emit(self, record):
+        """Keep the seconds."""
+        self.seconds.append(record.args[1])
+
+
 def fitted(X, y):
-    """Return a fit, the seconds that it took, and the load before."""
+    """Return a fit, the seconds that it took, those of them in passes, and the load before."""
+    passes, log = Passes(), logging.getLogger("unflip")
+    log.addHandler(passes)
+    log.setLevel(logging.INFO)
     load, start = os.getloadavg()[0], time.perf_counter()
     found = LPClassifier(NOISE).fit(X, y)
-    return found, time.perf_counter() - start, load
+    seconds = time.perf_counter() - start
+    log.removeHandler(passes)
+    return found, seconds, sum(passes.seconds), load
 
 
 def by_workers(n_workers, folder, n_files):
@@ -104,12 +126,12 @@ def lines(folder, n_files, n_rows, p):
     halves = n_files // 2
     with dask.config.set(scheduler="synchronous"):
         one = {n: fitted(*collections(folder, n)) for n in (n_files, halves)}
-    reference = {n: found.coef_ for n, (found, _, _) in one.items()}
+    reference = {n: found.coef_ for n, (found, *_) in one.items()}
 
     def line(who, workers, n, result):
-        found, seconds, load = result
+        found, seconds, in_passes, load = result
         error = np.abs(found.coef_ - reference[n]).max() / np.abs(reference[n]).max()
-        return Line(who, workers, n * n_rows, p, seconds, load, float(error))
+        return Line(who, workers, n * n_rows, p, seconds, in_passes, load, float(error))
 
     yield line("one process", 0, n_files, one[n_files])
     names = [f"x{j:03d}" for j in range(p)]
@@ -119,6 +141,40 @@ def lines(folder, n_files, n_rows, p):
     yield line("one worker", 1, n_files, by_workers(1, folder, n_files))
     yield line("two workers", 2, n_files, by_workers(2, folder, n_files))
     yield line("one worker, half the rows", 1, halves, by_workers(1, folder, halves))
+
+
+def rates(p, n=20_000):
+    """Yield what a thread does in a second with a task's rows in memory, and with a file of them."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal(size=(n, p), dtype=np.float32) * np.linspace(1, 2, p, dtype=np.float32)
+    ones = np.ones((n, 1))
+    for precision, in_single in (("double", False), ("single", True)):
+        spent = best_of(lambda single=in_single: DenseRows.with_sums(X, ones, in_single=single))
+        yield f"Gram matrix in {precision} precision: {2e-9 * n * p**2 / spent:.1f} GFLOP/s"
+    spectrum = decompose(X)
+    targets, regs = rng.standard_normal(n), candidate_regs(spectrum)
+    start = time.perf_counter()
+    spectrum.leave_one_out_parts(targets, regs)
+    spent = time.perf_counter() - start
+    yield f"hat values and scores of {len(regs)} penalties: {2e-9 * n * p**2 / spent:.1f} GFLOP/s by 2np²"
+    columns = rng.standard_normal((p, 1))
+    spent = best_of(lambda: DenseRows.of_given(X).times(columns))
+    yield f"product with a column: {1e-9 * X.nbytes / spent:.2f} GB/s"
+    with tempfile.TemporaryDirectory() as folder:
+        written(Path(folder), 1, 5000, p)
+        path = next(Path(folder).glob("*.parquet"))
+        spent = best_of(lambda: dd.read_parquet(path).compute(scheduler="synchronous").to_numpy())
+    yield f"Parquet file of 5000 rows: {1e-9 * 5000 * p * 4 / spent:.2f} GB/s"
+
+
+def best_of(function, n_repeats=3):
+    """Return the least seconds of a few calls."""
+    seconds = []
+    for _ in range(n_repeats):
+        start = time.perf_counter()
+        function()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
 
 
 def bytes_per_row():
@@ -154,6 +210,8 @@ def main():
         print(f"two workers against {who}: {seconds[who] / seconds['two workers']:.2f} times as fast")
     weak = seconds["one worker, half the rows"] / seconds["two workers"]
     print(f"weak scaling: half the rows on one worker take {weak:.2f} of the time of all rows on two")
+    with threadpool_limits(1):
+        print(*rates(sizes[2]), sep="\n")
     print(f"held in this process: {bytes_per_row():.0f} bytes a row")
     options.out.parent.mkdir(parents=True, exist_ok=True)
     with options.out.open("w", newline="") as file:
