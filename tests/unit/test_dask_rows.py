@@ -1,21 +1,27 @@
 """Dask collections as rows: what is found of them is what is found in memory, and what is wrong with them is said."""
 
 import logging
+import subprocess
+import sys
+from io import StringIO
 
 import numpy as np
 import pytest
 
 dask = pytest.importorskip("dask", reason="Dask collections need Dask")
 pandas = pytest.importorskip("pandas", reason="DataFrames need pandas")
-import dask.array as da  # noqa: E402  (only where it is installed)
-import dask.dataframe as dd  # noqa: E402
-from scipy import sparse  # noqa: E402
+# ruff: noqa: E402 (the rest is imported only where they are installed)
+import dask.array as da
+import dask.dataframe as dd
+from dask.diagnostics import ProgressBar
+from scipy import sparse
+from sklearn.base import clone
 
-from support.dask_rows import partitions  # noqa: E402
-from unflip import LPClassifier, Moments, NoiseModel, audit  # noqa: E402
-from unflip.engines import dask_rows  # noqa: E402
-from unflip.estimation import TrustedSubset  # noqa: E402
-from unflip.lazy import LazyRows  # noqa: E402
+from support.dask_rows import partitions
+from unflip import LPClassifier, Moments, NoiseModel, Votes, audit
+from unflip.engines import dask_rows
+from unflip.estimation import Automatic, CrossMoment, TrustedSubset
+from unflip.lazy import LazyRows
 
 NOISE = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1)
 OF_ROWS = ("targets_", "loo_decision_", "label_posterior_", "label_free_log_odds_")
@@ -92,6 +98,22 @@ def test_other_fits_are_those_of_rows_in_memory(options):
         options = {"noise": TrustedSubset(np.where(np.arange(N) % 4 == 0, X[:, 1] > X[:, 0], np.nan))}
     expected, found = (LPClassifier(**options).fit(rows, labels) for rows in (X, partitions(X, 130)))
     assert_alike(found, expected)
+
+
+@pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning")
+@pytest.mark.parametrize("estimator", [Automatic(), CrossMoment()], ids=lambda one: type(one).__name__)
+def test_noise_rates_are_those_of_rows_in_memory(estimator):
+    X, labels = problem()
+    expected, found = (clone(estimator).fit(rows, labels).noise_.transition for rows in (X, partitions(X, 130)))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
+
+
+def test_votes():
+    X, labels = problem()
+    rng = np.random.default_rng(1)
+    given = Votes.from_columns(np.column_stack([labels, rng.integers(2, size=N), 1 - labels ^ (rng.random(N) < 0.8)]))
+    expected, found = (LPClassifier().fit(rows, given) for rows in (X, partitions(X, 130)))
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=0, atol=1e-9 * np.abs(expected.coef_).max())
 
 
 def test_more_features_than_rows():
@@ -291,6 +313,22 @@ def test_what_is_wrong_with_a_chunk_of_collections_is_said(spoil, says):
     X, labels = problem()
     with pytest.raises(ValueError, match=says):
         Moments.from_chunks([spoil(X, labels)])
+
+
+def test_a_progress_bar_shows_every_pass():
+    X, labels = problem()
+    shown = StringIO()
+    with ProgressBar(out=shown):
+        LPClassifier(NOISE).fit(partitions(X, 130), labels)
+    assert shown.getvalue().count("100% Completed") >= 8
+
+
+def test_dask_is_not_imported_unless_it_is_used():
+    code = (
+        "import sys, unflip; unflip.LPClassifier(None).fit([[0.], [1.], [2.]], [0, 1, 1]); print('dask' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "False"
 
 
 def test_passes_are_logged(caplog):
