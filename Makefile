@@ -39,6 +39,7 @@ benchmark: $(READY)
 	$(BIN)/python benchmarks/speed.py --quick
 	$(BIN)/python benchmarks/streaming.py --quick
 	$(BIN)/python benchmarks/out_of_core.py --quick
+	$(BIN)/python benchmarks/dask_scaling.py --quick
 	$(BIN)/python benchmarks/sparse.py --quick
 	$(BIN)/python benchmarks/theory.py
 	$(BIN)/python benchmarks/logistic.py

@@ -161,7 +161,7 @@ def read_chunk(given: Any, expected: Layout) -> tuple[Chunk, Layout]:
 
     Errors say what is wrong with it as the end of a sentence.
     """
-    X, y, sample_weight = _parts(given)
+    X, y, sample_weight = parts_of(given)
     rows = _as_rows(X)
     layout = expected.with_rows(rows, _names(X))
     labels = as_numpy(y)
@@ -214,7 +214,8 @@ def encode_labels(labels: NDArray[Any], classes: NDArray[Any]) -> IntArray:
     return codes.astype(np.intp)
 
 
-def _parts(given: Any) -> tuple[Any, Any, Any]:
+def parts_of(given: Any) -> tuple[Any, Any, Any]:
+    """Return rows, labels and weights of a chunk, None where it has no weights."""
     if not isinstance(given, tuple | list) or len(given) not in (2, 3):
         raise ValueError(f"it is {type(given).__name__}, not (X, y) or (X, y, sample_weight)")
     X, y, *weights = given

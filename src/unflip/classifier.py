@@ -18,10 +18,11 @@ from unflip._typing import Array, Rows
 from unflip._warning import warn_caller
 from unflip.centred import product
 from unflip.closed_form import ClosedFormFit, fit_moments, refusal
+from unflip.engines import is_dask
 from unflip.estimation.base import NoiseEstimator
 from unflip.estimation.source import Labelled
 from unflip.labels import encode
-from unflip.lazy import unchanged_on_error, validated
+from unflip.lazy import PartitionedRows, in_memory, opened, row_by_row, unchanged_on_error, validated
 from unflip.losses import Loss
 from unflip.moments import Moments, with_chunk
 from unflip.noise import NoiseModel
@@ -32,6 +33,7 @@ from unflip.votes import Votes
 from unflip.workers import Workers
 
 _NUMBERS = "biuf"  # kinds of labels that any namespace holds
+_PREDICTING = ("classes_", "coef_", "intercept_", "_decision", "n_features_in_", "feature_names_in_")
 _OF_ROWS = ("loo_decision_", "label_posterior_", "label_free_log_odds_")  # attributes that a fit from sums has not
 
 
@@ -193,7 +195,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         X : array-like or sparse matrix of shape (n, p)
             Rows. Sparse ones are not made dense; of very many, leave-one-out is approximate (see docs/sparse.md).
             Whatever else has a shape, a dtype and slices, such as a memory map or an HDF5 data set, is read in blocks
-            (see docs/out_of_core.md).
+            (see docs/out_of_core.md). Dask arrays and DataFrames stay with their workers; attributes that describe
+            single rows are Dask arrays then, and so is what is predicted of Dask collections (see docs/dask.md).
         y : array-like of shape (n,) or Votes
             Observed labels, or votes (`unflip.Votes`). A given `noise` is then that of each vote, and "estimate" tells
             the workers apart.
@@ -205,6 +208,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             data = self._prepared(X, y, sample_weight)
             classes = like(data.classes, data.y) if is_foreign(data.y) else data.classes
             self._keep(fit_rows(data, self._options), classes)
+            if is_dask(X):
+                self._partition(data.X)
         return self
 
     @classmethod
@@ -275,6 +280,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         chunk = (rows, column_or_1d(y), sample_weight)
         return self._fit_moments(with_chunk(known, chunk, classes=classes, feature_names=names))
 
+    @row_by_row
     def decision_function(self, X: ArrayLike) -> Array:
         """Decision value of each row: one, positive for the second class, or for more than two classes one for each.
 
@@ -287,6 +293,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         """
         return _one_column(self._values(X, "decision_function"))
 
+    @row_by_row
     def predict(self, X: ArrayLike) -> Array:
         """Predict the TRUE class of each row."""
         codes = self._decision.classes(self._values(X, "predict"))
@@ -294,6 +301,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             codes = as_numpy(codes)  # labels such as strings exist on the host alone
         return taken(like(as_numpy(self.classes_), codes), codes)
 
+    @row_by_row
     def predict_proba(self, X: ArrayLike) -> Array:
         """Probability of each TRUE class.
 
@@ -302,6 +310,10 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         predicted one.
         """
         return self._decision.probabilities(self._values(X, "predict_proba"))
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Accuracy of the predictions, by labels that are right."""
+        return float(super().score(opened(X), in_memory(y), in_memory(sample_weight)))
 
     def __sklearn_tags__(self) -> Tags:
         """Options that are made for two classes refuse more."""
@@ -364,6 +376,17 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         self.coef_, self.intercept_, self.n_effective_ = found.coef, found.intercept, found.n_effective
         self.expected_accuracy_, self.expected_accuracy_std_ = found.expected.value, found.expected.error
 
+    def _partition(self, rows: PartitionedRows) -> None:
+        """Keep what describes single rows as Dask arrays, as the rows were given."""
+        for name in (*_OF_ROWS, *(["targets_"] if self._options.refines else [])):
+            setattr(self, name, rows.partitioned(getattr(self, name)))
+
+    def _alone(self) -> Self:
+        """Return what predicts alike, without anything that is as long as the rows."""
+        alone = type(self)()
+        alone.__dict__.update({name: value for name, value in vars(self).items() if name in _PREDICTING})
+        return alone
+
     def _values(self, X: ArrayLike, method: str) -> Array:
         check_is_fitted(self)
         check_reachable(X=X)
@@ -397,7 +420,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             given, labels = validated(self, X, y, dtype=precisions(X), ensure_min_samples=2)
         self._check_foreign(given, y)
         labels = beside(labels, given)
-        weights = checked_weights(sample_weight, given)
+        weights = checked_weights(in_memory(sample_weight), given)
         if not bool(array_namespace(weights).any(weights > 0)):
             raise ValueError("sample_weight is 0 for every row: give at least one non-zero weight.")
         weights = relative_weights(weights)

@@ -1,15 +1,15 @@
 """Rows that stay where they are stored: read a block at a time, checked as they are read, never held as a whole.
 
-Whatever slices like a 2-D array and has a shape and a dtype will do: a memory map, an HDF5 or Zarr data set, or
-`unflip.parquet_rows.ParquetRows`.
+Whatever slices like a 2-D array and has a shape and a dtype will do: a memory map, an HDF5 or Zarr data set,
+`unflip.parquet_rows.ParquetRows`. Dask arrays and DataFrames will, too; their rows are read where they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial, wraps
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -18,10 +18,10 @@ from array_api_compat import is_array_api_obj
 from array_api_compat import numpy as numpy_namespace
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.sparse import issparse
-from sklearn.utils.validation import check_consistent_length, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from unflip._typing import FloatArray, IntArray, Rows
-from unflip.engines import engine_of
+from unflip._typing import Array, FloatArray, IntArray, Rows
+from unflip.engines import Blocks, Engine, engine_of, is_dask
 
 _NO_LABELS = "no_validation"  # as scikit-learn has it: None would be labels that are missing
 _NUMBERS = "biuf"
@@ -31,7 +31,7 @@ _LARGEST_GAP = 16  # rows that are read along, rather than skipped by another re
 
 def is_lazy(X: object) -> bool:
     """Whether X is no array in memory, but has the shape, the dtype and the slices of a 2-D one."""
-    if isinstance(X, LazyRows):
+    if isinstance(X, LazyRows) or is_dask(X):
         return True
     if isinstance(X, np.memmap):
         return X.ndim == 2 and X.dtype.kind in _NUMBERS
@@ -58,12 +58,31 @@ def validated(
         return validate_data(estimator, X, y, reset=reset, **options)
     rows = LazyRows.of(X, dtype)
     _check_size(rows.shape, ensure_min_samples)
-    validate_data(estimator, rows, y, reset=reset, skip_check_array=True)
-    if isinstance(y, str) and y == _NO_LABELS:
+    unlabelled = isinstance(y, str) and y == _NO_LABELS
+    labels = None if unlabelled else validate_data(estimator, y=in_memory(y))
+    validate_data(estimator, rows.header, reset=reset, skip_check_array=True)  # last, as it learns the names
+    if labels is None:
         return rows
-    labels = validate_data(estimator, y=y)
     check_consistent_length(rows, labels)
     return rows, labels
+
+
+def row_by_row(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Let a method of a fitted estimator take Dask collections, too: it is applied to partitions once that is wanted.
+
+    What is sent to the workers is what the estimator's ``_alone()`` returns.
+    """
+
+    @wraps(method)
+    def of_any(estimator: Any, X: Any) -> Any:
+        if not is_dask(X):
+            return method(estimator, X)
+        from unflip.engines import dask_rows
+
+        check_is_fitted(estimator)
+        return dask_rows.lazily(getattr(estimator._alone(), method.__name__), X)
+
+    return of_any
 
 
 @contextmanager
@@ -81,9 +100,9 @@ def unchanged_on_error(estimator: object) -> Iterator[None]:
 class _Source:
     """What rows are read from; it remembers up to which row they are known to be finite."""
 
-    def __init__(self, given: Any) -> None:
+    def __init__(self, given: Any, first_row: int = 0) -> None:
         self.given, self.shape = given, (int(given.shape[0]), int(given.shape[1]))
-        self._n_checked = 0
+        self._first_row, self._n_checked = first_row, 0
 
     def read(self, rows: slice, columns: slice, dtype: np.dtype[Any], *, checked: bool = True) -> NDArray[Any]:
         """Return a block of neighbouring rows; whether they are finite is checked, or left to the caller."""
@@ -109,8 +128,8 @@ class _Source:
             row, column = (int(index[0]) for index in np.nonzero(~np.isfinite(block)))
             kind = "NaN" if np.isnan(block[row, column]) else "infinity"
             raise ValueError(
-                f"Input X contains {kind}, in row {rows.start + row} and column {(columns.start or 0) + column}: give "
-                "finite numbers, or leave such rows out."
+                f"Input X contains {kind}, in row {self._first_row + rows.start + row} and column "
+                f"{(columns.start or 0) + column}: give finite numbers, or leave such rows out."
             )
         if rows.start <= self._n_checked and block.shape[1] == self.shape[1]:
             self._n_checked = rows.stop
@@ -135,7 +154,7 @@ class LazyRows:
         What is subtracted from each row, and what it is divided by then.
     """
 
-    source: _Source
+    source: Any
     precision: np.dtype[Any]
     chosen: IntArray | None = None
     origin: FloatArray | None = None
@@ -144,18 +163,26 @@ class LazyRows:
     @classmethod
     def of(cls, X: Any, dtype: DTypeLike | list[type] = np.float64) -> LazyRows:
         """Take rows as they are stored, in one of these precisions: their own, or else the first."""
+        X = _partitions(X) if is_dask(X) else X
         precisions = [np.dtype(kind) for kind in (dtype if isinstance(dtype, list) else [dtype])]
         stored = X.precision if isinstance(X, LazyRows) else np.dtype(X.dtype)
         if stored.kind not in _NUMBERS:
             raise ValueError(f"X holds values of dtype {stored}, which are no numbers: give integers or floats.")
         native = stored.newbyteorder("=")
         own = native if native in precisions else precisions[0]
-        return replace(X, precision=own) if isinstance(X, LazyRows) else cls(_Source(X), own)
+        if isinstance(X, LazyRows):
+            return replace(X, precision=own)
+        return PartitionedRows(X, own) if hasattr(X, "groups") else cls(_Source(X), own)
 
     @property
     def shape(self) -> tuple[int, int]:
         """Numbers of rows and of columns."""
         return self.source.shape[0] if self.chosen is None else len(self.chosen), self.source.shape[1]
+
+    @property
+    def header(self) -> Any:
+        """What tells the number of features, and their names where they have some."""
+        return self
 
     ndim = 2
     device: ClassVar[Any] = "cpu"
@@ -180,6 +207,10 @@ class LazyRows:
         if (np.diff(indices) < 0).any():
             raise ValueError("Rows that are read lazily are chosen in their order: sort the indices.")
         return replace(self, chosen=indices if self.chosen is None else self.chosen[indices])
+
+    def engine(self, offset: Sequence[Array] = ()) -> Engine:
+        """Return who walks the rows less an offset."""
+        return Blocks(self, offset)
 
     @cached_property
     def sample(self) -> Any:
@@ -209,7 +240,8 @@ class LazyRows:
     def _read(self, rows: slice, columns: slice) -> NDArray[Any]:
         start, stop, step = rows.indices(self.shape[0])
         if self.chosen is None and step == 1:
-            return self.source.read(slice(start, max(stop, start)), columns, self.precision, checked=self._checked)
+            part = slice(start, max(stop, start))
+            return np.asarray(self.source.read(part, columns, self.precision, checked=self._checked))
         wanted = np.arange(start, stop, step) if self.chosen is None else self.chosen[rows]
         return self._gathered(wanted, columns)
 
@@ -224,6 +256,78 @@ class LazyRows:
 
     def _moved(self, block: NDArray[Any], columns: slice) -> NDArray[Any]:
         return block if self.origin is None else np.asarray((block - self.origin[columns]) / self.unit)
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionedRows(LazyRows):
+    """Rows that the workers of Dask hold or read (`unflip.engines.dask_rows.Partitions`), and walk."""
+
+    @property
+    def header(self) -> Any:
+        """What tells the number of features, and their names where they have some."""
+        return self.source.header
+
+    def engine(self, offset: Sequence[Array] = ()) -> Engine:
+        """Return who walks the rows less an offset."""
+        from unflip.engines.dask_rows import DaskBlocks, Piece
+
+        pieces = []
+        for group in self.source.groups():
+            part, chosen = slice(group.start, group.stop), None
+            if self.chosen is not None:
+                part = slice(*np.searchsorted(self.chosen, [group.start, group.stop]).tolist())
+                chosen = self.chosen[part] - group.start
+            if part.stop > part.start:
+                opened = partial(_part_in_memory, group.start, self.precision, chosen, self.origin, self.unit)
+                pieces.append(Piece(group, part, opened))
+        return DaskBlocks(pieces, self.source.dtype, offset)
+
+    def partitioned(self, values: NDArray[Any]) -> Any:
+        """Return an array with an entry for each row as a Dask array with the partitions of the rows."""
+        from unflip.engines import dask_rows
+
+        return dask_rows.partitioned(values, self.source.lengths)
+
+    def _read(self, rows: slice, columns: slice) -> NDArray[Any]:
+        """Have workers send rows."""
+        wanted = np.arange(self.source.shape[0]) if self.chosen is None else self.chosen
+        found = np.empty((len(wanted[rows]), len(range(*columns.indices(self.shape[1])))), dtype=self.precision)
+        some = replace(self, chosen=wanted[rows], origin=None)
+        if found.size:
+            some.engine().fill(lambda block: (block[:, columns],), found)
+        return found
+
+
+def _part_in_memory(
+    first_row: int,
+    dtype: np.dtype[Any],
+    chosen: IntArray | None,
+    origin: FloatArray | None,
+    unit: float,
+    values: NDArray[Any],
+) -> LazyRows:
+    """Return rows of a part of the data that is in memory, from `first_row` on."""
+    return LazyRows(_Source(values, first_row), dtype, chosen, origin, unit)
+
+
+def _partitions(X: Any) -> Any:
+    from unflip.engines.dask_rows import Partitions
+
+    return Partitions.of(X)
+
+
+def in_memory(values: Any) -> Any:
+    """Return labels or weights that Dask holds as an array, and others as they are."""
+    if not is_dask(values):
+        return values
+    from unflip.engines import dask_rows
+
+    return dask_rows.in_memory(values)
+
+
+def opened(X: Any) -> Any:
+    """Return a Dask collection as `LazyRows`, of which results are in memory, and other rows as they are."""
+    return LazyRows.of(X, [np.float64, np.float32]) if is_dask(X) else X
 
 
 def as_rows(X: Any) -> Rows:

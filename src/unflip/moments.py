@@ -6,6 +6,7 @@ import os
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -17,7 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from unflip._arrays import as_numpy
 from unflip._typing import Array
 from unflip.centred import DenseRows
-from unflip.chunks import Block, Layout, block_height, read_chunk, sorted_classes
+from unflip.chunks import Block, Layout, block_height, parts_of, read_chunk, sorted_classes
+from unflip.engines import is_dask
 
 _VERSION = 1  # of the files that `Moments.save` writes
 _STRIP = 256  # rows of a p×p matrix made at a time
@@ -124,7 +126,7 @@ class Moments:
         ----------
         chunks : iterable of (X, y) or (X, y, sample_weight)
             Rows of any array-API namespace, data frames, memory maps or sparse rows (made dense a block at a time),
-            with labels of any kind.
+            with labels of any kind. A chunk of Dask collections is added up by the workers (see docs/dask.md).
         classes : array-like, optional
             All labels that there are. By default those of the first chunk: a later one with another label is refused,
             so that a misspelt label does not become a class.
@@ -164,7 +166,7 @@ class Moments:
             try:
                 running.add(given)
             except ValueError as error:
-                raise ChunkError(str(error), running.total(), running.n_chunks) from error
+                raise ChunkError(str(error).removesuffix("."), running.total(), running.n_chunks) from error
         total = running.total()
         if total is None:
             raise ValueError("There is no chunk: give at least one.")
@@ -296,6 +298,11 @@ class _Running:
 
     def add(self, given: Any) -> None:
         """Add a chunk, or raise and stay as before."""
+        if is_dask(parts_of(given)[0]):
+            part, self._layout = _of_partitions(given, self._layout)
+            self._merge(part)
+            self.n_chunks += 1
+            return
         chunk, self._layout = read_chunk(given, self._layout)
         if self._block is None:
             self._block = Block(block_height(chunk.X.shape[1]), chunk)
@@ -303,21 +310,53 @@ class _Running:
         while start < chunk.n_rows:
             start = self._block.fill(chunk, start)
             if self._block.is_full:
-                self._merge(self._block)
+                self._merge(self._of_block(self._block))
         self.n_chunks += 1
 
     def total(self) -> Moments | None:
         """Return the sum of all chunks so far."""
         if self._block is not None and self._block.n_rows:
-            self._merge(self._block)
+            self._merge(self._of_block(self._block))
         return self._total and replace(self._total, feature_names=self._layout.feature_names)
 
-    def _merge(self, block: Block) -> None:
+    def _of_block(self, block: Block) -> Moments:
         classes = self._layout.classes
         assert classes is not None  # read_chunk has found them
         counts, means, scatter, squared = block.sums(len(classes))
-        part = Moments(counts, means, scatter, classes, squared)
+        return Moments(counts, means, scatter, classes, squared)
+
+    def _merge(self, part: Moments) -> None:
         self._total = part if self._total is None else _merged(self._total, part, overwrite=True)
+
+
+def _of_partitions(given: Any, layout: Layout) -> tuple[Moments, Layout]:
+    """Sum over the partitions of Dask collections, on the workers, and return it with the layout of later chunks."""
+    from unflip.engines import dask_rows
+
+    X, y, sample_weight = parts_of(given)
+    classes = layout.classes
+    if classes is None:
+        classes = dask_rows.over_parts(_distinct, _all_distinct, y) if is_dask(y) else _distinct(y)
+    columns = (X, y) if sample_weight is None else (X, y, sample_weight)
+    total: Moments = dask_rows.over_partitions(partial(_of_group, classes), sum, *columns)
+    return total, replace(layout.with_columns(total.n_features, total.feature_names), classes=classes)
+
+
+def _of_group(classes: NDArray[Any], partitions: list[tuple[Any, ...]]) -> Moments:
+    """Sum over (position, X, y) or (position, X, y, sample_weight) of some partitions; empty ones are left out."""
+    filled = [(position, chunk) for position, *chunk in partitions if len(chunk[0])]
+    try:
+        return Moments.from_chunks((chunk for _, chunk in filled), classes)
+    except ChunkError as error:
+        raise ValueError(f"of partition {filled[error.n_chunks][0]}, {error.__cause__}") from None
+
+
+def _distinct(labels: Any) -> NDArray[Any]:
+    return sorted_classes(as_numpy(labels))
+
+
+def _all_distinct(found: list[NDArray[Any]]) -> NDArray[Any]:
+    return sorted_classes(np.concatenate(found))
 
 
 def _merged(one: Moments, other: Moments, *, overwrite: bool) -> Moments:

@@ -29,7 +29,7 @@ from unflip.estimation.given import GivenRates
 from unflip.estimation.trusted import TrustedSubset
 from unflip.expected import ExpectedAccuracy, ScoredRows, expected_accuracy, other_noise
 from unflip.labels import is_missing, true_codes
-from unflip.lazy import as_rows
+from unflip.lazy import as_rows, in_memory, opened
 from unflip.noise import Channel, NoiseModel
 from unflip.rows import chosen
 from unflip.votes import UNLABELLED, Votes
@@ -85,7 +85,8 @@ def audit(
     estimated = isinstance(noise, str) and noise == "estimate"
     wanted = TrustedSubset(trusted) if estimated and trusted is not None else noise
     check_reachable(X=X, y=y)
-    labels = y if isinstance(y, Votes) else np.asarray(column_or_1d(as_numpy(y) if is_foreign(y) else y))
+    labels = y if isinstance(y, Votes) else np.asarray(column_or_1d(as_numpy(y) if is_foreign(y) else in_memory(y)))
+    X = opened(X)
     folds = _group_folds(groups, (len(labels),))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssumedNoiseWarning)  # said below, of the rates that are used in the end

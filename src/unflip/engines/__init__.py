@@ -8,7 +8,12 @@ from unflip._typing import Array, Rows
 from unflip.engines.base import Engine
 from unflip.engines.blocks import Blocks
 
-__all__ = ["Blocks", "Engine", "engine_of"]
+__all__ = ["Blocks", "Engine", "engine_of", "is_dask"]
+
+
+def is_dask(values: object) -> bool:
+    """Whether these are a Dask collection; Dask is imported only where they are."""
+    return type(values).__module__.partition(".")[0] == "dask"
 
 
 def engine_of(X: Rows, offset: Sequence[Array] = ()) -> Engine:

@@ -1,0 +1,224 @@
+"""How fits of Dask rows scale with workers: the same fit by one process, by one worker and by two.
+
+Parquet files of single-precision rows are made in a temporary folder and removed in the end. Fits are default ones with
+the noise rates given, of a DataFrame that is read from the files again in every pass. Workers are processes of one
+thread; "one process" is the same code under Dask's synchronous scheduler. Times are by the clock, so that other
+programs count: the load of the machine is stored beside them. Memory is what NumPy and Python hold at most in this
+process, which pages of the files and the workers' memory are no part of, per row from two sizes.
+"""
+# ruff: noqa: E402 (Dask would take sparse.py, which lies beside this file, for the library of that name)
+
+import sys
+from pathlib import Path
+
+sys.path = [folder for folder in sys.path if Path(folder).resolve() != Path(__file__).resolve().parent]
+
+import argparse
+import csv
+import logging
+import os
+import tempfile
+import time
+import tracemalloc
+from dataclasses import asdict, dataclass, fields
+
+import dask
+import dask.dataframe as dd
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from dask.distributed import Client, LocalCluster
+from threadpoolctl import threadpool_limits
+
+from unflip import LPClassifier, NoiseModel
+from unflip.centred import DenseRows
+from unflip.parquet_rows import ParquetRows
+from unflip.selection import candidate_regs
+from unflip.spectrum import decompose
+
+NOISE = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1)
+FULL, QUICK = (48, 5000, 512), (8, 2500, 128)  # files, rows of each, features
+MEMORY_SIZES, MEMORY_FEATURES = (40_000, 80_000), 32
+
+
+@dataclass(frozen=True)
+class Line:
+    """One fit."""
+
+    who: str
+    workers: int
+    n: int
+    p: int
+    seconds: float
+    in_passes: float  # seconds of them that passes over the rows took; the rest is this process's own
+    load: float  # of the machine, over the minute before
+    coef_error: float  # largest difference from the fit by one process, relative to the largest coefficient
+
+    def __str__(self):
+        return (
+            f"{self.who:28s} {self.n:9,d} × {self.p}: {self.seconds:7.1f} s, {self.in_passes:.1f} s of them in passes "
+            f"(load {self.load:.1f} before), coefficients differ by {self.coef_error:.1e}"
+        )
+
+
+def written(folder, n_files, n_rows, p):
+    """Write files of features that vary unequally, with labels of which the given shares are flipped."""
+    rng = np.random.default_rng(0)
+    scales = np.linspace(1, 2, p, dtype=np.float32)
+    for index in range(n_files):
+        y = rng.integers(2, size=n_rows)
+        X = rng.standard_normal(size=(n_rows, p), dtype=np.float32) * scales
+        X[:, 0] += y
+        columns = {f"x{j:03d}": X[:, j] for j in range(p)}
+        pq.write_table(pa.table(columns | {"label": NOISE.flip(y, rng)}), folder / f"part-{index:03d}.parquet")
+
+
+def collections(folder, n_files):
+    """Return rows and labels of the first files, read when they are needed."""
+    table = dd.read_parquet(sorted(map(str, folder.glob("*.parquet")))[:n_files])
+    return table.drop(columns="label"), table["label"]
+
+
+class Passes(logging.Handler):
+    """What the engine logs: seconds of every pass."""
+
+    def __init__(self):
+        super().__init__()
+        self.seconds = []
+
+    def emit(self, record):
+        """Keep the seconds."""
+        self.seconds.append(record.args[1])
+
+
+def fitted(X, y):
+    """Return a fit, the seconds that it took, those of them in passes, and the load before."""
+    passes, log = Passes(), logging.getLogger("unflip")
+    log.addHandler(passes)
+    log.setLevel(logging.INFO)
+    load, start = os.getloadavg()[0], time.perf_counter()
+    found = LPClassifier(NOISE).fit(X, y)
+    seconds = time.perf_counter() - start
+    log.removeHandler(passes)
+    return found, seconds, sum(passes.seconds), load
+
+
+def by_workers(n_workers, folder, n_files):
+    """Fit on so many workers of one thread, which have read a file before, so that their start does not count."""
+    with (
+        LocalCluster(n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        client.run(_warm, str(next(folder.glob("*.parquet"))))
+        return fitted(*collections(folder, n_files))
+
+
+def _warm(path):
+    import pandas
+
+    import unflip  # noqa: F401
+
+    pandas.read_parquet(path)
+
+
+def lines(folder, n_files, n_rows, p):
+    """Yield a line for each fit; the first is what the others are compared with."""
+    halves = n_files // 2
+    with dask.config.set(scheduler="synchronous"):
+        one = {n: fitted(*collections(folder, n)) for n in (n_files, halves)}
+    reference = {n: found.coef_ for n, (found, *_) in one.items()}
+
+    def line(who, workers, n, result):
+        found, seconds, in_passes, load = result
+        error = np.abs(found.coef_ - reference[n]).max() / np.abs(reference[n]).max()
+        return Line(who, workers, n * n_rows, p, seconds, in_passes, load, float(error))
+
+    yield line("one process", 0, n_files, one[n_files])
+    names = [f"x{j:03d}" for j in range(p)]
+    labels = collections(folder, n_files)[1].compute(scheduler="synchronous").to_numpy()
+    rows = ParquetRows(sorted(folder.glob("*.parquet")), columns=names)
+    yield line("one process, ParquetRows", 0, n_files, fitted(rows, labels))
+    yield line("one worker", 1, n_files, by_workers(1, folder, n_files))
+    yield line("two workers", 2, n_files, by_workers(2, folder, n_files))
+    yield line("one worker, half the rows", 1, halves, by_workers(1, folder, halves))
+
+
+def rates(p, n=20_000):
+    """Yield what a thread does in a second with a task's rows in memory, and with a file of them."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal(size=(n, p), dtype=np.float32) * np.linspace(1, 2, p, dtype=np.float32)
+    ones = np.ones((n, 1))
+    for precision, in_single in (("double", False), ("single", True)):
+        spent = best_of(lambda single=in_single: DenseRows.with_sums(X, ones, in_single=single))
+        yield f"Gram matrix in {precision} precision: {2e-9 * n * p**2 / spent:.1f} GFLOP/s"
+    spectrum = decompose(X)
+    targets, regs = rng.standard_normal(n), candidate_regs(spectrum)
+    start = time.perf_counter()
+    spectrum.leave_one_out_parts(targets, regs)
+    spent = time.perf_counter() - start
+    yield f"hat values and scores of {len(regs)} penalties: {2e-9 * n * p**2 / spent:.1f} GFLOP/s by 2np²"
+    columns = rng.standard_normal((p, 1))
+    spent = best_of(lambda: DenseRows.of_given(X).times(columns))
+    yield f"product with a column: {1e-9 * X.nbytes / spent:.2f} GB/s"
+    with tempfile.TemporaryDirectory() as folder:
+        written(Path(folder), 1, 5000, p)
+        path = next(Path(folder).glob("*.parquet"))
+        spent = best_of(lambda: dd.read_parquet(path).compute(scheduler="synchronous").to_numpy())
+    yield f"Parquet file of 5000 rows: {1e-9 * 5000 * p * 4 / spent:.2f} GB/s"
+
+
+def best_of(function, n_repeats=3):
+    """Return the least seconds of a few calls."""
+    seconds = []
+    for _ in range(n_repeats):
+        start = time.perf_counter()
+        function()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def bytes_per_row():
+    """Return what this process holds at most, for each row."""
+    peaks = []
+    for n in MEMORY_SIZES:
+        with tempfile.TemporaryDirectory() as folder:
+            written(Path(folder), 4, n // 4, MEMORY_FEATURES)
+            with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster):
+                X, y = collections(Path(folder), 4)
+                tracemalloc.start()
+                LPClassifier(NOISE).fit(X, y)
+                peaks.append(tracemalloc.get_traced_memory()[1])
+                tracemalloc.stop()
+    return (peaks[1] - peaks[0]) / (MEMORY_SIZES[1] - MEMORY_SIZES[0])
+
+
+def main():
+    """Print the lines and what follows from them, and store them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="20,000 rows of 128 features instead of 240,000 of 512")
+    parser.add_argument("--out", type=Path, default=Path("results/dask_scaling.csv"))
+    options = parser.parse_args()
+    sizes = QUICK if options.quick else FULL
+    found = []
+    with tempfile.TemporaryDirectory() as folder, threadpool_limits(1):
+        written(Path(folder), *sizes)
+        for line in lines(Path(folder), *sizes):
+            found.append(line)
+            print(line, flush=True)
+    seconds = {line.who: line.seconds for line in found}
+    for who in ("one process", "one process, ParquetRows", "one worker"):
+        print(f"two workers against {who}: {seconds[who] / seconds['two workers']:.2f} times as fast")
+    weak = seconds["one worker, half the rows"] / seconds["two workers"]
+    print(f"weak scaling: half the rows on one worker take {weak:.2f} of the time of all rows on two")
+    with threadpool_limits(1):
+        print(*rates(sizes[2]), sep="\n")
+    print(f"held in this process: {bytes_per_row():.0f} bytes a row")
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    with options.out.open("w", newline="") as file:
+        writer = csv.DictWriter(file, [field.name for field in fields(Line)])
+        writer.writeheader()
+        writer.writerows(map(asdict, found))
+
+
+if __name__ == "__main__":
+    main()

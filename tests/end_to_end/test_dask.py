@@ -1,0 +1,112 @@
+"""Fits on workers that are processes of their own, some of which are killed on the way."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("distributed", reason="workers in processes of their own need Dask's distributed")
+import dask
+from dask.distributed import Client, LocalCluster
+
+from support.dask_rows import deadly, partitions
+from unflip import LPClassifier, Moments, NoiseModel, audit
+from unflip.engines import dask_rows, dask_tasks
+
+NOISE = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1)
+N, P, PARTITIONS = 1000, 12, 8
+
+
+def cluster_of(n_workers):
+    """Start workers that are processes of one thread each."""
+    return LocalCluster(
+        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=0
+    )
+
+
+@pytest.fixture(scope="module")
+def workers():
+    quick = {"distributed.comm.timeouts.connect": "5s"}  # not 30 s, until a worker that was killed is given up
+    with dask.config.set(quick), cluster_of(2) as cluster, Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture
+def client(workers, monkeypatch):
+    """Two workers, however many were killed before, and tasks so small that both have some."""
+    monkeypatch.setattr(dask_rows, "TASK_ROWS", 100)
+    monkeypatch.setattr("unflip.centred._KEPT", 0)
+    workers.wait_for_workers(2, timeout=60)
+    return workers
+
+
+def problem():
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=N)
+    X = rng.normal(size=(N, P)) * np.linspace(1, 3, P) + 3
+    X[np.arange(N), y] += 2
+    return X, np.where(rng.random(N) < 0.15, 1 - y, y)
+
+
+def assert_same_coefficients(found, expected):
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=0, atol=1e-10 * np.abs(expected.coef_).max())
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        pytest.param(3, id="first pass", marks=pytest.mark.slow),
+        pytest.param(2 * PARTITIONS + 3, id="Gram matrix", marks=pytest.mark.slow),
+        pytest.param(3 * PARTITIONS + 3, id="hat values and scores", marks=pytest.mark.slow),
+        pytest.param(5 * PARTITIONS + 3, id="second round"),
+    ],
+)
+def test_a_worker_that_is_killed_changes_nothing(at, client, tmp_path):
+    """The reading of the rows counts: the copies' pass is the first, the sample's the second, and so on."""
+    X, labels = problem()
+    expected = LPClassifier(NOISE).fit(X, labels)
+    found = LPClassifier(NOISE).fit(deadly(X, N // PARTITIONS, tmp_path, at), labels)
+    assert (tmp_path / "killed").exists()
+    assert_same_coefficients(found, expected)
+    np.testing.assert_allclose(found.loo_decision_, expected.loo_decision_, rtol=0, atol=1e-9)
+
+
+def test_a_worker_that_is_killed_leaves_moments_as_they_are(client, tmp_path):
+    X, labels = problem()
+    found = Moments.from_chunks([(deadly(X, N // PARTITIONS, tmp_path, 3), labels)])
+    assert (tmp_path / "killed").exists()
+    fits = [LPClassifier.from_moments(moments, NOISE) for moments in (found, Moments.from_chunks([(X, labels)]))]
+    assert_same_coefficients(*fits)
+
+
+def test_predictions_and_audits_on_workers(client):
+    X, labels = problem()
+    rows = partitions(X, N // PARTITIONS).persist()
+    fitted = LPClassifier(NOISE).fit(rows, labels)
+    assert_same_coefficients(fitted, LPClassifier(NOISE).fit(X, labels))
+    np.testing.assert_array_equal(fitted.predict(rows).compute(), fitted.predict(X))
+    found, expected = audit(rows, labels, noise=NOISE), audit(X, labels, noise=NOISE)
+    assert found.suspects.row.tolist() == expected.suspects.row.tolist()
+
+
+def test_an_error_on_a_worker_is_told_and_leaves_nothing_running(client):
+    X, labels = problem()
+    X[500, 3] = np.nan
+    with pytest.raises(ValueError, match="Input X contains NaN, in row 500 and column 3"):
+        LPClassifier(NOISE).fit(partitions(X, 50), labels)
+    assert not any(client.processing().values())
+
+
+def test_rows_that_kill_every_worker_are_told_of(client, monkeypatch):
+    monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", 0)
+    X, labels = problem()
+    with pytest.raises(RuntimeError, match="Dask workers died one after another over the same rows"):
+        LPClassifier(NOISE).fit(deadly(X, 500, None, 0), labels)
+    assert not any(client.processing().values())
+
+
+def test_workers_that_are_gone_are_not_waited_for_without_end(monkeypatch):
+    monkeypatch.setattr(dask_tasks, "_PATIENCE", 1.0)
+    monkeypatch.setattr(dask_tasks, "_LOOK", 0.2)
+    X, labels = problem()
+    missing = pytest.raises(RuntimeError, match="There has been no Dask worker for 1 s: start some")
+    with cluster_of(0) as cluster, Client(cluster), missing:
+        LPClassifier(NOISE).fit(partitions(X, 500), labels)
