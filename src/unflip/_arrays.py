@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy_namespace, to_device
+from array_api_compat import array_namespace, device, is_array_api_obj, is_dask_array, is_numpy_namespace, to_device
 from numpy.typing import NDArray
 from scipy import special
 
@@ -27,8 +27,10 @@ def is_numpy(values: Array) -> bool:
 
 
 def is_foreign(values: object) -> bool:
-    """Whether this is an array of another namespace than NumPy's, which rows that are read lazily are not."""
-    return is_array_api_obj(values) and not is_numpy_namespace(array_namespace(values))
+    """Whether this is an array of another namespace than NumPy's, which what is read lazily is not."""
+    if not is_array_api_obj(values) or is_dask_array(values):
+        return False
+    return not is_numpy_namespace(array_namespace(values))
 
 
 def place(values: Array) -> str:
