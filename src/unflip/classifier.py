@@ -90,7 +90,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : ndarray of shape (k,)
-        Labels, sorted; the first of two is the negative class.
+        Labels, sorted; the first of two is the negative class. NumPy's where the labels were, else where X is, as all
+        other arrays are.
     coef_ : ndarray of shape (1, p) or (k, p)
         Weights of the decision function.
     intercept_ : ndarray of shape (1,) or (k,)
@@ -193,10 +194,11 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         X : array-like or sparse matrix of shape (n, p)
             Rows. Sparse ones are not made dense; of very many, leave-one-out is approximate (see docs/sparse.md).
             Whatever else has a shape, a dtype and slices, such as a memory map or an HDF5 data set, is read in blocks
-            (see docs/out_of_core.md).
+            (see docs/out_of_core.md). With ``sklearn.set_config(array_api_dispatch=True)`` arrays of other namespaces,
+            such as torch tensors on a GPU, are fitted to where they are, and results are there, too (see docs/gpu.md).
         y : array-like of shape (n,) or Votes
             Observed labels, or votes (`unflip.Votes`). A given `noise` is then that of each vote, and "estimate" tells
-            the workers apart.
+            the workers apart. Labels and weights may be anywhere: they are put where X is.
         sample_weight : array-like of shape (n,), optional
             Weights of the rows; a row of weight 2 counts as two copies, one of weight 0 as absent.
         """
