@@ -291,7 +291,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: ArrayLike) -> Array:
         """Predict the TRUE class of each row."""
-        codes = self._decision.classes(self._values(X, "predict"))
+        values = self._values(X, "predict")  # first: there is no decision before a fit
+        codes = self._decision.classes(values)
         if is_foreign(codes) and as_numpy(self.classes_).dtype.kind not in _NUMBERS:
             codes = as_numpy(codes)  # labels such as strings exist on the host alone
         return taken(like(as_numpy(self.classes_), codes), codes)
@@ -303,7 +304,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         ``deployment_priors``. With the plain read-out they keep to its threshold: the likeliest class is the
         predicted one.
         """
-        return self._decision.probabilities(self._values(X, "predict_proba"))
+        values = self._values(X, "predict_proba")
+        return self._decision.probabilities(values)
 
     def __sklearn_tags__(self) -> Tags:
         """Options that are made for two classes refuse more."""
