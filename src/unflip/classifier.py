@@ -92,7 +92,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : ndarray of shape (k,)
-        Labels, sorted; the first of two is the negative class.
+        Labels, sorted; the first of two is the negative class. NumPy's where the labels were, else where X is, as all
+        other arrays are.
     coef_ : ndarray of shape (1, p) or (k, p)
         Weights of the decision function.
     intercept_ : ndarray of shape (1,) or (k,)
@@ -197,9 +198,11 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             Whatever else has a shape, a dtype and slices, such as a memory map or an HDF5 data set, is read in blocks
             (see docs/out_of_core.md). Dask arrays and DataFrames stay with their workers; attributes that describe
             single rows are Dask arrays then, and so is what is predicted of Dask collections (see docs/dask.md).
+            With ``sklearn.set_config(array_api_dispatch=True)`` arrays of other namespaces, such as torch tensors on a
+            GPU, are fitted to where they are, and results are there, too (see docs/gpu.md).
         y : array-like of shape (n,) or Votes
             Observed labels, or votes (`unflip.Votes`). A given `noise` is then that of each vote, and "estimate" tells
-            the workers apart.
+            the workers apart. Labels and weights may be anywhere: they are put where X is.
         sample_weight : array-like of shape (n,), optional
             Weights of the rows; a row of weight 2 counts as two copies, one of weight 0 as absent.
         """
@@ -296,7 +299,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     @row_by_row
     def predict(self, X: ArrayLike) -> Array:
         """Predict the TRUE class of each row."""
-        codes = self._decision.classes(self._values(X, "predict"))
+        values = self._values(X, "predict")  # first: there is no decision before a fit
+        codes = self._decision.classes(values)
         if is_foreign(codes) and as_numpy(self.classes_).dtype.kind not in _NUMBERS:
             codes = as_numpy(codes)  # labels such as strings exist on the host alone
         return taken(like(as_numpy(self.classes_), codes), codes)
@@ -309,7 +313,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         ``deployment_priors``. With the plain read-out they keep to its threshold: the likeliest class is the
         predicted one.
         """
-        return self._decision.probabilities(self._values(X, "predict_proba"))
+        values = self._values(X, "predict_proba")
+        return self._decision.probabilities(values)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Accuracy of the predictions, by labels that are right."""
