@@ -268,11 +268,10 @@ class PartitionedRows(LazyRows):
 
     def _read(self, rows: slice, columns: slice) -> NDArray[Any]:
         """Have workers send rows."""
-        wanted = np.arange(self.source.shape[0]) if self.chosen is None else self.chosen
-        found = np.empty((len(wanted[rows]), len(range(*columns.indices(self.shape[1])))), dtype=self.dtype)
-        some = replace(self, chosen=wanted[rows], origin=None)
+        wanted = np.arange(*rows.indices(self.shape[0])) if self.chosen is None else self.chosen[rows]
+        found = np.empty((len(wanted), len(range(*columns.indices(self.shape[1])))), dtype=self.dtype)
         if found.size:
-            some.engine().fill(lambda block: (block[:, columns],), found)
+            replace(self, chosen=wanted, origin=None).engine().fill(lambda block: (block[:, columns],), found)
         return found
 
 
