@@ -3,8 +3,10 @@
 Parquet files of single-precision rows are made in a temporary folder and removed in the end. Fits are default ones with
 the noise rates given, of a DataFrame that is read from the files again in every pass. Workers are processes of one
 thread; "one process" is the same code under Dask's synchronous scheduler. Times are by the clock, so that other
-programs count: the load of the machine is stored beside them. Memory is what NumPy and Python hold at most in this
-process, which pages of the files and the workers' memory are no part of, per row from two sizes.
+programs count: the load of the machine is stored beside them, and so are processor times, which they hardly change.
+What these allow is the time of one process over that of the client and the busiest worker, one after the other. Memory
+is what NumPy and Python hold at most in this process, which pages of the files and the workers' memory are no part of,
+per row from two sizes.
 """
 # ruff: noqa: E402 (Dask would take sparse.py, which lies beside this file, for the library of that name)
 
@@ -37,7 +39,7 @@ from unflip.selection import candidate_regs
 from unflip.spectrum import decompose
 
 NOISE = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1)
-FULL, QUICK = (48, 5000, 512), (8, 2500, 128)  # files, rows of each, features
+FULL, QUICK = (48, 5000, 512), (8, 10_000, 64)  # files, rows of each, features
 MEMORY_SIZES, MEMORY_FEATURES = (40_000, 80_000), 32
 
 
@@ -51,12 +53,15 @@ class Line:
     p: int
     seconds: float
     in_passes: float  # seconds of them that passes over the rows took; the rest is this process's own
+    own: float  # processor seconds of this process, the scheduler among them
+    busiest: float  # processor seconds of the busiest worker
     load: float  # of the machine, over the minute before
     coef_error: float  # largest difference from the fit by one process, relative to the largest coefficient
 
     def __str__(self):
         return (
-            f"{self.who:28s} {self.n:9,d} × {self.p}: {self.seconds:7.1f} s, {self.in_passes:.1f} s of them in passes "
+            f"{self.who:28s} {self.n:9,d} × {self.p}: {self.seconds:7.1f} s, {self.in_passes:.1f} s of them in passes; "
+            f"processor {self.own:.1f} s here and {self.busiest:.1f} s in the busiest worker "
             f"(load {self.load:.1f} before), coefficients differ by {self.coef_error:.1e}"
         )
 
@@ -91,16 +96,22 @@ class Passes(logging.Handler):
         self.seconds.append(record.args[1])
 
 
-def fitted(X, y):
-    """Return a fit, the seconds that it took, those of them in passes, and the load before."""
+def fitted(X, y, client=None):
+    """Return a fit and what it took: seconds, those in passes, processor times here and of a worker, the load."""
     passes, log = Passes(), logging.getLogger("unflip")
     log.addHandler(passes)
     log.setLevel(logging.INFO)
-    load, start = os.getloadavg()[0], time.perf_counter()
+    load, own, others, start = os.getloadavg()[0], time.process_time(), processor_times(client), time.perf_counter()
     found = LPClassifier(NOISE).fit(X, y)
-    seconds = time.perf_counter() - start
+    seconds, own = time.perf_counter() - start, time.process_time() - own
+    busiest = max((now - others[name] for name, now in processor_times(client).items()), default=0.0)
     log.removeHandler(passes)
-    return found, seconds, sum(passes.seconds), load
+    return found, (seconds, sum(passes.seconds), own, busiest, load)
+
+
+def processor_times(client):
+    """Return the processor time of each worker."""
+    return {} if client is None else client.run(time.process_time)
 
 
 def by_workers(n_workers, folder, n_files):
@@ -110,7 +121,7 @@ def by_workers(n_workers, folder, n_files):
         Client(cluster) as client,
     ):
         client.run(_warm, str(next(folder.glob("*.parquet"))))
-        return fitted(*collections(folder, n_files))
+        return fitted(*collections(folder, n_files), client)
 
 
 def _warm(path):
@@ -126,12 +137,12 @@ def lines(folder, n_files, n_rows, p):
     halves = n_files // 2
     with dask.config.set(scheduler="synchronous"):
         one = {n: fitted(*collections(folder, n)) for n in (n_files, halves)}
-    reference = {n: found.coef_ for n, (found, *_) in one.items()}
+    reference = {n: found.coef_ for n, (found, _) in one.items()}
 
     def line(who, workers, n, result):
-        found, seconds, in_passes, load = result
+        found, times = result
         error = np.abs(found.coef_ - reference[n]).max() / np.abs(reference[n]).max()
-        return Line(who, workers, n * n_rows, p, seconds, in_passes, load, float(error))
+        return Line(who, workers, n * n_rows, p, *times, float(error))
 
     yield line("one process", 0, n_files, one[n_files])
     names = [f"x{j:03d}" for j in range(p)]
@@ -195,7 +206,7 @@ def bytes_per_row():
 def main():
     """Print the lines and what follows from them, and store them."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="20,000 rows of 128 features instead of 240,000 of 512")
+    parser.add_argument("--quick", action="store_true", help="80,000 rows of 64 features instead of 240,000 of 512")
     parser.add_argument("--out", type=Path, default=Path("results/dask_scaling.csv"))
     options = parser.parse_args()
     sizes = QUICK if options.quick else FULL
@@ -208,6 +219,8 @@ def main():
     seconds = {line.who: line.seconds for line in found}
     for who in ("one process", "one process, ParquetRows", "one worker"):
         print(f"two workers against {who}: {seconds[who] / seconds['two workers']:.2f} times as fast")
+    one, two = (next(line for line in found if line.who == who) for who in ("one process", "two workers"))
+    print(f"by processor times two workers allow {one.own / (two.own + two.busiest):.2f} times one process")
     weak = seconds["one worker, half the rows"] / seconds["two workers"]
     print(f"weak scaling: half the rows on one worker take {weak:.2f} of the time of all rows on two")
     with threadpool_limits(1):

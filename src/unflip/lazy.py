@@ -53,13 +53,14 @@ def validated(
     Rows that are read lazily come back as `LazyRows`, which are found to be finite or not when they are first read: a
     pass over the data less.
     """
+    y = in_memory(y)
     if not is_lazy(X):
         options = {"accept_sparse": "csr", "dtype": dtype, "ensure_min_samples": ensure_min_samples}
         return validate_data(estimator, X, y, reset=reset, **options)
     rows = LazyRows.of(X, dtype)
     _check_size(rows.shape, ensure_min_samples)
     unlabelled = isinstance(y, str) and y == _NO_LABELS
-    labels = None if unlabelled else validate_data(estimator, y=in_memory(y))
+    labels = None if unlabelled else validate_data(estimator, y=y)
     validate_data(estimator, rows.header, reset=reset, skip_check_array=True)  # last, as it learns the names
     if labels is None:
         return rows
@@ -290,11 +291,10 @@ class PartitionedRows(LazyRows):
 
     def _read(self, rows: slice, columns: slice) -> NDArray[Any]:
         """Have workers send rows."""
-        wanted = np.arange(self.source.shape[0]) if self.chosen is None else self.chosen
-        found = np.empty((len(wanted[rows]), len(range(*columns.indices(self.shape[1])))), dtype=self.precision)
-        some = replace(self, chosen=wanted[rows], origin=None)
+        wanted = np.arange(*rows.indices(self.shape[0])) if self.chosen is None else self.chosen[rows]
+        found = np.empty((len(wanted), len(range(*columns.indices(self.shape[1])))), dtype=self.precision)
         if found.size:
-            some.engine().fill(lambda block: (block[:, columns],), found)
+            replace(self, chosen=wanted, origin=None).engine().fill(lambda block: (block[:, columns],), found)
         return found
 
 

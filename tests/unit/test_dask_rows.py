@@ -86,6 +86,15 @@ def test_fits_are_those_of_rows_in_memory(k, dtype, fit_intercept, weighted):
         assert getattr(found, name).chunks[0] == (130,) * 7 + (90,)
 
 
+def test_even_features_in_single_precision_have_its_rounding():
+    """Their Gram matrix is made in single precision, of other blocks than those of rows in memory."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=9000)
+    X = rng.normal(size=(9000, 64)).astype(np.float32) + labels[:, None]
+    found, expected = (LPClassifier(NOISE).fit(rows, labels).coef_ for rows in (partitions(X, 1001), X))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6 * np.abs(expected).max())
+
+
 @pytest.mark.parametrize(
     "options",
     [{}, {"targets": "optimized", "noise": NOISE}, {"loss": "logistic", "noise": NOISE}, {"noise": "trusted"}],

@@ -238,9 +238,8 @@ def _whole_rows(X: Any) -> Any:
 
 
 def _one_row(X: Any) -> Any:
-    if _is_frame(X):
-        return X._meta.reindex([0]).fillna(1.0).astype(float)
-    return np.ones((1, X.shape[1]))
+    ones = np.ones((1, X.shape[1]))
+    return type(X._meta)(ones, columns=X.columns) if _is_frame(X) else ones
 
 
 def walk_rows(

@@ -59,7 +59,8 @@ def _from_workers(client: Any, tasks: Sequence[Any]) -> Iterator[tuple[int, Any]
             del waiting[index]
             yield index, result
     finally:
-        client.cancel(list(waiting.values()))
+        if waiting and client.status == "running":  # one that has lost its scheduler has nothing to cancel
+            client.cancel(list(waiting.values()))
 
 
 def _next(finished: SimpleQueue[int], client: Any) -> int:
