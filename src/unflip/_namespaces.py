@@ -6,6 +6,8 @@ weights are put beside them. Otherwise scikit-learn makes NumPy arrays of everyt
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -54,6 +56,20 @@ def beside(values: Any, X: Rows) -> Any:
     if not is_foreign(values) or (is_foreign(X) and place(values) == place(X)):
         return values
     return like(as_numpy(values), X) if is_foreign(X) else as_numpy(values)
+
+
+@contextmanager
+def told_of_memory(X: Rows) -> Iterator[None]:
+    """Say what to do where a device runs out of memory; array libraries have errors of their own for that."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__name__ != "OutOfMemoryError":
+            raise
+        raise MemoryError(
+            f"There is not enough memory beside X, a {place(X)} of shape {tuple(X.shape)}: give rows of single "
+            "precision, or stream them from the host (unflip.streamed)."
+        ) from error
 
 
 def checked_weights(sample_weight: object, X: Rows) -> Array:

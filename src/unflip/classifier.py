@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from unflip._arrays import as_numpy, is_foreign, like, place, taken
-from unflip._namespaces import beside, check_reachable, check_together, checked_weights, precisions
+from unflip._namespaces import beside, check_reachable, check_together, checked_weights, precisions, told_of_memory
 from unflip._typing import Array, Rows
 from unflip._warning import warn_caller
 from unflip.centred import product
@@ -207,7 +207,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             Weights of the rows; a row of weight 2 counts as two copies, one of weight 0 as absent.
         """
         self._options.check()
-        with unchanged_on_error(self):  # rows may turn out to be unreadable half-way
+        with unchanged_on_error(self), told_of_memory(X):  # rows may turn out to be unreadable half-way
             data = self._prepared(X, y, sample_weight)
             classes = like(data.classes, data.y) if is_foreign(data.y) else data.classes
             self._keep(fit_rows(data, self._options), classes)

@@ -254,3 +254,18 @@ def test_audits_are_those_of_numpy(options, put):
     assert far.expected_accuracy == pytest.approx(near.expected_accuracy, rel=1e-9)
     assert far.accuracy_after(20) == pytest.approx(near.accuracy_after(20), rel=1e-9)
     assert str(far) == str(near)
+
+
+def test_a_device_without_memory_is_told_of_and_leaves_the_estimator_as_it_was(monkeypatch):
+    class OutOfMemoryError(RuntimeError):
+        """What array libraries raise is no MemoryError, or not theirs alone."""
+
+    def decompose(*args, **kwargs):
+        raise OutOfMemoryError("CUDA out of memory. Tried to allocate 7.45 GiB.")
+
+    monkeypatch.setattr("unflip.row_fit.decompose", decompose)
+    X, y = make_mixture(50, 5, mean_norm=1.0, random_state=0)
+    classifier = LPClassifier()
+    with pytest.raises(MemoryError, match=r"not enough memory beside X, .* of shape \(50, 5\): give rows of single"):
+        classifier.fit(array_api_strict.asarray(X), y)
+    assert not hasattr(classifier, "classes_")
