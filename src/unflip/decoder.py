@@ -188,7 +188,7 @@ def gaussian_reading(
         neutral = Readout(np.zeros((scores.shape[1], noise.n_classes)), log_priors - log_priors[0])
         return Reading(neutral, _zeros(scores, noise.n_classes), neutral.offsets)
     standard = whitening(scores)
-    if noise.n_classes > 2 and n_rows <= _ROWS_PER_SLOPE * (noise.n_classes - 1) ** 2:
+    if noise.n_classes > 2 and round(n_rows) <= _ROWS_PER_SLOPE * (noise.n_classes - 1) ** 2:
         drawn_to = None if anchors is None else whitening(anchors)
         return _read_in_folds(whitening, standard, codes, share, noise, n_rows, drawn_to)
     some, some_codes, some_share = _to_fit(standard, codes, share, noise)
