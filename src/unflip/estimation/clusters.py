@@ -13,16 +13,19 @@ form of `unflip.estimation.CrossMoment` for known geometry.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 from scipy.stats import chi2_contingency
-from sklearn.mixture import GaussianMixture
 
 from unflip._typing import FloatArray, IntArray
 from unflip.noise import NoiseModel
+
+if TYPE_CHECKING:
+    from sklearn.mixture import GaussianMixture
 
 _TOLERANCE = 1e-9
 _MAX_ROUNDS = 5000
@@ -100,6 +103,8 @@ def fit_clusters(
 
 def label_free_mixture(coordinates: FloatArray, n_classes: int) -> GaussianMixture:
     """Fit Gaussian clusters with a common covariance, without labels."""
+    from sklearn.mixture import GaussianMixture  # brings half of scikit-learn, and most fits do without
+
     model = GaussianMixture(n_classes, covariance_type="tied", n_init=3, tol=1e-5, max_iter=2000, random_state=0)
     return model.fit(coordinates)
 
