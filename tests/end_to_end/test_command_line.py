@@ -49,7 +49,7 @@ def test_without_its_extra_the_program_says_what_to_install():
     code = "import sys; sys.modules['typer'] = None; from unflip.__main__ import main; main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "pip install 'unflip[cli]'" in done.stderr
+    assert 'pip install "unflip[cli]"' in done.stderr
     assert "Traceback" not in done.stderr
 
 
