@@ -41,6 +41,7 @@ benchmark: $(READY)
 	$(BIN)/python benchmarks/out_of_core.py --quick
 	$(BIN)/python benchmarks/dask_scaling.py --quick
 	$(BIN)/python benchmarks/sparse.py --quick
+	$(BIN)/python benchmarks/import_time.py
 	$(BIN)/python benchmarks/theory.py
 	$(BIN)/python benchmarks/logistic.py
 	$(BIN)/python benchmarks/reproduce.py

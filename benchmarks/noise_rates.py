@@ -472,7 +472,7 @@ def sentiment_draws(repeats):
 def run_real(repeats, quick):
     """Rates and accuracy on real data, by what is known."""
     if not HAS_CLEANLAB:
-        print("  cleanlab is not installed (pip install 'unflip[benchmark]'): left out")
+        print('  cleanlab is not installed (pip install "unflip[benchmark]"): left out')
     draws = amazon_draws(repeats, quick) + sentiment_draws(repeats)
     sets = list(dict.fromkeys(row["set"] for row in draws))
     rows = [summary for name in sets for summary in summarise([row for row in draws if row["set"] == name])]

@@ -3,7 +3,7 @@
 The floor is one Gram matrix and one eigendecomposition of the same rows. Everything runs in one process on the same
 data, in turns: processor time on one thread, medians of five with quartiles; what takes longer than ``--patience``
 seconds runs once, and not at all on larger data. Rows are well conditioned (independent features) or ill conditioned
-(correlated ones, condition number 10⁶). cleanlab is a peer where it is installed (`pip install 'unflip[benchmark]'`).
+(correlated ones, condition number 10⁶). cleanlab is a peer where it is installed (`pip install "unflip[benchmark]"`).
 """
 
 import argparse

@@ -10,7 +10,7 @@ def main() -> None:
     try:
         from unflip.cli import app
     except ModuleNotFoundError as missing:
-        sys.exit(f"unflip: the command line needs {missing.name}; install it with: pip install 'unflip[cli]'")
+        sys.exit(f'unflip: the command line needs {missing.name}; install it with: pip install "unflip[cli]"')
     app()
 
 

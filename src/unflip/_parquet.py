@@ -14,7 +14,7 @@ def opened(path: Path) -> Any:
         from pyarrow import ArrowInvalid
         from pyarrow.parquet import ParquetFile
     except ImportError:
-        raise ImportError("Parquet files need pyarrow: pip install 'unflip[parquet]'.") from None
+        raise ImportError('Parquet files need pyarrow: pip install "unflip[parquet]".') from None
     try:
         return ParquetFile(path)
     except ArrowInvalid as error:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.io import loadmat
 
 from unflip._typing import FloatArray, IntArray, RandomState
 from unflip._validation import as_floats
@@ -136,6 +135,8 @@ def load_amazon_reviews(domain: str, *, data_home: str | os.PathLike[str] | None
     """
     if domain not in AMAZON_DOMAINS:
         raise ValueError(f"domain={domain!r} is not known: use one of {', '.join(map(repr, AMAZON_DOMAINS))}.")
+    from scipy.io import loadmat  # nothing else here reads such files
+
     content = loadmat(_data_file(data_home, "amazon_reviews", f"{domain}.mat", "load_amazon_reviews"))
     labels = content["labels"].ravel()
     return np.asarray(content["fts"], dtype=float), (1 - labels.astype(np.intp))  # the file says 1 for negative

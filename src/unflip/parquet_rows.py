@@ -20,7 +20,7 @@ class ParquetRows:
     """A 2-D array of the columns of Parquet files, one below the other, that slices are read from.
 
     Whole row groups are read, and the last is kept, with some before it while they are small: groups of about a million
-    numbers suit best. It needs pyarrow (``pip install unflip[parquet]``).
+    numbers suit best. It needs pyarrow (``pip install "unflip[parquet]"``).
 
     Parameters
     ----------

@@ -292,6 +292,7 @@ def test_the_data_are_never_written_over(numeric, tmp_path, monkeypatch):
 
 
 def test_as_a_program_of_its_own(numeric):
+    pytest.importorskip("typer", reason="needs the extra unflip[cli]")
     command = [sys.executable, "-m", "unflip", "audit", str(numeric[0]), "--label", "label", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0

@@ -9,6 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+pytest.importorskip("jinja2", reason="needs the extra unflip[cli]")
+
 from support.audits import CLASSES, N_DOWN, N_UP, nasty_audit, nasty_ids, nasty_texts, spotless, three_classes
 from support.browser import CHROMIUM, needs_browser
 from unflip import NoiseModel

@@ -10,13 +10,20 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-import matplotlib as mpl
-import matplotlib.pyplot as plt
 import pytest
+
+mpl = pytest.importorskip("matplotlib", reason="pages are drawn with matplotlib")
+plt = pytest.importorskip("matplotlib.pyplot")
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
-PARTS = ("docs", "examples", "CHANGELOG.md", "CONTRIBUTING.md")  # of the checkout, that the site is made of
+PARTS = (
+    "docs",
+    "examples",
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+)  # that the site is made of
 
 
 @pytest.fixture
@@ -43,6 +50,39 @@ def test_examples_run_and_draw(path):
 
 def test_the_gallery_has_its_examples():
     assert len(EXAMPLES) >= 6
+
+
+def test_links_of_the_pages_lead_somewhere():
+    pages = [*ROOT.glob("*.md"), *(ROOT / "benchmarks").glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    broken = [
+        f"{page.relative_to(ROOT)}: {link}"
+        for page in pages
+        if not {"gallery", "generated"} & set(page.parts)
+        for link in links_of(page)
+        if not urlsplit(link).scheme and not is_written(page, link)
+    ]
+    assert len(pages) > 40
+    assert broken == []
+
+
+def links_of(page):
+    prose = re.sub(r"^```.*?^```$|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    return re.findall(r"\]\(([^)\s]+)\)", prose)
+
+
+def is_written(page, link):
+    """Whether a page of the sources, or a part of it, is there; the gallery's pages are made of its examples."""
+    parts = urlsplit(link)
+    target = (page.parent / parts.path).resolve() if parts.path else page
+    if target.parent == ROOT / "docs" / "gallery":
+        return target.stem == "index" or (ROOT / "examples" / f"{target.stem}.py").exists()
+    return target.exists() and (not parts.fragment or parts.fragment in anchors_of(target))
+
+
+def anchors_of(page):
+    """Return the anchors of its headings as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.fixture(scope="module")

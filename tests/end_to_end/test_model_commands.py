@@ -49,6 +49,7 @@ def test_models_of_texts_by_any_source_of_rates(tmp_path, options):
 
 
 def test_true_and_false_are_features_of_every_format(tmp_path):
+    pytest.importorskip("pyarrow", reason="needs the extra unflip[cli]")
     from pyarrow import csv, parquet
 
     mixture_file(tmp_path / "mails.csv")

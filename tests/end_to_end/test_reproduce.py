@@ -10,6 +10,10 @@ import time
 from dataclasses import replace
 
 import pytest
+
+pytest.importorskip("typer", reason="needs the extra unflip[cli]")
+pytest.importorskip("pandas", reason="needs the extra unflip[cli]")
+
 from typer.testing import CliRunner
 
 from support.amazon import needs_data, needs_published

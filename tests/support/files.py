@@ -3,10 +3,9 @@
 import csv
 
 import numpy as np
-from typer.testing import CliRunner
+import pytest
 
 from unflip import NoiseModel
-from unflip.cli import app
 from unflip.datasets import make_mixture
 
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1)
@@ -16,7 +15,10 @@ GOOD, BAD = ("bright clever warm lovely superb", "dull boring awful tedious brok
 
 def program(*arguments, code=0):
     """Run the program in this process; errors must be one sentence."""
-    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    typer_testing = pytest.importorskip("typer.testing", reason="needs the extra unflip[cli]")
+    from unflip.cli import app
+
+    done = typer_testing.CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert done.exit_code == code, done.output
     assert code == 0 or len(done.stderr.strip().splitlines()) == 1, done.stderr
     assert done.exception is None or isinstance(done.exception, SystemExit)

@@ -3,6 +3,11 @@
 import json
 
 import numpy as np
+import pytest
+
+pytest.importorskip("pandas", reason="needs the extra unflip[cli]")
+pytest.importorskip("matplotlib", reason="needs the extra unflip[cli]")
+
 from sklearn.preprocessing import StandardScaler
 
 from support.paper import Table1

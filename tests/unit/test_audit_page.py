@@ -10,6 +10,8 @@ from typing import get_args
 import numpy as np
 import pytest
 
+pytest.importorskip("jinja2", reason="needs the extra unflip[cli]")
+
 from support.audits import CLASSES, N_DOWN, N_UP, nasty_audit, nasty_ids, nasty_texts, spotless, three_classes
 from unflip import NoiseModel, audit_scores
 from unflip.estimation.automatic import Source
@@ -211,5 +213,5 @@ class TestWriting:
     def test_without_jinja_it_says_what_to_install(self, audit, tmp_path, monkeypatch):
         monkeypatch.delitem(sys.modules, "unflip.report.audit_page")
         monkeypatch.setitem(sys.modules, "jinja2", None)
-        with pytest.raises(ImportError, match=re.escape("to_html needs jinja2: install it with pip install 'unflip[")):
+        with pytest.raises(ImportError, match=re.escape('to_html needs jinja2: install it with pip install "unflip[')):
             audit.to_html(tmp_path / "page.html")

@@ -8,6 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+pytest.importorskip("matplotlib", reason="needs the extra unflip[cli]")
+
 from unflip import NoiseModel, targets, theory
 from unflip.explorer.answer import CHOICES, RHO_GRID, Setting, answer
 from unflip.explorer.chart import Axis

@@ -5,11 +5,12 @@ import json
 import os
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 
 from unflip.files.tables import as_text, numbers, read_table, rewritten
+
+pa = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
 
 ROWS = [{"a": 1, "label": "x"}, {"a": 2, "label": None}, {"a": 3, "label": "y"}]
 

@@ -1,6 +1,5 @@
 """Moments: sums over rows that add up, and survive a far origin."""
 
-import array_api_strict
 import numpy as np
 import pytest
 
@@ -53,7 +52,7 @@ def test_a_far_origin_costs_no_digits_of_the_scatter():
 
 
 def test_any_array_api_namespace_will_do():
-    xp = array_api_strict
+    xp = pytest.importorskip("array_api_strict")
     moments = Moments.from_rows(xp.asarray(X), xp.asarray(CODES), 3, xp.asarray(WEIGHTS))
     expected = Moments.from_rows(X, CODES, 3, WEIGHTS)
     total = moments + moments

@@ -3,13 +3,14 @@
 import tracemalloc
 from datetime import date
 
-import array_api_strict
 import numpy as np
-import pandas
 import pytest
 from scipy.sparse import csr_array, random_array
 
 from unflip.moments import ChunkError, Moments
+
+array_api_strict = pytest.importorskip("array_api_strict")
+pandas = pytest.importorskip("pandas")
 
 RNG = np.random.default_rng(0)
 N, P = 700, 6

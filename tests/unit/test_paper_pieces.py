@@ -1,11 +1,15 @@
 """The pieces of the paper: what each computes, at tiny settings."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.special import expit
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
+
+pytest.importorskip("pandas", reason="needs the extra unflip[cli]")
+pytest.importorskip("matplotlib", reason="needs the extra unflip[cli]")
+
+import pandas as pd
 
 from support.amazon import needs_data, needs_published
 from support.multiclass import paper_setting

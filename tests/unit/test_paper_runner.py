@@ -4,8 +4,12 @@ import json
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
+
+pytest.importorskip("pandas", reason="needs the extra unflip[cli]")
+pytest.importorskip("matplotlib", reason="needs the extra unflip[cli]")
+
+import pandas as pd
 
 from unflip.paper import fig5
 from unflip.paper.page import _cells, write_page

@@ -76,5 +76,5 @@ def test_wrong_files_and_columns_are_named(tmp_path, files):
 
 def test_without_pyarrow_the_extra_is_named(monkeypatch, files):
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(ImportError, match=r"pip install 'unflip\[parquet\]'"):
+    with pytest.raises(ImportError, match=r'pip install "unflip\[parquet\]"'):
         moments_from_parquet(files, label="label")

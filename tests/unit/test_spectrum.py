@@ -1,6 +1,5 @@
 """Spectrum: ridge fits and exact leave-one-out scores, primal and dual, against brute force."""
 
-import array_api_strict
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, Ridge
@@ -144,7 +143,7 @@ def test_no_penalty_in_the_dual_with_few_varying_columns():
 @pytest.mark.parametrize(("n", "p"), SHAPES)
 @INTERCEPT
 def test_any_array_api_namespace_will_do(n, p, fit_intercept):
-    xp = array_api_strict
+    xp = pytest.importorskip("array_api_strict")
     X, t, weights = problem(n, p, True)
     strict = decompose(xp.asarray(X), xp.asarray(weights), fit_intercept=fit_intercept)
     plain = decompose(X, weights, fit_intercept=fit_intercept)

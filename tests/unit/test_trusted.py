@@ -4,7 +4,6 @@ import re
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
@@ -138,18 +137,28 @@ def test_unit_and_origin_of_the_features_have_no_part(unit, origin):
 # --- labels -----------------------------------------------------------------------------------------------------------
 
 
+def pandas():
+    return pytest.importorskip("pandas")
+
+
 @pytest.mark.parametrize(
     ("names", "write"),
     [
         (np.array([0, 1]), lambda true, known: np.where(known, true, np.nan)),
         (np.array([0, 1]), lambda true, known: [int(t) if c else None for t, c in zip(true, known, strict=True)]),
         (np.array([0, 1]), lambda true, known: np.ma.masked_array(np.where(known, true, 7), ~known)),
-        (np.array([0, 1]), lambda true, known: pd.Series(np.where(known, true, np.nan)).astype("Int64")),
+        (np.array([0, 1]), lambda true, known: pandas().Series(np.where(known, true, np.nan)).astype("Int64")),
         (np.array([1.0, 2.0]), lambda true, known: np.where(known, np.array([1.0, 2.0])[true], np.nan)),
-        (np.array([False, True]), lambda true, known: pd.array(np.where(known, true == 1, None), dtype="boolean")),
+        (
+            np.array([False, True]),
+            lambda true, known: pandas().array(np.where(known, true == 1, None), dtype="boolean"),
+        ),
         (np.array([False, True]), lambda true, known: np.where(known, true == 1, np.nan)),
-        (np.array(["bad", "good"]), lambda true, known: pd.Series(np.where(known, NAMES[true], None), dtype="string")),
-        (np.array(["bad", "good"]), lambda true, known: pd.Categorical(np.where(known, NAMES[true], None))),
+        (
+            np.array(["bad", "good"]),
+            lambda true, known: pandas().Series(np.where(known, NAMES[true], None), dtype="string"),
+        ),
+        (np.array(["bad", "good"]), lambda true, known: pandas().Categorical(np.where(known, NAMES[true], None))),
         (
             np.array(["bad", "good"]),
             lambda true, known: np.array([NAMES[t] if c else np.nan for t, c in zip(true, known, strict=True)], object),

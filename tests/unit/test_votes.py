@@ -1,7 +1,6 @@
 """Votes: how they are read, how workers' tables are found, and what rows without any are told."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from unflip import NoiseModel, Votes
@@ -34,6 +33,7 @@ def tables_of(votes, **known):
 
 
 def test_columns_and_table_are_the_same_votes():
+    pd = pytest.importorskip("pandas")
     columns = pd.DataFrame({"ann": ["a", None, "b", None], "bob": ["b", "a", pd.NA, None]})
     wide = Votes.from_columns(columns, workers=columns.columns)
     long = Votes.from_table([2, 0, 1, 0], ["ann", "bob", "bob", "ann"], ["b", "b", "a", "a"], n_rows=4)
@@ -46,10 +46,12 @@ def test_columns_and_table_are_the_same_votes():
 
 
 @pytest.mark.parametrize(
-    "column",
-    [[0.0, np.nan, 1.0], [0, None, 1], np.ma.masked_array([0, 7, 1], [False, True, False]), pd.array([0, pd.NA, 1])],
+    "column", [[0.0, np.nan, 1.0], [0, None, 1], np.ma.masked_array([0, 7, 1], [False, True, False]), "pandas"]
 )
 def test_missing_votes_of_every_kind(column):
+    if isinstance(column, str):
+        pandas = pytest.importorskip(column)
+        column = pandas.array([0, pandas.NA, 1])
     votes = Votes.from_columns(column)
     assert votes.classes.tolist() == [0, 1]
     np.testing.assert_array_equal(votes.n_votes, [1, 0, 1])

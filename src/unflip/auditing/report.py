@@ -210,7 +210,7 @@ class Audit:
         try:
             page = import_module("unflip.report.audit_page")
         except ImportError as error:
-            raise ImportError(f"to_html needs {error.name}: install it with pip install 'unflip[cli]'.") from None
+            raise ImportError(f'to_html needs {error.name}: install it with pip install "unflip[cli]".') from None
         page.write_page(self, Path(path), texts=texts, ids=ids)
 
     @property

@@ -93,7 +93,7 @@ def _write_page(found: FileAudit, out: Path) -> None:
     try:
         from unflip.report.audit_page import write_page
     except ModuleNotFoundError as missing:
-        fail(f"The page needs {missing.name}: install it with pip install 'unflip[cli]'.")
+        fail(f'The page needs {missing.name}: install it with pip install "unflip[cli]".')
     texts, ids = page_rows(found)
     prepared = found.prepared
     write_page(

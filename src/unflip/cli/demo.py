@@ -23,7 +23,7 @@ def demo(
     try:
         from unflip.report import demo as picture  # matplotlib takes a second that other commands need not wait
     except ModuleNotFoundError as missing:
-        fail(f"demo needs {missing.name}; install it with: pip install 'unflip[cli]'")
+        fail(f'demo needs {missing.name}; install it with: pip install "unflip[cli]"')
     with _console.status("Simulating flipped labels ..."):
         result = story.run()
         picture.save(result, out)

@@ -35,7 +35,7 @@ def reproduce(
     try:
         from unflip.paper import page, registry, runner
     except ModuleNotFoundError as missing:
-        fail(f"reproduce needs {missing.name}; install it with: pip install 'unflip[cli]'")
+        fail(f'reproduce needs {missing.name}; install it with: pip install "unflip[cli]"')
     if out.exists() and not out.is_dir():
         fail(f"{out} is a file: give the name of a folder.")
     try:

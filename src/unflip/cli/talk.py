@@ -46,7 +46,7 @@ def working(first: str) -> Iterator[Callable[[str], None]]:
     except MemoryError:
         fail("The data do not fit into memory: give fewer rows or columns.")
     except ModuleNotFoundError as missing:
-        fail(f"This needs {missing.name}: install it with pip install 'unflip[cli]'.")
+        fail(f'This needs {missing.name}: install it with pip install "unflip[cli]".')
     except ValueError as error:
         fail(str(error))
     except OSError as error:

@@ -13,6 +13,7 @@ form of `unflip.estimation.CrossMoment` for known geometry.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -20,10 +21,12 @@ from scipy.optimize import linear_sum_assignment
 from scipy.special import logsumexp
 from scipy.stats import chi2_contingency
 from sklearn import config_context
-from sklearn.mixture import GaussianMixture
 
 from unflip._typing import FloatArray, IntArray
 from unflip.noise import NoiseModel
+
+if TYPE_CHECKING:
+    from sklearn.mixture import GaussianMixture
 
 _TOLERANCE = 1e-9
 _MAX_ROUNDS = 5000
@@ -101,6 +104,8 @@ def fit_clusters(
 
 def label_free_mixture(coordinates: FloatArray, n_classes: int) -> GaussianMixture:
     """Fit Gaussian clusters with a common covariance, without labels."""
+    from sklearn.mixture import GaussianMixture  # brings half of scikit-learn, and most fits do without
+
     model = GaussianMixture(n_classes, covariance_type="tied", n_init=3, tol=1e-5, max_iter=2000, random_state=0)
     with config_context(array_api_dispatch=False):  # k-means, where it starts, knows NumPy's arrays alone
         return model.fit(coordinates)

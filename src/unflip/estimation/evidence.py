@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.stats import chi2
-from sklearn.mixture import GaussianMixture
 
 from unflip._arrays import as_numpy, like
 from unflip._typing import FloatArray, IntArray
@@ -114,8 +113,7 @@ def mixture_evidence(spectrum: Spectrum, codes: IntArray, n_classes: int) -> Mix
 
 def _cluster_gain(coordinates: FloatArray, n_classes: int) -> float:
     some = coordinates[:: -(-len(coordinates) // _MOST_ROWS)]
-    single = GaussianMixture(1, covariance_type="tied", init_params="random", random_state=0).fit(some)
-    return float(single.bic(some) - label_free_mixture(some, n_classes).bic(some))
+    return float(label_free_mixture(some, 1).bic(some) - label_free_mixture(some, n_classes).bic(some))
 
 
 def _stray_signal(spectrum: Spectrum, spikes: Spikes, codes: IntArray, n_classes: int) -> float:

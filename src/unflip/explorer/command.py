@@ -23,7 +23,7 @@ def explore(port: int | None = None, open_browser: bool = True) -> None:
         Whether to open the page.
     """
     if find_spec("matplotlib") is None:
-        raise ImportError("explore needs matplotlib; install it with: pip install 'unflip[cli]'")
+        raise ImportError('explore needs matplotlib; install it with: pip install "unflip[cli]"')
     with _listening(port) as server:
         url = f"http://{_HOST}:{server.server_port}"
         print(f"unflip explore: {url} (Ctrl-C stops it)", flush=True)

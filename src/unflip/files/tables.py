@@ -216,7 +216,7 @@ def _format(path: Path) -> Any:
     try:
         return import_module(f"unflip.files.{name}")
     except ModuleNotFoundError as missing:
-        raise ValueError(f"{path} needs {missing.name}: install it with pip install 'unflip[cli]'.") from None
+        raise ValueError(f'{path} needs {missing.name}: install it with pip install "unflip[cli]".') from None
 
 
 def _either(names: Sequence[str]) -> str:

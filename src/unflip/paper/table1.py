@@ -342,7 +342,7 @@ def notes(tables: Tables) -> list[str]:
         )
     else:
         sentences.append(
-            "cleanlab was not installed, so its columns are left out: pip install 'unflip[benchmark]', then --again."
+            'cleanlab was not installed, so its columns are left out: pip install "unflip[benchmark]", then --again.'
         )
     return sentences
 

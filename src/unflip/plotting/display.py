@@ -35,7 +35,7 @@ class Display(ABC):
             Axes to draw on.
         """
         if find_spec("matplotlib") is None:
-            raise ImportError(f"{type(self).__name__} needs matplotlib; install it with: pip install 'unflip[plot]'")
+            raise ImportError(f'{type(self).__name__} needs matplotlib; install it with: pip install "unflip[plot]"')
         # Here, not above: who never plots needs no matplotlib.
         from matplotlib import pyplot
 
