@@ -89,7 +89,7 @@ def _fits(
     try:
         prepared = prepare(request, tell)
         tell("Fitting before and after")
-        with noted():  # the audit said it
+        with noted(prepared.table.name):  # the audit said it
             before = fit_labels(prepared)
             after = fit_decided(prepared, before, decided)
     except ValueError as error:

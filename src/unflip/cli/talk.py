@@ -67,15 +67,22 @@ def check_out(out: Path, endings: Sequence[str], *inputs: Path) -> None:
     """
     if not out.name.lower().endswith(tuple(endings)):
         fail(f"{out} must end in {' or '.join(endings)}: that tells its format.")
+    try:
+        _check_place(out)
+    except (OSError, ValueError) as error:  # such as a name that is too long, or one that no file can have
+        fail(f"{out} cannot be written ({getattr(error, 'strerror', None) or error}): choose another name.")
+    for path in inputs:
+        if path.resolve() == out.resolve() or (out.exists() and path.exists() and path.samefile(out)):
+            fail(f"{out} is the file {path} itself, which is never written over: choose another name.")
+
+
+def _check_place(out: Path) -> None:
     if out.is_dir():
         fail(f"{out} is a folder: give the name of a file.")
     if not out.parent.is_dir():
         fail(f"{out.parent} is not a folder: create it first, or choose another name than {out}.")
     if not os.access(out if out.exists() else out.parent, os.W_OK) or not os.access(out.parent, os.W_OK):
         fail(f"{out} cannot be written: choose another name or folder.")
-    for path in inputs:
-        if path.resolve() == out.resolve() or (out.exists() and path.exists() and path.samefile(out)):
-            fail(f"{out} is the file {path} itself, which is never written over: choose another name.")
 
 
 def say_json(answer: Mapping[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
@@ -87,9 +88,9 @@ def _header(records: Iterator[tuple[str, list[str]]], name: str) -> list[str]:
     _, header = next(records, ("", []))
     if not header:
         raise ValueError(f"{name} does not begin with a line of column names: add one.")
-    for column in header:
-        if header.count(column) > 1:
-            raise ValueError(f"{name} has {header.count(column)} columns named {column!r}: give each its own name.")
+    for column, count in Counter(header).items():
+        if count > 1:
+            raise ValueError(f"{name} has {count} columns named {column!r}: give each its own name.")
     return header
 
 

@@ -120,7 +120,8 @@ def _fit_words(texts: Any, column: str) -> tuple[Pipeline, Any]:
 
 
 def _without(columns: Sequence[str], used: Sequence[str]) -> tuple[str, ...]:
-    return tuple(column for column in columns if column not in used)
+    taken = set(used)
+    return tuple(column for column in columns if column not in taken)
 
 
 def _text(table: Table, column: str, reserved: Sequence[str], free: Sequence[str]) -> Features:
@@ -187,7 +188,7 @@ def _block(table: Table, column: str) -> FloatArray:
 def _from_lists(cells: Sequence[Any], table: Table, column: str) -> FloatArray:
     try:
         return np.array(cells, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"Column {column!r} of {table.name} must hold lists of numbers, all of one length.") from None
 
 
