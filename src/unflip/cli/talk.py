@@ -50,7 +50,8 @@ def working(first: str) -> Iterator[Callable[[str], None]]:
     except ValueError as error:
         fail(str(error))
     except OSError as error:
-        fail(f"{error.filename or 'The file'} cannot be written or read ({error.strerror or error}): check it.")
+        name, reason = error.filename or "The file", error.strerror or error
+        fail(f"{name} cannot be written or read ({reason}): check its folder and the space there.")
 
 
 def check_out(out: Path, endings: Sequence[str], *inputs: Path) -> None:
