@@ -39,6 +39,8 @@ def fault(case, folder):
         return f"{type(done.exception).__name__}: {str(done.exception)[:300]}"
     if done.exit_code not in (0, 2):
         return f"exit code {done.exit_code}: {done.output[:300]}"
+    if not all(letter.isprintable() for letter in done.output.replace("\n", "")):
+        return f"steers the terminal: {done.output[:300]!r}"
     after = found(folder)
     if {name: after.get(name) for name in case.files} != case.files:
         return "an input was changed"

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from unflip.cli import audit_words, options
-from unflip.cli.talk import check_out, fail, said_of_notes, say_json, votes_answer, working
+from unflip.cli.talk import check_out, fail, said_of_notes, say, say_json, votes_answer, working
 from unflip.files.auditing import FileAudit, Request, audit_file, next_checks, page_rows, suspect_rows
 from unflip.files.safe_csv import csv_bytes
 from unflip.report.files import write_together
@@ -67,7 +67,7 @@ def audit(
     if as_json:
         say_json(answer)
     else:
-        typer.echo(audit_words.summary(found, request, out, suspects))
+        say(audit_words.summary(found, request, out, suspects))
 
 
 def _check_outs(data: Path, out: Path | None, suspects: Path | None) -> None:

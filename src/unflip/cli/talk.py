@@ -19,9 +19,14 @@ from unflip.votes import Votes
 INTERRUPTED = 130
 
 
+def say(text: str, *, err: bool = False) -> None:
+    """Print lines; names and cells among them must not steer the terminal."""
+    typer.echo("\n".join(map(_printable, text.split("\n"))), err=err)
+
+
 def fail(message: str) -> NoReturn:
     """Print an error and leave."""
-    typer.echo(f"unflip: {' '.join(message.split())}", err=True)
+    say(f"unflip: {' '.join(message.split())}", err=True)
     raise typer.Exit(code=2)
 
 
@@ -107,13 +112,17 @@ def said_of_votes(votes: Votes) -> str:
 def said_of_notes(notes: Sequence[str]) -> None:
     """Print notes on stderr."""
     for note in notes:
-        typer.echo(f"Note: {note}", err=True)
+        say(f"Note: {note}", err=True)
 
 
 def on_one_line(text: str, width: int) -> str:
     """Return a text as a terminal can show it: one line, no control characters, cut to a width."""
-    clean = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+    clean = " ".join(_printable(text).split())
     return clean if len(clean) <= width else clean[: max(width - 3, 0)].rstrip() + "..."
+
+
+def _printable(line: str) -> str:
+    return "".join(letter if letter.isprintable() else " " for letter in line)
 
 
 def _plain(value: Any) -> Any:
