@@ -46,8 +46,8 @@ def tools(declared: dict) -> list[str]:
     return [str(tool) for tool in requirements(declared, "dev") if tool.name in _TOOLS]
 
 
-def _test(session: nox.Session) -> None:
-    arguments = session.posargs or ["-m", "not slow"]
+def _test(session: nox.Session, *options: str) -> None:
+    arguments = [*options, *(session.posargs or ["-m", "not slow"])]
     session.run("python", "-m", "pip", "list", "--format=freeze", silent=False)
     session.run("python", "-m", "pytest", "-q", *arguments, env={"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})
 
@@ -59,7 +59,7 @@ def oldest(session: nox.Session) -> None:
     pinned = [lowest(needed) for extra in (None, _TESTED) for needed in requirements(declared, extra)]
     session.install(*pinned, *tools(declared))
     session.install("--no-deps", "--editable", ".")
-    _test(session)
+    _test(session, "-W", "ignore::DeprecationWarning")  # old versions call newer ones beneath them by old names
 
 
 @nox.session
