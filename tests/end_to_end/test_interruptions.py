@@ -111,13 +111,22 @@ def test_stopped_while_it_computes(folder, command, ending):
     assert contents(folder) == before
 
 
+REPRODUCE = ["reproduce", "fig6", "--quick", "--workers", "2", "--out"]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    results = tmp_path_factory.mktemp("whole")
+    program(*REPRODUCE, results)
+    return results
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
-def test_no_worker_outlives_a_reproduction_and_the_next_run_ends_it(tmp_path, ending):
+def test_no_worker_outlives_a_reproduction_and_the_next_run_ends_it(whole, tmp_path, ending):
     results = tmp_path / "results"
-    words = ["reproduce", "fig6", "--quick", "--workers", "2", "--out", results]
-    mark = tmp_path / "mark"
-    process = started_until("unflip.paper.runner", "_compute", "go on", mark, words)
+    words = [*REPRODUCE, results]
+    process = started_until("unflip.paper.runner", "_compute", "go on", tmp_path / "mark", words)
     until(lambda: any(results.rglob("*.json")), process)
     code, said = ended(process, ending)
     assert code == (130 if ending == signal.SIGINT else -ending)
@@ -126,8 +135,6 @@ def test_no_worker_outlives_a_reproduction_and_the_next_run_ends_it(tmp_path, en
     assert not (results / "fig6" / "manifest.json").exists()
     assert not (results / "index.html").exists()
     program(*words)
-    whole = tmp_path / "whole"
-    program(*words[:-1], whole)
     for path in whole.rglob("*.csv"):
         assert (results / path.relative_to(whole)).read_bytes() == path.read_bytes()
 

@@ -115,7 +115,8 @@ def _fit_words(texts: Any, column: str) -> tuple[Pipeline, Any]:
     words.vocabulary_ = {word: int(place) for word, place in words.vocabulary_.items()}
     if rows.shape[0] <= _MOST_SPARSE_ROWS or rows.shape[1] <= 2 * _N_DIRECTIONS:
         return Pipeline([("words", words)]), rows.astype(float)
-    directions = TruncatedSVD(_N_DIRECTIONS, n_iter=2, power_iteration_normalizer="QR", random_state=0)
+    # "LU" as "QR", which scikit-learn 1.7 and 1.8 refuse, keeps the directions apart from one pass to the next.
+    directions = TruncatedSVD(_N_DIRECTIONS, n_iter=2, power_iteration_normalizer="LU", random_state=0)
     return Pipeline([("words", words), ("directions", directions)]), directions.fit_transform(rows).astype(float)
 
 
