@@ -77,6 +77,10 @@ def test_a_classifier_of_two_classes_regresses_on_values_and_one_of_more_on_a_ta
     np.testing.assert_array_equal(targets.resolve_table(np.ones((3, 1)), THREE), np.ones((3, 1)))
 
 
+def test_a_table_of_two_classes_is_the_difference_of_its_scores():
+    np.testing.assert_array_equal(targets.checked([[3, 1], [0.5, 2]]), [-2, 1.5])
+
+
 @pytest.mark.parametrize("scale", [1e-200, 1e-9, 1.0, 1e9])
 def test_tables_of_any_scale_are_taken(scale):
     np.testing.assert_array_equal(targets.resolve_classes(scale * np.eye(3), THREE), scale * np.eye(3))
