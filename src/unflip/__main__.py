@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+_INTERRUPTED = 130  # exit code of a program that Ctrl-C stopped
+
 
 def main() -> None:
     """Run the program `unflip`."""
@@ -11,6 +13,8 @@ def main() -> None:
         from unflip.cli import app
     except ModuleNotFoundError as missing:
         sys.exit(f'unflip: the command line needs {missing.name}; install it with: pip install "unflip[cli]"')
+    except KeyboardInterrupt:
+        sys.exit(_INTERRUPTED)
     app()
 
 

@@ -19,10 +19,10 @@ NASTY = [
 ]
 
 
-def nasty_audit(**options):
+def nasty_audit(classes=CLASSES, **options):
     """Return an audit with 100 suspects that are proposed the second class, and 20 that are proposed the first."""
     sure = np.concatenate([np.linspace(0.60, 0.69, N_UP), np.linspace(0.40, 0.31, N_DOWN), np.linspace(0.60, 0.69, 80)])
-    labels = CLASSES[np.repeat([0, 1, 1], [N_UP, N_DOWN, N_ROWS - N_UP - N_DOWN])]
+    labels = classes[np.repeat([0, 1, 1], [N_UP, N_DOWN, N_ROWS - N_UP - N_DOWN])]
     return audit_scores(np.column_stack([1 - sure, sure]), labels, noise=NOISE, effective_dimension=20, **options)
 
 

@@ -1,11 +1,88 @@
-"""Programs that tests start and stop."""
+"""Programs that tests start, watch and stop."""
 
+import os
 import signal
 import subprocess
+import sys
+import time
 from functools import partial
+from pathlib import Path
+
+#: Runs the program with one function of it replaced: it says that it was reached, and then waits or goes on.
+_MARKED = """
+import importlib, pathlib, sys, time
+owner, name, then, mark = sys.argv[1:5]
+module, _, inner = owner.partition(":")
+place = importlib.import_module(module)
+place = getattr(place, inner) if inner else place
+real = getattr(place, name)
+
+def reached(*arguments, **options):
+    pathlib.Path(mark).touch()
+    if then == "wait":
+        time.sleep(600)
+    return real(*arguments, **options)
+
+setattr(place, name, reached)
+sys.argv[1:] = sys.argv[5:]
+from unflip.__main__ import main
+main()
+"""
 
 
 def started(command, **options):
     """Start a program that Ctrl-C stops, even where the tests themselves run in the background and ignore it."""
     listening = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     return subprocess.Popen(command, preexec_fn=listening, **options)
+
+
+def started_until(owner, name, then, mark, arguments, **options):
+    """Start unflip and return once it calls a function.
+
+    Parameters
+    ----------
+    owner, name : str
+        Where the function is, as "module" or "module:class", and what it is called.
+    then : {"wait", "go on"}
+        What the program does when it has got there.
+    mark : Path
+        A file that is written then; none must be there.
+    arguments : sequence
+        What is typed.
+    """
+    words = [sys.executable, "-c", _MARKED, owner, name, then, str(mark), *map(str, arguments)]
+    process = started(words, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **options)
+    until(mark.exists, process)
+    return process
+
+
+def until(happened, process=None, seconds=120):
+    """Wait for something that can be seen; fail where the program ends before, or it takes far too long."""
+    deadline = time.monotonic() + seconds
+    while not happened():
+        ended = process is not None and process.poll() is not None
+        assert not ended or happened(), (
+            f"ended early: {process.stderr.read() if process.stderr else process.returncode}"
+        )
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def living(group):
+    """Return the processes of a group that still run, where the system tells."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "stat").read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(words[2]) == group and words[0] not in "ZX":
+            found.append(int(folder.name))
+    return found
+
+
+def ended(process, ending):
+    """Send a signal to a program and all that it started; return its exit code and what it said on stderr."""
+    os.killpg(process.pid, ending)
+    _, said = process.communicate(timeout=120)
+    return process.returncode, said.decode()

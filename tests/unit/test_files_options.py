@@ -263,6 +263,8 @@ def test_many_texts_are_summed_up_by_directions(monkeypatch):
         ("\tx", "'\tx"),
         ("<script>", "<script>"),
         ("'quoted'", "'quoted'"),
+        ("'=1", "''=1"),
+        ("''x", "''x"),
         ("", ""),
     ],
 )

@@ -67,6 +67,18 @@ def test_multi_lpc_has_alpha_on_the_diagonal_and_beta_off_it_by_column():
     table = targets.multi_lpc([1, 2, 3], [10, 20, 30])
     np.testing.assert_array_equal(table, [[1, 20, 30], [10, 2, 30], [10, 20, 3]])
     np.testing.assert_array_equal(targets.multi_lpc(np.ones(3), np.zeros(3)), targets.naive(3))
+    np.testing.assert_array_equal(targets.multi_lpc([1, 2], [10, 20]), [[1, 20], [10, 2]])
+
+
+def test_a_classifier_of_two_classes_regresses_on_values_and_one_of_more_on_a_table():
+    np.testing.assert_array_equal(targets.resolve_classes("unbiased", BINARY), targets.unbiased(BINARY))
+    np.testing.assert_array_equal(targets.resolve_classes([0, 3], BINARY), [0, 3])
+    np.testing.assert_array_equal(targets.resolve_classes("unbiased", THREE), THREE.inverse_transition)
+    np.testing.assert_array_equal(targets.resolve_table(np.ones((3, 1)), THREE), np.ones((3, 1)))
+
+
+def test_a_table_of_two_classes_is_the_difference_of_its_scores():
+    np.testing.assert_array_equal(targets.checked([[3, 1], [0.5, 2]]), [-2, 1.5])
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e-9, 1.0, 1e9])
@@ -89,6 +101,15 @@ def test_tables_of_any_scale_are_taken(scale):
         (lambda: targets.naive(BINARY), "is not a number of classes"),
         (lambda: targets.checked(["a", "b"]), r"targets = \['a', 'b'\] must hold numbers"),
         (lambda: targets.multi_lpc([1, 2], [1, 2, 3]), "one value each per class"),
+        (lambda: targets.multi_lpc([1], [2]), "one value each per class"),
+        (lambda: targets.multi_lpc(np.eye(2), np.eye(2)), "one value each per class"),
+        (lambda: targets.resolve_classes(np.zeros((3, 3)), THREE), "the same row for every observed class"),
+        (lambda: targets.resolve_classes(np.ones((3, 2)), THREE), "3 classes need 3 scores"),
+        (lambda: targets.resolve_table("best", THREE), "'best' is not known"),
+        (lambda: targets.resolve_table(np.eye(2), THREE), "one row for each of the 3 observed classes"),
+        (lambda: targets.resolve_table(np.ones(3), THREE), "one row for each of the 3 observed classes"),
+        (lambda: targets.resolve_table(np.ones((3, 0)), THREE), "one row for each of the 3 observed classes"),
+        (lambda: targets.resolve_table(np.full((3, 3), np.nan), THREE), "not finite"),
         (lambda: targets.resolve("best", BINARY), "'best' is not known: use 'naive', 'unbiased', 'optimized'"),
         (lambda: targets.resolve([1, 2, 3], BINARY), "two values"),
         (lambda: targets.resolve([1, -1], BINARY), "t_neg < t_pos"),

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from unflip.cli import options
-from unflip.cli.talk import check_out, fail, say_json, working
+from unflip.cli.talk import check_out, fail, say, say_json, working
 from unflip.files.auditing import Request, noted, prepare
 from unflip.files.decisions import NO_SINGLE_LABEL, Decision, decide
 from unflip.files.fitting import Fit, fit_decided, fit_labels
@@ -71,12 +71,10 @@ def apply(
         say_json({"file": str(out), "label": decided.label, **counts, **worth})
         return
     labels = "label" if changed == 1 else "labels"
-    typer.echo(
-        f"{out}: {changed} {labels} of column {decided.label!r} changed, {kept} confirmed; all else is as it was."
-    )
-    typer.echo(_worth(fits) if fits else f"What that is worth cannot be told without the features: {reason}")
+    say(f"{out}: {changed} {labels} of column {decided.label!r} changed, {kept} confirmed; all else is as it was.")
+    say(_worth(fits) if fits else f"What that is worth cannot be told without the features: {reason}")
     command = " ".join(["unflip fit", shlex.quote(str(data)), "--decisions", shlex.quote(str(decisions)), "..."])
-    typer.echo(
+    say(
         f"To fit a classifier, give the decisions with the data as they were ({command}): what is still wrong cannot "
         "be told from labels of which the worst are put right."
     )
@@ -89,7 +87,7 @@ def _fits(
     try:
         prepared = prepare(request, tell)
         tell("Fitting before and after")
-        with noted():  # the audit said it
+        with noted(prepared.table.name):  # the audit said it
             before = fit_labels(prepared)
             after = fit_decided(prepared, before, decided)
     except ValueError as error:

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from unflip.cli import audit_words, options
-from unflip.cli.talk import check_out, fail, said_of_notes, say_json, votes_answer, working
+from unflip.cli.talk import check_out, fail, said_of_notes, say, say_json, votes_answer, working
 from unflip.files.auditing import FileAudit, Request, audit_file, next_checks, page_rows, suspect_rows
 from unflip.files.safe_csv import csv_bytes
-from unflip.report.files import write_atomically
+from unflip.report.files import write_together
 
 _COLUMNS = ("part", "row", "id", "observed", "proposed", "probability_wrong", "probability_proposed")
 _LONGEST_TEXT = 1000
@@ -58,16 +58,16 @@ def audit(
     with working(f"Reading {data.name}") as tell:
         found = audit_file(request, tell)
         tell("Writing")
-        if suspects is not None:
-            write_atomically(suspects, _suspects_file(found))
+        contents = {} if suspects is None else {suspects: _suspects_file(found)}
         if out is not None:
-            _write_page(found, out)
+            contents[out] = _page(found)
+        write_together(contents)
         answer = _answer(found, request, out, suspects)
     said_of_notes(found.notes)
     if as_json:
         say_json(answer)
     else:
-        typer.echo(audit_words.summary(found, request, out, suspects))
+        say(audit_words.summary(found, request, out, suspects))
 
 
 def _check_outs(data: Path, out: Path | None, suspects: Path | None) -> None:
@@ -89,16 +89,15 @@ def _suspects_file(found: FileAudit) -> bytes:
     return csv_bytes(header, ([line[column] for column in header] for line in lines))
 
 
-def _write_page(found: FileAudit, out: Path) -> None:
+def _page(found: FileAudit) -> bytes:
     try:
-        from unflip.report.audit_page import write_page
+        from unflip.report.audit_page import page
     except ModuleNotFoundError as missing:
         fail(f'The page needs {missing.name}: install it with pip install "unflip[cli]".')
     texts, ids = page_rows(found)
     prepared = found.prepared
-    write_page(
+    return page(
         found.audit,
-        out,
         texts=texts,
         ids=ids,
         numbers=None if prepared.items.column is None else found.file_rows.tolist(),

@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from unflip import demo as story
-from unflip.cli.talk import check_out, fail
+from unflip.cli.talk import check_out, working
+from unflip.report.files import write_atomically
 
 _console = Console()
 
@@ -20,13 +21,13 @@ def demo(
 ) -> None:
     """Show what label noise does, what each variant gets, and what the theory predicted."""
     check_out(out, [".png"])
-    try:
-        from unflip.report import demo as picture  # matplotlib takes a second that other commands need not wait
-    except ModuleNotFoundError as missing:
-        fail(f'demo needs {missing.name}; install it with: pip install "unflip[cli]"')
-    with _console.status("Simulating flipped labels ..."):
+    with working("Simulating flipped labels"):
+        try:
+            from unflip.report.demo import picture  # matplotlib takes a second that other commands need not wait
+        except ModuleNotFoundError as missing:
+            fail(f'demo needs {missing.name}; install it with: pip install "unflip[cli]"')
         result = story.run()
-        picture.save(result, out)
+        write_atomically(out, picture(result))
     _console.print(
         f"\n{story.N_ROWS} rows, {story.N_FEATURES} features, two Gaussian classes {2 * story.MEAN_NORM:g} standard "
         f"deviations apart.\n{story.EPS_POS:.0%} of the positive and {story.EPS_NEG:.0%} of the negative labels are "

@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from unflip.cli import options
-from unflip.cli.talk import check_out, fail, said_of_notes, said_of_votes, say_json, votes_answer, working
+from unflip.cli.talk import check_out, fail, said_of_notes, said_of_votes, say, say_json, votes_answer, working
 from unflip.files.auditing import Request, prepare
 from unflip.files.decisions import NO_SINGLE_LABEL, decide
 from unflip.files.models import Model, fit_model, load_model, prediction_rows, saved
@@ -78,7 +78,7 @@ def fit(
         if votes is None
         else f"{said_of_votes(votes)} on {n_rows} {prepared.items.words}"
     )
-    typer.echo(
+    say(
         f"{out}: fitted to {fitted_to} by {model.features.with_dimension(fitted.n_features_in_)}.\n"
         f"{'Labels' if votes is None else 'Votes'} flipped: {said}.\n"
         f"Expected accuracy on clean labels: {found.accuracy:.1%} ± {found.error:.1%}."
@@ -126,7 +126,7 @@ def predict(
         return
     said = ", ".join(f"{count} {label!r}" for label, count in shares.items())
     sure = float(probabilities.max(axis=1).mean())
-    typer.echo(
+    say(
         f"{out}: {table.n_rows} rows predicted, {said}.\nAbout {sure:.1%} should be right, fewer where the model was "
         "fitted to these very rows."
     )

@@ -38,10 +38,14 @@ def plan(
     try:
         noise = NoiseModel.binary(eps_pos=eps_pos, eps_neg=eps_neg, pi_neg=pi_neg)
         penalty = np.inf if reg is None else reg
-        made = theory.plan(n=n, p=p, mean_norm=mean_norm, noise=noise, reg=penalty, fit_intercept=not known_origin)
-        answer = _answer(made)
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            made = theory.plan(n=n, p=p, mean_norm=mean_norm, noise=noise, reg=penalty, fit_intercept=not known_origin)
+            answer = _answer(made)
     except ValueError as error:
         fail(str(error))
+    except ArithmeticError:
+        given = f"--n {n} --p {p} --mean-norm {mean_norm:g}" + ("" if reg is None else f" --reg {reg:g}")
+        fail(f"{given} leads to numbers that are too large or too small to compute with: give less extreme ones.")
     if as_json:
         say_json(answer)
     else:

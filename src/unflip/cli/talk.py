@@ -19,9 +19,14 @@ from unflip.votes import Votes
 INTERRUPTED = 130
 
 
+def say(text: str, *, err: bool = False) -> None:
+    """Print lines; names and cells among them must not steer the terminal."""
+    typer.echo("\n".join(map(_printable, text.split("\n"))), err=err)
+
+
 def fail(message: str) -> NoReturn:
     """Print an error and leave."""
-    typer.echo(f"unflip: {' '.join(message.split())}", err=True)
+    say(f"unflip: {' '.join(message.split())}", err=True)
     raise typer.Exit(code=2)
 
 
@@ -50,7 +55,8 @@ def working(first: str) -> Iterator[Callable[[str], None]]:
     except ValueError as error:
         fail(str(error))
     except OSError as error:
-        fail(f"{error.filename or 'The file'} cannot be written or read ({error.strerror or error}): check it.")
+        name, reason = error.filename or "The file", error.strerror or error
+        fail(f"{name} cannot be written or read ({reason}): check its folder and the space there.")
 
 
 def check_out(out: Path, endings: Sequence[str], *inputs: Path) -> None:
@@ -67,15 +73,22 @@ def check_out(out: Path, endings: Sequence[str], *inputs: Path) -> None:
     """
     if not out.name.lower().endswith(tuple(endings)):
         fail(f"{out} must end in {' or '.join(endings)}: that tells its format.")
+    try:
+        _check_place(out)
+    except (OSError, ValueError) as error:  # such as a name that is too long, or one that no file can have
+        fail(f"{out} cannot be written ({getattr(error, 'strerror', None) or error}): choose another name.")
+    for path in inputs:
+        if path.resolve() == out.resolve() or (out.exists() and path.exists() and path.samefile(out)):
+            fail(f"{out} is the file {path} itself, which is never written over: choose another name.")
+
+
+def _check_place(out: Path) -> None:
     if out.is_dir():
         fail(f"{out} is a folder: give the name of a file.")
     if not out.parent.is_dir():
         fail(f"{out.parent} is not a folder: create it first, or choose another name than {out}.")
     if not os.access(out if out.exists() else out.parent, os.W_OK) or not os.access(out.parent, os.W_OK):
         fail(f"{out} cannot be written: choose another name or folder.")
-    for path in inputs:
-        if path.resolve() == out.resolve() or (out.exists() and path.exists() and path.samefile(out)):
-            fail(f"{out} is the file {path} itself, which is never written over: choose another name.")
 
 
 def say_json(answer: Mapping[str, Any]) -> None:
@@ -99,13 +112,17 @@ def said_of_votes(votes: Votes) -> str:
 def said_of_notes(notes: Sequence[str]) -> None:
     """Print notes on stderr."""
     for note in notes:
-        typer.echo(f"Note: {note}", err=True)
+        say(f"Note: {note}", err=True)
 
 
 def on_one_line(text: str, width: int) -> str:
     """Return a text as a terminal can show it: one line, no control characters, cut to a width."""
-    clean = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+    clean = " ".join(_printable(text).split())
     return clean if len(clean) <= width else clean[: max(width - 3, 0)].rstrip() + "..."
+
+
+def _printable(line: str) -> str:
+    return "".join(letter if letter.isprintable() else " " for letter in line)
 
 
 def _plain(value: Any) -> Any:

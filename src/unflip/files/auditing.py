@@ -273,7 +273,7 @@ def audit_file(request: Request, tell: Tell) -> FileAudit:
     if request.name is not None and isinstance(labels, LabelColumn):  # decisions are found by these names
         check_names(prepared.table, request.name)
     tell(f"Looking for wrong labels in {len(audited)} {items.words}")
-    with noted() as notes:
+    with noted(prepared.table.name) as notes:
         found = audit(
             prepared.rows[audited],
             prepared.observed,
@@ -291,13 +291,24 @@ def audit_file(request: Request, tell: Tell) -> FileAudit:
 
 
 @contextmanager
-def noted() -> Iterator[list[str]]:
-    """Collect warnings as sentences to pass on; what is said of guessed rates is said elsewhere."""
+def noted(name: str) -> Iterator[list[str]]:
+    """Collect warnings as sentences to pass on, and say in errors of the fit which file it was of.
+
+    What is said of guessed rates is said elsewhere.
+
+    Parameters
+    ----------
+    name : str
+        The file.
+    """
     sentences: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", AssumedNoiseWarning)
-        yield sentences
+        try:
+            yield sentences
+        except ValueError as error:
+            raise ValueError(f"{name} cannot be fitted: {error}") from error
     sentences += dict.fromkeys(str(warning.message) for warning in caught)
 
 

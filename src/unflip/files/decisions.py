@@ -17,7 +17,8 @@ NO_SINGLE_LABEL = (
     "Votes leave no single label to decide on: write the true labels that you found into a column of their own and "
     "name it with --trusted."
 )
-_ROW_NAME = re.compile(r"row (\d+)")
+_NUMBER = re.compile(r"[0-9]{1,18}")  # more digits than any file has rows
+_ROW_NAME = re.compile(rf"row ({_NUMBER.pattern})")
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def _decision(line: Mapping[str, str], path: Path, number: int) -> Decision:
     choice = line["decision"].lower()
     if choice not in ("accept", "reject"):
         raise ValueError(f"Row {number} of {path} decides {line['decision']!r}: write accept or reject.")
-    if not line["row"].isdigit():
+    if not _NUMBER.fullmatch(line["row"]):
         raise ValueError(f"Row {number} of {path} speaks of row {line['row']!r}: write a number, counted from 0.")
     label = line["proposed"] if choice == "accept" else line["observed"]
     if line.get("label", label) != label:

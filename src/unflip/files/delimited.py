@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from unflip.files.encoding import decoded
 
 _DELIMITERS = ",;\t"
 _LARGEST_CELL = 2**31 - 1
+_LINE_END = "\r\n"  # cells that hold a character of it are quoted
 _MARK = "\ufeff"  # the byte order mark that spreadsheets put first
 
 
@@ -62,6 +64,24 @@ def rewrite(content: bytes, name: str, column: str, changes: Mapping[int, Any]) 
     return "".join(written).encode()
 
 
+def record(cells: Sequence[str], delimiter: str = ",", *, quoted: bool = False) -> str:
+    """Return cells as a line of a CSV file, without its end; quoted where they hold line ends of any kind.
+
+    Parameters
+    ----------
+    cells : sequence of str
+        The cells.
+    delimiter : str
+        What separates them.
+    quoted : bool
+        Whether to quote them in any case.
+    """
+    buffer = io.StringIO()
+    style: Literal[0, 1] = csv.QUOTE_ALL if quoted else csv.QUOTE_MINIMAL
+    csv.writer(buffer, delimiter=delimiter, quoting=style, lineterminator=_LINE_END).writerow(cells)
+    return buffer.getvalue().removesuffix(_LINE_END)
+
+
 def _records(text: str, name: str) -> Iterator[tuple[str, list[str]]]:
     """Yield each record as it stands in the file, with its cells; none for blank lines."""
     csv.field_size_limit(_LARGEST_CELL)
@@ -87,9 +107,9 @@ def _header(records: Iterator[tuple[str, list[str]]], name: str) -> list[str]:
     _, header = next(records, ("", []))
     if not header:
         raise ValueError(f"{name} does not begin with a line of column names: add one.")
-    for column in header:
-        if header.count(column) > 1:
-            raise ValueError(f"{name} has {header.count(column)} columns named {column!r}: give each its own name.")
+    for column, count in Counter(header).items():
+        if count > 1:
+            raise ValueError(f"{name} has {count} columns named {column!r}: give each its own name.")
     return header
 
 
@@ -130,8 +150,8 @@ def _replaced(raw: str, cells: list[str], place: int, value: str, delimiter: str
     body = raw.rstrip("\r\n")
     written = _split(body, delimiter)
     if len(written) != len(cells):  # stray quotes within a cell: only the cells themselves can be kept
-        written = [_cell(cell, delimiter) for cell in cells]
-    written[place] = _cell(value, delimiter, quoted=written[place].startswith('"'))
+        written = [record([cell], delimiter) for cell in cells]
+    written[place] = record([value], delimiter, quoted=written[place].startswith('"'))
     return delimiter.join(written) + raw[len(body) :]
 
 
@@ -144,10 +164,3 @@ def _split(record: str, delimiter: str) -> list[str]:
         else:
             cells.append(piece)
     return cells
-
-
-def _cell(value: str, delimiter: str, *, quoted: bool = False) -> str:
-    buffer = io.StringIO()
-    style: Literal[0, 1] = csv.QUOTE_ALL if quoted else csv.QUOTE_MINIMAL
-    csv.writer(buffer, delimiter=delimiter, quoting=style, lineterminator="").writerow([value])
-    return buffer.getvalue()

@@ -115,12 +115,14 @@ def _fit_words(texts: Any, column: str) -> tuple[Pipeline, Any]:
     words.vocabulary_ = {word: int(place) for word, place in words.vocabulary_.items()}
     if rows.shape[0] <= _MOST_SPARSE_ROWS or rows.shape[1] <= 2 * _N_DIRECTIONS:
         return Pipeline([("words", words)]), rows.astype(float)
-    directions = TruncatedSVD(_N_DIRECTIONS, n_iter=2, power_iteration_normalizer="QR", random_state=0)
+    # "LU" as "QR", which scikit-learn 1.7 and 1.8 refuse, keeps the directions apart from one pass to the next.
+    directions = TruncatedSVD(_N_DIRECTIONS, n_iter=2, power_iteration_normalizer="LU", random_state=0)
     return Pipeline([("words", words), ("directions", directions)]), directions.fit_transform(rows).astype(float)
 
 
 def _without(columns: Sequence[str], used: Sequence[str]) -> tuple[str, ...]:
-    return tuple(column for column in columns if column not in used)
+    taken = set(used)
+    return tuple(column for column in columns if column not in taken)
 
 
 def _text(table: Table, column: str, reserved: Sequence[str], free: Sequence[str]) -> Features:
@@ -187,7 +189,7 @@ def _block(table: Table, column: str) -> FloatArray:
 def _from_lists(cells: Sequence[Any], table: Table, column: str) -> FloatArray:
     try:
         return np.array(cells, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"Column {column!r} of {table.name} must hold lists of numbers, all of one length.") from None
 
 

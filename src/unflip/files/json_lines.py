@@ -59,6 +59,10 @@ def _object(line: str, number: int, name: str) -> dict[str, Any]:
         row = json.loads(line)
     except json.JSONDecodeError as error:
         raise ValueError(f"Line {number} of {name} is not JSON ({error.msg}): put one object on each line.") from None
+    except (ValueError, RecursionError):  # more digits, or lists within lists, than can be held
+        raise ValueError(
+            f"Line {number} of {name} holds a number that is too long or lists that are too deep: shorten them."
+        ) from None
     if not isinstance(row, dict):
         raise ValueError(
             f"Line {number} of {name} is not a JSON object: put one object, such as {{...}}, on each line."

@@ -83,7 +83,7 @@ def fit_model(prepared: Prepared, decisions: Mapping[int, Decision] | None = Non
         What was decided of some rows, which is taken as certain.
     """
     labels = prepared.labels
-    with noted() as notes:
+    with noted(prepared.table.name) as notes:
         found = fit_labels(prepared)
         if decisions is not None:
             found = fit_decided(prepared, found, decisions)
@@ -118,12 +118,25 @@ def load_model(path: Path) -> Model:
         content = skops.io.loads(data, trusted=_TRUSTED)
     except UntrustedTypesFoundException as error:
         raise ValueError(f"{path} holds types that no model of unflip has, and is not opened ({error}).") from None
-    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, AttributeError):
-        raise ValueError(f"{path} is no model: give a file that unflip fit wrote.") from None
+    except Exception:  # a damaged file can lead its reader to any error
+        raise ValueError(f"{path} is no model, or a damaged one: give a file that unflip fit wrote.") from None
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise ValueError(f"{path} is no model that this version can read: give a file that unflip fit wrote.")
+    try:
+        return _tried(content)
+    except Exception:  # what was changed within a model shows in whatever it breaks
+        raise ValueError(f"{path} is a damaged model: give a file as unflip fit wrote it.") from None
+
+
+def _tried(content: Mapping[str, Any]) -> Model:
+    """Return the model that a file holds, once it has predicted a row."""
     features = Features(kind=content["kind"], columns=tuple(content["columns"]))
-    return Model(content["label"], features, content["recipe"], content["classifier"])
+    model = Model(content["label"], features, content["recipe"], content["classifier"])
+    if not isinstance(model.classifier, LPClassifier) or not all(isinstance(name, str) for name in features.columns):
+        raise TypeError(features)
+    given = ["word"] if features.kind == "text" else np.zeros((1, model.classifier.n_features_in_))
+    model.classifier.predict_proba(model.recipe.transform(given).astype(float))
+    return model
 
 
 def prediction_rows(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,10 +22,10 @@ def read(content: bytes, name: str) -> dict[str, Any]:
         Its name, for errors.
     """
     table = _table(content, name)
-    for column in table.column_names:
-        if table.column_names.count(column) > 1:
-            raise ValueError(f"{name} has several columns named {column!r}: give each its own name.")
-    return {column: _cells(table.column(column)) for column in table.column_names}
+    for column, count in Counter(table.column_names).items():
+        if count > 1:
+            raise ValueError(f"{name} has {count} columns named {column!r}: give each its own name.")
+    return {column: _cells(table.column(column), column, name) for column in table.column_names}
 
 
 def rewrite(content: bytes, name: str, column: str, changes: Mapping[int, Any]) -> bytes:
@@ -57,8 +58,14 @@ def _table(content: bytes, name: str) -> Any:
         raise ValueError(f"{name} cannot be read as Parquet ({reason}): check that it is whole.") from None
 
 
-def _cells(column: Any) -> Any:
-    kind = column.type
-    if column.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        return column.to_numpy()
-    return column.to_pylist()
+def _cells(cells: Any, column: str, name: str) -> Any:
+    kind = cells.type
+    if cells.null_count == 0 and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        return cells.to_numpy()
+    try:
+        return cells.to_pylist()
+    except (ArithmeticError, ValueError):  # such as times of an unknown zone, or beyond the year 9999
+        raise ValueError(
+            f"Column {column!r} of {name} holds values of type {kind} that cannot be read: write them as text or "
+            "numbers, or drop the column."
+        ) from None

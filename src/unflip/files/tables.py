@@ -168,7 +168,7 @@ def numbers(cells: Sequence[Any], *, decimal_comma: bool = False) -> FloatArray 
         return cells.astype(float)
     try:
         return np.fromiter(map(float, cells), float, len(cells))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         pass
     for reader in _READERS if decimal_comma else _READERS[:-1]:
         try:
@@ -182,6 +182,14 @@ def numbers(cells: Sequence[Any], *, decimal_comma: bool = False) -> FloatArray 
 def has_comma(cell: Any) -> bool:
     """Whether a cell is a number with a decimal comma."""
     return "," in as_text(cell) and _reads(_with_comma, cell)
+
+
+def _number(cell: Any) -> float:
+    """Return a cell as a number; whole ones beyond all others are infinite, as they are in text."""
+    try:
+        return float(cell)
+    except OverflowError:
+        return np.inf if cell > 0 else -np.inf
 
 
 def _truth(cell: Any) -> float:
@@ -198,7 +206,7 @@ def _with_comma(cell: Any) -> float:
     return float(text.replace(",", "."))
 
 
-_READERS: tuple[Callable[[Any], float], ...] = (float, _truth, _with_comma)
+_READERS: tuple[Callable[[Any], float], ...] = (_number, _truth, _with_comma)
 
 
 def _reads(reader: Callable[[Any], float], cell: Any) -> bool:

@@ -28,17 +28,7 @@ _GRID_STEPS = 48
 _GROWTHS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
 
 
-def write_page(
-    audit: Audit,
-    path: Path,
-    *,
-    texts: Sequence[str] | None = None,
-    ids: Sequence[str] | None = None,
-    numbers: Sequence[int] | None = None,
-    source: str = "",
-    assumptions: Sequence[str] = (),
-    by_command: bool = False,
-) -> None:
+def write_page(audit: Audit, path: Path, **shown: Any) -> None:
     """Write the page of an audit. A file that is there is replaced once the new one is whole.
 
     Parameters
@@ -47,6 +37,28 @@ def write_page(
         What was found.
     path : Path
         Where to write the page.
+    **shown
+        Options of `page`.
+    """
+    write_atomically(path, page(audit, **shown))
+
+
+def page(
+    audit: Audit,
+    *,
+    texts: Sequence[str] | None = None,
+    ids: Sequence[str] | None = None,
+    numbers: Sequence[int] | None = None,
+    source: str = "",
+    assumptions: Sequence[str] = (),
+    by_command: bool = False,
+) -> bytes:
+    """Return the page of an audit.
+
+    Parameters
+    ----------
+    audit : Audit
+        What was found.
     texts, ids : sequence of str, optional
         What to show of each row, and its name; one for each of the n rows. Long texts are cut.
     numbers : sequence of int, optional
@@ -79,7 +91,7 @@ def write_page(
         most_panels=MOST_PANELS,
         version=unflip.__version__,
     )
-    write_atomically(path, content.encode("utf-8", "replace"))
+    return bytes(content.encode("utf-8", "replace"))
 
 
 def script_safe_json(data: Any) -> Markup:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import io
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -13,8 +13,8 @@ from unflip import demo as story
 from unflip.report.style import COLOURS, MARKERS, NEGATIVE, POSITIVE
 
 
-def save(result: story.Demo, path: Path) -> None:
-    """Write the picture as PNG."""
+def picture(result: story.Demo) -> bytes:
+    """Return the picture as PNG."""
     figure = Figure(figsize=(12, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(1, 4, width_ratios=(1, 1, 1, 1.6))
@@ -27,7 +27,9 @@ def save(result: story.Demo, path: Path) -> None:
         f"ε₊ = {story.EPS_POS:g}, ε₋ = {story.EPS_NEG:g} — bars and markers simulated, lines predicted",
         fontsize=11,
     )
-    figure.savefig(path, dpi=110)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=110)
+    return buffer.getvalue()
 
 
 def _draw_scores(ax: Axes, result: story.Demo, variant: str) -> None:

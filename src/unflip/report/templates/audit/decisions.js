@@ -65,7 +65,7 @@ class Decisions {
   }
 }
 
-const FORMULA = /^[=+\-@\t\r]/;
+const FORMULA = /^'*[=+\-@\t\r]/;  // apostrophes that are there already would be taken for the guard
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 
 /* A cell that a spreadsheet would run as a formula begins with an apostrophe. */
