@@ -336,7 +336,10 @@ def _gains(mean_norm: float, aspect: float, reg: float) -> tuple[float, float]:
     mixture = Mixture(mean_norm=mean_norm, aspect=aspect, noise=NoiseModel.none().with_priors([0.5, 0.5]))
     both, power_only = (
         predict_from_moments(
-            TargetMoments(alignment=alignment, power=1.0, label_power=1.0, mean=0.0), mixture, reg, fit_intercept=False
+            TargetMoments(alignment=alignment, misfit=1 - alignment**2, label_power=1.0, mean=0.0),
+            mixture,
+            reg,
+            fit_intercept=False,
         ).second_moment
         for alignment in (1.0, 0.0)
     )

@@ -159,7 +159,8 @@ class Plan:
         best = target_moments(target_values.optimized(noise), noise, fit_intercept=self.fit_intercept)
         share = checked / self.n
         quality = share * best.label_power + (1 - share) * best.power
-        return TargetMoments(alignment=quality, power=quality, label_power=best.label_power, mean=best.mean)
+        misfit = quality * max(1 - quality / best.label_power, 0.0)
+        return TargetMoments(alignment=quality, misfit=misfit, label_power=best.label_power, mean=best.mean)
 
     def _quality(self, checked: float) -> float:
         return self._moments(checked, self.noise).power
