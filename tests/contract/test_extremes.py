@@ -41,3 +41,15 @@ class TestTheory:
             np.testing.assert_allclose(found.separation, separation, rtol=1e-13)
             assert 0 <= found.accuracy <= 1
             assert 0 <= found.best_accuracy <= 1
+
+    @pytest.mark.parametrize("fit_intercept", [True, False])
+    @pytest.mark.parametrize("aspect", [1e-4, 1.0, 1e4])
+    @pytest.mark.parametrize("mean_norm", [0.0, 1e-3, 1.0, 100.0])
+    def test_a_strong_penalty_makes_every_loss_the_squared_one(self, fit_intercept, aspect, mean_norm):
+        """Scores are then too small to tell the losses apart: pulls are those at the best constant score."""
+        mixture = theory.Mixture(mean_norm=mean_norm, aspect=aspect, noise=NOISE)
+        limit = theory.predict(mixture, reg=np.inf, fit_intercept=fit_intercept)
+        for reg in (1e6, 1e8, 1e12) if aspect <= 1 else (1e10, 1e12):
+            found = theory.predict(mixture, reg=reg, loss="logistic", fit_intercept=fit_intercept)
+            assert found.separation == pytest.approx(float(limit.separation), rel=1e-4 if mean_norm > 1 else 1e-5)
+            assert found.variance > 0
