@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from unflip._typing import FloatArray, Rows
+from unflip._validation import check_squares
 from unflip._warning import warn_caller
 from unflip.centred import product
 from unflip.closed_form import ClosedFormFit, fit_moments, refusal
@@ -400,9 +401,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
 def _check_rows(distinct: DistinctRows) -> None:
     if len(distinct.weights) < 2:
         raise ValueError("All rows of X are alike, so no feature tells the classes apart: give rows that vary.")
-    limits = np.finfo(float)
-    if not np.sqrt(limits.tiny) < distinct.largest < np.sqrt(limits.max / np.prod(distinct.X.shape)):
-        raise ValueError(f"The largest feature of X is {distinct.largest:.2g}, and its square no number: rescale X.")
+    check_squares(distinct.largest, int(np.prod(distinct.X.shape)))
 
 
 def _one_column(values: FloatArray) -> FloatArray:

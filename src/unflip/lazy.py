@@ -53,7 +53,8 @@ def validated(
     """
     if not is_lazy(X):
         options = {"accept_sparse": "csr", "dtype": dtype, "ensure_min_samples": ensure_min_samples}
-        return validate_data(estimator, X, y, reset=reset, **options)
+        with np.errstate(invalid="ignore"):  # its sum of all numbers may overflow both ways: then it looks at each
+            return validate_data(estimator, X, y, reset=reset, **options)
     rows = LazyRows.of(X, dtype)
     _check_size(rows.shape, ensure_min_samples)
     validate_data(estimator, rows, y, reset=reset, skip_check_array=True)

@@ -21,40 +21,51 @@ def rounded(matrix):
     return np.array(matrix.tolist(), dtype=float)
 
 
-def ridge(X, targets, reg, *, fit_intercept=True, weights=None):
-    """Solve (Σ wᵢxᵢxᵢᵀ + nγI)β = Σ wᵢxᵢtᵢ about the means; returns coef (p,) and the intercept."""
+def ridge(X, targets, reg, *, fit_intercept=True):
+    """Solve (Σ xᵢxᵢᵀ + nγI)β = Σ xᵢtᵢ about the means; returns coef (p,) and the intercept."""
     with mpmath.workdps(DIGITS):
-        n_rows, p = np.shape(X)
         rows, values = exact(X), exact(np.ravel(targets))
-        weight = exact(np.ones(n_rows) if weights is None else weights)
-        total = mpmath.fsum(weight)
-        mean = [mpmath.fsum(weight[i] * rows[i, j] for i in range(n_rows)) / total for j in range(p)]
-        level = mpmath.fsum(weight[i] * values[i] for i in range(n_rows)) / total
+        mean, level = means(rows), means(values)[0]
         if not fit_intercept:
-            mean, level = [mpmath.mpf(0)] * p, mpmath.mpf(0)
-        centred = mpmath.matrix(n_rows, p)
-        for i in range(n_rows):
-            for j in range(p):
-                centred[i, j] = rows[i, j] - mean[j]
-        gram, cross = mpmath.matrix(p, p), mpmath.matrix(p, 1)
-        for j in range(p):
-            cross[j] = mpmath.fsum(weight[i] * centred[i, j] * (values[i] - level) for i in range(n_rows))
-            for k in range(p):
-                gram[j, k] = mpmath.fsum(weight[i] * centred[i, j] * centred[i, k] for i in range(n_rows))
-            gram[j, j] += total * exact(reg)
-        coef = mpmath.lu_solve(gram, cross)
-        intercept = level - mpmath.fsum(mean[j] * coef[j] for j in range(p))
-        return rounded(coef)[:, 0], float(intercept)
+            mean, level = 0 * mean, mpmath.mpf(0)
+        centred = rows - mpmath.ones(rows.rows, 1) * mean
+        gram, cross = centred.T * centred, centred.T * (values - level)
+        coef = mpmath.lu_solve(gram + rows.rows * exact(reg) * mpmath.eye(rows.cols), cross)
+        return rounded(coef)[:, 0], float(level - (mean * coef)[0])
+
+
+def ridge_of_counts(X, targets, reg):
+    """Solve the same, with an intercept, for features that are whole numbers: their products are exact before mpmath.
+
+    The smaller of both Gram matrices is solved: that of the rows gives β = Xᵀα of centred α.
+    """
+    X, n = np.asarray(X, dtype=np.int64), len(X)
+    with mpmath.workdps(DIGITS):
+        classes, codes, counts = np.unique(targets, return_inverse=True, return_counts=True)
+        level = mpmath.fsum(exact(t) * int(count) for t, count in zip(classes, counts, strict=True)) / n
+        if n > X.shape[1]:
+            total, mean = exact(X.sum(axis=0)), exact(X.sum(axis=0)) / n
+            gram = exact(X.T @ X) - total * mean.T + n * exact(reg) * mpmath.eye(X.shape[1])
+            sums = [exact(X[codes == c].sum(axis=0)) for c in range(len(classes))]
+            cross = sum((exact(t) * part for t, part in zip(classes, sums, strict=True)), 0 * mean) - level * total
+            return rounded(mpmath.lu_solve(gram, cross))[:, 0]
+        centring = mpmath.eye(n) - mpmath.ones(n) / n
+        gram = centring * exact(X @ X.T) * centring + n * exact(reg) * mpmath.eye(n)
+        alpha = centring * mpmath.lu_solve(gram, centring * exact(targets))
+        return X.T @ rounded(alpha)[:, 0]
+
+
+def means(rows):
+    """Return the mean of each column, a matrix of one row."""
+    return mpmath.ones(1, rows.rows) * rows / rows.rows
 
 
 def left_out(X, targets, reg, i, *, fit_intercept=True):
     """Score of row i by the fit to the others, at the same penalty nγ."""
     rest = np.arange(len(X)) != i
-    with mpmath.workdps(DIGITS):
-        kept = exact(reg) * len(X) / (len(X) - 1)
+    kept = reg * len(X) / (len(X) - 1)
     coef, intercept = ridge(X[rest], targets[rest], kept, fit_intercept=fit_intercept)
-    with mpmath.workdps(DIGITS):
-        return float(mpmath.fsum(exact(x) * exact(b) for x, b in zip(X[i], coef, strict=True)) + exact(intercept))
+    return X[i] @ coef + intercept
 
 
 def delta_and_h(aspect, reg):
@@ -74,7 +85,7 @@ def delta_and_h(aspect, reg):
 def score_law(mean_norm, aspect, reg, noise, targets, *, fit_intercept):
     """Means of the two classes and variance of the score, by the formulas of docs/theory/isotropic.md."""
     with mpmath.workdps(DIGITS):
-        eta, power = exact(aspect), exact(mean_norm) ** 2
+        power = exact(mean_norm) ** 2
         _, h, gain = delta_and_h(aspect, reg)
         values, labels = [exact(t) for t in targets], [mpmath.mpf(-1), mpmath.mpf(1)]
         priors, flips = [exact(prior) for prior in noise.priors], exact(noise.transition)

@@ -123,4 +123,5 @@ def effective_dimension(X: Rows) -> float:
 def _dense_sums(X: FloatArray) -> tuple[float, float]:
     n, p = X.shape
     gram = CentredRows.of(X).gram() if n < p else DenseRows.with_sums(X, np.ones((n, 1)))[1]
+    gram = gram / (np.abs(gram).max() or 1.0)  # the sums matter as a ratio, and squares of squares may be no numbers
     return float(np.trace(gram)), float((gram**2).sum())

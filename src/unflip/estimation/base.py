@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from unflip._typing import FloatArray
+from unflip._typing import FloatArray, Rows
+from unflip._validation import check_squares
+from unflip.centred import DenseRows
 from unflip.noise import NoiseModel
 
 
@@ -46,6 +49,13 @@ class NoiseEstimator(BaseEstimator):
         reach = ndtri((1 + checked_confidence(confidence)) / 2) * self.noise_std_
         estimate = self.noise_.transition
         return np.clip(estimate - reach, 0, 1), np.clip(estimate + reach, 0, 1)
+
+
+def check_magnitude(X: Rows) -> None:
+    """Raise where squares of the features are no numbers, in a pass over the rows."""
+    blocks = [X.data] if issparse(X) else (block for _, block in DenseRows.of_given(X).blocks())
+    largest = max(float(np.abs(block).max(initial=0.0)) for block in blocks)
+    check_squares(largest, X.shape[0] * X.shape[1])
 
 
 def checked_confidence(confidence: float) -> float:

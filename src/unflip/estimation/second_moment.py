@@ -34,7 +34,7 @@ from scipy.optimize import least_squares
 from unflip import targets as target_values
 from unflip._typing import FloatArray, IntArray
 from unflip._validation import as_floats
-from unflip.estimation.base import NoiseEstimator
+from unflip.estimation.base import NoiseEstimator, check_magnitude
 from unflip.labels import encode
 from unflip.lazy import validated
 from unflip.noise import NoiseModel
@@ -139,6 +139,7 @@ class SecondMomentMatching(NoiseEstimator):
             Observed labels of two classes; the later in sorted order is positive.
         """
         rows, labels = validated(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        check_magnitude(rows)
         self.classes_, codes = encode(labels, "SecondMomentMatching")
         if len(self.classes_) > 2:
             raise ValueError(
