@@ -200,8 +200,10 @@ class LazyRows:
 
 
 def as_rows(X: Any) -> Rows:
-    """Return rows that are read lazily as `LazyRows` in double precision, and others as an array of it."""
-    return LazyRows.of(X) if is_lazy(X) else np.asarray(X, dtype=float)
+    """Return rows that are read lazily as `LazyRows` in double precision, others as an array; single stays single."""
+    if is_lazy(X):
+        return LazyRows.of(X)
+    return np.asarray(X, dtype=np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64)
 
 
 def _runs(wanted: IntArray) -> Iterator[slice]:

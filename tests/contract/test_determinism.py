@@ -34,6 +34,9 @@ ESTIMATORS = {
 }
 SHAPES = {"tall": (120, 20), "wide": (120, 200)}
 LARGE = (300, 250)  # enough for products to be shared between threads
+#: How far threads may move a fit: by rounding, or, of iterations, by a share of where they stop (1e-12 of the gradient
+#: of a loss, 1e-9 of the offsets of a read-out), as large as the condition of what they solve.
+APART = {"plain": 1e-12, "logistic": 1e-10, "refined": 1e-8}
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of assumed rates: said as ever
 
 
@@ -135,14 +138,14 @@ def on_threads(n_threads, work):
 
 
 @pytest.mark.parametrize("shape", [*SHAPES, "large"])
-@pytest.mark.parametrize("name", ["plain", "refined", "logistic"])
+@pytest.mark.parametrize("name", APART)
 def test_one_and_two_threads_agree(name, shape):
     X, observed, _ = draw(shape)
     clf = CLASSIFIERS[name]().set_params(reg=0.1)
     one, two = (on_threads(n_threads, lambda: clone(clf).fit(X, observed)) for n_threads in (1, 2))
     for attribute in ("coef_", "intercept_", "loo_decision_", "label_posterior_"):
         expected = getattr(one, attribute)
-        atol = 1e-12 * np.abs(expected).max()
+        atol = (1e-8 if attribute == "label_posterior_" else APART[name]) * np.abs(expected).max()
         np.testing.assert_allclose(getattr(two, attribute), expected, rtol=0, atol=atol, err_msg=attribute)
 
 
