@@ -4,15 +4,19 @@ Warnings are errors here as everywhere, so none of NumPy's escapes.
 """
 
 import itertools
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+import unflip
 from support import precise
 from unflip import LPClassifier, Moments, NoiseModel, audit, estimation, targets, theory
 from unflip.datasets import make_mixture
 from unflip.spectrum import DualSpectrum, PrimalSpectrum, decompose
+from unflip.theory.orthant import orthant_probability
 
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1, pi_neg=0.3)
 CLEAN = NoiseModel.binary(eps_pos=0.0, eps_neg=0.0, pi_neg=0.3)
@@ -72,6 +76,19 @@ class TestTheory:
             assert contrast @ found.covariance @ contrast == pytest.approx(variance, rel=1e-11)
             assert 0 <= found.accuracy <= 1
             assert 0 <= found.readout_accuracy <= 1 + 1e-12
+
+    @pytest.mark.parametrize("bound", [5e-324, 1e-310, 1e-300, 1e-20])
+    def test_orthants_next_to_an_axis(self, bound):
+        correlated = np.array([[1.0, 0.5], [0.5, 1.0]])
+        assert orthant_probability([bound, 0.0], correlated) == pytest.approx(1 / 3)
+        assert orthant_probability([-bound, bound], correlated) == pytest.approx(1 / 3)
+
+    @pytest.mark.parametrize("bound", [10.0, 50.0, 1e10, 1e300])
+    def test_orthants_far_from_an_axis(self, bound):
+        even = (np.eye(3) + 1) / 2
+        assert orthant_probability([bound, bound, 0.0], even) == pytest.approx(0.5, abs=1e-4)
+        assert orthant_probability([bound, bound, bound], even) == pytest.approx(1.0, abs=1e-4)
+        assert orthant_probability([-bound, bound, bound], even) == pytest.approx(0.0, abs=1e-4)
 
     def test_more_classes_than_accuracies_are_known_for(self):
         k = 50
@@ -326,3 +343,10 @@ class TestShapes:
         decoded = LPClassifier(noise, reg=0.1, targets="naive").fit(rows, labels)
         assert_sound(decoded, rows)
         assert decoded.score(rows, true) > 0.95
+
+
+def test_whatever_silences_a_warning_says_why():
+    silent = re.compile(r"errstate\(|simplefilter\(|filterwarnings\(")
+    for path in sorted(Path(unflip.__file__).parent.rglob("*.py")):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            assert not silent.search(line) or "#" in line, f"{path.name}:{number}: {line.strip()}"
