@@ -259,7 +259,7 @@ def _mixture_priors(
     """Proportions of the Gaussian mixture, by EM; one row of each class is added, so that none is empty."""
     member = noise.posterior[codes]
     priors, k = noise.known_priors, noise.n_classes
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore"):  # the log of 0 is −∞: impossible
         label_given_true = np.log(noise.transition.T[codes])
     for _ in range(_MAX_ROUNDS):
         directions, middle, mass = _mixture_step(standard, member, share, 1 / n_rows)
@@ -528,5 +528,5 @@ def _floored(within: FloatArray, smallest: float) -> FloatArray:
 
 def _log_posterior(codes: IntArray, noise: Channel) -> FloatArray:
     """Log P(true | observed) of each row, (n, k)."""
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore"):  # the log of 0 is −∞: impossible
         return np.asarray(np.log(noise.posterior)[codes])

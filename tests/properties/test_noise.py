@@ -74,7 +74,7 @@ def test_targets_of_rho_are_upright_and_give_one_rho_back(rho_pos, rho_neg):
     assert values[0] < values[1]
     close(targets.from_rho(*targets.to_rho(values)), values, 1e-9)
     if rho_pos + rho_neg < 1:
-        close(targets.to_rho(values), (rho_pos, rho_neg), 1e-9)
+        np.testing.assert_allclose(targets.to_rho(values), (rho_pos, rho_neg), atol=1e-9)
 
 
 @holds(noise=noise_models())

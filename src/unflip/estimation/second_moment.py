@@ -229,7 +229,7 @@ class MomentSystem:
         d, y_mean = self.shifts, self.label_mean
         known = self.alignment_gain * (d * y_mean) ** 2 + self.power_gain * (1 + d**2)
         n = moments / self.scales**2 - known
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):  # what is not finite is no root
             squared_agreement = (d[1] * n[0] - d[0] * n[1]) / (d[1] - d[0]) / np.float64(self.alignment_gain)
         if not 0 <= squared_agreement < np.inf:
             return []
@@ -325,7 +325,7 @@ def left_out_rows(n: int) -> IntArray:
 def standard_errors(jacobian: FloatArray, covariance: FloatArray) -> FloatArray:
     """Delta method, capped at the range of a rate; a system that does not tell the rates gives that range."""
     cofactors = np.array([[jacobian[1, 1], -jacobian[0, 1]], [-jacobian[1, 0], jacobian[0, 0]]])
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # what is not finite is the widest
         inverse = cofactors / (jacobian[0, 0] * jacobian[1, 1] - jacobian[0, 1] * jacobian[1, 0])
         errors = np.sqrt(np.diag(inverse @ covariance @ inverse.T))
     return np.minimum(np.where(np.isfinite(errors), errors, _WIDEST), _WIDEST)

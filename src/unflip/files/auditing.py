@@ -295,8 +295,8 @@ def noted() -> Iterator[list[str]]:
     """Collect warnings as sentences to pass on; what is said of guessed rates is said elsewhere."""
     sentences: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        warnings.simplefilter("ignore", AssumedNoiseWarning)
+        warnings.simplefilter("always")  # each is passed on
+        warnings.simplefilter("ignore", AssumedNoiseWarning)  # said elsewhere
         yield sentences
     sentences += dict.fromkeys(str(warning.message) for warning in caught)
 

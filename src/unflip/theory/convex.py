@@ -217,7 +217,7 @@ class _Problem:
     def residuals(self, unknowns: FloatArray, n_nodes: int = _NODES) -> FloatArray:
         """How far the fixed point is from holding, in relative units."""
         log_std, log_leverage, along, centre = self._unpacked(unknowns)
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):  # steps may leave what floats hold: what is not finite is no solution
             std, leverage = np.exp(log_std), np.exp(log_leverage)
             moments = self.moments(self.mean_norm * along * std, std, centre, leverage, n_nodes)
             stiffness = moments.stiffness + 2 * self.reg
@@ -303,7 +303,7 @@ class _Problem:
 
     def _root(self, start: FloatArray) -> FloatArray | None:
         """Newton's method with a trust region; the solution must also hold on twice the nodes."""
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):  # likewise
             found = root(self.residuals, start, method="hybr", options={"xtol": 1e-13}).x
         worst = np.abs(self.residuals(found, 2 * _NODES)).max()
         return found if worst < _TOLERANCE else None

@@ -106,7 +106,7 @@ def _prediction(
     # Half the distance between the class means is m with either choice; only their centre differs.
     below, above = (2 * priors[1], 2 * priors[0]) if fit_intercept else (1.0, 1.0)
     m = mean_per_gain * gain
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore"):  # 0/0 of targets that are alike is no separation
         separation = np.where(std_per_gain > 0, 2 * mean_per_gain / std_per_gain, 0.0)
     return Prediction(
         means=(moments.mean - below * m, moments.mean + above * m),

@@ -104,7 +104,7 @@ class Prediction:
         """Accuracy on clean labels with the best threshold for the priors."""
         log_odds = np.log(self.priors[0] / self.priors[1])
         oriented = np.maximum(self.separation, 0)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):  # classes that lie on each other: the larger is predicted
             shift = np.nan_to_num(log_odds / oriented, nan=0.0, posinf=np.inf, neginf=-np.inf)
         return self._average(ndtr(oriented / 2 + shift), ndtr(oriented / 2 - shift))
 
@@ -115,7 +115,7 @@ class Prediction:
     def recall_at(self, threshold: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Share of the negatives below a threshold and of the positives above it."""
         excess = as_floats(threshold, "threshold") - (self.means[0] + self.means[1]) / 2
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):  # scores that do not vary are below it, or above
             shift = np.where(excess == 0, 0.0, excess / np.sqrt(self.variance))
         return ndtr(self.separation / 2 + shift), ndtr(self.separation / 2 - shift)
 
