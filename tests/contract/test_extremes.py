@@ -77,6 +77,48 @@ class TestTheory:
             assert 0 <= found.accuracy <= 1
             assert 0 <= found.readout_accuracy <= 1 + 1e-12
 
+    @pytest.mark.parametrize("fit_intercept", [True, False])
+    @pytest.mark.parametrize("mean_norm", [1e6, 1e8, 1e40])
+    def test_classes_far_apart(self, mean_norm, fit_intercept):
+        """Only flips are left to err by: any distance gives the accuracy of any other."""
+        noise = NoiseModel(0.7 * np.eye(3) + 0.1, [0.3, 0.3, 0.4])
+        options = {"n": 50, "noise": noise, "reg": 1.0, "fit_intercept": fit_intercept}
+        far, farther = (
+            theory.predict_multiclass(means=factor * mean_norm * np.eye(3, 10), **options) for factor in (1, 100)
+        )
+        np.testing.assert_allclose(farther.means, far.means, rtol=1e-6)
+        np.testing.assert_allclose(farther.covariance, far.covariance, rtol=1e-6, atol=1e-12)
+        assert farther.accuracy == pytest.approx(far.accuracy, abs=1e-6)
+        assert far.readout_accuracy > 0.99
+
+    @pytest.mark.parametrize(
+        "predict",
+        [
+            lambda far: theory.Mixture(mean_norm=far, aspect=1.0, noise=NOISE),
+            lambda far: theory.plan(n=10, p=10, mean_norm=far, noise=NOISE),
+            lambda far: theory.predict_multiclass(means=[[far], [-far]], n=10, noise=NOISE, reg=1.0),
+            lambda far: theory.multiclass_bayes_accuracy(means=[[far], [-far]], noise=NOISE),
+            lambda far: theory.predict_general(mean=[far], cov_neg=[1.0], cov_pos=[2.0], n=9, noise=NOISE, reg=1.0),
+        ],
+        ids=["Mixture", "plan", "multiclass", "bayes", "general"],
+    )
+    @pytest.mark.parametrize("far", [1e100, 1e200])
+    def test_distances_whose_powers_are_no_numbers_are_refused(self, predict, far):
+        with pytest.raises(ValueError, match=r"mean.* holds 1e\+.00, beyond 1e\+50: give means in units of the noise"):
+            predict(far)
+
+    @pytest.mark.parametrize("pi_neg", [1e-12, 1e-300, 1 - 1e-12])
+    def test_a_class_that_is_next_to_never_there(self, pi_neg):
+        noise = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1, pi_neg=pi_neg)
+        plan = theory.plan(n=100, p=50, mean_norm=1.0, noise=noise)
+        assert plan.accuracy == pytest.approx(1.0)
+        assert plan.worth_in_rows(10) > 1e10
+        assert 0 <= plan.clean_rows <= 100
+        for loss, name in (("squared", "optimized"), ("logistic", "naive")):
+            mixture = theory.Mixture(mean_norm=1.0, aspect=1.0, noise=noise)
+            found = theory.predict(mixture, targets=name, reg=1.0, loss=loss)
+            assert found.best_accuracy == pytest.approx(1.0)
+
     @pytest.mark.parametrize("bound", [5e-324, 1e-310, 1e-300, 1e-20])
     def test_orthants_next_to_an_axis(self, bound):
         correlated = np.array([[1.0, 0.5], [0.5, 1.0]])
@@ -251,6 +293,25 @@ class TestScales:
         assert found.noise_std == pytest.approx(scale * expected.noise_std)
         mixture, usual = (estimation.estimate_mixture(rows, Y, KNOWN) for rows in (scale * X, X))
         np.testing.assert_allclose(np.asarray(mixture.mean) / scale, usual.mean, rtol=1e-9)
+
+    @pytest.mark.parametrize("scale", [1e-150, 1e-130, 1e130])
+    @pytest.mark.parametrize("reg", [1.0, "loo"])
+    def test_sums_in_any_unit(self, scale, reg):
+        now, then = (
+            LPClassifier.from_moments(
+                Moments.from_chunks([(unit * X, Y)]), KNOWN, reg=reg if reg == "loo" else reg * unit**2
+            )
+            for unit in (1.0, scale)
+        )
+        np.testing.assert_allclose(scale * then.coef_, now.coef_, rtol=1e-8)
+        assert then.expected_accuracy_ == pytest.approx(now.expected_accuracy_)
+
+    @pytest.mark.parametrize("scale", [1e-160, 1e-200])
+    def test_sums_of_squares_that_vanish_are_refused(self, scale):
+        with pytest.raises(ValueError, match="and its square no number: rescale X"):
+            LPClassifier.from_moments(Moments.from_chunks([(scale * X, Y)]), KNOWN)
+        with pytest.raises(ValueError, match="and its square no number: rescale X"):
+            LPClassifier(KNOWN, targets="naive").partial_fit(scale * X, Y, classes=[0, 1])
 
     @pytest.mark.parametrize("scale", [1e141, 1e200])
     def test_sums_of_squares_that_are_no_numbers_are_refused(self, scale):

@@ -13,6 +13,7 @@ from unflip._validation import as_floats
 from unflip.noise import NoiseModel
 
 _SMALLEST_RATIO = 1e-12  # of two variances
+_FARTHEST = 1e50  # a mean whose fourth power is a number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +40,7 @@ class Mixture:
             for value in values[~(np.isfinite(values) & ((values >= 0) if allow_zero else (values > 0)))].ravel():
                 needed = "zero or positive" if allow_zero else "positive"
                 raise ValueError(f"{name} = {value:g} must be {needed} and finite: it is {meaning}.")
+        check_distance(self.mean_norm, "mean_norm")
         check_binary_noise(self.noise, "Mixture")
 
     @property
@@ -121,6 +123,13 @@ class Prediction:
 
     def _average(self, negative: FloatArray, positive: FloatArray) -> FloatArray:
         return np.asarray(self.priors[0] * negative + self.priors[1] * positive)
+
+
+def check_distance(means: ArrayLike, name: str) -> None:
+    """Raise where means, or their lengths, are so large that powers of them are no numbers."""
+    largest = float(np.abs(means).max())
+    if largest > _FARTHEST:
+        raise ValueError(f"{name} holds {largest:g}, beyond {_FARTHEST:g}: give means in units of the noise.")
 
 
 def check_binary_noise(noise: NoiseModel, owner: str) -> None:
