@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from support.strategies import SEEDS, Instance, close, holds, instances, noise_models, permutation, several_classes
+from support.strategies import SEEDS, Instance, close, holds, instances, noise_models, permutation
 from unflip import LPClassifier, NoiseModel, Votes, audit, audit_scores
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # guesses and few rows are said: not of numbers
 
-ANY = st.one_of(instances(rows=(30, 60), features=(1, 30)), several_classes())
 TWO = instances(rows=(30, 60), features=(1, 30))
+ANY = st.one_of(TWO, instances(noise_models(st.just(3)), rows=(30, 50), features=(2, 15)))
 
 
 @st.composite
