@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from unflip._arrays import as_numpy, is_foreign, like, place, taken
 from unflip._namespaces import beside, check_reachable, check_together, checked_weights, precisions, told_of_memory
 from unflip._typing import Array, Rows
+from unflip._validation import check_squares
 from unflip._warning import warn_caller
 from unflip.centred import product
 from unflip.closed_form import ClosedFormFit, fit_moments, refusal
@@ -447,9 +448,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
 def _check_rows(distinct: DistinctRows) -> None:
     if distinct.weights.shape[0] < 2:
         raise ValueError("All rows of X are alike, so no feature tells the classes apart: give rows that vary.")
-    limits = np.finfo(float)
-    if not np.sqrt(limits.tiny) < distinct.largest < np.sqrt(limits.max / np.prod(distinct.X.shape)):
-        raise ValueError(f"The largest feature of X is {distinct.largest:.2g}, and its square no number: rescale X.")
+    check_squares(distinct.largest, int(np.prod(distinct.X.shape)))
 
 
 def _of_members(labels: Array, rows: DistinctRows) -> Array:

@@ -19,6 +19,7 @@ from unflip import losses
 from unflip import targets as target_values
 from unflip._arrays import as_numpy
 from unflip._typing import Array, FloatArray
+from unflip._validation import check_squares
 from unflip.decisions import Decision, Rule
 from unflip.decoder import SMALLEST_SLOPE, Readout
 from unflip.estimation.base import NoiseEstimator
@@ -81,6 +82,7 @@ def fit_moments(
         raise ValueError(f"LPClassifier needs at least two classes, but there is only {moments.classes.tolist()}.")
     if not moments.n:
         raise ValueError("These Moments are of no rows, or of rows without weight: add some.")
+    check_squares(float(np.abs(as_numpy(moments.class_means)).max()), 1)
     model = given_model(noise, priors, moments.classes)
     observed = as_numpy(moments.counts) / moments.n
     known = with_some_priors(model, observed, moments.n_effective, moments.classes, tolerant=True)

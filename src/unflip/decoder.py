@@ -297,7 +297,7 @@ def _mixture_priors(standard: Array, codes: Array, share: Array, noise: Channel,
     """Proportions of the Gaussian mixture, by EM; one row of each class is added, so that none is empty."""
     member = pick(noise.posterior, codes)
     priors, k = noise.known_priors, noise.n_classes
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore"):  # the log of 0 is −∞: impossible
         label_given_true = pick(np.log(noise.transition.T), codes)
     for _ in range(_MAX_ROUNDS):
         directions, middle, mass = _mixture_step(standard, member, share, 1 / n_rows)
@@ -601,7 +601,7 @@ def _floored(within: FloatArray, smallest: float) -> FloatArray:
 
 def _log_posterior(noise: Channel) -> FloatArray:
     """Log P(true | observed), row = observed class."""
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore"):  # the log of 0 is −∞: impossible
         return np.asarray(np.log(noise.posterior))
 
 

@@ -56,7 +56,8 @@ def validated(
     y = in_memory(y)
     if not is_lazy(X):
         options = {"accept_sparse": "csr", "dtype": dtype, "ensure_min_samples": ensure_min_samples}
-        return validate_data(estimator, X, y, reset=reset, **options)
+        with np.errstate(invalid="ignore"):  # its sum of all numbers may overflow both ways: then it looks at each
+            return validate_data(estimator, X, y, reset=reset, **options)
     rows = LazyRows.of(X, dtype)
     _check_size(rows.shape, ensure_min_samples)
     unlabelled = isinstance(y, str) and y == _NO_LABELS
@@ -331,8 +332,10 @@ def opened(X: Any) -> Any:
 
 
 def as_rows(X: Any) -> Rows:
-    """Return rows that are read lazily as `LazyRows` in double precision, and others as an array of it."""
-    return LazyRows.of(X) if is_lazy(X) else np.asarray(X, dtype=float)
+    """Return rows that are read lazily as `LazyRows` in double precision, others as an array; single stays single."""
+    if is_lazy(X):
+        return LazyRows.of(X)
+    return np.asarray(X, dtype=np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64)
 
 
 def sample(X: Rows) -> Any:

@@ -172,7 +172,7 @@ def _candidates(
     if isinstance(options.reg, str):
         predicted = _predicted_reg(centred(spectrum, data), data, noise, options)
         return np.array([min(predicted, float(candidates[-1]))])
-    return given_reg(options.reg, spectrum, readout=options.readout)
+    return given_reg(options.reg, spectrum, readout="gaussian")  # which reads label_posterior_ off the scores
 
 
 def _predicted_reg(spectrum: Spectrum, data: Labelled, noise: NoiseModel, options: Options) -> float:

@@ -61,7 +61,7 @@ class Workers:
         """Log P(votes on the row | true class), (n, k)."""
         if not np.array_equal(self.names, votes.workers):
             raise ValueError("These votes are of other workers than the tables: give votes of the same ones.")
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore"):  # the log of 0 is −∞: a class that a worker never calls so
             logs = np.log(self.tables)
         k = logs.shape[1]
         found = np.asarray(votes.table @ logs.transpose(0, 2, 1).reshape(-1, k))

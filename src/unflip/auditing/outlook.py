@@ -125,4 +125,6 @@ def _dense_sums(X: Rows) -> tuple[float, float]:
     (n, p), xp = X.shape, array_namespace(X)
     ones = xp.ones((n, 1), dtype=xp.float64, device=device(X))
     gram = CentredRows.of(X).gram() if n < p else DenseRows.with_sums(X, ones)[1]
+    # The sums matter as a ratio, and squares of squares may be no numbers.
+    gram = gram / (float(xp.max(xp.abs(gram))) or 1.0)
     return float(xp.sum(xp.linalg.diagonal(gram))), float(xp.sum(gram**2))

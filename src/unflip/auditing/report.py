@@ -262,9 +262,7 @@ class Audit:
         features = evidence.log_scores[:, 1:] - evidence.log_scores[:, :1]
         known = np.where(evidence.truth == UNCHECKED, np.nan, evidence.truth)
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", UserWarning
-            )  # of classes that no checked row has: that is why more are asked for
+            warnings.simplefilter("ignore", UserWarning)  # no checked row of a class: that is why more are asked for
             strata = TrustedSubset(known).fit(features, evidence.codes)
         return strata.suggest(m, random_state=0)
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from unflip import demo as story
-from unflip.cli.talk import check_out, working
+from unflip.cli.talk import check_out, fail, working
 from unflip.report.files import write_atomically
 
 _console = Console()

@@ -10,6 +10,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from unflip._arrays import as_numpy
 from unflip._typing import Array, FloatArray
+from unflip._validation import check_squares
 from unflip._warning import warn_caller
 from unflip.estimation.anchors import RoughRates, anchor_rates
 from unflip.estimation.base import NoiseEstimator
@@ -95,6 +96,7 @@ class Automatic(NoiseEstimator):
         weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
         weights = relative_weights(weights)
         rows = DistinctRows.of(given, weights)
+        check_squares(rows.largest, int(np.prod(given.shape)))
         self.classes_, codes = encode(labels[rows.members], "Automatic")
         if self.y_trusted is None:
             shares = rows.memberships(codes, len(self.classes_))

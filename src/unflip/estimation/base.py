@@ -5,13 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from unflip._typing import FloatArray
+from unflip._arrays import as_numpy, largest_magnitude
+from unflip._typing import FloatArray, Rows
+from unflip._validation import check_squares
+from unflip.centred import DenseRows
 from unflip.noise import NoiseModel
 
 
@@ -46,6 +51,17 @@ class NoiseEstimator(BaseEstimator):
         reach = ndtri((1 + checked_confidence(confidence)) / 2) * self.noise_std_
         estimate = self.noise_.transition
         return np.clip(estimate - reach, 0, 1), np.clip(estimate + reach, 0, 1)
+
+
+def check_magnitude(X: Rows) -> None:
+    """Raise where squares of the features are no numbers, in a pass over the rows."""
+    if issparse(X):
+        largest = np.abs(X.data)
+    else:
+        rows = DenseRows.of_given(X)
+        largest = array_namespace(rows.weights).empty_like(rows.weights)
+        rows.fill(lambda block: (largest_magnitude(block),), largest)
+    check_squares(float(as_numpy(largest).max(initial=0.0)), X.shape[0] * X.shape[1])
 
 
 def checked_confidence(confidence: float) -> float:

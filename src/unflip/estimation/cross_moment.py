@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 from unflip._typing import FloatArray, IntArray
 from unflip._validation import as_floats
 from unflip._warning import warn_caller
-from unflip.estimation.base import NoiseEstimator
+from unflip.estimation.base import NoiseEstimator, check_magnitude
 from unflip.estimation.clusters import Clusters, fit_clusters, label_association, prior_influence, standard_errors
 from unflip.estimation.spectral import Spikes, check_visible
 from unflip.labels import encode
@@ -85,6 +85,7 @@ class CrossMoment(NoiseEstimator):
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Estimate from rows X, an array or a sparse matrix, with observed labels y."""
         rows, labels = validated(self, X, y, dtype=np.float64, ensure_min_samples=4)
+        check_magnitude(rows)
         self.classes_, codes = encode(labels, "CrossMoment")
         return self.fit_spectrum(decompose(rows), codes)
 

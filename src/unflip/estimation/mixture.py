@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_X_y
 
 from unflip._sparse import as_dense
 from unflip._typing import FloatArray
+from unflip._validation import check_squares
 from unflip.noise import NoiseModel
 from unflip.theory import GeneralMixture
 
@@ -65,6 +66,10 @@ def estimate_mixture(
         raise ValueError(f"noise = {noise!r} must be a NoiseModel, for example NoiseModel.binary(...).")
     given, labels = check_X_y(X, y, accept_sparse="csr", dtype=np.float64)
     rows = as_dense(given)  # the covariances are p×p whatever the rows are
+    largest = float(np.abs(rows).max())
+    check_squares(largest, rows.size)
+    unit = float(np.ldexp(1.0, np.frexp(largest)[1]))  # a power of two: it costs no digit, and squares of squares fit
+    rows = rows / unit
     classes, codes = np.unique(labels, return_inverse=True)
     if len(classes) != 2 or noise.n_classes != 2:
         given = f"y has {len(classes)}, the noise model {noise.n_classes}"
@@ -81,9 +86,9 @@ def estimate_mixture(
     covariances = _covariances(residuals, unmixing, common_covariance)
     powers = [float((part**2).mean(axis=0).sum()) / len(part) for part in residuals]  # tr(S_a)/n_a
     return GeneralMixture(
-        mean=_shortened(contrast @ observed_means, float(contrast**2 @ powers)),
-        cov_neg=covariances[0],
-        cov_pos=covariances[1],
+        mean=unit * _shortened(contrast @ observed_means, float(contrast**2 @ powers)),
+        cov_neg=unit**2 * covariances[0],
+        cov_pos=unit**2 * covariances[1],
         n=len(codes),
         noise=known,
     )

@@ -34,7 +34,7 @@ from scipy.optimize import least_squares
 from unflip import targets as target_values
 from unflip._typing import FloatArray, IntArray
 from unflip._validation import as_floats
-from unflip.estimation.base import NoiseEstimator
+from unflip.estimation.base import NoiseEstimator, check_magnitude
 from unflip.labels import encode
 from unflip.lazy import validated
 from unflip.noise import NoiseModel
@@ -139,6 +139,7 @@ class SecondMomentMatching(NoiseEstimator):
             Observed labels of two classes; the later in sorted order is positive.
         """
         rows, labels = validated(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        check_magnitude(rows)
         self.classes_, codes = encode(labels, "SecondMomentMatching")
         if len(self.classes_) > 2:
             raise ValueError(
@@ -228,7 +229,7 @@ class MomentSystem:
         d, y_mean = self.shifts, self.label_mean
         known = self.alignment_gain * (d * y_mean) ** 2 + self.power_gain * (1 + d**2)
         n = moments / self.scales**2 - known
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):  # what is not finite is no root
             squared_agreement = (d[1] * n[0] - d[0] * n[1]) / (d[1] - d[0]) / np.float64(self.alignment_gain)
         if not 0 <= squared_agreement < np.inf:
             return []
@@ -324,7 +325,7 @@ def left_out_rows(n: int) -> IntArray:
 def standard_errors(jacobian: FloatArray, covariance: FloatArray) -> FloatArray:
     """Delta method, capped at the range of a rate; a system that does not tell the rates gives that range."""
     cofactors = np.array([[jacobian[1, 1], -jacobian[0, 1]], [-jacobian[1, 0], jacobian[0, 0]]])
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # what is not finite is the widest
         inverse = cofactors / (jacobian[0, 0] * jacobian[1, 1] - jacobian[0, 1] * jacobian[1, 0])
         errors = np.sqrt(np.diag(inverse @ covariance @ inverse.T))
     return np.minimum(np.where(np.isfinite(errors), errors, _WIDEST), _WIDEST)
@@ -336,7 +337,10 @@ def _gains(mean_norm: float, aspect: float, reg: float) -> tuple[float, float]:
     mixture = Mixture(mean_norm=mean_norm, aspect=aspect, noise=NoiseModel.none().with_priors([0.5, 0.5]))
     both, power_only = (
         predict_from_moments(
-            TargetMoments(alignment=alignment, power=1.0, label_power=1.0, mean=0.0), mixture, reg, fit_intercept=False
+            TargetMoments(alignment=alignment, misfit=1 - alignment**2, label_power=1.0, mean=0.0),
+            mixture,
+            reg,
+            fit_intercept=False,
         ).second_moment
         for alignment in (1.0, 0.0)
     )

@@ -27,6 +27,7 @@ from sklearn.utils.validation import check_array
 
 from unflip._arrays import as_numpy
 from unflip._typing import FloatArray
+from unflip.estimation.base import check_magnitude
 from unflip.spectrum import Spectrum, decompose
 
 #: Share of pure noise that is taken for a spike.
@@ -133,6 +134,7 @@ def spectral_mixture(X: ArrayLike) -> SpectralMixture:
     2.0 0.3 3.0
     """
     rows = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=4)
+    check_magnitude(rows)
     spikes = Spikes.of(decompose(rows))
     check_visible(spikes)
     pi = proportion_along(spikes.coordinates[:, 0], float(spikes.visibility[0]))

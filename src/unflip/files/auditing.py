@@ -303,8 +303,8 @@ def noted(name: str) -> Iterator[list[str]]:
     """
     sentences: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        warnings.simplefilter("ignore", AssumedNoiseWarning)
+        warnings.simplefilter("always")  # each is passed on
+        warnings.simplefilter("ignore", AssumedNoiseWarning)  # said elsewhere
         try:
             yield sentences
         except ValueError as error:

@@ -100,7 +100,7 @@ class ScoreDistributionDisplay(Display):
         """Draw the rows of an audit."""
         _check_two(audit.classes)
         evidence = audit.evidence
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore"):  # clipped
             log_odds = np.clip(np.diff(np.log(evidence.probabilities))[:, 0], -_LARGEST, _LARGEST)
         return cls(log_odds, evidence.codes, audit.label_posterior, display_labels=audit.classes).plot(ax)
 

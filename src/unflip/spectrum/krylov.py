@@ -51,12 +51,16 @@ def is_out_of_reach(X: Rows) -> bool:
 
 
 def sums_of_eigenvalues(X: Rows) -> tuple[float, float]:
-    """Return Σs and Σs² of sparse rows about their mean, exactly where the smaller Gram matrix is within reach."""
+    """Return Σs and Σs² of sparse rows about their mean, exactly where the smaller Gram matrix is within reach.
+
+    They are in a unit of their own, in which squares of squares of any features are numbers.
+    """
     if is_out_of_reach(X):
         spectrum = KrylovSpectrum(X, fit_intercept=True)
-        return spectrum.total, spectrum.scale * spectrum.n * spectrum.total
+        return 1.0, spectrum.scale * spectrum.n / spectrum.total
     rows = SparseRows.of(X)
     gram = rows.gram() if X.shape[0] < X.shape[1] else rows.scatter()
+    gram /= np.abs(gram).max() or 1.0
     return float(np.trace(gram)), float((gram**2).sum())
 
 

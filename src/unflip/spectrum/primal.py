@@ -200,24 +200,29 @@ class PrimalSpectrum(Spectrum):
         if isinstance(self._rows, SparseRows):
             return self._rows.times(coef), self._rows.sums_of_squares(self._gram.vectors, weights)
         spread = (float(xp.max(self._unit)) / self.n) ** 0.5  # coordinates of about 1 have squares in any precision
-        axes, weights = self._like_rows(self._gram.vectors / spread), self._like_rows(weights * spread * spread)
-        shift = self._like_rows(xp.matmul(self._dense.shift, self._gram.vectors) / spread)[None, :]
+        like = self._like_rows if self._holds(1 / spread) else xp.asarray
+        axes, weights = like(self._gram.vectors / spread), like(weights * spread * spread)
+        shift = like(xp.matmul(self._dense.shift, self._gram.vectors) / spread)[None, :]
         fitted_shift = xp.matmul(self._dense.shift, coef)[None, :]
 
         def both(block: Array) -> tuple[Array, Array]:
-            turned = xp.matmul(block, axes)
+            turned = xp.matmul(xp.astype(block, axes.dtype, copy=False), axes)
             turned -= shift
             turned *= turned
             return xp.matmul(xp.astype(block, coef.dtype, copy=False), coef) - fitted_shift, xp.matmul(turned, weights)
 
         fitted = self._empty(coef.shape[1], coef.dtype)
-        sums = self._empty(values.shape[1], self._dense.X.dtype)
+        sums = self._empty(values.shape[1], axes.dtype)
         self._dense.fill(both, fitted, sums)
         return fitted, sums
 
     def _empty(self, n_columns: int, dtype: Any) -> Array:
         xp = array_namespace(self.weights)
         return xp.empty((self.n_rows, n_columns), dtype=dtype, device=device(self.weights))
+
+    def _holds(self, number: float) -> bool:
+        """Whether the precision of the rows has such numbers."""
+        return number < float(array_namespace(self._dense.X).finfo(self._dense.X.dtype).max)
 
     def _like_rows(self, values: Array) -> Array:
         return array_namespace(values).astype(values, self._dense.X.dtype, copy=False)

@@ -36,6 +36,7 @@ _BISECTIONS = 100  # enough for the digits of a float, and for where a kink leav
 _TOLERANCE = 1e-9
 _STEPS = np.log([8.0, 2.0, 1.2])  # of log γ, down from a strong penalty
 _STRONG = 100.0  # a penalty at which the squared loss is a good start
+_QUADRATIC = 1e-7  # scores this close to their centre: any loss is quadratic there to as many digits
 _ANGLES = 12  # of targets, to tell the highest hill
 
 
@@ -188,12 +189,12 @@ class _Problem:
 
     def solve(self) -> tuple[float, float, float]:
         """Return (m, σ, b), or an error where no solution is found."""
-        found = self._root(self.start())
-        if found is None:
-            found = self._continued()
-        log_std, _, along, centre = self._unpacked(found)
-        std = float(np.exp(log_std))
-        return self.mean_norm * along * std, std, centre
+        start = self.start()
+        half, std, centre = self._law(start)
+        if abs(half) + std < _QUADRATIC:  # and their spread is lost in the rounding of an intercept
+            return half, std, centre
+        found = self._root(start)
+        return self._law(self._continued() if found is None else found)
 
     def start(self) -> FloatArray:
         """Solve for the squared loss that has the slopes and the mean curvature of ℓ_t at the best constant score.
@@ -216,7 +217,7 @@ class _Problem:
     def residuals(self, unknowns: FloatArray, n_nodes: int = _NODES) -> FloatArray:
         """How far the fixed point is from holding, in relative units."""
         log_std, log_leverage, along, centre = self._unpacked(unknowns)
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):  # steps may leave what floats hold: what is not finite is no solution
             std, leverage = np.exp(log_std), np.exp(log_leverage)
             moments = self.moments(self.mean_norm * along * std, std, centre, leverage, n_nodes)
             stiffness = moments.stiffness + 2 * self.reg
@@ -302,10 +303,15 @@ class _Problem:
 
     def _root(self, start: FloatArray) -> FloatArray | None:
         """Newton's method with a trust region; the solution must also hold on twice the nodes."""
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):  # likewise
             found = root(self.residuals, start, method="hybr", options={"xtol": 1e-13}).x
         worst = np.abs(self.residuals(found, 2 * _NODES)).max()
         return found if worst < _TOLERANCE else None
+
+    def _law(self, unknowns: FloatArray) -> tuple[float, float, float]:
+        log_std, _, along, centre = self._unpacked(unknowns)
+        std = float(np.exp(log_std))
+        return self.mean_norm * along * std, std, centre
 
     def _unpacked(self, unknowns: FloatArray) -> tuple[float, float, float, float]:
         log_std, log_leverage, along = unknowns[:3].tolist()

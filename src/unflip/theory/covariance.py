@@ -25,7 +25,7 @@ from unflip._typing import FloatArray
 from unflip._validation import as_floats
 from unflip.noise import NoiseModel
 from unflip.theory.equivalent import ClassMoments, CommutingMoments, DenseMoments, solve
-from unflip.theory.model import Mixture, Prediction, best_threshold, check_binary_noise
+from unflip.theory.model import Mixture, Prediction, best_threshold, check_binary_noise, check_distance
 
 _COMMUTING = 1e-10
 
@@ -155,6 +155,7 @@ class GeneralMixture:
         mean = as_floats(self.mean, "mean")
         if mean.ndim != 1 or not len(mean) or not np.isfinite(mean).all():
             raise ValueError(f"mean has shape {mean.shape}: give one finite number for each feature.")
+        check_distance(mean, "mean")
         covariances = [
             _checked_covariance(value, name, len(mean))
             for value, name in ((self.cov_neg, "cov_neg"), (self.cov_pos, "cov_pos"))

@@ -41,9 +41,14 @@ class TargetMoments:
     """The moments (c, S, v) through which targets and flips enter the theory, and the mean target."""
 
     alignment: float  # c
-    power: float  # S
+    misfit: float  # S − c²/v, the power of what true labels do not say of targets: a difference that must not cancel
     label_power: float  # v
     mean: float  # E[t] with an intercept, 0 without
+
+    @property
+    def power(self) -> float:
+        """S."""
+        return self.misfit + self.alignment**2 / self.label_power
 
 
 def target_moments(targets: ArrayLike, noise: NoiseModel, *, fit_intercept: bool) -> TargetMoments:
@@ -52,12 +57,9 @@ def target_moments(targets: ArrayLike, noise: NoiseModel, *, fit_intercept: bool
     mean = float(joint.sum(axis=0) @ values) if fit_intercept else 0.0
     label_mean = float(joint.sum(axis=1) @ _LABELS) if fit_intercept else 0.0
     centred, labels = values - mean, _LABELS - label_mean
-    return TargetMoments(
-        alignment=float(labels @ joint @ centred),
-        power=float(joint.sum(axis=0) @ centred**2),
-        label_power=float(joint.sum(axis=1) @ labels**2),
-        mean=mean,
-    )
+    alignment, label_power = float(labels @ joint @ centred), float(joint.sum(axis=1) @ labels**2)
+    errors = centred - (alignment / label_power) * labels[:, None]
+    return TargetMoments(alignment, float((joint * errors**2).sum()), label_power, mean)
 
 
 def predict_squared(mixture: Mixture, *, targets: str | ArrayLike, reg: ArrayLike, fit_intercept: bool) -> Prediction:
@@ -85,12 +87,12 @@ def _scores_per_gain(
     moments: TargetMoments, power: FloatArray, aspect: FloatArray, gain: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """m/q and hV/q², both finite in the limit q → 0 of a strong penalty."""
-    c, s, v = moments.alignment, moments.power, moments.label_power
+    c, v = moments.alignment, moments.label_power
     whitening = 1 + v * power * gain  # how much more the means' direction is shrunk than the bulk
-    mean = c * power / whitening
-    m = mean * gain
-    spread = power * (c / whitening) ** 2 + aspect * (s - 2 * c * m + v * m**2)
-    return mean, spread
+    shrunk = c / whitening
+    # S − 2cm + vm² as a sum of positive terms, for c − vm = c/(1 + vuq): far means would cancel its digits.
+    spread = power * shrunk**2 + aspect * (moments.misfit + shrunk**2 / v)
+    return power * shrunk, spread
 
 
 def _prediction(
@@ -104,7 +106,7 @@ def _prediction(
     # Half the distance between the class means is m with either choice; only their centre differs.
     below, above = (2 * priors[1], 2 * priors[0]) if fit_intercept else (1.0, 1.0)
     m = mean_per_gain * gain
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore"):  # 0/0 of targets that are alike is no separation
         separation = np.where(std_per_gain > 0, 2 * mean_per_gain / std_per_gain, 0.0)
     return Prediction(
         means=(moments.mean - below * m, moments.mean + above * m),

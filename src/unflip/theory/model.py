@@ -13,6 +13,7 @@ from unflip._validation import as_floats
 from unflip.noise import NoiseModel
 
 _SMALLEST_RATIO = 1e-12  # of two variances
+_FARTHEST = 1e50  # a mean whose fourth power is a number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +40,7 @@ class Mixture:
             for value in values[~(np.isfinite(values) & ((values >= 0) if allow_zero else (values > 0)))].ravel():
                 needed = "zero or positive" if allow_zero else "positive"
                 raise ValueError(f"{name} = {value:g} must be {needed} and finite: it is {meaning}.")
+        check_distance(self.mean_norm, "mean_norm")
         check_binary_noise(self.noise, "Mixture")
 
     @property
@@ -104,7 +106,7 @@ class Prediction:
         """Accuracy on clean labels with the best threshold for the priors."""
         log_odds = np.log(self.priors[0] / self.priors[1])
         oriented = np.maximum(self.separation, 0)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):  # classes that lie on each other: the larger is predicted
             shift = np.nan_to_num(log_odds / oriented, nan=0.0, posinf=np.inf, neginf=-np.inf)
         return self._average(ndtr(oriented / 2 + shift), ndtr(oriented / 2 - shift))
 
@@ -115,12 +117,19 @@ class Prediction:
     def recall_at(self, threshold: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Share of the negatives below a threshold and of the positives above it."""
         excess = as_floats(threshold, "threshold") - (self.means[0] + self.means[1]) / 2
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):  # scores that do not vary are below it, or above
             shift = np.where(excess == 0, 0.0, excess / np.sqrt(self.variance))
         return ndtr(self.separation / 2 + shift), ndtr(self.separation / 2 - shift)
 
     def _average(self, negative: FloatArray, positive: FloatArray) -> FloatArray:
         return np.asarray(self.priors[0] * negative + self.priors[1] * positive)
+
+
+def check_distance(means: ArrayLike, name: str) -> None:
+    """Raise where means, or their lengths, are so large that powers of them are no numbers."""
+    largest = float(np.abs(means).max())
+    if largest > _FARTHEST:
+        raise ValueError(f"{name} holds {largest:g}, beyond {_FARTHEST:g}: give means in units of the noise.")
 
 
 def check_binary_noise(noise: NoiseModel, owner: str) -> None:

@@ -30,6 +30,7 @@ from unflip import targets as target_values
 from unflip._typing import FloatArray
 from unflip._validation import as_floats
 from unflip.noise import NoiseModel
+from unflip.theory.model import check_distance
 from unflip.theory.orthant import MAX_DIMENSION, orthant_probability
 from unflip.theory.resolvent import bulk_gain
 from unflip.theory.resolvent import h as variance_share
@@ -187,21 +188,23 @@ def _one_hot_law(means: ArrayLike, n: int, noise: NoiseModel, reg: float, fit_in
     """Law (G, B) of the scores of one-hot targets, from which every table's follows."""
     centres, penalty = _checked(means, n, noise, reg)
     priors, observed, expected = noise.known_priors, noise.observed, noise.transition
-    power = np.diag(observed)
+    flips = np.diag(observed) - expected.T @ (priors[:, None] * expected)  # D − CᵀΠC, the spread within classes
     offset = np.zeros_like(observed)
     if fit_intercept:
         offset = observed
-        centres, expected, power = centres - priors @ centres, expected - offset, power - np.outer(offset, offset)
+        centres, expected = centres - priors @ centres, expected - offset
     aspect = centres.shape[1] / n
     gain, share = float(bulk_gain(aspect, penalty)), float(variance_share(aspect, penalty))
     if share == 0:
         raise ValueError("reg = 0 at p = n has no finite variance: use a positive reg or another n.")
-    shrunk = gain * (centres @ centres.T) * priors  # qKΠ
-    scores = np.linalg.solve(np.eye(len(priors)) + shrunk, shrunk @ expected)
-    weights = gain * centres.T @ (priors[:, None] * (expected - scores))  # the mean of W
-    mixed = expected.T @ (priors[:, None] * scores)
-    residual = power - mixed - mixed.T + scores.T @ (priors[:, None] * scores)
-    covariance = (weights.T @ weights + aspect * gain**2 * residual) / share  # 1 − h = ηq²
+    root = np.sqrt(priors)[:, None]
+    axes, lengths, directions = np.linalg.svd(root * centres, full_matrices=len(root) > centres.shape[1])
+    lengths = np.pad(lengths, (0, len(root) - len(lengths)))[:, None]
+    # √Π(C − G) = (I + q√ΠK√Π)⁻¹√ΠC along these axes; as a difference it would cancel where classes are far apart.
+    missed = axes.T @ (root * expected) / (1 + gain * lengths**2)
+    weights = (gain * lengths * missed)[: len(directions)]  # the mean of W along its directions
+    scores = axes @ (gain * lengths**2 * missed) / root
+    covariance = (weights.T @ weights + aspect * gain**2 * (flips + missed.T @ missed)) / share  # 1 − h = ηq²
     return MulticlassPrediction(means=scores + offset, covariance=covariance, priors=priors)
 
 
@@ -276,6 +279,7 @@ def _checked(means: ArrayLike, n: int, noise: NoiseModel, reg: float) -> tuple[F
         )
     if not np.isfinite(centres).all():
         raise ValueError("means hold a value that is not finite: give numbers.")
+    check_distance(centres, "means")
     if not isinstance(n, Integral) or n < 1:
         raise ValueError(f"n = {n!r} must be a positive whole number: it is the number of rows.")
     if penalty.ndim or not 0 <= penalty < np.inf:

@@ -70,13 +70,15 @@ def orthant_probability(mean: ArrayLike, covariance: ArrayLike, *, coarse: bool 
 
 def _quadrant(a: float, b: float, correlation: float) -> float:
     """P(x < a, y < b) of two standard normals, by Owen's T function."""
+    a, b = (0.0 if abs(bound) < _TINY else bound for bound in (a, b))  # products with less than that are 0
     if a == b == 0:
         return float(0.25 + np.arcsin(correlation) / (2 * np.pi))
     slope = np.sqrt((1 - correlation) * (1 + correlation))
     values, others = np.array([a, b]) + 0.0, np.array([b, a])  # + 0.0 turns −0 into 0
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):  # T(0, ∞) is finite
         wedges = owens_t(values, (others - correlation * values) / (slope * values))
-    opposite = a * b < 0 or (a * b == 0 and a + b < 0)
+    signs = np.sign(a) * np.sign(b)  # a·b may vanish though neither does
+    opposite = signs < 0 or (signs == 0 and a + b < 0)
     return float(np.sum(ndtr(values) / 2 - wedges) - opposite / 2)
 
 
@@ -107,6 +109,8 @@ def _mean_below(bound: float) -> float:
     """E[y | y < bound] of a standard normal, by its tail expansion −(b² + 1)/|b| far out."""
     if bound < -30:
         return bound + 1 / bound
+    if bound > 40:  # the density is no number there
+        return 0.0
     return float(-np.exp(-(bound**2) / 2) / np.sqrt(2 * np.pi) / ndtr(bound))
 
 

@@ -136,7 +136,8 @@ class Plan:
         """
         goal = float(self.accuracy_of(checked=checked))
         if np.isinf(self.reg):
-            return self.n * (self._quality(checked) / self._quality(0) - 1)
+            present = self._quality(0)  # 0 where one class is so rare that its square vanishes
+            return self.n * (self._quality(checked) / present - 1) if present > 0 else np.inf
         if goal <= self.accuracy:
             return 0.0
         if float(self.accuracy_of(rows=_MOST_ROWS)) <= goal:
@@ -158,11 +159,12 @@ class Plan:
         """(c, S, v) of the best targets: c = S = Q for t = E[y | what is known]."""
         best = target_moments(target_values.optimized(noise), noise, fit_intercept=self.fit_intercept)
         share = checked / self.n
-        quality = share * best.label_power + (1 - share) * best.power
-        return TargetMoments(alignment=quality, power=quality, label_power=best.label_power, mean=best.mean)
+        quality = share * best.label_power + (1 - share) * best.alignment
+        misfit = quality * max(1 - quality / best.label_power, 0.0)
+        return TargetMoments(alignment=quality, misfit=misfit, label_power=best.label_power, mean=best.mean)
 
     def _quality(self, checked: float) -> float:
-        return self._moments(checked, self.noise).power
+        return self._moments(checked, self.noise).alignment
 
     def _scaled_noise(self, share: float) -> NoiseModel:
         return NoiseModel.binary(

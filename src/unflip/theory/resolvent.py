@@ -35,7 +35,7 @@ def delta(aspect: ArrayLike, reg: ArrayLike) -> FloatArray:
     """
     eta, gamma = _checked(aspect, reg)
     root = _root(eta, gamma)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):  # γ of 0 and of ∞ have limits of their own, below
         value = np.where(
             1 + gamma > eta,
             2 * eta / ((1 - eta) + gamma + root),
@@ -51,7 +51,7 @@ def h(aspect: ArrayLike, reg: ArrayLike) -> FloatArray:
     It is 1 in low dimension or under a strong penalty and 0 at the interpolation threshold η = 1, γ = 0.
     """
     eta, gamma = _checked(aspect, reg)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore"):  # γ of ∞ has a limit of its own, below
         value = 2 * _root(eta, gamma) / (1 + eta + gamma + _root(eta, gamma))
     return np.where(np.isinf(gamma), 1.0, value)
 
