@@ -21,6 +21,7 @@ from unflip._arrays import as_numpy
 from unflip.datasets import make_mixture
 from unflip.estimation import AssumedNoiseWarning, Automatic, CrossMoment, TrustedSubset
 from unflip.estimation.given import GivenRates
+from unflip.spectrum import decompose
 
 OF_ROWS = ("loo_decision_", "label_posterior_", "label_free_log_odds_")
 ARRAYS = ("coef_", "intercept_", "targets_", "noise_std_", *OF_ROWS)
@@ -269,3 +270,14 @@ def test_a_device_without_memory_is_told_of_and_leaves_the_estimator_as_it_was(m
     with pytest.raises(MemoryError, match=r"not enough memory beside X, .* of shape \(50, 5\): give rows of single"):
         classifier.fit(array_api_strict.asarray(X), y)
     assert not hasattr(classifier, "classes_")
+
+
+@pytest.mark.parametrize("distance", [0.5, 100.0])
+def test_hat_values_on_a_device_are_those_of_numpy_wherever_the_mean_is(distance):
+    X, y = make_mixture(400, 12, mean_norm=1.0, random_state=0)
+    X = X * np.logspace(0, -3, 12) + distance * np.logspace(0, -3, 12)
+    targets, regs = 2.0 * y - 1, np.logspace(-6, 2, 12)
+    expected = decompose(X).leave_one_out(targets, regs).slack
+    on_device = [array_api_strict.asarray(part, device=array_api_strict.Device("device1")) for part in (X, targets)]
+    found = decompose(on_device[0]).leave_one_out(on_device[1], regs).slack
+    np.testing.assert_allclose(as_numpy(found), expected, atol=1e-10)
