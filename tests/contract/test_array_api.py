@@ -16,7 +16,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from unflip import LPClassifier, NoiseModel, Votes, audit
+from unflip import LPClassifier, NoiseModel, Votes, audit, centred, selection
 from unflip._arrays import as_numpy
 from unflip.datasets import make_mixture
 from unflip.estimation import AssumedNoiseWarning, Automatic, CrossMoment, TrustedSubset
@@ -64,6 +64,7 @@ CASES = {
     "three classes, table": (LPClassifier(OF_THREE, targets="unbiased", readout="plain"), X3, Y3, None),
     "three classes, costs": (LPClassifier(OF_THREE, costs=[[0, 1, 2], [3, 0, 1], [1, 1, 0]]), X3, Y3, None),
 }
+WITH_TORCH = ("two classes", "repeated rows of different weight", "plain", "estimate", "trusted rows", "three classes")
 
 
 @pytest.fixture(autouse=True)
@@ -100,7 +101,9 @@ def is_beside(values, X):
     return type(values) is type(X) and device(values) == device(X)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("case", "put"), [(case, afar) for case in CASES] + [(case, torch_array) for case in WITH_TORCH]
+)
 def test_answers_are_those_of_numpy_and_lie_where_the_rows_are(case, put):
     estimator, X, y, weights = CASES[case]
     near = clone(estimator).fit(X, y, weights)
@@ -119,6 +122,19 @@ def test_answers_are_those_of_numpy_and_lie_where_the_rows_are(case, put):
     np.testing.assert_allclose(far.noise_.transition, near.noise_.transition, rtol=1e-9, atol=1e-12)
     assert far.score(rows, put(y)) == pytest.approx(near.score(X, y), abs=1e-6)
     np.testing.assert_array_equal(as_numpy(rows), X)
+
+
+def test_rows_that_do_not_fit_into_a_block(put, monkeypatch):
+    """Rows about another point than the origin, too, whose blocks are copied before that is subtracted."""
+    near = [LPClassifier(NOISE).fit(X, Y2) for X in (X2, X2 + 5)]
+    sizes = {(centred, "LARGE_BLOCK"): 1500, (centred, "_BLOCK_VALUES"): 300, (centred, "_KEPT"): 0}
+    sizes |= {(selection, "LARGE_BLOCK"): 50 * 70, (selection, "_PART"): 7}
+    for (module, name), size in sizes.items():
+        monkeypatch.setattr(module, name, size)
+    for expected, X in zip(near, (X2, X2 + 5), strict=True):
+        found = LPClassifier(NOISE).fit(put(X), put(Y2))
+        for name in ARRAYS:
+            close(getattr(found, name), getattr(expected, name), name)
 
 
 def test_rows_of_single_precision_stay_so_and_results_are_double(put):
