@@ -59,10 +59,8 @@ CASES = {
     "checked rows": (LPClassifier(GivenRates(NOISE, y_trusted=CHECKED)), X2, Y2, None),
     "trusted rows": (LPClassifier(TrustedSubset(CHECKED)), X2, Y2, WITH_ABSENT),
     "fewer rows than features": (LPClassifier(NOISE, reg=0.5), X2[:18], Y2[:18], WEIGHTS[:18]),
-    "three classes": (LPClassifier(OF_THREE), X3, Y3, None),
-    "three classes, weights": (LPClassifier(OF_THREE), X3, Y3, WITH_ABSENT),
+    "three classes": (LPClassifier(OF_THREE, costs=[[0, 1, 2], [3, 0, 1], [1, 1, 0]]), X3, Y3, WITH_ABSENT),
     "three classes, table": (LPClassifier(OF_THREE, targets="unbiased", readout="plain"), X3, Y3, None),
-    "three classes, costs": (LPClassifier(OF_THREE, costs=[[0, 1, 2], [3, 0, 1], [1, 1, 0]]), X3, Y3, None),
 }
 WITH_TORCH = ("two classes", "repeated rows of different weight", "plain", "estimate", "trusted rows", "three classes")
 
@@ -249,6 +247,13 @@ def test_votes_need_numpy():
     votes = Votes.from_columns(np.stack([Y2, Y2], axis=1))
     with pytest.raises(ValueError, match="Votes are read by NumPy, but X is a array_api_strict array"):
         LPClassifier(NOISE).fit(afar(X2), votes)
+
+
+def test_targets_that_are_no_classes_are_refused(put):
+    with pytest.raises(ValueError, match="the type of the target is continuous"):
+        LPClassifier(NOISE).fit(put(X2), put(X2[:, 0]))
+    with pytest.raises(ValueError, match=r"y holds only \[1\]"):
+        LPClassifier(NOISE).fit(put(X2), put(np.ones(N, dtype=int)))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
