@@ -454,11 +454,11 @@ def _shrunk(means: FloatArray, mass: FloatArray, chance: float) -> FloatArray:
 
 def _slope_by_shape(standard: Array, label_log_odds: Array, share: Array, smallest: float) -> float:
     """Do what `_by_shape` does with one score of two classes, whose means are opposite sides of 0, as numbers alone."""
-    weighted = share * standard
+    weights = namespace(standard).stack([share, share * standard])
     member = expit(label_log_odds)
     slope = 0.0
     for _ in range(_MAX_ROUNDS):
-        mass, moment = map(float, (share @ member, weighted @ member))
+        mass, moment = map(float, as_numpy(weights @ member))
         upper, lower = moment / mass, -moment / (1 - mass)
         within = max(1 - mass * upper**2 - (1 - mass) * lower**2, smallest)
         previous, slope = slope, (upper - lower) / within
