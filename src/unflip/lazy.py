@@ -19,6 +19,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_consistent_length, validate_data
 
+from unflip._arrays import place
+from unflip._namespaces import takes_as_it_is
 from unflip._typing import FloatArray, IntArray, Rows
 
 _NO_LABELS = "no_validation"  # as scikit-learn has it: None would be labels that are missing
@@ -51,6 +53,9 @@ def validated(
     Rows that are read lazily come back as `LazyRows`, which are found to be finite or not when they are first read: a
     pass over the data less.
     """
+    if takes_as_it_is(X) and not isinstance(dtype, list):  # who knows namespaces names their precisions
+        name = type(estimator).__name__
+        raise ValueError(f"{name} reads the rows by NumPy, but X is a {place(X)}: give a NumPy copy of X.")
     if not is_lazy(X):
         options = {"accept_sparse": "csr", "dtype": dtype, "ensure_min_samples": ensure_min_samples}
         return validate_data(estimator, X, y, reset=reset, **options)

@@ -16,7 +16,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from unflip import LPClassifier, NoiseModel, Votes, audit, centred, selection
+from unflip import LPClassifier, NoiseModel, Votes, audit, audit_scores, centred, selection
 from unflip._arrays import as_numpy
 from unflip.datasets import make_mixture
 from unflip.estimation import AssumedNoiseWarning, Automatic, CrossMoment, TrustedSubset
@@ -275,3 +275,14 @@ def test_audits_are_those_of_numpy(options, put):
     assert far.expected_accuracy == pytest.approx(near.expected_accuracy, rel=1e-9)
     assert far.accuracy_after(20) == pytest.approx(near.accuracy_after(20), rel=1e-9)
     assert str(far) == str(near)
+
+
+def test_audits_of_probabilities_take_them_from_anywhere():
+    observed = LPClassifier(NOISE).fit(X2, Y2).predict_proba(X2)
+    near, far = (audit_scores(put(observed), put(Y2), noise=NOISE) for put in (np.asarray, afar))
+    np.testing.assert_array_equal(far.label_posterior, near.label_posterior)
+
+
+def test_estimators_of_their_own_need_numpy():
+    with pytest.raises(ValueError, match="TrustedSubset reads the rows by NumPy, but X is a array_api_strict array"):
+        TrustedSubset(CHECKED).fit(afar(X2), Y2)
