@@ -33,6 +33,11 @@ def is_foreign(values: object) -> bool:
     return not is_numpy_namespace(array_namespace(values))
 
 
+def namespace(values: Array) -> Any:
+    """Return the namespace of an array: what array_api_compat finds, at once where it is NumPy."""
+    return np if isinstance(values, np.ndarray) else array_namespace(values)
+
+
 def place(values: Array) -> str:
     """Say in words what an array is and where: "torch tensor on cuda:0"."""
     kind = type(values)
@@ -93,7 +98,7 @@ def taken(values: Array, indices: Array) -> Array:
 
 def is_of(codes: Array, k: int) -> Array:
     """Whether each code is each of 0 … k − 1, (n, k)."""
-    xp = array_namespace(codes)
+    xp = namespace(codes)
     return codes[:, None] == xp.arange(k, dtype=codes.dtype, device=device(codes))[None, :]
 
 
@@ -101,7 +106,7 @@ def one_hot(codes: Array, k: int) -> Array:
     """1 in the column that each code names, 0 elsewhere, (n, k)."""
     if is_numpy(codes):
         return np.eye(k)[codes]
-    xp = array_namespace(codes)
+    xp = namespace(codes)
     return xp.astype(is_of(codes, k), xp.float64)
 
 
@@ -109,7 +114,7 @@ def own_entries(values: Array, codes: Array) -> Array:
     """Return the entry of each row (n, k) that its code names, (n,)."""
     if is_numpy(values):
         return values[np.arange(len(codes)), codes]
-    xp = array_namespace(values)
+    xp = namespace(values)
     return xp.sum(xp.where(is_of(codes, values.shape[1]), values, 0.0), axis=1)
 
 
@@ -129,14 +134,14 @@ def row_products(first: Array, second: Array) -> Array:
 
 def at_least(values: Array, smallest: float) -> Array:
     """Raise entries below the smallest to it."""
-    return np.maximum(values, smallest) if is_numpy(values) else array_namespace(values).clip(values, min=smallest)
+    return np.maximum(values, smallest) if is_numpy(values) else namespace(values).clip(values, min=smallest)
 
 
 def largest_magnitude(values: Array) -> float:
     """Return the largest absolute value, without an array of all of them."""
     if is_numpy(values):
         return max(float(values.max()), -float(values.min()))
-    xp = array_namespace(values)
+    xp = namespace(values)
     return float(xp.linalg.vector_norm(values, ord=float("inf")))
 
 
@@ -144,7 +149,7 @@ def expit(log_odds: Array) -> Array:
     """Return probabilities of log-odds, with all digits of small ones."""
     if is_numpy(log_odds):
         return special.expit(log_odds)
-    xp = array_namespace(log_odds)
+    xp = namespace(log_odds)
     if hasattr(xp, "sigmoid"):  # not in the standard; where it exists it is one pass
         return xp.sigmoid(log_odds)
     smaller = xp.exp(-xp.abs(log_odds))
@@ -153,6 +158,6 @@ def expit(log_odds: Array) -> Array:
 
 def softmax(logits: Array) -> Array:
     """Probabilities of each row's classes; SciPy's function, without what small arrays would pay for its generality."""
-    xp = array_namespace(logits)
+    xp = namespace(logits)
     positive = xp.exp(logits - xp.max(logits, axis=1, keepdims=True))
     return positive / xp.sum(positive, axis=1, keepdims=True)

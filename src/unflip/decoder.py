@@ -26,7 +26,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import device
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import chdtri
 
@@ -35,6 +35,7 @@ from unflip._arrays import (
     at_least,
     expit,
     like,
+    namespace,
     numbers,
     pick,
     pick_columns,
@@ -141,11 +142,11 @@ def joined(probabilities: Array, codes: Array, noise: Channel) -> Array:
     """P(true class | row, observed label) ∝ P(true class | row)·P(observed label | true class), (n, k)."""
     # However sure the score is, a label that its class cannot have is believed: no row without a class.
     joint = at_least(probabilities, _TINY) * pick_columns(noise.transition, codes)
-    return joint / array_namespace(joint).sum(joint, axis=1, keepdims=True)
+    return joint / namespace(joint).sum(joint, axis=1, keepdims=True)
 
 
 def _shares(weights: Array) -> Array:
-    return weights / array_namespace(weights).sum(weights)
+    return weights / namespace(weights).sum(weights)
 
 
 def gaussian_reading(
@@ -212,7 +213,7 @@ def _to_fit(standard: Array, codes: Array, share: Array, noise: Channel) -> tupl
 
 
 def _zeros(rows: Array, n_columns: int) -> Array:
-    xp = array_namespace(rows)
+    xp = namespace(rows)
     return xp.zeros((rows.shape[0], n_columns), dtype=xp.float64, device=device(rows))
 
 
@@ -254,7 +255,7 @@ def _logits_of_other_rows(
     Folds alternate along the distance from the mean: they depend neither on the order of the rows nor on the axes of
     the scores, and copies stay together.
     """
-    xp = array_namespace(standard)
+    xp = namespace(standard)
     distances = xp.sum(standard**2, axis=1)
     fold = xp.reshape(xp.unique_inverse(distances).inverse_indices, (-1,)) % _FOLDS
     members, found = [], []
@@ -341,7 +342,7 @@ def common_slope(scores: Array, codes: Array, weights: Array, noise: Channel) ->
 
     It maximises the likelihood of the observed labels. Other parameters are those of `gaussian_readout`.
     """
-    xp, share = array_namespace(scores), _shares(weights)
+    xp, share = namespace(scores), _shares(weights)
     label_given_true = pick(noise.transition.T, codes)
     leads = scores - xp.mean(scores, axis=1, keepdims=True)
     spread = float(share @ xp.sum(leads**2, axis=1)) ** 0.5 or 1.0
@@ -379,7 +380,7 @@ class _Whitening:
 
     @classmethod
     def of(cls, scores: Array, share: Array) -> _Whitening:
-        xp = array_namespace(scores)
+        xp = namespace(scores)
         mean = share @ scores
         centred = scores - mean
         variances, vectors = np.linalg.eigh(as_numpy((centred.T * share) @ centred))
@@ -465,11 +466,11 @@ def _shrunk(means: FloatArray, mass: FloatArray, chance: float) -> FloatArray:
 
 def _slope_by_shape(standard: Array, label_log_odds: Array, share: Array, smallest: float) -> float:
     """Do what `_by_shape` does with one score of two classes, whose means are opposite sides of 0, as numbers alone."""
-    weighted = share * standard
+    weights = namespace(standard).stack([share, share * standard])
     member = expit(label_log_odds)
     slope = 0.0
     for _ in range(_MAX_ROUNDS):
-        mass, moment = numbers(share @ member, weighted @ member)
+        mass, moment = map(float, as_numpy(weights @ member))
         upper, lower = moment / mass, -moment / (1 - mass)
         within = max(1 - mass * upper**2 - (1 - mass) * lower**2, smallest)
         previous, slope = slope, (upper - lower) / within
@@ -504,7 +505,7 @@ def _steepness(logits: Array, codes: Array, share: Array, noise: Channel, n_rows
 
 def _likelihood(logits: Array, codes: Array, share: Array, noise: Channel) -> Callable[[float], float]:
     """Return the mean log-likelihood of the labels as a function of the steepness, each with offsets to go with it."""
-    xp, label_given_true = array_namespace(logits), pick(noise.transition.T, codes)
+    xp, label_given_true = namespace(logits), pick(noise.transition.T, codes)
     offsets = _offsets(logits, share, noise.known_priors)
 
     def of(steepness: float) -> float:
@@ -519,7 +520,7 @@ def _likelihood(logits: Array, codes: Array, share: Array, noise: Channel) -> Ca
 
 def _likelihood_of_two(logits: Array, codes: Array, share: Array, noise: Channel) -> Callable[[float], float]:
     """Do what `_likelihood` does with two classes, by their log-odds alone."""
-    xp, priors = array_namespace(logits), noise.known_priors
+    xp, priors = namespace(logits), noise.known_priors
     log_odds = logits[:, 1] - logits[:, 0]
     if_first, if_second = (pick(column, codes) for column in noise.transition)
     mean, prior = float(share @ log_odds), float(priors[1])
@@ -557,7 +558,7 @@ def _offsets(logits: Array, share: Array, priors: FloatArray, start: FloatArray 
     for _ in range(_NEWTON_ROUNDS):
         probability = _softmax(logits + like(offsets, logits))
         weighted = share[:, None] * probability
-        mean, products = map(as_numpy, (array_namespace(logits).sum(weighted, axis=0), weighted.T @ probability))
+        mean, products = map(as_numpy, (namespace(logits).sum(weighted, axis=0), weighted.T @ probability))
         hessian = np.diag(mean) - products
         slope = (priors - mean) - _PULL * (offsets - neutral)
         step = np.linalg.solve(hessian[1:, 1:] + _PULL * np.eye(len(priors) - 1), slope[1:])
@@ -574,7 +575,7 @@ def _offset(log_odds: Array, share: Array, prior: float, neutral: float, start: 
     for _ in range(_NEWTON_ROUNDS):
         probability = expit(log_odds + offset)
         weighted = share * probability
-        mean, square = numbers(array_namespace(weighted).sum(weighted), weighted @ probability)
+        mean, square = numbers(namespace(weighted).sum(weighted), weighted @ probability)
         slope = (prior - mean) - _PULL * (offset - neutral)
         step = slope / (mean - square + _PULL)
         step = min(max(step, -2.0), 2.0)
@@ -586,11 +587,10 @@ def _offset(log_odds: Array, share: Array, prior: float, neutral: float, start: 
 
 def _softmax(logits: Array) -> Array:
     """Probabilities of each row's classes."""
-    xp = array_namespace(logits)
-    if logits.shape[1] == 2:
-        difference = logits[:, 1] - logits[:, 0]
-        return xp.stack([expit(-difference), expit(difference)], axis=1)
-    return softmax(logits)
+    if logits.shape[1] > 2:
+        return softmax(logits)
+    difference = logits[:, 1] - logits[:, 0]
+    return namespace(logits).stack([expit(-difference), expit(difference)], axis=1)
 
 
 def _floored(within: FloatArray, smallest: float) -> FloatArray:

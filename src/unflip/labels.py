@@ -9,7 +9,7 @@ from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import type_of_target
 
-from unflip._arrays import as_numpy, is_numpy
+from unflip._arrays import as_numpy, is_foreign, is_numpy
 from unflip._typing import Array, IntArray
 
 #: Class index of a row whose true label is not known.
@@ -28,10 +28,9 @@ def encode(y: Array, owner: str) -> tuple[NDArray[Any], Array]:
     owner : str
         Who asks, for the error.
     """
-    kind = type_of_target(y, input_name="y", raise_unknown=True)
+    kind, classes, codes = (_of_numpy if is_numpy(y) else _of_others)(y)
     if kind not in ("binary", "multiclass"):
         raise ValueError(f"{owner} needs class labels, but the type of the target is {kind}. Unknown label type.")
-    classes, codes = _unique(y)
     if len(classes) < 2:
         raise ValueError(
             f"{owner} needs at least two classes, but y holds only {classes.tolist()} in rows of positive weight."
@@ -39,13 +38,22 @@ def encode(y: Array, owner: str) -> tuple[NDArray[Any], Array]:
     return classes, codes
 
 
-def _unique(y: Array) -> tuple[NDArray[Any], Array]:
-    if is_numpy(y):
-        classes, codes = np.unique(y, return_inverse=True)
-        return classes, codes.astype(np.intp)
+def _of_numpy(y: NDArray[Any]) -> tuple[str, NDArray[Any], IntArray]:
+    """Return scikit-learn's type of the target, the classes and the indices."""
+    kind = type_of_target(y, input_name="y", raise_unknown=True)
+    if kind not in ("binary", "multiclass"):
+        return kind, y[:0], np.empty(0, dtype=np.intp)
+    classes, codes = np.unique(y, return_inverse=True)
+    return kind, classes, codes.astype(np.intp)
+
+
+def _of_others(y: Array) -> tuple[str, NDArray[Any], Array]:
+    """Do the same with labels of other namespaces, which are numbers, in one sort."""
     xp = array_namespace(y)
     found = xp.unique_inverse(y)
-    return as_numpy(found.values), xp.astype(xp.reshape(found.inverse_indices, (-1,)), xp.int64, copy=False)
+    classes, codes = as_numpy(found.values), xp.astype(xp.reshape(found.inverse_indices, (-1,)), xp.int64, copy=False)
+    is_whole = classes.dtype.kind != "f" or bool((classes == np.round(classes)).all())
+    return "multiclass" if is_whole else "continuous", classes, codes
 
 
 def true_codes(y_trusted: ArrayLike | None, n: int, rows: IntArray, classes: NDArray[Any], name: str) -> IntArray:
@@ -66,7 +74,7 @@ def true_codes(y_trusted: ArrayLike | None, n: int, rows: IntArray, classes: NDA
     """
     if y_trusted is None:
         return np.full(len(rows), UNCHECKED)
-    labels = np.asarray(y_trusted, dtype=object)
+    labels = np.asarray(as_numpy(y_trusted) if is_foreign(y_trusted) else y_trusted, dtype=object)
     if labels.shape != (n,):
         raise ValueError(
             f"{name} has shape {labels.shape} but there are {n} rows: give one entry for each, None where the true "

@@ -20,6 +20,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from unflip._arrays import place
+from unflip._namespaces import takes_as_it_is
 from unflip._typing import Array, FloatArray, IntArray, Rows
 from unflip.engines import Blocks, Engine, engine_of, is_dask
 
@@ -54,6 +56,9 @@ def validated(
     pass over the data less.
     """
     y = in_memory(y)
+    if takes_as_it_is(X) and not isinstance(dtype, list):  # who knows namespaces names their precisions
+        name = type(estimator).__name__
+        raise ValueError(f"{name} reads the rows by NumPy, but X is a {place(X)}: give a NumPy copy of X.")
     if not is_lazy(X):
         options = {"accept_sparse": "csr", "dtype": dtype, "ensure_min_samples": ensure_min_samples}
         with np.errstate(invalid="ignore"):  # its sum of all numbers may overflow both ways: then it looks at each

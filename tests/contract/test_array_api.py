@@ -16,7 +16,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from unflip import LPClassifier, NoiseModel, Votes, audit
+from unflip import LPClassifier, NoiseModel, Votes, audit, audit_scores, centred, selection
 from unflip._arrays import as_numpy
 from unflip.datasets import make_mixture
 from unflip.estimation import AssumedNoiseWarning, Automatic, CrossMoment, TrustedSubset
@@ -60,11 +60,10 @@ CASES = {
     "checked rows": (LPClassifier(GivenRates(NOISE, y_trusted=CHECKED)), X2, Y2, None),
     "trusted rows": (LPClassifier(TrustedSubset(CHECKED)), X2, Y2, WITH_ABSENT),
     "fewer rows than features": (LPClassifier(NOISE, reg=0.5), X2[:18], Y2[:18], WEIGHTS[:18]),
-    "three classes": (LPClassifier(OF_THREE), X3, Y3, None),
-    "three classes, weights": (LPClassifier(OF_THREE), X3, Y3, WITH_ABSENT),
+    "three classes": (LPClassifier(OF_THREE, costs=[[0, 1, 2], [3, 0, 1], [1, 1, 0]]), X3, Y3, WITH_ABSENT),
     "three classes, table": (LPClassifier(OF_THREE, targets="unbiased", readout="plain"), X3, Y3, None),
-    "three classes, costs": (LPClassifier(OF_THREE, costs=[[0, 1, 2], [3, 0, 1], [1, 1, 0]]), X3, Y3, None),
 }
+WITH_TORCH = ("two classes", "repeated rows of different weight", "plain", "estimate", "trusted rows", "three classes")
 
 
 @pytest.fixture(autouse=True)
@@ -101,7 +100,9 @@ def is_beside(values, X):
     return type(values) is type(X) and device(values) == device(X)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("case", "put"), [(case, afar) for case in CASES] + [(case, torch_array) for case in WITH_TORCH]
+)
 def test_answers_are_those_of_numpy_and_lie_where_the_rows_are(case, put):
     estimator, X, y, weights = CASES[case]
     near = clone(estimator).fit(X, y, weights)
@@ -120,6 +121,19 @@ def test_answers_are_those_of_numpy_and_lie_where_the_rows_are(case, put):
     np.testing.assert_allclose(far.noise_.transition, near.noise_.transition, rtol=1e-9, atol=1e-12)
     assert far.score(rows, put(y)) == pytest.approx(near.score(X, y), abs=1e-6)
     np.testing.assert_array_equal(as_numpy(rows), X)
+
+
+def test_rows_that_do_not_fit_into_a_block(put, monkeypatch):
+    """Rows about another point than the origin, too, whose blocks are copied before that is subtracted."""
+    near = [LPClassifier(NOISE).fit(X, Y2) for X in (X2, X2 + 5)]
+    sizes = {(centred, "LARGE_BLOCK"): 1500, (centred, "_BLOCK_VALUES"): 300, (centred, "_KEPT"): 0}
+    sizes |= {(selection, "LARGE_BLOCK"): 50 * 70, (selection, "_PART"): 7}
+    for (module, name), size in sizes.items():
+        monkeypatch.setattr(module, name, size)
+    for expected, X in zip(near, (X2, X2 + 5), strict=True):
+        found = LPClassifier(NOISE).fit(put(X), put(Y2))
+        for name in ARRAYS:
+            close(getattr(found, name), getattr(expected, name), name)
 
 
 def test_rows_of_single_precision_stay_so_and_results_are_double(put):
@@ -236,6 +250,13 @@ def test_votes_need_numpy():
         LPClassifier(NOISE).fit(afar(X2), votes)
 
 
+def test_targets_that_are_no_classes_are_refused(put):
+    with pytest.raises(ValueError, match="the type of the target is continuous"):
+        LPClassifier(NOISE).fit(put(X2), put(X2[:, 0]))
+    with pytest.raises(ValueError, match=r"y holds only \[1\]"):
+        LPClassifier(NOISE).fit(put(X2), put(np.ones(N, dtype=int)))
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_values_that_are_no_numbers_are_refused(bad, put):
     X = X2.copy()
@@ -281,3 +302,14 @@ def test_hat_values_on_a_device_are_those_of_numpy_wherever_the_mean_is(distance
     on_device = [array_api_strict.asarray(part, device=array_api_strict.Device("device1")) for part in (X, targets)]
     found = decompose(on_device[0]).leave_one_out(on_device[1], regs).slack
     np.testing.assert_allclose(as_numpy(found), expected, atol=1e-10)
+
+
+def test_audits_of_probabilities_take_them_from_anywhere():
+    observed = LPClassifier(NOISE).fit(X2, Y2).predict_proba(X2)
+    near, far = (audit_scores(put(observed), put(Y2), noise=NOISE) for put in (np.asarray, afar))
+    np.testing.assert_array_equal(far.label_posterior, near.label_posterior)
+
+
+def test_estimators_of_their_own_need_numpy():
+    with pytest.raises(ValueError, match="TrustedSubset reads the rows by NumPy, but X is a array_api_strict array"):
+        TrustedSubset(CHECKED).fit(afar(X2), Y2)

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from unflip._arrays import as_numpy, is_foreign
 from unflip._typing import FloatArray
 from unflip._validation import as_floats
 from unflip._warning import warn_caller
@@ -44,7 +45,8 @@ def audit_scores(
     ----------
     pred_probs : array-like of shape (n, k)
         P(observed label | row), one column per class in sorted order, OUT OF SAMPLE: of a model that has not seen the
-        row, for example from ``cross_val_predict(model, X, y, method="predict_proba")``.
+        row, for example from ``cross_val_predict(model, X, y, method="predict_proba")``. What is on a device is brought
+        to the host.
     y : array-like of shape (n,)
         Observed labels.
     noise : NoiseModel, array-like of shape (k, k), "estimate" or None
@@ -69,7 +71,7 @@ def audit_scores(
            [0.02, 0.98]])
     """
     rate = checked_rate(false_discovery_rate)
-    labels = np.asarray(y)
+    labels = np.asarray(as_numpy(y) if is_foreign(y) else y)
     observed = _checked_probabilities(pred_probs, labels.shape)
     classes, codes = encode(labels, "audit_scores")
     if observed.shape[1] != len(classes):
@@ -122,7 +124,7 @@ def _accuracy_error(evidence: Evidence) -> float:
 
 
 def _checked_probabilities(pred_probs: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
-    table = as_floats(pred_probs, "pred_probs")
+    table = as_floats(as_numpy(pred_probs) if is_foreign(pred_probs) else pred_probs, "pred_probs")
     if table.ndim != 2 or table.shape[:1] != shape:
         raise ValueError(
             f"pred_probs has shape {table.shape} but y has {shape}: give one row for each label and one "
