@@ -8,7 +8,7 @@ from unflip.theory.resolvent import bulk_gain
 
 CASES = [
     (aspect, reg)
-    for aspect in (1e-3, 0.1, 0.999999, 1.0, 1.000001, 10.0, 1000.0)
+    for aspect in (1e-3, 0.1, 0.5, 0.999999, 1.0, 1.000001, 1.5, 10.0, 1000.0)
     for reg in (1e-14, 1e-8, 1e-3, 1.0, 10.0, 1e6)
 ]
 
@@ -34,7 +34,7 @@ def test_limits():
     assert h(0.5, 0.0) == pytest.approx(0.5)  # 1 − η
     assert h(4.0, 0.0) == pytest.approx(0.75)  # 1 − 1/η, the least-norm interpolator
     assert h(1.0, 0.0) == 0
-    assert delta(2.0, 0.0) == np.inf
+    assert (delta(1.0, 0.0), delta(1.5, 0.0), delta(2.0, 0.0)) == (np.inf, np.inf, np.inf)
     assert (delta(2.0, np.inf), h(2.0, np.inf), bulk_gain(2.0, np.inf)) == (0, 1, 0)
 
 

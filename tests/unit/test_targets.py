@@ -113,6 +113,7 @@ def test_tables_of_any_scale_are_taken(scale):
         (lambda: targets.resolve("best", BINARY), "'best' is not known: use 'naive', 'unbiased', 'optimized'"),
         (lambda: targets.resolve([1, 2, 3], BINARY), "two values"),
         (lambda: targets.resolve([1, -1], BINARY), "t_neg < t_pos"),
+        (lambda: targets.resolve([1, 1], BINARY), "t_neg < t_pos"),
         (lambda: targets.resolve([0, np.inf], BINARY), "must be finite"),
     ],
 )
