@@ -19,6 +19,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from unflip import LPClassifier, NoiseModel, Votes, audit, audit_scores, centred, selection
 from unflip._arrays import as_numpy
 from unflip.datasets import make_mixture
+from unflip.engines import blocks
 from unflip.estimation import AssumedNoiseWarning, Automatic, CrossMoment, TrustedSubset
 from unflip.estimation.given import GivenRates
 from unflip.spectrum import decompose
@@ -126,7 +127,7 @@ def test_answers_are_those_of_numpy_and_lie_where_the_rows_are(case, put):
 def test_rows_that_do_not_fit_into_a_block(put, monkeypatch):
     """Rows about another point than the origin, too, whose blocks are copied before that is subtracted."""
     near = [LPClassifier(NOISE).fit(X, Y2) for X in (X2, X2 + 5)]
-    sizes = {(centred, "LARGE_BLOCK"): 1500, (centred, "_BLOCK_VALUES"): 300, (centred, "_KEPT"): 0}
+    sizes = {(blocks, "_DEVICE_VALUES"): (1500, 1500), (blocks, "BLOCK_VALUES"): 300, (centred, "_KEPT"): 0}
     sizes |= {(selection, "LARGE_BLOCK"): 50 * 70, (selection, "_PART"): 7}
     for (module, name), size in sizes.items():
         monkeypatch.setattr(module, name, size)
