@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from support.strategies import SEEDS, Instance, close, holds, instances, noise_models, permutation
+from support.strategies import SEEDS, Instance, binary_noise, close, holds, instances, noise_models, permutation
 from unflip import LPClassifier, NoiseModel, Votes, audit, audit_scores
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # guesses and few rows are said: not of numbers
@@ -103,8 +103,8 @@ def test_scores_of_any_model_follow_names_and_order(drawn, seed):
 @st.composite
 def votes(draw):
     """Votes of some workers on rows of two classes, each row with at least one."""
-    drawn = draw(instances(rows=(30, 50), features=(1, 10)))
-    n_workers, rng = draw(st.integers(2, 5)), np.random.default_rng(drawn.seed)
+    drawn = draw(instances(binary_noise(rates=st.floats(0, 0.2)), rows=(30, 50), features=(1, 10)))
+    n_workers, rng = draw(st.integers(3, 5)), np.random.default_rng(drawn.seed)
     said = np.column_stack([drawn.noise.flip(drawn.true, rng) for _ in range(n_workers)]).astype(float)
     silent = rng.random(said.shape) < 0.4
     silent[np.arange(drawn.n), rng.integers(n_workers, size=drawn.n)] = False

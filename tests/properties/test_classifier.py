@@ -207,8 +207,8 @@ def test_rows_of_single_precision_are_fitted_to_single_precision(drawn, options,
 
 
 @holds(drawn=instances(features=(1, 20)), reg=RELATIVE_REGS, fit_intercept=BOOLS, targets=TABLES)
-def test_two_of_several_classes_are_the_binary_fit(drawn, reg, fit_intercept, targets):
-    """A third class that no label is ever flipped into or out of, far away along a feature of its own."""
+def test_two_scores_as_several_classes_have_them_are_the_binary_fit(drawn, reg, fit_intercept, targets):
+    """A table of two scores, the larger of which decides, is one score: their difference."""
     options = {"readout": "plain", "fit_intercept": fit_intercept, "reg": reg}
     binary = fitted(drawn, targets=targets, **options)
     values = binary.targets_

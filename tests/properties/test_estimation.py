@@ -211,9 +211,8 @@ def test_losses_are_convex_with_the_slopes_that_they_say(score, target, name):
 
 
 @holds(drawn=mixtures(features=(2, 10)))
-def test_no_model_is_better_than_no_noise_where_there_is_none(drawn):
+def test_rows_that_were_all_found_right_do_not_contradict_clean_labels(drawn):
     X, true, _, _ = drawn.all
     fitted = TrustedSubset(true.astype(float)).fit(X, true)
-    table = fitted.noise_.transition
-    assert np.diag(table).min() > 0.9
-    assert isinstance(fitted.noise_, NoiseModel)
+    flipped = 1 - np.diag(fitted.noise_.transition)
+    assert (flipped <= 3 * np.diag(fitted.noise_std_)).all()
