@@ -110,7 +110,10 @@ class Moments:
         membership = xp.astype(codes[:, None] == classes[None, :], xp.float64)
         if sample_weight is not None:
             membership = membership * sample_weight[:, None]
-        rows, scatter, sums = DenseRows.with_sums(X, membership, sample_weight)
+        with np.errstate(over="ignore", invalid="ignore"):  # told below
+            rows, scatter, sums = DenseRows.with_sums(X, membership, sample_weight)
+        if not bool(xp.all(xp.isfinite(scatter))):
+            raise ValueError("X holds values that are not finite, or whose squares are no numbers: rescale X.")
         counts = xp.sum(membership, axis=0)
         means = rows.mean[None, :] + sums / _or_one(counts)[:, None]
         squared = X.shape[0] if sample_weight is None else xp.sum(sample_weight**2)

@@ -69,3 +69,11 @@ def test_mismatched_shapes_are_named():
         Moments.from_rows(X, CODES, 3) + Moments.from_rows(X[:, :5], CODES, 3)
     with pytest.raises(TypeError):
         Moments.from_rows(X, CODES, 3) + 1
+
+
+@pytest.mark.parametrize("value", [1e200, np.inf, np.nan])
+def test_rows_whose_squares_are_no_numbers_are_refused(value):
+    X = np.ones((60, 3))
+    X[7, 1] = value
+    with pytest.raises(ValueError, match="not finite, or whose squares are no numbers: rescale X"):
+        Moments.from_rows(X, np.zeros(60, dtype=int), n_classes=2)
