@@ -39,12 +39,9 @@ def working(first: str) -> Iterator[Callable[[str], None]]:
     first : str
         What is done first, in a few words.
     """
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    console = Console(stderr=True)
     try:
-        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-            task = progress.add_task(f"{first} ...")
-            yield lambda stage: progress.update(task, description=f"{stage} ...")
+        with _shown(first) as tell:
+            yield tell
     except KeyboardInterrupt:
         typer.echo("unflip: stopped; nothing was written.", err=True)
         raise typer.Exit(code=INTERRUPTED) from None
@@ -57,6 +54,19 @@ def working(first: str) -> Iterator[Callable[[str], None]]:
     except OSError as error:
         name, reason = error.filename or "The file", error.strerror or error
         fail(f"{name} cannot be written or read ({reason}): check its folder and the space there.")
+
+
+@contextmanager
+def _shown(first: str) -> Iterator[Callable[[str], None]]:
+    """Show stages on a terminal; elsewhere nothing, not even the blank line that some versions of rich print."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda stage: None
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(f"{first} ...")
+        yield lambda stage: progress.update(task, description=f"{stage} ...")
 
 
 def check_out(out: Path, endings: Sequence[str], *inputs: Path) -> None:
