@@ -39,6 +39,7 @@ from unflip.selection import candidate_regs
 from unflip.spectrum import decompose
 
 NOISE = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1)
+MEMORY = {"MALLOC_MMAP_THRESHOLD_": 2**25, "MALLOC_TRIM_THRESHOLD_": 2**28}  # workers keep memory that they use again
 FULL, QUICK = (48, 5000, 512), (8, 10_000, 64)  # files, rows of each, features
 MEMORY_SIZES, MEMORY_FEATURES = (40_000, 80_000), 32
 
@@ -117,6 +118,7 @@ def processor_times(client):
 def by_workers(n_workers, folder, n_files):
     """Fit on so many workers of one thread, which have read a file before, so that their start does not count."""
     with (
+        dask.config.set({f"distributed.nanny.pre-spawn-environ.{name}": value for name, value in MEMORY.items()}),
         LocalCluster(n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
