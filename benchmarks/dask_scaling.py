@@ -39,6 +39,7 @@ from unflip.selection import candidate_regs
 from unflip.spectrum import decompose
 
 NOISE = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1)
+MEMORY = {"MALLOC_MMAP_THRESHOLD_": 2**25, "MALLOC_TRIM_THRESHOLD_": 2**28}  # workers keep memory that they use again
 FULL, QUICK = (48, 5000, 512), (8, 10_000, 64)  # files, rows of each, features
 MEMORY_SIZES, MEMORY_FEATURES = (40_000, 80_000), 32
 
@@ -78,9 +79,12 @@ def written(folder, n_files, n_rows, p):
         pq.write_table(pa.table(columns | {"label": NOISE.flip(y, rng)}), folder / f"part-{index:03d}.parquet")
 
 
-def collections(folder, n_files):
-    """Return rows and labels of the first files, read when they are needed."""
+def collections(folder, n_files, persisted=False):
+    """Return rows and labels of the first files, read when they are needed or held by those who walk them."""
     table = dd.read_parquet(sorted(map(str, folder.glob("*.parquet")))[:n_files])
+    if persisted:
+        table = table.persist()
+        len(table)  # waits until it is there
     return table.drop(columns="label"), table["label"]
 
 
@@ -114,14 +118,15 @@ def processor_times(client):
     return {} if client is None else client.run(time.process_time)
 
 
-def by_workers(n_workers, folder, n_files):
+def by_workers(n_workers, folder, n_files, persisted):
     """Fit on so many workers of one thread, which have read a file before, so that their start does not count."""
     with (
+        dask.config.set({f"distributed.nanny.pre-spawn-environ.{name}": value for name, value in MEMORY.items()}),
         LocalCluster(n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         client.run(_warm, str(next(folder.glob("*.parquet"))))
-        return fitted(*collections(folder, n_files), client)
+        return fitted(*collections(folder, n_files, persisted), client)
 
 
 def _warm(path):
@@ -132,11 +137,11 @@ def _warm(path):
     pandas.read_parquet(path)
 
 
-def lines(folder, n_files, n_rows, p):
+def lines(folder, n_files, n_rows, p, persisted):
     """Yield a line for each fit; the first is what the others are compared with."""
     halves = n_files // 2
     with dask.config.set(scheduler="synchronous"):
-        one = {n: fitted(*collections(folder, n)) for n in (n_files, halves)}
+        one = {n: fitted(*collections(folder, n, persisted)) for n in (n_files, halves)}
     reference = {n: found.coef_ for n, (found, _) in one.items()}
 
     def line(who, workers, n, result):
@@ -149,9 +154,9 @@ def lines(folder, n_files, n_rows, p):
     labels = collections(folder, n_files)[1].compute(scheduler="synchronous").to_numpy()
     rows = ParquetRows(sorted(folder.glob("*.parquet")), columns=names)
     yield line("one process, ParquetRows", 0, n_files, fitted(rows, labels))
-    yield line("one worker", 1, n_files, by_workers(1, folder, n_files))
-    yield line("two workers", 2, n_files, by_workers(2, folder, n_files))
-    yield line("one worker, half the rows", 1, halves, by_workers(1, folder, halves))
+    yield line("one worker", 1, n_files, by_workers(1, folder, n_files, persisted))
+    yield line("two workers", 2, n_files, by_workers(2, folder, n_files, persisted))
+    yield line("one worker, half the rows", 1, halves, by_workers(1, folder, halves, persisted))
 
 
 def rates(p, n=20_000):
@@ -207,13 +212,14 @@ def main():
     """Print the lines and what follows from them, and store them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="80,000 rows of 64 features instead of 240,000 of 512")
+    parser.add_argument("--persist", action="store_true", help="hold the rows in memory instead of reading them again")
     parser.add_argument("--out", type=Path, default=Path("results/dask_scaling.csv"))
     options = parser.parse_args()
     sizes = QUICK if options.quick else FULL
     found = []
     with tempfile.TemporaryDirectory() as folder, threadpool_limits(1):
         written(Path(folder), *sizes)
-        for line in lines(Path(folder), *sizes):
+        for line in lines(Path(folder), *sizes, options.persist):
             found.append(line)
             print(line, flush=True)
     seconds = {line.who: line.seconds for line in found}

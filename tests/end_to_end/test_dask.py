@@ -34,7 +34,7 @@ def workers():
 @pytest.fixture
 def client(workers, monkeypatch):
     """Two workers, however many were killed before, and tasks so small that both have some."""
-    monkeypatch.setattr(dask_rows, "TASK_ROWS", 100)
+    monkeypatch.setattr(dask_rows, "task_rows", lambda n_features: 100)
     monkeypatch.setattr("unflip.centred._KEPT", 0)
     workers.wait_for_workers(2, timeout=60)
     return workers

@@ -32,7 +32,7 @@ NAMES = [f"x{j}" for j in range(P)]
 @pytest.fixture(autouse=True)
 def _several_tasks(monkeypatch):
     """Make tasks so small that there are some, in this process, and keep no rows in memory."""
-    monkeypatch.setattr(dask_rows, "TASK_ROWS", 300)
+    monkeypatch.setattr(dask_rows, "task_rows", lambda n_features: 300)
     monkeypatch.setattr("unflip.centred._KEPT", 0)
     with dask.config.set(scheduler="synchronous"):
         yield

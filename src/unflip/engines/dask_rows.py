@@ -19,7 +19,8 @@ from unflip.engines.base import OfBlock
 from unflip.engines.blocks import Blocks
 from unflip.engines.dask_tasks import combined, results
 
-TASK_ROWS = 20_000  # of a task, at least: results of a sum are p×p, and must be few beside the rows
+_TASK_VALUES = 2**20  # numbers of a task, at least: fewer are not worth its while
+_ROWS_PER_FEATURE = 8  # of a task, at least: its result in a sum is p×p, and must be small beside the rows
 _NUMBERS = "biuf"
 
 
@@ -69,11 +70,11 @@ class Partitions:
         return sum(self.lengths), int(self.header.shape[1])
 
     def groups(self) -> Iterator[Group]:
-        """Put neighbours together until they have rows enough for a task."""
-        starts, first, n_rows = [0, *accumulate(self.lengths)], 0, 0
+        """Put neighbours together until they have rows enough for a task; one that has needs no other worker's."""
+        starts, first, n_rows, wanted = [0, *accumulate(self.lengths)], 0, 0, task_rows(self.shape[1])
         for last, length in enumerate(self.lengths, start=1):
             n_rows += length
-            if n_rows >= TASK_ROWS or last == len(self.lengths):
+            if n_rows >= wanted or last == len(self.lengths):
                 yield Group(self.chunks[first:last], self.lengths[first:last], starts[first])
                 first, n_rows = last, 0
 
@@ -133,6 +134,11 @@ class DaskBlocks:
             )
             for piece in self.pieces
         ]
+
+
+def task_rows(n_features: int) -> int:
+    """Return how many rows a task should have at least."""
+    return max(_ROWS_PER_FEATURE * n_features, _TASK_VALUES // n_features)
 
 
 def lazily(method: Callable[[Any], NDArray[Any]], X: Any) -> Any:
