@@ -59,3 +59,10 @@ def test_bad_input_is_named(aspect, reg, says):
     for function in (delta, h):
         with pytest.raises(ValueError, match=says):
             function(aspect, reg)
+
+
+@pytest.mark.parametrize("function", [delta, h, bulk_gain])
+def test_penalties_without_a_square_are_refused_and_the_limit_is_not(function):
+    assert np.isfinite(function(0.5, [1e150, np.inf])).all()
+    with pytest.raises(ValueError, match=r"reg = 1e\+308 is so large that its square is no number: use inf"):
+        function(0.5, [1.0, 1e308])

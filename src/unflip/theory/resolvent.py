@@ -17,6 +17,8 @@ from numpy.typing import ArrayLike
 from unflip._typing import FloatArray
 from unflip._validation import as_floats
 
+_LARGEST = 1e150
+
 
 def delta(aspect: ArrayLike, reg: ArrayLike) -> FloatArray:
     """δ = tr(Q̄)/n, the bias that dimension adds to the resolvent (Lemma DEQ).
@@ -77,4 +79,6 @@ def _checked(aspect: ArrayLike, reg: ArrayLike) -> tuple[FloatArray, FloatArray]
         raise ValueError(f"aspect = {value:g} must be positive and finite: it is p/n.")
     for value in gamma[~(gamma >= 0)].ravel():
         raise ValueError(f"reg = {value:g} must be zero or positive: it is the ridge penalty γ.")
+    for value in gamma[np.isfinite(gamma) & (gamma > _LARGEST)].ravel():
+        raise ValueError(f"reg = {value:g} is so large that its square is no number: use inf, the limit.")
     return eta, gamma
