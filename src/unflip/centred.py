@@ -121,7 +121,7 @@ class DenseRows(CentredRows):
         correction = array_namespace(sums).sum(sums, axis=0) / rows.total
         moved = rows._moved_by(correction, centre=centre)
         if centre:
-            scatter -= rows.total * correction[:, None] * correction[None, :]
+            scatter -= rows.total * (correction[:, None] * correction[None, :])  # symmetric to the last digit
             sums -= array_namespace(sums).sum(columns, axis=0)[:, None] * correction[None, :]
         return moved, scatter, sums
 

@@ -38,7 +38,7 @@ def plan(
     try:
         noise = NoiseModel.binary(eps_pos=eps_pos, eps_neg=eps_neg, pi_neg=pi_neg)
         penalty = np.inf if reg is None else reg
-        with np.errstate(over="raise", divide="raise", invalid="raise"):
+        with np.errstate(over="raise", divide="raise", invalid="raise"):  # what is no number is an error, said below
             made = theory.plan(n=n, p=p, mean_norm=mean_norm, noise=noise, reg=penalty, fit_intercept=not known_origin)
             answer = _answer(made)
     except ValueError as error:

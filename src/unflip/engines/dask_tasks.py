@@ -47,7 +47,7 @@ def _from_workers(client: Any, tasks: Sequence[Any]) -> Iterator[tuple[int, Any]
     """Yield results as they come and let go of them; whatever ends this early ends the tasks, too."""
     with warnings.catch_warnings():
         # Parts of columns travel in the graph, so that those of a lost worker can be sent again.
-        warnings.filterwarnings("ignore", message="Sending large graph")
+        warnings.filterwarnings("ignore", message="Sending large graph")  # it is meant
         waiting = dict(enumerate(client.compute(list(tasks))))
     finished: SimpleQueue[int] = SimpleQueue()
     for index, future in waiting.items():
