@@ -163,7 +163,7 @@ def read_chunk(given: Any, expected: Layout) -> tuple[Chunk, Layout]:
     """
     X, y, sample_weight = parts_of(given)
     rows = _as_rows(X)
-    layout = expected.with_rows(rows, _names(X))
+    layout = expected.with_rows(rows, names_of(X))
     labels = as_numpy(y)
     if labels.shape != (rows.shape[0],):
         raise ValueError(f"it has {rows.shape[0]} rows but labels of shape {labels.shape}")
@@ -222,7 +222,8 @@ def parts_of(given: Any) -> tuple[Any, Any, Any]:
     return X, y, weights[0] if weights else None
 
 
-def _names(X: Any) -> NDArray[Any] | None:
+def names_of(X: Any) -> NDArray[Any] | None:
+    """Return the names of the columns of a data frame; None where they have none."""
     try:
         return None if issparse(X) or is_array_api_obj(X) else _get_feature_names(X)
     except TypeError:

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from unflip._arrays import as_numpy
 from unflip._typing import Array
 from unflip.centred import DenseRows
-from unflip.chunks import Block, Layout, block_height, parts_of, read_chunk, sorted_classes
+from unflip.chunks import Block, Layout, block_height, names_of, parts_of, read_chunk, sorted_classes
 from unflip.engines import is_dask
 
 _VERSION = 1  # of the files that `Moments.save` writes
@@ -341,15 +341,16 @@ def _of_partitions(given: Any, layout: Layout) -> tuple[Moments, Layout]:
     if classes is None:
         classes = dask_rows.over_parts(_distinct, _all_distinct, y) if is_dask(y) else _distinct(y)
     columns = (X, y) if sample_weight is None else (X, y, sample_weight)
-    total: Moments = dask_rows.over_partitions(partial(_of_group, classes), sum, *columns)
-    return total, replace(layout.with_columns(total.n_features, total.feature_names), classes=classes)
+    names = names_of(X._meta)
+    total: Moments = dask_rows.over_partitions(partial(_of_group, classes, names), sum, *columns)
+    return total, replace(layout.with_columns(total.n_features, names), classes=classes)
 
 
-def _of_group(classes: NDArray[Any], partitions: list[tuple[Any, ...]]) -> Moments:
+def _of_group(classes: NDArray[Any], names: NDArray[Any] | None, partitions: list[tuple[Any, ...]]) -> Moments:
     """Sum over (position, X, y) or (position, X, y, sample_weight) of some partitions; empty ones are left out."""
     filled = [(position, chunk) for position, *chunk in partitions if len(chunk[0])]
     try:
-        return Moments.from_chunks((chunk for _, chunk in filled), classes)
+        return Moments.from_chunks((chunk for _, chunk in filled), classes, feature_names=names)
     except ChunkError as error:
         raise ValueError(f"of partition {filled[error.n_chunks][0]}, {error.__cause__}") from None
 

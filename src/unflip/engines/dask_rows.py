@@ -232,7 +232,9 @@ def _of_frame(X: Any) -> Partitions:
     counted = [dask.delayed(len)(chunk) for chunk in X[list(X.columns[:1])].to_delayed()]
     lengths = dict(results(counted, "Rows counted"))
     dtype = np.result_type(*(kind if isinstance(kind, np.dtype) else np.float64 for kind in X.dtypes))
-    return Partitions(X.to_delayed(), [lengths[index] for index in sorted(lengths)], dtype, X._meta)
+    # Arrays from the start: Dask looks at every column of a table, in each pass, to know its size.
+    rows = X.map_partitions(_numbers, dtype, meta=np.empty((0, len(X.columns)), dtype=dtype))
+    return Partitions(list(np.ravel(rows.to_delayed())), [lengths[i] for i in sorted(lengths)], dtype, X._meta)
 
 
 def _is_frame(values: Any) -> bool:
@@ -283,19 +285,18 @@ def _stacked(chunks: Sequence[Any], lengths: Sequence[int], dtype: np.dtype[Any]
             f"Partitions of X have {present} rows where {tuple(lengths)} were counted: they must not change while they "
             "are read."
         )
-    if len(chunks) == 1 and isinstance(chunks[0], np.ndarray):
-        return chunks[0]
+    if len(chunks) == 1:
+        return np.asarray(chunks[0])
     found = np.empty((sum(lengths), chunks[0].shape[1]), dtype=dtype)
     for chunk, stop in zip(chunks, accumulate(lengths), strict=True):
-        found[stop - len(chunk) : stop] = _numbers(chunk, dtype)
+        found[stop - len(chunk) : stop] = chunk
     return found
 
 
 def _numbers(chunk: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
-    if isinstance(chunk, np.ndarray):
-        return chunk
     nullable = not all(isinstance(kind, np.dtype) for kind in chunk.dtypes)
-    return np.asarray(chunk.to_numpy(dtype=dtype, na_value=np.nan) if nullable else chunk.to_numpy(dtype=dtype))
+    values = chunk.to_numpy(dtype=dtype, na_value=np.nan) if nullable else chunk.to_numpy(dtype=dtype)
+    return np.ascontiguousarray(values)
 
 
 def _of_partition(method: Callable[[Any], NDArray[Any]], none: NDArray[Any], chunk: Any) -> NDArray[Any]:
