@@ -210,6 +210,8 @@ class TestPictures:
     @pytest.mark.parametrize("estimator", CLASSIFIERS + ESTIMATORS, ids=described)
     @quiet()
     def test_notebooks_show_a_diagram_before_and_after_the_fit(self, estimator):
+        if sklearn.__version__ == "1.7.0" and isinstance(estimator, TrustedSubset):
+            pytest.skip("scikit-learn 1.7.0 cannot show parameters that are arrays; 1.7.1 can")
         X, observed, _ = draw()
         before = clone(estimator)
         assert "Not fitted" in before._repr_html_()
