@@ -23,6 +23,7 @@ PARTS = (
     "README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "SECURITY.md",
 )  # that the site is made of
 
 
