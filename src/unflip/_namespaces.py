@@ -36,7 +36,7 @@ def check_reachable(**given: object) -> None:
 
 def _is_on_host(values: Array) -> bool:
     try:
-        np.asarray(values[:0, ...])
+        np.asarray(values[:0, :] if values.ndim == 2 else values[:0])
     except (TypeError, RuntimeError):
         return False
     return True
@@ -67,8 +67,8 @@ def told_of_memory(X: Rows) -> Iterator[None]:
         if type(error).__name__ != "OutOfMemoryError":
             raise
         raise MemoryError(
-            f"There is not enough memory beside X, a {place(X)} of shape {tuple(X.shape)}: give rows of single "
-            "precision, or stream them from the host (unflip.streamed)."
+            f"There is not enough memory beside X, a {place(X)} of shape {tuple(X.shape)}: give fewer rows, rows "
+            "of single precision, or stream them from the host (unflip.streamed)."
         ) from error
 
 

@@ -141,7 +141,8 @@ class DenseRows(CentredRows):
         if X.shape[0] < _FEWEST:
             return cls._about_rough_mean(X, weights)
         some = _double(sample(X))
-        if _is_about_origin(some, is_single=X.dtype == array_namespace(X).float32):
+        counted = None if weights is None else sample(weights[:, None])[:, 0]
+        if _is_about_origin(some, counted, is_single=X.dtype == array_namespace(X).float32):
             return cls.of_given(X, weights)
         if weights is not None or _is_small(X):
             return cls._about_rough_mean(X, weights)
@@ -412,11 +413,14 @@ def _scatter_block(size: int) -> int:
     return max(blocks.BLOCK_VALUES, min(10 * size**2, max(10 * 2**20, 2 * size**2)))
 
 
-def _is_about_origin(sample: Array, *, is_single: bool) -> bool:
+def _is_about_origin(some: Array, weights: Array | None, *, is_single: bool) -> bool:
     """Whether the mean of each column has no more than a given share in its power about 0, by a sample of the rows."""
-    xp = array_namespace(sample)
-    mean = xp.mean(sample, axis=0)
-    return bool(xp.all(mean**2 <= (_SINGLE_SHARE if is_single else _DOUBLE_SHARE) * xp.mean(sample**2, axis=0)))
+    xp = array_namespace(some)
+    counts = xp.ones(some.shape[0], dtype=xp.float64, device=device(some)) if weights is None else weights
+    total = float(xp.sum(counts))
+    largest = _SINGLE_SHARE if is_single else _DOUBLE_SHARE
+    sums, powers = xp.matmul(counts, some), xp.matmul(counts, some**2)
+    return total > 0 and bool(xp.all(sums**2 <= largest * total * powers))
 
 
 def _is_small(X: Array) -> bool:

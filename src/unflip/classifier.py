@@ -398,7 +398,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         check_reachable(X=X)
         rows = validated(self, X, dtype=precisions(X), reset=False)
         check_together(self.coef_, rows, f"{type(self).__name__}.{method}")
-        return product(rows, self.coef_.T) + self.intercept_
+        with told_of_memory(rows):
+            return product(rows, self.coef_.T) + self.intercept_
 
     def _check_votes(self, votes: Votes, X: Rows) -> None:
         if len(votes) != X.shape[0]:

@@ -280,7 +280,7 @@ def likeliest_priors(scores: Array, codes: Array, weights: Array, noise: Channel
     assumes less, so where the mixture's proportions miss the observed ones by more than chance (χ² beyond what one draw
     in five has), they count for less.
 
-    Parameters are those of `gaussian_readout`.
+    Parameters are those of `gaussian_reading`.
     """
     share = _shares(weights)
     whitening = _Whitening.of(scores, share)
@@ -321,7 +321,7 @@ def _misfit(priors: FloatArray, transition: FloatArray, observed: FloatArray, n_
 def symmetric_slope(scores: Array, codes: Array, weights: Array, noise: Channel, *, n_rows: float) -> float:
     """Log-odds of two classes per unit of a score of shape (n,), if they change sign where the score does.
 
-    The class means are ±m, as in the paper's model, without a prior. Other parameters are those of `gaussian_readout`.
+    The class means are ±m, as in the paper's model, without a prior. Other parameters are those of `gaussian_reading`.
     """
     share = _shares(weights)
     spread = float(share @ scores**2) ** 0.5 or 1.0
@@ -340,7 +340,7 @@ def symmetric_slope(scores: Array, codes: Array, weights: Array, noise: Channel,
 def common_slope(scores: Array, codes: Array, weights: Array, noise: Channel) -> float:
     """Log-odds of k classes per unit of their scores, (n, k), if the largest score is always the likeliest class.
 
-    It maximises the likelihood of the observed labels. Other parameters are those of `gaussian_readout`.
+    It maximises the likelihood of the observed labels. Other parameters are those of `gaussian_reading`.
     """
     xp, share = namespace(scores), _shares(weights)
     label_given_true = pick(noise.transition.T, codes)
@@ -526,15 +526,15 @@ def _likelihood_of_two(logits: Array, codes: Array, share: Array, noise: Channel
     mean, prior = float(share @ log_odds), float(priors[1])
     log_prior_odds = float(np.log(priors[1]) - np.log(priors[0]))
     neutral = log_prior_odds - mean
-    # Steepnesses and their offsets: a line through the last two says where to look for the next.
-    known = [(0.0, log_prior_odds), (1.0, _offset(log_odds, share, prior, neutral, neutral))]
+    # A steepness and its offset: a line to it from where both are known, at 0, says where to look for the next.
+    last, at_last = 1.0, _offset(log_odds, share, prior, neutral, neutral)
 
     def of(steepness: float) -> float:
-        (first, at_first), (last, at_last) = known[-2], known[-1]
-        start = at_last + (at_last - at_first) / (last - first or 1.0) * (steepness - last)
+        nonlocal last, at_last
+        start = log_prior_odds + (at_last - log_prior_odds) / last * steepness
         steep = steepness * log_odds
         offset = _offset(steep, share, prior, log_prior_odds - steepness * mean, start)
-        known.append((steepness, offset))
+        last, at_last = steepness, offset
         steep += offset
         observed = if_second * expit(steep)
         observed += if_first * expit(-steep)

@@ -109,7 +109,11 @@ class _Source:
 
     def __init__(self, given: Any, first_row: int = 0) -> None:
         self.given, self.shape = given, (int(given.shape[0]), int(given.shape[1]))
-        self._first_row, self._n_checked = first_row, 0
+        self._first_row, self.n_checked = first_row, 0
+
+    def anew(self) -> _Source:
+        """Return the same rows, not checked yet: they may have changed since they were."""
+        return _Source(self.given, self._first_row)
 
     def read(self, rows: slice, columns: slice, dtype: np.dtype[Any], *, checked: bool = True) -> NDArray[Any]:
         """Return a block of neighbouring rows; whether they are finite is checked, or left to the caller."""
@@ -129,7 +133,7 @@ class _Source:
         return block
 
     def _check_finite(self, block: NDArray[Any], rows: slice, columns: slice) -> None:
-        if rows.stop <= self._n_checked:
+        if rows.stop <= self.n_checked:
             return
         if not np.isfinite(block).all():
             row, column = (int(index[0]) for index in np.nonzero(~np.isfinite(block)))
@@ -138,8 +142,8 @@ class _Source:
                 f"Input X contains {kind}, in row {self._first_row + rows.start + row} and column "
                 f"{(columns.start or 0) + column}: give finite numbers, or leave such rows out."
             )
-        if rows.start <= self._n_checked and block.shape[1] == self.shape[1]:
-            self._n_checked = rows.stop
+        if rows.start <= self.n_checked and block.shape[1] == self.shape[1]:
+            self.n_checked = rows.stop
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +182,7 @@ class LazyRows:
         native = stored.newbyteorder("=")
         own = native if native in precisions else precisions[0]
         if isinstance(X, LazyRows):
-            return replace(X, precision=own)
+            return replace(X, precision=own, source=X.source.anew() if isinstance(X.source, _Source) else X.source)
         return PartitionedRows(X, own) if hasattr(X, "groups") else cls(_Source(X), own)
 
     @property
@@ -193,7 +197,11 @@ class LazyRows:
 
     ndim = 2
     device: ClassVar[Any] = "cpu"
-    _checked: ClassVar[bool] = True  # whether blocks are found to be finite when they are read
+
+    @property
+    def _checked(self) -> bool:
+        """Whether blocks are found to be finite or not when they are read."""
+        return True
 
     @property
     def dtype(self) -> Any:

@@ -1,8 +1,9 @@
-r"""Scores of very many rows, pooled: a few thousand of which smooth sums are the same to nine digits.
+r"""Scores of very many rows, pooled: a few thousand of which smooth sums are nearly the same.
 
 Neighbouring scores of one label become two, a standard deviation above and below their mean, with half of their weight
 each. Sums of a smooth function over them differ from the third moment within a group on, and groups are narrow: in the
-tails, where scores are far apart, a group is a single row, and further in it is 1/32 of the rows that are further out.
+tails, where scores are far apart, a group is a single row; further in it is at most 1/32 of the rows that are further
+out, and at most 1/1024 of the range of what is no tail, so that no group spans the gap between two classes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from unflip._typing import Array, FloatArray, IntArray
 
 MANY = 2**16  # rows, from which on sorting them is little beside a dozen sums
 _SINGLE = 256  # rows of each tail that are not pooled
-_GROWTH = 1 + 1 / 32
+_GROWTH, _LEVELS = 1 + 1 / 32, 1025
 
 
 def pooled(scores: Array, codes: Array, share: Array) -> tuple[FloatArray, IntArray, FloatArray]:
@@ -39,7 +40,7 @@ def pooled(scores: Array, codes: Array, share: Array) -> tuple[FloatArray, IntAr
 
 def _grouped(ordered: Array, weights: Array) -> tuple[FloatArray, FloatArray]:
     """Return two scores for each group of neighbours among those of one label, and their weights."""
-    edges = like(_edges(int(ordered.shape[0])), ordered)
+    edges = like(_edges(ordered), ordered)
     weight, first, second = (_between(values, edges) for values in (weights, weights * ordered, weights * ordered**2))
     mean = first / np.where(weight > 0, weight, 1.0)
     spread = np.sqrt(np.maximum(second / np.where(weight > 0, weight, 1.0) - mean**2, 0.0))
@@ -52,9 +53,16 @@ def _between(values: Array, edges: Array) -> FloatArray:
     return np.diff(as_numpy(taken(running, edges)))
 
 
-def _edges(n: int) -> IntArray:
-    """Ranks at which groups of n ordered scores begin, and n."""
+def _edges(ordered: Array) -> IntArray:
+    """Positions at which groups of ordered scores begin, and their number."""
+    n = int(ordered.shape[0])
+    tail = min(_SINGLE, n // 2)
     n_groups = int(np.log(max(n / 2 / _SINGLE, 1.0)) / np.log(_GROWTH)) + 1
     inner = np.minimum(_SINGLE * _GROWTH ** np.arange(n_groups), n / 2).astype(int)
-    lower = np.append(np.arange(min(_SINGLE, n // 2)), inner)
-    return np.unique(np.concatenate([lower, n - lower]))
+    lower = np.append(np.arange(tail), inner)
+    by_rank = np.concatenate([lower, n - lower])
+    if n <= 2 * tail:
+        return np.unique(by_rank)
+    levels = np.linspace(float(ordered[tail]), float(ordered[n - 1 - tail]), _LEVELS)
+    by_value = array_namespace(ordered).searchsorted(ordered, like(levels, ordered))
+    return np.unique(np.concatenate([by_rank, as_numpy(by_value)]))

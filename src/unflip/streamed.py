@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace, device
+from scipy.sparse import issparse
 
+from unflip._arrays import is_foreign
 from unflip._typing import Array
-from unflip.engines.copies import Copies
-from unflip.lazy import LazyRows
+from unflip.engines import is_dask
+from unflip.engines.copies import Copies, Waiting
+from unflip.lazy import LazyRows, is_lazy
 
 
 def streamed(X: Any, like: Array) -> StreamedRows:
     """Return rows of the host as rows of a device, to which they are copied a block at a time.
 
-    Fits and predictions then are made on the device, of rows that need not fit into its memory.
+    Fits and predictions then are made on the device, of rows that need not fit into its memory. What is returned is for
+    one fit or prediction at a time.
 
     Parameters
     ----------
@@ -27,31 +30,40 @@ def streamed(X: Any, like: Array) -> StreamedRows:
     like : array
         Any array of the device, such as ``torch.empty(0, device="cuda")`` or ``cupy.empty(0)``.
     """
-    rows = LazyRows.of(X, [np.float64, np.float32])
-    return StreamedRows(rows.source, rows.precision, like=like, ahead=_Ahead(Copies.to(like)))
+    if is_dask(X) or issparse(X) or is_foreign(X):
+        raise ValueError(f"A {type(X).__name__} cannot be streamed: give an array of the host, or a memory map.")
+    given = X if is_lazy(X) else np.asarray(X)
+    if len(given.shape) != 2:
+        raise ValueError(f"X has shape {tuple(given.shape)}: give rows and columns.")
+    rows = LazyRows.of(given, [np.float64, np.float32])
+    return StreamedRows(
+        rows.source, rows.precision, rows.chosen, rows.origin, rows.unit, like=like, ahead=_Ahead(Copies.to(like))
+    )
 
 
 class _Ahead:
-    """Starts to copy the block after the one that was asked for, and remembers up to which row all are finite."""
+    """Starts to copy the block after the one that was asked for."""
 
     def __init__(self, copies: Copies) -> None:
         self._copies = copies
         self._expected: tuple[LazyRows, int, int] | None = None
-        self._coming: Callable[[], Array] | None = None
-        self.n_checked = 0
+        self._coming: Waiting | None = None
 
     def block(self, rows: LazyRows, start: int, stop: int) -> Array:
         """Return some rows, all columns of them, on the device."""
-        coming = self._coming if self._expected == (rows, start, stop) else None
+        coming, self._coming = self._coming, None
+        if coming is not None and self._expected != (rows, start, stop):
+            coming()  # its memory must not be used again before the copy is done
+            coming = None
         coming = coming or self._begin(rows, start, stop)
-        self._expected = self._coming = None
         if stop < rows.shape[0]:
             end = min(2 * stop - start, rows.shape[0])
             self._expected, self._coming = (rows, stop, end), self._begin(rows, stop, end)
         return coming()
 
-    def _begin(self, rows: LazyRows, start: int, stop: int) -> Callable[[], Array]:
-        return self._copies.begin(lambda: rows.on_host(slice(start, stop), slice(None)))
+    def _begin(self, rows: LazyRows, start: int, stop: int) -> Waiting:
+        shape = stop - start, rows.shape[1]
+        return self._copies.begin(lambda: rows.on_host(slice(start, stop), slice(None)), shape, rows.precision)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +81,12 @@ class StreamedRows(LazyRows):
     like: Array = field(kw_only=True)
     ahead: _Ahead = field(kw_only=True)
 
-    _checked: ClassVar[bool] = False  # on the device, where that is quicker
     block_values: ClassVar[int] = 2**25  # page-locked memory takes long to get
+
+    @property
+    def _checked(self) -> bool:
+        """Whether blocks are checked on the host: all rows are on the device, where that is quicker."""
+        return self.chosen is not None
 
     @property
     def device(self) -> Any:
@@ -98,7 +114,7 @@ class StreamedRows(LazyRows):
         if step != 1 or columns != slice(None) or stop <= start:
             return array_namespace(self.like).asarray(self.on_host(rows, columns), device=self.device, copy=True)
         found = self.ahead.block(self, start, stop)
-        if stop > self.ahead.n_checked and self.chosen is None:
+        if stop > self.source.n_checked and not self._checked:
             self._check(found, start, stop)
         return found
 
@@ -106,5 +122,5 @@ class StreamedRows(LazyRows):
         """Raise where a number is not finite: then their sum is not."""
         if not np.isfinite(float(array_namespace(block).sum(block))):
             self.source.read(slice(start, stop), slice(None), self.precision)
-        if start <= self.ahead.n_checked:
-            self.ahead.n_checked = stop
+        if start <= self.source.n_checked:
+            self.source.n_checked = stop

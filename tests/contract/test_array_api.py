@@ -289,7 +289,7 @@ def test_a_device_without_memory_is_told_of_and_leaves_the_estimator_as_it_was(m
     monkeypatch.setattr("unflip.row_fit.decompose", decompose)
     X, y = make_mixture(50, 5, mean_norm=1.0, random_state=0)
     classifier = LPClassifier()
-    with pytest.raises(MemoryError, match=r"not enough memory beside X, .* of shape \(50, 5\): give rows of single"):
+    with pytest.raises(MemoryError, match=r"not enough memory beside X, .* of shape \(50, 5\): give fewer rows"):
         classifier.fit(array_api_strict.asarray(X), y)
     assert not hasattr(classifier, "classes_")
 

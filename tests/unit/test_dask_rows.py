@@ -345,3 +345,11 @@ def test_passes_are_logged(caplog):
     with caplog.at_level(logging.INFO, logger="unflip"):
         LPClassifier(NOISE).fit(partitions(X, 130), labels)
     assert len([line for line in caplog.messages if line.startswith("Rows ") and "in 3 tasks: " in line]) >= 7
+
+
+def test_partitions_without_rows_at_the_end_add_nothing():
+    X, y = np.arange(600.0).reshape(300, 2), np.arange(300) % 2
+    table = pandas.DataFrame(X).assign(label=y)
+    rows = dd.concat([dd.from_pandas(table, npartitions=2), dd.from_pandas(table[:0], npartitions=1)])
+    found = Moments.from_chunks([(rows[[0, 1]], rows["label"])])
+    np.testing.assert_allclose(found.scatter, Moments.from_chunks([(X, y)]).scatter, rtol=1e-12)

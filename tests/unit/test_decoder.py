@@ -281,3 +281,14 @@ class TestLikeliestPriors:
         _, codes, _ = self.draw(0)
         counted = self.noise.with_observed(np.bincount(codes) / 300)
         assert read(np.zeros((300, 2)), codes, counted, likeliest_priors) is counted
+
+
+@pytest.mark.parametrize(("n", "apart"), [(20_000, 50.0), (2000, 1000.0)])
+def test_a_steepness_that_nothing_tells_is_as_uncertain_as_its_prior(n, apart):
+    """Of classes so far apart that no row is in doubt, any steepness explains the labels."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=n)
+    noise = NoiseModel.binary(eps_pos=0.2, eps_neg=0.2, pi_neg=0.5)
+    scores = rng.normal(size=n) + apart * (2 * y - 1)
+    reading = gaussian_reading(scores[:, None], noise.flip(y, random_state=0), np.ones(n), noise, n_rows=float(n))
+    assert reading.readout.steepness_error == pytest.approx(1, rel=0.2)

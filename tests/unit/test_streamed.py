@@ -4,6 +4,7 @@ import array_api_strict
 import numpy as np
 import pytest
 import sklearn
+from scipy.sparse import csr_array
 
 from unflip import LPClassifier, NoiseModel
 from unflip._arrays import as_numpy
@@ -84,10 +85,12 @@ class Recorded(copies.Copies):
     def __init__(self, like):
         self.plain, self.events = copies.Copies.to(like), []
 
-    def begin(self, read):
+    def begin(self, read, shape, dtype):
         number = sum(kind == "begun" for kind, _ in self.events)
         self.events.append(("begun", number))
-        wait = self.plain.begin(read)
+        wait = self.plain.begin(read, shape, dtype)
+        assert read().shape == shape
+        assert read().dtype == dtype
 
         def waited():
             self.events.append(("waited", number))
@@ -120,3 +123,52 @@ def test_blocks_out_of_turn_are_read_anew():
     for part in (slice(0, 4), slice(6, 10), slice(2, 6), slice(0, 10, 3)):
         np.testing.assert_array_equal(np.asarray(rows[part, :]), X[part])
     np.testing.assert_array_equal(np.asarray(rows[:, 1:3]), X[:, 1:3])
+
+
+def test_a_block_that_is_not_wanted_any_more_is_waited_for(monkeypatch):
+    """Otherwise its memory would be used for something else while the copy goes on."""
+    recorded = Recorded(array_api_strict.zeros(1))
+    monkeypatch.setattr(copies.Copies, "to", lambda like: recorded)
+    rows = streamed(np.zeros((10, 4)), array_api_strict.zeros(1))
+    for start in (0, 6):
+        rows[start : start + 4, :]
+    assert recorded.events == [("begun", 0), ("begun", 1), ("waited", 0), ("waited", 1), ("begun", 2), ("waited", 2)]
+
+
+def test_numbers_are_checked_again_in_every_fit_and_in_rows_that_are_chosen(like):
+    X, y = problem()
+    rows = streamed(X, like)
+    with sklearn.config_context(array_api_dispatch=True):
+        LPClassifier(NOISE).fit(rows, y)
+        X[411, 3] = np.nan
+        with pytest.raises(ValueError, match="NaN, in row 411 and column 3"):
+            LPClassifier(NOISE).fit(rows, y)
+        weights = np.ones(len(y))
+        weights[5] = 0.0
+        with pytest.raises(ValueError, match="NaN, in row 411 and column 3"):
+            LPClassifier(NOISE).fit(rows, y, weights)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (csr_array(np.eye(3)), "A csr_array cannot be streamed: give an array of the host"),
+        (array_api_strict.zeros((3, 2)), "A Array cannot be streamed"),
+        (np.zeros(3), r"X has shape \(3,\): give rows and columns"),
+    ],
+)
+def test_what_cannot_be_streamed_is_refused(X, message):
+    with pytest.raises(ValueError, match=message):
+        streamed(X, array_api_strict.zeros(1))
+
+
+def test_lists_and_frames_are_taken():
+    rows = streamed([[1, 2], [3, 4]], array_api_strict.zeros(1))
+    np.testing.assert_array_equal(np.asarray(rows[:, :]), [[1.0, 2.0], [3.0, 4.0]])
+
+
+def test_without_dispatch_a_device_is_told_of():
+    X, y = problem()
+    far = array_api_strict.zeros(1, device=array_api_strict.Device("device1"))
+    with pytest.raises(ValueError, match=r"call sklearn.set_config\(array_api_dispatch=True\) to work there"):
+        LPClassifier(NOISE).fit(streamed(X, far), y)

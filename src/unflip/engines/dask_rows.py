@@ -70,11 +70,17 @@ class Partitions:
         return sum(self.lengths), int(self.header.shape[1])
 
     def groups(self) -> Iterator[Group]:
-        """Put neighbours together until they have rows enough for a task; one that has needs no other worker's."""
+        """Put neighbours together until they have rows enough for a task; those that have alone stay alone.
+
+        Empty ones at the end are left out.
+        """
         starts, first, n_rows, wanted = [0, *accumulate(self.lengths)], 0, 0, task_rows(self.shape[1])
         for last, length in enumerate(self.lengths, start=1):
+            if n_rows and length >= wanted:
+                yield Group(self.chunks[first : last - 1], self.lengths[first : last - 1], starts[first])
+                first, n_rows = last - 1, 0
             n_rows += length
-            if n_rows >= wanted or last == len(self.lengths):
+            if n_rows >= wanted or (last == len(self.lengths) and (n_rows or not first)):
                 yield Group(self.chunks[first:last], self.lengths[first:last], starts[first])
                 first, n_rows = last, 0
 

@@ -228,7 +228,7 @@ class PrimalSpectrum(Spectrum):
     def _is_worth_expanding(self, shift: Array) -> bool:
         """Whether to take the mean along each direction off sums of squares: that saves a device a pass over products.
 
-        No digits are lost where the mean is no further from 0 than the rows are from it.
+        Where the mean is within three standard deviations of 0 along each, no more than a digit is lost.
         """
         if is_on_host(self._dense.X) or not self._is_double or self._dense.offset:
             return False

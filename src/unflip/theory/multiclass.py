@@ -188,7 +188,10 @@ def _one_hot_law(means: ArrayLike, n: int, noise: NoiseModel, reg: float, fit_in
     """Law (G, B) of the scores of one-hot targets, from which every table's follows."""
     centres, penalty = _checked(means, n, noise, reg)
     priors, observed, expected = noise.known_priors, noise.observed, noise.transition
-    flips = np.diag(observed) - expected.T @ (priors[:, None] * expected)  # D − CᵀΠC, the spread within classes
+    # D − CᵀΠC, the spread within classes: its rows sum to 0, which keeps the digits of rare flips.
+    flips = -expected.T @ (priors[:, None] * expected)
+    np.fill_diagonal(flips, 0.0)
+    flips -= np.diag(flips.sum(axis=1))
     offset = np.zeros_like(observed)
     if fit_intercept:
         offset = observed
