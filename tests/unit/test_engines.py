@@ -3,7 +3,6 @@
 import pickle
 from itertools import pairwise
 
-import cloudpickle
 import numpy as np
 import pytest
 from array_api_compat import numpy as numpy_namespace
@@ -12,6 +11,8 @@ from unflip.centred import DenseRows
 from unflip.engines import Blocks, engine_of
 from unflip.rows import DistinctRows
 from unflip.spectrum import decompose
+
+cloudpickle = pytest.importorskip("cloudpickle", reason="functions are sent to workers by Dask's cloudpickle")
 
 GRID = np.logspace(-3, 3, 20)
 N, P = 400, 7
