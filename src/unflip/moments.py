@@ -187,14 +187,15 @@ class Moments:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a file that `load` reads, in NumPy's .npz format without pickle; all of it or nothing."""
-        if self.classes.dtype == object:
-            raise ValueError(f"classes={self.classes.tolist()} cannot be saved: use strings or numbers.")
         arrays: dict[str, Any] = {name: as_numpy(value) for name, value in vars(self).items() if value is not None}
+        for name, array in arrays.items():
+            if array.dtype == object:  # which NumPy would pickle
+                raise ValueError(f"{name}={array.tolist()} cannot be saved: use strings or numbers.")
         target = Path(path)
         part = target.with_name(f"{target.name}.{os.getpid()}.part")
         try:
             with part.open("wb") as file:
-                np.savez(file, allow_pickle=False, version=np.asarray(_VERSION), **arrays)
+                np.savez(file, version=np.asarray(_VERSION), **arrays)
             part.replace(target)
         finally:
             part.unlink(missing_ok=True)

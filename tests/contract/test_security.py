@@ -264,10 +264,10 @@ def alone(event, arguments):
         raise SystemExit(f"{event} {arguments}")
 
 sys.addaudithook(alone)
-import importlib, pkgutil
+import importlib.util, pkgutil
 import unflip
 for module in pkgutil.walk_packages(unflip.__path__, "unflip."):
-    if module.name != "unflip.__main__":
+    if module.name != "unflip.__main__" and (importlib.util.find_spec("dask") or ".dask_" not in module.name):
         importlib.import_module(module.name)
 from unflip.datasets import make_mixture
 X, y = make_mixture(200, 20, mean_norm=1.5, random_state=0)
