@@ -132,7 +132,7 @@ def by_workers(n_workers, folder, n_files, persisted):
 def _warm(path):
     import pandas
 
-    import unflip  # noqa: F401
+    import unflip  # noqa: F401 - importing it is what is wanted
 
     pandas.read_parquet(path)
 

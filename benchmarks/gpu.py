@@ -213,13 +213,13 @@ def stream(library, rows, labels):
 def main():
     """Measure, print and store."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--library", default="torch", choices=["torch", "cupy"])
+    parser.add_argument("--arrays", default="torch", choices=["torch", "cupy"])
     parser.add_argument("--rows", type=int, nargs="*", default=[100_000, 1_000_000])
     parser.add_argument("--gigabytes", type=float, default=20.0, help="size of the streamed file; 0 for none")
     parser.add_argument("--folder", default=tempfile.gettempdir())
     parser.add_argument("--out", type=Path, default=Path("results/gpu.csv"))
     options = parser.parse_args()
-    library = Library(options.library)
+    library = Library(options.arrays)
     lines = []
     with sklearn.config_context(array_api_dispatch=True):
         for n in options.rows:

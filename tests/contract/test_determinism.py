@@ -189,7 +189,7 @@ def test_eight_threads_fit_and_audit_what_one_does():
 def test_the_global_random_state_is_left_alone():
     X, observed, y = draw()
     np.random.seed(5)  # noqa: NPY002  # the legacy state is what must not move
-    before = np.random.get_state()  # noqa: NPY002
+    before = np.random.get_state()  # noqa: NPY002  # the legacy state is what must not move
     for make in (*CLASSIFIERS.values(), *ESTIMATORS.values()):
         make().fit(X, observed)
     audit(X, observed)
@@ -199,7 +199,7 @@ def test_the_global_random_state_is_left_alone():
     make_mixture(20, 3, mean_norm=1.0)
     TrustedSubset(y[:30].tolist() + [None] * 90).fit(X, observed).suggest(5)
     theory.plan(n=100, p=10, mean_norm=1.0, noise=NOISE).worth_in_rows(10)
-    after = np.random.get_state()  # noqa: NPY002
+    after = np.random.get_state()  # noqa: NPY002  # the legacy state is what must not move
     assert before[0] == after[0]
     np.testing.assert_array_equal(before[1], after[1])
     assert before[2:] == after[2:]

@@ -19,9 +19,9 @@ def test_completion_shows_the_public_names():
 
 def test_a_misspelt_name_is_refused_as_by_any_module():
     with pytest.raises(AttributeError, match=r"^module 'unflip' has no attribute 'LPClasifier'$"):
-        unflip.LPClasifier  # noqa: B018
+        unflip.LPClasifier  # noqa: B018 - asking for it is what raises
     with pytest.raises(ImportError, match="cannot import name 'LPClasifier' from 'unflip'"):
-        from unflip import LPClasifier  # noqa: F401
+        from unflip import LPClasifier  # noqa: F401 - asking for it is what raises
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,9 @@ clf: LPClassifier = LPClassifier(noise, reg=1.0).fit(X, noise.flip(y, random_sta
 found: Audit = audit(X, y, noise=noise)
 accuracy: float = found.expected_accuracy
 mixture = theory.Mixture(mean_norm=2.0, aspect=0.5, noise=noise)
-rates: str = noise.eps_pos  # type: ignore[assignment]
-guess = LPClassifier(TrustedSubset(), regg=1.0)  # type: ignore[call-arg]
-unflip.LPClasifier  # type: ignore[attr-defined]
+rates: str = noise.eps_pos  # type: ignore[assignment]  # mypy must object: it is a number
+guess = LPClassifier(TrustedSubset(), regg=1.0)  # type: ignore[call-arg]  # mypy must object: there is no such parameter
+unflip.LPClasifier  # type: ignore[attr-defined]  # mypy must object: there is no such name
 """
 CORE = {"numpy", "scipy", "scikit-learn", "array-api-compat"}
 MEGABYTE = 1_000_000
