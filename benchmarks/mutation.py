@@ -46,6 +46,8 @@ ROOMS = {
     "spectrum/hat_model": ["krylov"],
     "spectrum/hat_table": ["spectrum", "krylov", "refine"],
     "decoder": ["decoder", "refine"],
+    "score_shape": ["decoder", "refine"],
+    "steepness": ["decoder", "refine"],
     "refine": ["refine", "decoder"],
 }
 SWAPS = {

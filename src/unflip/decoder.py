@@ -22,7 +22,6 @@ Scores, and whatever is as long as they are, may be of any namespace and device;
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,36 +35,27 @@ from unflip._arrays import (
     expit,
     like,
     namespace,
-    numbers,
     pick,
     pick_columns,
     row_products,
-    softmax,
     sums_by_code,
     taken,
 )
 from unflip._typing import Array, FloatArray
 from unflip.noise import Channel
 from unflip.pooling import MANY, pooled
+from unflip.score_shape import MAX_ROUNDS, TOLERANCE, directions_by_shape, label_log_odds, mixture_step
+from unflip.steepness import STEP, TINY, Steepness, class_probabilities, likeliest_steepness, prior_offsets
 
-_TOLERANCE = 1e-5  # of the mixture's directions: labels have the last word
-_MAX_ROUNDS = 300
-_NEWTON_ROUNDS = 100
-_SETTLED = 1e-6  # of the offsets: what a step leaves is less than its square
 _PRIOR_TOLERANCE = 1e-5
 _UNUSUAL = 0.2  # share of draws whose χ² is beyond the usual
-_PULL = 1e-7  # of offsets, per unit of their distance
-_STEP = 0.05  # of log τ, to measure the curvature of the likelihood
 #: Log-odds per unit of the scores' own spread are at least this: scores that show no signal keep their order and a
 #: probability close to the prior.
 SMALLEST_SLOPE = 1e-3
 #: A spread below this share of the scores' size is rounding error.
 ROUNDING = 1e3 * np.finfo(float).eps
-#: Standard deviation of log τ in its prior, and how far it may go.
-_STEEPNESS_PRIOR, _STEEPNESS_RANGE = 1.0, 3.0
 _FOLDS, _ROWS_PER_SLOPE = 8, 1000  # no folds where there are more rows than this per slope
 _MARGIN = 10.0  # of log-likelihood that another kind of directions has to gain
-_TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +82,7 @@ class Readout:
 
     def probabilities(self, scores: Array) -> Array:
         """P(true class | score), (n, k)."""
-        return _softmax(self.log_odds(scores))
+        return class_probabilities(self.log_odds(scores))
 
     def under(self, priors: FloatArray, trained: FloatArray) -> Readout:
         """Return the read-out for rows whose classes have other proportions than those it was fitted to."""
@@ -126,7 +116,7 @@ class Reading:
     @property
     def probabilities(self) -> Array:
         """P(true class | score), (n, k)."""
-        return _softmax(self.log_odds)
+        return class_probabilities(self.log_odds)
 
     def posterior(self, codes: Array, noise: Channel) -> Array:
         """P(true class | score, observed label), (n, k)."""
@@ -135,13 +125,13 @@ class Reading:
     def steeper(self, weights: Array, noise: Channel, errors: float = 1.0) -> Reading:
         """Return what a steepness would say that is so many standard errors larger, with offsets to go with it."""
         logits = float(np.exp(errors * self.readout.steepness_error)) * self.logits
-        return Reading(self.readout, logits, _offsets(logits, _shares(weights), noise.known_priors))
+        return Reading(self.readout, logits, prior_offsets(logits, _shares(weights), noise.known_priors))
 
 
 def joined(probabilities: Array, codes: Array, noise: Channel) -> Array:
     """P(true class | row, observed label) ∝ P(true class | row)·P(observed label | true class), (n, k)."""
     # However sure the score is, a label that its class cannot have is believed: no row without a class.
-    joint = at_least(probabilities, _TINY) * pick_columns(noise.transition, codes)
+    joint = at_least(probabilities, TINY) * pick_columns(noise.transition, codes)
     return joint / namespace(joint).sum(joint, axis=1, keepdims=True)
 
 
@@ -193,13 +183,13 @@ def gaussian_reading(
         drawn_to = None if anchors is None else whitening(anchors)
         return _read_in_folds(whitening, standard, codes, share, noise, n_rows, drawn_to)
     some, some_codes, some_share = _to_fit(standard, codes, share, noise)
-    directions, _ = _by_shape(some, some_codes, some_share, noise, 1 / n_rows)
+    directions, _ = directions_by_shape(some, some_codes, some_share, noise, 1 / n_rows)
     if scores.shape[1] == 1 and noise.n_classes == 2:  # no log-odds fall with the score
         directions = np.maximum(directions, [0.0, SMALLEST_SLOPE])
     logits = some @ like(directions, some)
-    steep = _steepness(logits, some_codes, some_share, noise, n_rows)
+    steep = likeliest_steepness(logits, some_codes, some_share, noise, n_rows)
     directions = steep.factor * directions
-    offsets = _offsets(steep.factor * logits, some_share, noise.known_priors)
+    offsets = prior_offsets(steep.factor * logits, some_share, noise.known_priors)
     readout = whitening.undone(Readout(directions, offsets, steep.error))
     return Reading(readout, standard @ like(directions, standard), offsets)
 
@@ -227,18 +217,18 @@ def _read_in_folds(
     anchors: FloatArray | None,
 ) -> Reading:
     """Read whitened scores by directions of all rows, whose kind and steepness are found on those of other rows."""
-    usual: tuple[int, FloatArray | None] = (_MAX_ROUNDS, None)
-    kinds = [usual, (1, None)] + ([] if anchors is None else [(_MAX_ROUNDS, anchors), (1, anchors)])
-    found: list[tuple[_Steepness, Array]] = []
+    usual: tuple[int, FloatArray | None] = (MAX_ROUNDS, None)
+    kinds = [usual, (1, None)] + ([] if anchors is None else [(MAX_ROUNDS, anchors), (1, anchors)])
+    found: list[tuple[Steepness, Array]] = []
     for kind in kinds:
         apart = _logits_of_other_rows(standard, codes, share, noise, n_rows, *kind)
-        found.append((_steepness(apart, codes, share, noise, n_rows), apart))
+        found.append((likeliest_steepness(apart, codes, share, noise, n_rows), apart))
     best = int(np.argmin([steep.cost + _MARGIN * (index > 0) for index, (steep, _) in enumerate(found)]))
     (steep, apart), priors = found[best], noise.known_priors
-    directions = steep.factor * _by_shape(standard, codes, share, noise, 1 / n_rows, *kinds[best])[0]
-    offsets = _offsets(standard @ like(directions, standard), share, priors)
+    directions = steep.factor * directions_by_shape(standard, codes, share, noise, 1 / n_rows, *kinds[best])[0]
+    offsets = prior_offsets(standard @ like(directions, standard), share, priors)
     readout = whitening.undone(Readout(directions, offsets, steep.error))
-    return Reading(readout, steep.factor * apart, _offsets(steep.factor * apart, share, priors))
+    return Reading(readout, steep.factor * apart, prior_offsets(steep.factor * apart, share, priors))
 
 
 def _logits_of_other_rows(
@@ -266,7 +256,7 @@ def _logits_of_other_rows(
         kept = taken(share, others)
         total = float(xp.sum(kept))
         rest = taken(standard, others), taken(codes, others), kept / total
-        directions, middle = _by_shape(*rest, noise, 1 / (total * n_rows), rounds, anchors)
+        directions, middle = directions_by_shape(*rest, noise, 1 / (total * n_rows), rounds, anchors)
         members.append(inside)
         found.append(taken(standard, inside) @ like(directions, standard) - like(middle, standard))
     return taken(xp.concat(found), xp.argsort(xp.concat(members)))
@@ -290,7 +280,7 @@ def likeliest_priors(scores: Array, codes: Array, weights: Array, noise: Channel
     observed = sums_by_code(codes, share, noise.n_classes)
     misfit = _misfit(found, noise.transition, observed, n_rows)
     usual = float(chdtri(noise.n_classes - 1, _UNUSUAL))
-    trust = min(1.0, usual / max(misfit, _TINY)) ** 2
+    trust = min(1.0, usual / max(misfit, TINY)) ** 2
     return noise.with_priors(trust * found + (1 - trust) * noise.known_priors)
 
 
@@ -300,13 +290,13 @@ def _mixture_priors(standard: Array, codes: Array, share: Array, noise: Channel,
     priors, k = noise.known_priors, noise.n_classes
     with np.errstate(divide="ignore"):  # the log of 0 is −∞: impossible
         label_given_true = pick(np.log(noise.transition.T), codes)
-    for _ in range(_MAX_ROUNDS):
-        directions, middle, mass = _mixture_step(standard, member, share, 1 / n_rows)
+    for _ in range(MAX_ROUNDS):
+        directions, middle, mass = mixture_step(standard, member, share, 1 / n_rows)
         previous, priors = priors, (n_rows * mass + 1) / (n_rows + k)
         if np.abs(priors - previous).max() <= _PRIOR_TOLERANCE:
             break
         offsets = np.log(priors) - middle
-        member = _softmax(label_given_true + standard @ like(directions, standard) + like(offsets, standard))
+        member = class_probabilities(label_given_true + standard @ like(directions, standard) + like(offsets, standard))
     return np.asarray(priors / priors.sum())
 
 
@@ -326,13 +316,13 @@ def symmetric_slope(scores: Array, codes: Array, weights: Array, noise: Channel,
     share = _shares(weights)
     spread = float(share @ scores**2) ** 0.5 or 1.0
     standard = scores / spread
-    label_log_odds = _label_log_odds(codes, noise)
+    by_label = label_log_odds(codes, noise)
     slope = 0.0
-    for _ in range(_MAX_ROUNDS):
-        signs = 2 * expit(label_log_odds + slope * standard) - 1
+    for _ in range(MAX_ROUNDS):
+        signs = 2 * expit(by_label + slope * standard) - 1
         mean = float(share @ (signs * standard))
         previous, slope = slope, 2 * mean / max(1 - mean**2, 1 / n_rows)
-        if abs(slope - previous) <= _TOLERANCE * (1 + abs(slope)):
+        if abs(slope - previous) <= TOLERANCE * (1 + abs(slope)):
             break
     return max(slope, SMALLEST_SLOPE) / spread
 
@@ -348,20 +338,20 @@ def common_slope(scores: Array, codes: Array, weights: Array, noise: Channel) ->
     spread = float(share @ xp.sum(leads**2, axis=1)) ** 0.5 or 1.0
 
     def cost(log_slope: float) -> float:
-        observed = row_products(_softmax(float(np.exp(log_slope)) / spread * leads), label_given_true)
-        return -float(share @ xp.log(at_least(observed, _TINY)))
+        observed = row_products(class_probabilities(float(np.exp(log_slope)) / spread * leads), label_given_true)
+        return -float(share @ xp.log(at_least(observed, TINY)))
 
     def descent(log_slope: float) -> float:
         logits = float(np.exp(log_slope)) / spread * leads
-        probability = _softmax(logits)
+        probability = class_probabilities(logits)
         joint = probability * label_given_true
         observed = xp.sum(joint, axis=1)
         gain = joint - probability * observed[:, None]
-        return float(share @ (xp.sum(gain * logits, axis=1) / at_least(observed, _TINY)))
+        return float(share @ (xp.sum(gain * logits, axis=1) / at_least(observed, TINY)))
 
     steepest = -np.log(SMALLEST_SLOPE)
     best = float(minimize_scalar(cost, bounds=(-steepest, steepest), method="bounded").x)
-    low, high = max(best - _STEP, -steepest), min(best + _STEP, steepest)
+    low, high = max(best - STEP, -steepest), min(best + STEP, steepest)
     if descent(low) <= 0:
         best = low
     elif descent(high) >= 0:
@@ -399,213 +389,3 @@ class _Whitening:
         """Return a read-out of whitened scores as one of the scores themselves."""
         slopes = self.basis @ readout.slopes
         return Readout(slopes, readout.offsets - self.mean @ slopes, readout.steepness_error)
-
-
-def _by_shape(
-    standard: Array,
-    codes: Array,
-    share: Array,
-    noise: Channel,
-    smallest_variance: float,
-    rounds: int = _MAX_ROUNDS,
-    anchors: FloatArray | None = None,
-) -> tuple[FloatArray, FloatArray]:
-    """Directions C⁻¹(m_a − m₀) of the Gaussian mixture, (r, k), from whitened scores, by EM, and the scores midway."""
-    if standard.shape[1] == 1 and noise.n_classes == 2:
-        slope = _slope_by_shape(standard[:, 0], _label_log_odds(codes, noise), share, smallest_variance)
-        return np.array([[0.0, slope]]), np.zeros(2)  # offsets are found by the proportions
-    label_prior, member = pick(_log_posterior(noise), codes), pick(noise.posterior, codes)
-    directions, middle = np.zeros((standard.shape[1], noise.n_classes)), np.zeros(noise.n_classes)
-    for _ in range(rounds):
-        previous = directions
-        directions, middle, _ = _mixture_step(standard, member, share, smallest_variance, anchors)
-        if np.abs(directions - previous).max() <= _TOLERANCE * (1 + np.abs(directions).max()):
-            break
-        member = _softmax(label_prior + standard @ like(directions, standard) - like(middle, standard))
-    return directions, middle
-
-
-def _mixture_step(
-    standard: Array,
-    member: Array,
-    share: Array,
-    smallest_variance: float,
-    anchors: FloatArray | None = None,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Directions C⁻¹(m_a − m₀), the score midway between m_a and m₀ along them, and the mass of each class."""
-    mass = as_numpy(share @ member)
-    means = as_numpy((member * share[:, None]).T @ standard) / np.maximum(mass, _TINY)[:, None]
-    if anchors is not None:
-        chance = smallest_variance * float((as_numpy(share @ member**2) / np.maximum(mass, _TINY)).sum())
-        expected = _along(means, mass, anchors)
-        means = expected + _shrunk(means - expected, mass, chance)
-    within = _floored(np.eye(standard.shape[1]) - (mass * means.T) @ means, smallest_variance)
-    directions = np.linalg.solve(within, (means - means[0]).T)
-    return directions, np.einsum("ar,ra->a", means + means[0], directions) / 2, mass
-
-
-def _along(means: FloatArray, mass: FloatArray, anchors: FloatArray) -> FloatArray:
-    """Return the multiple of the anchors, about their mean, that comes closest to the class means."""
-    apart = anchors - mass @ anchors
-    power = float((mass[:, None] * apart**2).sum())
-    factor = float((mass[:, None] * apart * means).sum()) / power if power > 0 else 0.0
-    return np.asarray(max(factor, 0.0) * apart)
-
-
-def _shrunk(means: FloatArray, mass: FloatArray, chance: float) -> FloatArray:
-    """Shrink the class means along each axis of their scatter by the part of it that chance explains.
-
-    Along an axis of scatter b, of a total variance of 1, means of classes that are alike would scatter by `chance`, the
-    sum over the classes of Σ member²/(Σ member)² times their mass; so (b − chance)/(1 − chance) of it is theirs.
-    """
-    scatter, axes = np.linalg.eigh((mass * means.T) @ means)
-    own = np.clip((scatter - chance) / max(1 - chance, _TINY), 0.0, None)
-    kept = np.minimum(own / np.maximum(scatter, _TINY), 1.0)
-    return np.asarray((means @ axes * kept) @ axes.T)
-
-
-def _slope_by_shape(standard: Array, label_log_odds: Array, share: Array, smallest: float) -> float:
-    """Do what `_by_shape` does with one score of two classes, whose means are opposite sides of 0, as numbers alone."""
-    weights = namespace(standard).stack([share, share * standard])
-    member = expit(label_log_odds)
-    slope = 0.0
-    for _ in range(_MAX_ROUNDS):
-        mass, moment = map(float, as_numpy(weights @ member))
-        upper, lower = moment / mass, -moment / (1 - mass)
-        within = max(1 - mass * upper**2 - (1 - mass) * lower**2, smallest)
-        previous, slope = slope, (upper - lower) / within
-        if abs(slope - previous) <= _TOLERANCE * (1 + abs(slope)):
-            break
-        member = expit(label_log_odds + slope * (standard - (upper + lower) / 2))
-    return slope
-
-
-@dataclass(frozen=True)
-class _Steepness:
-    """The steepness τ, the standard error of its logarithm, and how unlikely the labels are under it."""
-
-    factor: float
-    error: float
-    cost: float
-
-
-def _steepness(logits: Array, codes: Array, share: Array, noise: Channel, n_rows: float) -> _Steepness:
-    """Find the steepness under which the observed labels are likeliest."""
-    likelihood = (_likelihood_of_two if noise.n_classes == 2 else _likelihood)(logits, codes, share, noise)
-
-    def cost(log_steepness: float) -> float:
-        return (log_steepness / _STEEPNESS_PRIOR) ** 2 / 2 - n_rows * likelihood(float(np.exp(log_steepness)))
-
-    span = (-_STEEPNESS_RANGE, _STEEPNESS_RANGE)
-    best = float(minimize_scalar(cost, bounds=span, method="bounded", options={"xatol": 1e-4}).x)
-    lowest = cost(best)
-    curvature = (cost(best + _STEP) - 2 * lowest + cost(best - _STEP)) / _STEP**2
-    return _Steepness(float(np.exp(best)), float(1 / np.sqrt(max(curvature, 1 / _STEEPNESS_PRIOR**2))), lowest)
-
-
-def _likelihood(logits: Array, codes: Array, share: Array, noise: Channel) -> Callable[[float], float]:
-    """Return the mean log-likelihood of the labels as a function of the steepness, each with offsets to go with it."""
-    xp, label_given_true = namespace(logits), pick(noise.transition.T, codes)
-    offsets = _offsets(logits, share, noise.known_priors)
-
-    def of(steepness: float) -> float:
-        nonlocal offsets
-        steep = steepness * logits
-        offsets = _offsets(steep, share, noise.known_priors, start=offsets)
-        observed = row_products(_softmax(steep + like(offsets, steep)), label_given_true)
-        return float(share @ xp.log(at_least(observed, _TINY)))
-
-    return of
-
-
-def _likelihood_of_two(logits: Array, codes: Array, share: Array, noise: Channel) -> Callable[[float], float]:
-    """Do what `_likelihood` does with two classes, by their log-odds alone."""
-    xp, priors = namespace(logits), noise.known_priors
-    log_odds = logits[:, 1] - logits[:, 0]
-    if_first, if_second = (pick(column, codes) for column in noise.transition)
-    mean, prior = float(share @ log_odds), float(priors[1])
-    log_prior_odds = float(np.log(priors[1]) - np.log(priors[0]))
-    neutral = log_prior_odds - mean
-    # A steepness and its offset: a line to it from where both are known, at 0, says where to look for the next.
-    last, at_last = 1.0, _offset(log_odds, share, prior, neutral, neutral)
-
-    def of(steepness: float) -> float:
-        nonlocal last, at_last
-        start = log_prior_odds + (at_last - log_prior_odds) / last * steepness
-        steep = steepness * log_odds
-        offset = _offset(steep, share, prior, log_prior_odds - steepness * mean, start)
-        last, at_last = steepness, offset
-        steep += offset
-        observed = if_second * expit(steep)
-        observed += if_first * expit(-steep)
-        return float(share @ xp.log(at_least(observed, _TINY)))
-
-    return of
-
-
-def _offsets(logits: Array, share: Array, priors: FloatArray, start: FloatArray | None = None) -> FloatArray:
-    """Offsets (the first 0) under which the mean probability of each class is its prior: Newton's method.
-
-    They maximise Σ π_a b_a − mean of log Σ exp(logit + b), which is concave, less a weak pull towards the offsets of
-    classes whose mean scores are alike: where no row is in doubt the mean probability hardly depends on them.
-    """
-    neutral = np.log(priors) - as_numpy(share @ logits)
-    neutral -= neutral[0]
-    offsets = neutral.copy() if start is None else start.copy()
-    if len(priors) == 2:
-        offsets[1] = _offset(logits[:, 1] - logits[:, 0], share, float(priors[1]), float(neutral[1]), float(offsets[1]))
-        return offsets
-    for _ in range(_NEWTON_ROUNDS):
-        probability = _softmax(logits + like(offsets, logits))
-        weighted = share[:, None] * probability
-        mean, products = map(as_numpy, (namespace(logits).sum(weighted, axis=0), weighted.T @ probability))
-        hessian = np.diag(mean) - products
-        slope = (priors - mean) - _PULL * (offsets - neutral)
-        step = np.linalg.solve(hessian[1:, 1:] + _PULL * np.eye(len(priors) - 1), slope[1:])
-        step = np.clip(step, -2.0, 2.0)
-        offsets[1:] += step
-        if np.abs(step).max() <= _SETTLED:
-            break
-    return offsets
-
-
-def _offset(log_odds: Array, share: Array, prior: float, neutral: float, start: float) -> float:
-    """Do what `_offsets` does with two classes."""
-    offset = start
-    for _ in range(_NEWTON_ROUNDS):
-        probability = expit(log_odds + offset)
-        weighted = share * probability
-        mean, square = numbers(namespace(weighted).sum(weighted), weighted @ probability)
-        slope = (prior - mean) - _PULL * (offset - neutral)
-        step = slope / (mean - square + _PULL)
-        step = min(max(step, -2.0), 2.0)
-        offset += step
-        if abs(step) <= _SETTLED:
-            break
-    return offset
-
-
-def _softmax(logits: Array) -> Array:
-    """Probabilities of each row's classes."""
-    if logits.shape[1] > 2:
-        return softmax(logits)
-    difference = logits[:, 1] - logits[:, 0]
-    return namespace(logits).stack([expit(-difference), expit(difference)], axis=1)
-
-
-def _floored(within: FloatArray, smallest: float) -> FloatArray:
-    """Covariance with eigenvalues of at least `smallest`."""
-    values, vectors = np.linalg.eigh(within)
-    return np.asarray((vectors * np.maximum(values, smallest)) @ vectors.T)
-
-
-def _log_posterior(noise: Channel) -> FloatArray:
-    """Log P(true | observed), row = observed class."""
-    with np.errstate(divide="ignore"):  # the log of 0 is −∞: impossible
-        return np.asarray(np.log(noise.posterior))
-
-
-def _label_log_odds(codes: Array, noise: Channel) -> Array:
-    """Log-odds of the second of two classes by the observed label of each row, (n,)."""
-    log_posterior = _log_posterior(noise)
-    return pick(log_posterior[:, 1] - log_posterior[:, 0], codes)

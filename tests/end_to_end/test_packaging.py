@@ -30,7 +30,7 @@ found: Audit = audit(X, y, noise=noise)
 accuracy: float = found.expected_accuracy
 mixture = theory.Mixture(mean_norm=2.0, aspect=0.5, noise=noise)
 rates: str = noise.eps_pos  # type: ignore[assignment]  # mypy must object: it is a number
-guess = LPClassifier(TrustedSubset(), regg=1.0)  # type: ignore[call-arg]  # mypy must object: there is no such parameter
+guess = LPClassifier(TrustedSubset(), regg=1.0)  # type: ignore[call-arg]  # mypy must object: no such parameter
 unflip.LPClasifier  # type: ignore[attr-defined]  # mypy must object: there is no such name
 """
 CORE = {"numpy", "scipy", "scikit-learn", "array-api-compat"}
