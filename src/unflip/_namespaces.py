@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -77,9 +78,12 @@ def checked_weights(sample_weight: object, X: Rows) -> Array:
     weights = beside(sample_weight, X)
     if not is_foreign(X):
         return _check_sample_weight(weights, X, dtype=np.float64, ensure_non_negative=True)
-    if not (weights is None or is_foreign(weights) or np.ndim(weights) == 0):
+    xp = array_namespace(X)
+    if weights is None or isinstance(weights, Real):  # scikit-learn 1.7 would make ones on the host
+        weights = xp.full(X.shape[0], 1.0 if weights is None else float(weights), dtype=xp.float64, device=device(X))
+    elif not is_foreign(weights):
         weights = like(np.asarray(weights), X)
-    return _check_sample_weight(weights, X, dtype=array_namespace(X).float64, ensure_non_negative=True)
+    return _check_sample_weight(weights, X, dtype=xp.float64, ensure_non_negative=True)
 
 
 def check_together(fitted: Array, X: Rows, asked: str) -> None:
