@@ -13,8 +13,9 @@ from packaging.requirements import Requirement
 nox.options.sessions = ["oldest", "newest"]
 nox.options.reuse_existing_virtualenvs = True
 
-_TOOLS = ("array-api-strict", "h5py", "hypothesis", "mpmath", "pytest")  # of tests alone: their own age does not matter
-_TESTED = "cli"  # the extra that holds all the others but those of documentation and development
+#: Of tests alone: their own age does not matter.
+_TOOLS = ("array-api-strict", "h5py", "hypothesis", "mpmath", "pytest", "pytest-xdist")
+_TESTED = ("cli", "dask")  # these extras hold all the others but those of documentation and development
 
 
 def project() -> dict:
@@ -38,7 +39,8 @@ def lowest(requirement: Requirement) -> str:
     bounds = [clause.version for clause in requirement.specifier if clause.operator == ">="]
     if len(bounds) != 1:
         raise ValueError(f"{requirement} must have one lower bound, such as {requirement.name}>=1.0.")
-    return f"{requirement.name}=={bounds[0]}"
+    extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+    return f"{requirement.name}{extras}=={bounds[0]}"
 
 
 def tools(declared: dict) -> list[str]:
@@ -47,7 +49,7 @@ def tools(declared: dict) -> list[str]:
 
 
 def _test(session: nox.Session, *options: str) -> None:
-    arguments = [*options, *(session.posargs or ["-m", "not slow"])]
+    arguments = [*options, *(session.posargs or ["-m", "not slow", "-n", "2"])]
     session.run("python", "-m", "pip", "list", "--format=freeze", silent=False)
     session.run("python", "-m", "pytest", "-q", *arguments, env={"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"})
 
@@ -56,7 +58,7 @@ def _test(session: nox.Session, *options: str) -> None:
 def oldest(session: nox.Session) -> None:
     """Run tests against exactly the lower bounds."""
     declared = project()
-    pinned = [lowest(needed) for extra in (None, _TESTED) for needed in requirements(declared, extra)]
+    pinned = [lowest(needed) for extra in (None, *_TESTED) for needed in requirements(declared, extra)]
     session.install(*pinned, *tools(declared))
     session.install("--no-deps", "--editable", ".")
     _test(session, "-W", "ignore::DeprecationWarning")  # old versions call newer ones beneath them by old names
@@ -65,5 +67,6 @@ def oldest(session: nox.Session) -> None:
 @nox.session
 def newest(session: nox.Session) -> None:
     """Run tests against the newest versions that can be installed together."""
-    session.install("--upgrade", "--upgrade-strategy", "eager", "--editable", f".[{_TESTED}]", *tools(project()))
+    wanted = ["--editable", f".[{','.join(_TESTED)}]", *tools(project())]
+    session.install("--upgrade", "--upgrade-strategy", "eager", *wanted)
     _test(session)

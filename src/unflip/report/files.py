@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -18,7 +19,8 @@ def write_atomically(path: Path, content: bytes) -> None:
 def write_together(contents: Mapping[Path, bytes]) -> None:
     """Write files as `write_atomically` does; none of them takes its name before all are on the disk.
 
-    Where the program is killed meanwhile, a part may stay under a name that begins with ".unflip-" and ends in ".part".
+    A program that is killed between the two leaves a whole file whose name begins with ".unflip-" and ends in ".part";
+    on systems where every file has a name from the start, it may be a part of one.
     """
     parts = {path: path.with_name(f".unflip-{secrets.token_hex(8)}.part") for path in contents}
     try:
@@ -35,14 +37,38 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
 
 
 def _write(part: Path, content: bytes, path: Path) -> None:
-    """Write to the disk itself, where a full one shows; who may read a new file is what the user's mask says."""
+    """Write a new file; who may read it is what the user's mask says, or who may read the one that it will replace."""
     part.parent.mkdir(parents=True, exist_ok=True)
-    with part.open("xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    if not _write_unnamed(part, content):
+        with part.open("xb") as file:
+            _fill(file, content)
     if path.exists():
         shutil.copymode(path, part)
+
+
+def _write_unnamed(part: Path, content: bytes) -> bool:
+    """Write a file that has no name before it is whole, so that a kill leaves nothing; return whether that can be."""
+    without_name = getattr(os, "O_TMPFILE", None)
+    if without_name is None:
+        return False
+    try:
+        descriptor = os.open(part.parent, without_name | os.O_WRONLY, 0o666)
+    except OSError:  # not on this file system; whatever else is wrong shows again with a name
+        return False
+    with open(descriptor, "wb") as file:
+        _fill(file, content)
+        try:
+            os.link(f"/proc/self/fd/{descriptor}", part)
+        except OSError:
+            return False
+    return True
+
+
+def _fill(file: BinaryIO, content: bytes) -> None:
+    """Write to the disk itself, where a full one shows."""
+    file.write(content)
+    file.flush()
+    os.fsync(file.fileno())
 
 
 @contextmanager
