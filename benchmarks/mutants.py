@@ -174,7 +174,7 @@ def _other_constants(value):
     if isinstance(value, bool):
         yield "constant", ast.Constant(not value)
     elif isinstance(value, int | float):
-        yield "constant", ast.Constant(value + 1)
+        yield "constant", ast.Constant(value + 1 if value + 1 != value else 2 * value)
         if isinstance(value, int) and value > 0:
             yield "constant", ast.Constant(value - 1)
 
