@@ -26,18 +26,6 @@ CLEANLAB, CLEANLAB_GIVEN, GRID = "cleanlab default", "cleanlab, rates given", "c
 
 
 @dataclass(frozen=True)
-class Draw:
-    """Training rows with true and observed labels, test rows with true ones, and the noise model."""
-
-    X: np.ndarray
-    y: np.ndarray
-    observed: np.ndarray
-    X_test: np.ndarray
-    y_test: np.ndarray
-    noise: object
-
-
-@dataclass(frozen=True)
 class Outcome:
     """Decision values of test rows, doubt about each training label, seconds, and what else is to be stored.
 
@@ -74,7 +62,7 @@ def ours(method, draw):
     """Fit one variant of this library's classifier."""
     classifier = {
         RATES: lambda: LPClassifier(draw.noise),
-        PRIORS: lambda: LPClassifier(priors=np.bincount(draw.y) / len(draw.y)),
+        PRIORS: lambda: LPClassifier(priors=draw.priors),
         NOTHING: lambda: LPClassifier(),
         OPTIMIZED: lambda: LPClassifier(draw.noise, targets="optimized"),
     }[method]()

@@ -18,15 +18,16 @@ from sklearn.linear_model import RidgeClassifierCV
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
+from peers import ALPHAS
 from unflip import LPClassifier, Votes
 from unflip.datasets import load_scene_votes, load_sentiment_votes
+from verdicts import mean_and_error, verdict
 
 try:
     from crowdkit.aggregation import DawidSkene
 except ImportError:
     DawidSkene = None
 
-ALPHAS = np.logspace(-1, 6, 15)
 MAJORITY, LABELS, DAWID_SKENE = "majority, ridge", "majority, LPClassifier", "Dawid-Skene, ridge"
 ALIKE, VOTES, ORACLE = "votes, workers alike", "votes", "true labels, ridge"
 ALL, SUBSETS, TWO = "all rows and votes", "4/5 of the rows", "4/5 of the rows, two votes"
@@ -142,13 +143,9 @@ def report(frame):
         print(table.to_string(float_format=lambda value: f"{value:.3f}"))
         wide = mine.pivot(index="draw", columns="method", values="accuracy")
         for rival in (MAJORITY, DAWID_SKENE):
-            judge(wide[VOTES] - wide[rival], f"{VOTES} beyond {rival} by at least 0")
-
-
-def judge(difference, what):
-    """Print whether the mean paired difference is at least 0."""
-    error = f" ± {difference.std() / np.sqrt(len(difference)):.2f}" if len(difference) > 1 else ""
-    print(f"  {'PASS' if difference.mean() >= 0 else 'MISS'}  {what}: {difference.mean():+.2f}{error}")
+            difference = wide[VOTES] - wide[rival]
+            what = f"{VOTES} beyond {rival} by at least 0"
+            verdict(difference.mean() >= 0, what, mean_and_error(difference, sign="+"))
 
 
 def main():

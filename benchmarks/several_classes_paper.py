@@ -1,0 +1,78 @@
+"""The settings of the paper's Multi-LPC, and its rules with their choices made on the test rows."""
+
+from functools import cache
+
+import numpy as np
+from sklearn.linear_model import Ridge
+
+from peers import Outcome, timed
+from unflip import NoiseModel, targets, theory
+
+N, P = 2000, 200
+#: Places of the means on the first axis, flips (row = true class) and proportions of the paper's settings.
+PAPER = {
+    3: ([-2, 0, 2], [[0.7, 0.3, 0], [0, 0.6, 0.4], [0.5, 0, 0.5]], [0.3, 0.3, 0.4]),
+    4: (
+        [-6, -2, 2, 6],
+        [[0.5, 0, 0.5, 0], [0, 0.7, 0, 0.3], [0, 0.4, 0.6, 0], [0.3, 0, 0, 0.7]],
+        [0.3, 0.2, 0.3, 0.2],
+    ),
+}
+GAMMAS = np.logspace(-4, 4, 9)
+N_PAIRS, PAIRS_GAMMA = 5000, 1.0
+THEORY_GAMMAS = (1.0, 10.0)
+PAPER_NAIVE, PAPER_ORACLE, PAPER_PAIRS = "paper's naive", "paper's oracle", "best of 5000 (α, β)"
+PAPER_ROWS = tuple(name + end for name in (PAPER_NAIVE, PAPER_PAIRS, PAPER_ORACLE) for end in ("", ", no intercept"))
+
+
+def paper_setting(k):
+    """Return the class means and the noise model for k = 3 or 4."""
+    places, transition, priors = PAPER[k]
+    return np.outer(places, np.eye(P)[0]), NoiseModel(transition, priors)
+
+
+@cache
+def best_pair(k, gamma):
+    """(α, β) with the best predicted accuracy in the paper's setting."""
+    means, noise = paper_setting(k)
+    return theory.optimal_multi_lpc(means=means, n=N, noise=noise, reg=gamma, fit_intercept=True)
+
+
+def paper_rules(draw):
+    """Fit the paper's rules, with and without an intercept."""
+    found = []
+    for end, fit_intercept in (("", True), (", no intercept", False)):
+        found += [
+            best_gamma(PAPER_NAIVE + end, draw, draw.observed, fit_intercept),
+            best_of_pairs(PAPER_PAIRS + end, draw, fit_intercept),
+            best_gamma(PAPER_ORACLE + end, draw, draw.y, fit_intercept),
+        ]
+    return found
+
+
+def best_gamma(method, draw, labels, fit_intercept):
+    """Ridge regression on one-hot labels at the penalty that does best on the test rows."""
+    tried, seconds = timed(lambda: [one_hot_scores(draw, labels, gamma, fit_intercept) for gamma in GAMMAS])
+    return Outcome(method, max(tried, key=lambda scores: (scores.argmax(axis=1) == draw.y_test).mean()), seconds)
+
+
+def one_hot_scores(draw, labels, gamma, fit_intercept):
+    """Scores of the test rows by ridge regression on one-hot labels."""
+    k = draw.noise.n_classes
+    ridge = Ridge(alpha=len(labels) * gamma, fit_intercept=fit_intercept).fit(draw.X, np.eye(k)[labels])
+    return ridge.predict(draw.X_test)
+
+
+def best_of_pairs(method, draw, fit_intercept):
+    """Pick the pair that does best on the test rows, of many at random and the naive one; one fit serves all."""
+    k = draw.noise.n_classes
+    rng = np.random.default_rng((15, k))
+    pairs = np.vstack([np.repeat([1.0, 0.0], k), rng.uniform(-2, 2, size=(N_PAIRS - 1, 2 * k))])
+    scores = one_hot_scores(draw, draw.observed, PAIRS_GAMMA, fit_intercept)
+    best, seconds = timed(lambda: max(pairs, key=lambda pair: (of_pair(scores, pair) == draw.y_test).mean()))
+    return Outcome(method, scores @ targets.multi_lpc(*np.split(best, 2)), seconds)
+
+
+def of_pair(scores, pair):
+    """Classes that a pair (α, β) predicts from one-hot scores."""
+    return (scores @ targets.multi_lpc(*np.split(pair, 2))).argmax(axis=1)
