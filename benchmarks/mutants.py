@@ -72,6 +72,11 @@ class Mutant:
         return names
 
     @property
+    def where(self) -> str:
+        """The module and what holds the node in it, by names that stay when lines move."""
+        return ".".join([Path(self.file).with_suffix("").as_posix().removeprefix("src/unflip/"), *self.names])
+
+    @property
     def statement(self) -> ast.stmt:
         """The innermost statement that holds the node, or is it."""
         return next(node for node in reversed(self._way) if isinstance(node, ast.stmt))
@@ -133,10 +138,11 @@ def _places(node, before):
 
 
 def _is_text(node):
-    """Whether a node is a docstring, a text, or the list of public names."""
+    """Whether a node is a docstring, a text, the dots of an abstract method, or the list of public names."""
     text = node.value if isinstance(node, ast.Expr) else node
     names = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
-    return names or isinstance(text, ast.JoinedStr) or (isinstance(text, ast.Constant) and isinstance(text.value, str))
+    constant = isinstance(text, ast.Constant) and (isinstance(text.value, str) or text.value is ...)
+    return names or constant or isinstance(text, ast.JoinedStr)
 
 
 def _changed(tree, place, file):

@@ -4,7 +4,8 @@ All tests are collected once. A first run of them notes which lines of the packa
 takes. Then each mutant gets a fork of the process that runs the tests of its lines, fast ones first, up to the first
 that fails, or for so many seconds' worth of them. Tests that start other processes, which do not see a mutant, and
 simulations are left out: what they alone would find counts as not found. Verdicts go to a table, line by line; the same
-command goes on where an earlier one stopped, and with more seconds it tries those again that survived fewer.
+command goes on where an earlier one stopped, and with more seconds it tries those again that survived fewer. Survivors are printed, but for those in survivors.csv,
+which says of each why no test finds it.
 """
 
 import argparse
@@ -28,6 +29,7 @@ SOURCE = ROOT / "src" / "unflip"
 CORE = ["targets", "spectrum", "theory", "decoder", "score_shape", "steepness", "refine"]
 TESTS = ["src", "tests/unit", "tests/contract", "tests/properties", "tests/golden", "README.md", "docs"]
 COLUMNS = ["file", "line", "column", "kind", "before", "after", "verdict", "tests", "seconds"]
+JUDGED = Path(__file__).with_name("survivors.csv")
 KEY = ["file", "line", "column", "kind", "after"]
 _MEMORY = 8 * 2**30
 
@@ -37,6 +39,7 @@ class Trial:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
+        self.judged = judged()
         self.failed = False
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -98,7 +101,8 @@ class Trial:
             time.sleep(0.005)
         survivors = [mutant for mutant in drawn if table.verdict(mutant) == "survived"]
         for mutant in survivors:
-            print(f"  {mutant.file}:{mutant.line}: {mutant.before}  ->  {mutant.after}", flush=True)
+            if (mutant.where, mutant.before, mutant.after) not in self.judged:
+                print(f"  {mutant.file}:{mutant.line}: {mutant.before}  ->  {mutant.after}", flush=True)
         found = len(drawn) - len(survivors)
         print(f"{path.relative_to(SOURCE)}: {found} of {len(drawn)} found", flush=True)
         return found, len(drawn)
@@ -214,6 +218,14 @@ def _forked(work) -> int:
         os._exit(code)
 
 
+def judged() -> set[tuple[str, str, str]]:
+    """Return the survivors that somebody has looked at and judged: not printed again."""
+    if not JUDGED.exists():
+        return set()
+    with JUDGED.open(newline="", encoding="utf-8") as file:
+        return {(row["where"], row["before"], row["after"]) for row in csv.DictReader(file)}
+
+
 def modules(names: list[str]) -> list[Path]:
     """Return the files that names such as "targets" or "theory" speak of."""
     found = []
@@ -231,6 +243,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="which mutants are drawn")
     parser.add_argument("--seconds", type=float, default=20, help="of tests that a mutant must survive")
     parser.add_argument("--jobs", type=int, default=1, help="mutants at a time")
+    parser.add_argument("--tests", nargs="+", default=TESTS, help="files or folders of tests")
     parser.add_argument("--table", type=Path, default=Path("build/mutants.csv"), help="where verdicts go")
     parser.add_argument("--notes", type=Path, default=Path("build/lines.json"), help="which tests run which lines")
     options = parser.parse_args()
@@ -240,7 +253,7 @@ def main() -> None:
     sys.path.remove(str(Path(__file__).parent))  # or tests would take benchmarks for libraries of the same name
     quiet = ["-q", "-s", "-m", "not slow", "-p", "no:cacheprovider", "-n0"]
     with threadpool_limits(1):
-        sys.exit(pytest.main([*quiet, *TESTS], plugins=[Trial(options)]))
+        sys.exit(pytest.main([*quiet, *options.tests], plugins=[Trial(options)]))
 
 
 if __name__ == "__main__":
