@@ -170,7 +170,7 @@ def _changes(node):
         changed = deepcopy(node)
         changed.test = ast.UnaryOp(ast.Not(), changed.test)
         yield "condition", changed
-    elif isinstance(node, ast.Return) and node.value is not None:
+    elif isinstance(node, ast.Return) and node.value is not None and ast.unparse(node.value) != "None":
         yield "return", ast.Return(ast.Constant(None))
     elif isinstance(node, ast.Expr | ast.Raise):
         yield "statement", ast.Pass()

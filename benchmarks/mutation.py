@@ -3,9 +3,11 @@
 All tests are collected once. A first run of them notes which lines of the package each runs through, and how long it
 takes. Then each mutant gets a fork of the process that runs the tests of its lines, fast ones first, up to the first
 that fails, or for so many seconds' worth of them. Tests that start other processes, which do not see a mutant, and
-simulations are left out: what they alone would find counts as not found. Verdicts go to a table, line by line; the same
-command goes on where an earlier one stopped, and with more seconds it tries those again that survived fewer. Survivors are printed, but for those in survivors.csv,
-which says of each why no test finds it.
+simulations are left out: what they alone would find counts as not found.
+
+Verdicts go to a table, line by line; the same command goes on where an earlier one stopped, and with more seconds it
+tries those again that survived fewer. Survivors are printed, but for those in survivors.csv, which says of each why no
+test finds it.
 """
 
 import argparse
