@@ -1,6 +1,11 @@
 """Fits on workers that are processes of their own, some of which are killed on the way."""
 
+import os
+import signal
+import subprocess
+import sys
 import time
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -9,7 +14,8 @@ pytest.importorskip("distributed", reason="workers in processes of their own nee
 import dask
 from dask.distributed import Client, LocalCluster
 
-from support.dask_rows import deadly, partitions
+from support.dask_rows import deadly, endless, partitions
+from support.processes import living, started, until
 from unflip import LPClassifier, Moments, NoiseModel, audit
 from unflip.engines import dask_rows, dask_tasks
 
@@ -104,6 +110,61 @@ def test_an_error_on_a_worker_is_told_and_leaves_nothing_running(client):
     with pytest.raises(ValueError, match="Input X contains NaN, in row 500 and column 3"):
         LPClassifier(NOISE).fit(partitions(X, 50), labels)
     assert_idle(client)
+
+
+def has_begun(folder):
+    return any(folder.glob("read-*"))
+
+
+def test_a_fit_that_ctrl_c_ends_leaves_nothing_running_and_the_next_is_right(client, tmp_path):
+    X, labels = problem()
+
+    def press_ctrl_c():
+        until(lambda: has_begun(tmp_path))
+        os.kill(os.getpid(), signal.SIGINT)
+
+    presser = Thread(target=press_ctrl_c)
+    presser.start()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background would ignore it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            LPClassifier(NOISE).fit(endless(X, 100, tmp_path), labels)
+    finally:
+        signal.signal(signal.SIGINT, before)
+        (tmp_path / "go on").touch()
+    presser.join()
+    assert_idle(client)
+    assert_same_coefficients(LPClassifier(NOISE).fit(partitions(X, 100), labels), LPClassifier(NOISE).fit(X, labels))
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from dask.distributed import Client, LocalCluster
+from support.dask_rows import endless
+from unflip import LPClassifier, NoiseModel
+from unflip.datasets import make_mixture
+
+if __name__ == "__main__":
+    X, y = make_mixture(400, 10, mean_norm=2.0, random_state=0)
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster):
+        LPClassifier(NoiseModel.binary(eps_pos=0.1, eps_neg=0.1)).fit(endless(X, 100, Path(sys.argv[2])), y)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
+def test_no_worker_outlives_a_program_that_is_stopped(ending, tmp_path):
+    (tmp_path / "fit.py").write_text(SCRIPT)
+    words = [sys.executable, "fit.py", os.path.join(os.path.dirname(__file__), os.pardir), str(tmp_path)]
+    process = started(words, cwd=tmp_path, start_new_session=True, stderr=subprocess.DEVNULL)
+    until(lambda: has_begun(tmp_path), process)
+    os.kill(process.pid, ending)
+    process.wait(120)
+    (tmp_path / "go on").touch()
+    until(lambda: not living(process.pid))
+    assert process.returncode != 0
 
 
 def test_rows_that_kill_every_worker_are_told_of(client, monkeypatch):

@@ -1,7 +1,8 @@
-"""Partitions that workers make: those of an array, and of one whose reading ends the worker that does it."""
+"""Partitions that workers make: of an array, of one whose reading ends its worker, and of one that is long to read."""
 
 import os
 import signal
+import time
 from uuid import uuid4
 
 import dask
@@ -19,9 +20,26 @@ def deadly(X, n_rows, folder, at):
     Readings are counted by files in the folder, as the processes that make them know nothing of each other. Without a
     folder each reading is such a one.
     """
-    read = dask.delayed(_read, pure=True)
+    return _made_of(X, n_rows, _read, folder, at)
+
+
+def endless(X, n_rows, folder):
+    """Return the same, but each reading of a partition says so by a file in the folder, and waits for another."""
+    return _made_of(X, n_rows, _wait, folder)
+
+
+def _made_of(X, n_rows, read, *arguments):
+    reading = dask.delayed(read, pure=True)
     parts = [X[start : start + n_rows] for start in range(0, len(X), n_rows)]
-    return da.concatenate([da.from_delayed(read(part, folder, at), part.shape, dtype=part.dtype) for part in parts])
+    return da.concatenate([da.from_delayed(reading(part, *arguments), part.shape, dtype=part.dtype) for part in parts])
+
+
+def _wait(part, folder):
+    (folder / f"read-{uuid4()}").touch()
+    deadline = time.monotonic() + 60
+    while not (folder / "go on").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return part
 
 
 def _read(part, folder, at):
