@@ -13,9 +13,6 @@ from unflip.auditing.outlook import effective_dimension
 from unflip.centred import SparseRows
 from unflip.selection import candidate_regs
 from unflip.spectrum import DualSpectrum, KrylovSpectrum, PrimalSpectrum, decompose, krylov
-from unflip.spectrum.hat_model import kept_apart, product_diagonal
-from unflip.spectrum.lanczos import Lanczos
-from unflip.spectrum.traces import Quadrature, random_signs
 
 SHAPES = pytest.mark.parametrize("shape", [(60, 25), (25, 60), (40, 40)], ids=["features", "rows", "square"])
 WEIGHTED = pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
@@ -121,7 +118,15 @@ def test_many_targets_are_those_one_by_one():
         np.testing.assert_allclose(together[:, :, [column]], alone, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("scale", [1e-140, 1e140])
+def test_targets_that_are_much_alike_have_fits_of_their_own():
+    X, t, _ = problem((60, 25))
+    spectrum = KrylovSpectrum(X, fit_intercept=True)
+    for target in (t[:, 0], t[:, 0] + 1e-3 * t[:, 1]):
+        expected = KrylovSpectrum(X, fit_intercept=True).path(target, [0.1])
+        np.testing.assert_array_equal(spectrum.path(target, [0.1]).coef, expected.coef)
+
+
+@pytest.mark.parametrize("scale", [1e-140, 1e140, -1e140])
 def test_rows_of_any_scale(scale):
     X, t, _ = problem((60, 25))
     one, other = (KrylovSpectrum(s * X, fit_intercept=True, tolerance=1e-12) for s in (1.0, scale))
@@ -129,6 +134,18 @@ def test_rows_of_any_scale(scale):
     regs = one.scale * np.array([1.0, 10.0])
     scores = [s.leave_one_out(t, u * u * regs).scores for s, u in ((one, 1.0), (other, scale))]
     np.testing.assert_allclose(scores[1], scores[0], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("factor", [1e-150, 1e150])
+@SHAPES
+def test_only_ratios_of_weights_count(shape, factor):
+    X, t, weights = problem(shape, weighted=True)
+    one, other = (KrylovSpectrum(X, u * weights, fit_intercept=True, tolerance=1e-12) for u in (1.0, factor))
+    regs = one.scale * np.array([1.0, 10.0])
+    np.testing.assert_allclose(other.path(t, regs).coef, one.path(t, regs).coef, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(other.hat_diagonals([regs])[0], one.hat_diagonals([regs])[0], rtol=1e-9)
+    assert other.scale == pytest.approx(one.scale, rel=1e-9)
+    assert other.least_reg == pytest.approx(one.least_reg, rel=2 * krylov._CLOSE)
 
 
 @TEXTS
@@ -168,32 +185,6 @@ def test_sums_over_the_spectrum_keep_their_error(shape, fit_intercept):
     assert np.sqrt(np.mean(np.square(errors))) < 1.5
 
 
-def test_nodes_stand_for_eigenvalues():
-    rng = np.random.default_rng(0)
-    basis = np.linalg.qr(rng.normal(size=(300, 300)))[0]
-    values = np.append(np.linspace(0.5, 1.5, 299), 1000.0)  # one of them so large that it must not be counted twice
-    matrix = (basis * values) @ basis.T
-    found = Quadrature.of(lambda columns: matrix @ columns, random_signs(300), 300)
-    nodes = found.nodes.ravel()
-    assert found.sums(nodes**0) == pytest.approx(300.0)
-    for power in (1, 2):
-        assert found.sums(nodes**power) == pytest.approx((values**power).sum(), rel=1e-3)
-    total = float(found.sums(nodes / (nodes + 0.3)))
-    assert total == pytest.approx(
-        (values / (values + 0.3)).sum(), abs=3 * float(found.errors(nodes / (nodes + 0.3))[0])
-    )
-    assert found.shift_of(total) == pytest.approx(0.3, rel=1e-9)
-    assert found.shift_of(301.0) == 0.0
-
-
-def test_an_invariant_space_ends_the_search():
-    matrix, start = np.diag([3.0, 2.0, 1.0, 1.0]), np.array([[0.6], [0.8], [0.0], [0.0]])
-    space = Lanczos(lambda columns: matrix @ columns, start, keep=True)
-    assert space.grow(1e-3, 1e-12, most=4) <= 1e-12
-    assert space.n_steps == 2
-    np.testing.assert_allclose(space.solutions(np.array([1.0]))[:, 0, 0], [0.15, 0.8 / 3, 0, 0], atol=1e-14)
-
-
 @TEXTS
 @WEIGHTED
 @INTERCEPT
@@ -211,18 +202,6 @@ def test_hat_values_are_close_and_sum_to_the_trace(shape, weighted, fit_intercep
     squares = found.hat_diagonals([regs, regs])[0]
     expected = whole.diagonal(whole.shrinkage(regs) ** 2)
     assert (np.sqrt(((squares - expected) ** 2).mean(axis=0)) < 0.5 * expected.std(axis=0)).all()
-
-
-def test_products_of_hat_matrices_are_divided_differences_of_them():
-    X, _, weights = problem((25, 60), weighted=True)
-    whole = exact(X, weights)
-    for relative in ([1.0], [1.0, 3.0], [3.0, 1.0, 0.2], [1.0, 1.0], [1.0, 1.0, 1.0], [1.0, 2.0, 1.0], [1.0, 1.003]):
-        factors = [np.array([r * whole.scale, 0.1 * r * whole.scale]) for r in relative]
-        regs = kept_apart(np.array(factors))
-        found = product_diagonal(regs, [whole.hat_diagonals([row])[0] for row in regs])
-        apart = len(set(relative)) == len(relative) and 1.003 not in relative
-        expected = whole.hat_diagonals(factors)[0]
-        np.testing.assert_allclose(found, expected, rtol=1e-10 if apart else 5e-3)
 
 
 @TEXTS
@@ -318,6 +297,16 @@ def test_close_fits_are_neither_compared_nor_left_unsaid():
     assert KrylovSpectrum(few, fit_intercept=True).least_reg == 0.0
 
 
+@WEIGHTED
+def test_the_least_penalty_leaves_the_mean_hat_value_and_scales_with_the_rows(weighted):
+    X, _, weights = problem((25, 60), weighted)
+    spectrum = KrylovSpectrum(X, weights, fit_intercept=True)
+    hats = spectrum.hat_diagonals([[spectrum.least_reg]])[0][:, 0]
+    assert np.average(hats, weights=weights) == pytest.approx(0.7, abs=1e-3 if weighted else 1e-9)
+    scaled = KrylovSpectrum(1e5 * X, weights, fit_intercept=True)
+    assert scaled.least_reg == pytest.approx(1e10 * spectrum.least_reg, rel=2 * krylov._CLOSE)
+
+
 def test_heavy_rows_count_by_their_weight_where_fits_are_too_close():
     X, _ = draw_texts(400, 900, length=40)
     weights = np.exp(np.random.default_rng(0).normal(size=400))
@@ -346,6 +335,7 @@ def test_directions_and_kernel_sums_are_those_of_the_whole_spectrum(shape, weigh
 def test_what_is_out_of_reach_is_said():
     X, t, _ = problem((25, 60))
     spectrum = KrylovSpectrum(X, fit_intercept=True)
+    assert not spectrum.is_whole
     with pytest.raises(ValueError, match=r"mixture .* too many for sparse rows of 25 × 60: give a NoiseModel"):
         _ = spectrum.variances
     with pytest.raises(ValueError, match="use loss='squared'"):

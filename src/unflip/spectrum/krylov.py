@@ -144,7 +144,7 @@ class KrylovSpectrum(Spectrum):
         smallest, largest = np.log(self.scale or 1.0) + np.log(_RANGE)
         if excess(smallest) <= 0:
             return 0.0
-        return float(np.exp(largest if excess(largest) >= 0 else brentq(excess, smallest, largest, xtol=_CLOSE)))
+        return float(np.exp(brentq(excess, smallest, largest, xtol=_CLOSE)))
 
     def path(self, targets: FloatArray, regs: ArrayLike) -> RidgePath:
         """Coefficients and intercepts for every penalty and target."""

@@ -85,7 +85,7 @@ class Quadrature:
         return np.asarray(by_probe.std(axis=0, ddof=1) * np.sqrt(len(by_probe)))
 
     def shift_of(self, total: float) -> float:
-        """Return the shift ν at which Σ s/(s + ν) is this total; 0 where it is less without any."""
+        """Return the shift ν at which Σ s/(s + ν) is this positive total; 0 where it is less without any."""
         nodes = self.nodes.ravel()
         unit = float(nodes.max()) or 1.0
 
@@ -94,8 +94,7 @@ class Quadrature:
 
         if excess(-_LOG_RANGE) <= 0:
             return 0.0
-        largest = _LOG_RANGE if excess(_LOG_RANGE) >= 0 else brentq(excess, -_LOG_RANGE, _LOG_RANGE)
-        return float(unit * np.exp(largest))
+        return float(unit * np.exp(brentq(excess, -_LOG_RANGE, _LOG_RANGE)))
 
     def _n_above_small(self) -> float:
         nodes = self.nodes.ravel()
