@@ -77,8 +77,9 @@ def test_left_out_residuals_are_exact(shape):
     np.testing.assert_allclose(found.leave_one_out(t, regs).residuals, expected, rtol=0, atol=1e-9)
 
 
-def test_one_space_serves_all_penalties_and_multiples_of_a_target():
-    X, classes = draw_texts(300, 200, length=30)
+@pytest.mark.parametrize("shape", [(300, 200), (200, 300)], ids=["features", "rows"])
+def test_one_space_serves_all_penalties_and_multiples_of_a_target(shape):
+    X, classes = draw_texts(*shape, length=30)
     spectrum = KrylovSpectrum(X, fit_intercept=True)
     products = count_products(spectrum)
     one = spectrum.path(classes.astype(float), spectrum.scale * np.array([0.1, 1.0]))
@@ -226,6 +227,16 @@ def test_heavy_rows_have_their_share_of_products_of_hat_matrices(shape, fit_inte
     np.testing.assert_allclose(found.hat_diagonals([regs, one])[0].sum(axis=0), sums, rtol=1e-2)
 
 
+@INTERCEPT
+def test_rows_that_are_fitted_exactly_keep_all_but_the_share_of_the_intercept(fit_intercept):
+    X, _, weights = problem((25, 60), weighted=True)
+    spectrum = KrylovSpectrum(X, weights, fit_intercept=fit_intercept)
+    regs = [1e-9 * spectrum.scale]
+    most = 1 - fit_intercept * weights / weights.sum()
+    np.testing.assert_allclose(spectrum.hat_diagonals([regs])[0][:, 0], most, rtol=1e-5)
+    assert spectrum.mean_hat(regs)[0] == pytest.approx(most.mean(), rel=1e-5)
+
+
 @SHAPES
 def test_some_rows_are_those_of_all(shape):
     X, t, weights = problem(shape, weighted=True)
@@ -262,6 +273,8 @@ def test_hat_values_are_made_once():
     known = dict(spectrum._hats)
     spectrum.leave_one_out(np.arange(60.0), regs)
     assert all(spectrum._hats[reg] is hat for reg, hat in known.items())
+    spectrum.hat_diagonals([3 * regs])
+    assert all(spectrum._hats[reg] is hat for reg, hat in known.items())
     regs *= 2  # by the caller
     assert np.abs(spectrum.hat_diagonals([regs])[0] - first).max() > 0.01
     spectrum.hat_diagonals([spectrum.scale * np.linspace(1, 2, 100)])
@@ -287,6 +300,7 @@ def test_close_fits_are_neither_compared_nor_left_unsaid():
     spectrum = KrylovSpectrum(X, fit_intercept=True)
     regs = candidate_regs(spectrum)
     assert spectrum.mean_hat(regs[:1])[0] <= 0.7
+    spectrum.leave_one_out(classes.astype(float), [spectrum.least_reg])  # close enough to be silent
     assert len(regs) < len(candidate_regs(exact(X)))
     with pytest.warns(UserWarning, match="are rough: rows are fitted so closely"):
         spectrum.leave_one_out(classes.astype(float), [0.1 * regs[0]])
@@ -350,21 +364,31 @@ def test_what_is_out_of_reach_is_said():
         spectrum.diagonal(np.ones((25, 1)))
 
 
-def test_fits_that_run_out_of_memory_say_so(monkeypatch):
+@pytest.mark.parametrize(("memory", "n_steps"), [(5, 5), (5.9, 5), (0.1, 1)])
+def test_fits_that_run_out_of_memory_say_so(monkeypatch, memory, n_steps):
     X, t, _ = problem((60, 25))
-    monkeypatch.setattr(krylov, "_MOST_BYTES", 5 * 25 * 2 * 8)
+    monkeypatch.setattr(krylov, "_MOST_BYTES", memory * 25 * 2 * 8)
     spectrum = KrylovSpectrum(X, fit_intercept=True)
-    with pytest.warns(ConvergenceWarning, match=r"stopped at a relative residual of .* as 5 steps fill the memory"):
+    stopped = rf"stopped at a relative residual of .* as {n_steps} steps fill the memory"
+    with pytest.warns(ConvergenceWarning, match=stopped):
         spectrum.path(t, [1e-6])
 
 
-def test_bases_beyond_the_memory_that_they_may_take_are_dropped(monkeypatch):
+def test_a_space_that_cannot_grow_is_no_lack_of_memory():
+    X = sparse.random_array((30, 8), density=0.5, rng=np.random.default_rng(0), format="csr")
+    t = np.random.default_rng(1).normal(size=30)
+    found, expected = (s.path(t, [1e-6]) for s in (KrylovSpectrum(X, fit_intercept=True, tolerance=0.0), exact(X)))
+    np.testing.assert_allclose(found.coef, expected.coef, rtol=1e-7)
+
+
+@pytest.mark.parametrize(("memory", "n_kept"), [(2, 2), (1, 1), (0.5, 1)])
+def test_bases_beyond_the_memory_that_they_may_take_are_dropped(monkeypatch, memory, n_kept):
     X, _, _ = problem((60, 25))
-    monkeypatch.setattr(krylov, "_MOST_BYTES", 2 * 64 * 25 * 8)  # two spaces of one target
+    monkeypatch.setattr(krylov, "_MOST_BYTES", memory * 64 * 25 * 8)  # so many spaces of one target
     spectrum = KrylovSpectrum(X, fit_intercept=True)
     for seed in range(4):
         spectrum.path(np.random.default_rng(seed).normal(size=60), [spectrum.scale])
-        assert len(spectrum._spaces) == min(seed + 1, 2)
+        assert len(spectrum._spaces) == min(seed + 1, n_kept)
 
 
 def test_sparse_rows_beyond_the_limit_are_not_decomposed(monkeypatch):
