@@ -75,14 +75,26 @@ def test_nodes_stand_for_eigenvalues():
     for power in (1, 2):
         assert found.sums(nodes**power) == pytest.approx((values**power).sum(), rel=1e-3)
     total = float(found.sums(nodes / (nodes + 0.3)))
-    assert total == pytest.approx(
-        (values / (values + 0.3)).sum(), abs=3 * float(found.errors(nodes / (nodes + 0.3))[0])
-    )
+    assert total == pytest.approx((values / (values + 0.3)).sum(), abs=3 * float(found.errors(nodes / (nodes + 0.3))))
     assert found.shift_of(total) == pytest.approx(0.3, rel=1e-9)
     assert found.shift_of(301.0) == 0.0
 
 
-@pytest.mark.parametrize("values", [[2.0, 1.0, 0.5], [5.0, 0.0, 0.0, 0.0], [0.0, 0.0]], ids=str)
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_there_are_as_many_nodes_as_small_eigenvalues_need_in_any_unit(unit):
+    narrow, wide, in_unit = (
+        Quadrature.of(operator(values)[1], random_signs(150)[:, :16], 150)
+        for values in (np.linspace(0.5, 1.5, 150), np.geomspace(3e-5, 1, 150), unit * np.geomspace(3e-5, 1, 150))
+    )
+    assert narrow.nodes.shape[1] < wide.nodes.shape[1] < 150
+    assert abs(in_unit.nodes.shape[1] - wide.nodes.shape[1]) <= 2 * traces._STEPS  # rounding may settle a step earlier
+    sums = [
+        found.sums(found.nodes.ravel() / (found.nodes.ravel() + u * 1e-4)) for found, u in ((wide, 1), (in_unit, unit))
+    ]
+    assert sums[1] == pytest.approx(sums[0], rel=1e-3)
+
+
+@pytest.mark.parametrize("values", [range(1, 10), [2.0, 1.0, 0.5], [5.0, 0.0, 0.0, 0.0], [0.0, 0.0]], ids=str)
 def test_few_eigenvalues_are_found_exactly(values):
     found = Quadrature.of(operator(np.array(values))[1], random_signs(len(values)), len(values))
     nodes = found.nodes.ravel()
@@ -97,12 +109,15 @@ def test_errors_are_those_of_a_sum_over_independent_probes():
     values = np.ones((8, 2)) * [1.0, 10.0]
     np.testing.assert_allclose(found.sums(values), [16.0, 160.0])
     np.testing.assert_allclose(found.errors(values), np.sqrt(3) * np.array([1.0, 10.0]))  # probes add 1, 2 and 3
+    assert found.errors(values[:, 0]) == pytest.approx(np.sqrt(3))
 
 
 @pytest.mark.parametrize("unit", [1e-12, 1e12])
 def test_shifts_scale_with_the_eigenvalues(unit):
     found = Quadrature(unit * np.array([[1.0, 2.0], [3.0, 0.0]]), np.ones((2, 2)), n_leading=1)
-    assert found.shift_of(1 / 2 + 2 / 3 + 3 / 4) == pytest.approx(unit, rel=1e-9)
+    for shift in (0.01, 1.0, 100.0):
+        total = sum(value / (value + shift) for value in (1, 2, 3))
+        assert found.shift_of(total) == pytest.approx(unit * shift, rel=1e-9)
 
 
 def test_shorter_probes_are_more_within_limits():

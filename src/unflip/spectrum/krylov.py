@@ -307,11 +307,10 @@ class KrylovSpectrum(Spectrum):
     def _space(self, right: FloatArray) -> tuple[FloatArray, Lanczos]:
         """Return the space of these columns, a known one where they are multiples of its own."""
         norms = np.linalg.norm(right, axis=0)
-        units = right / np.where(norms > 0, norms, 1.0)
+        units = right / np.where(norms > 0, norms, np.inf)
         known = [pair for pair in self._spaces if _same_lines(pair[0], units)]
         pair = known[0] if known else (units, Lanczos(self._gram_times, units, keep=True))
         self._spaces = [*(other for other in self._spaces if other is not pair), pair]
-        self._drop_old_spaces()
         return pair
 
     def _drop_old_spaces(self) -> None:

@@ -60,7 +60,7 @@ class Quadrature:
         n_leading, n_probes = leading.shape[1], probes.shape[1] - _LEADING
         others = probes[:, _LEADING:] - leading @ (leading.T @ probes[:, _LEADING:])
         norms = np.linalg.norm(others, axis=0)
-        starts = np.hstack([leading, others / np.where(norms > 0, norms, 1.0)])
+        starts = np.hstack([leading, others / np.where(norms > 0, norms, np.inf)])
         shares = np.append(np.ones(n_leading), np.full(n_probes, (dimension - n_leading) / n_probes))[:, None]
         lanczos = Lanczos(operator, starts, keep=False)
         before = np.inf
@@ -80,8 +80,8 @@ class Quadrature:
 
     def errors(self, values: FloatArray) -> FloatArray:
         """Return the standard error of each sum, by how much the probes differ."""
-        each = values.reshape(*self.weights.shape, -1)[self.n_leading :]
-        by_probe = np.einsum("qk,qkc->qc", self.weights[self.n_leading :], each)
+        each = values.reshape(*self.weights.shape, *values.shape[1:])[self.n_leading :]
+        by_probe = np.einsum("qk,qk...->q...", self.weights[self.n_leading :], each)
         return np.asarray(by_probe.std(axis=0, ddof=1) * np.sqrt(len(by_probe)))
 
     def shift_of(self, total: float) -> float:
