@@ -387,9 +387,16 @@ def test_bases_beyond_the_memory_that_they_may_take_are_dropped(monkeypatch, mem
     X, _, _ = problem((60, 25))
     monkeypatch.setattr(krylov, "_MOST_BYTES", memory * 64 * 25 * 8)  # so many spaces of one target
     spectrum = KrylovSpectrum(X, fit_intercept=True)
-    for seed in range(4):
-        spectrum.path(np.random.default_rng(seed).normal(size=60), [spectrum.scale])
-        assert len(spectrum._spaces) == min(seed + 1, n_kept)
+    targets = np.random.default_rng(0).normal(size=(4, 60))
+    for n_before, target in enumerate(targets):
+        spectrum.path(target, [spectrum.scale])
+        assert len(spectrum._spaces) == min(n_before + 1, n_kept)
+    products = count_products(spectrum)
+    for target in targets[-n_kept:]:
+        spectrum.path(target, [spectrum.scale])
+    assert not products  # the latest are kept
+    spectrum.path(targets[0], [spectrum.scale])
+    assert products
 
 
 def test_sparse_rows_beyond_the_limit_are_not_decomposed(monkeypatch):
