@@ -92,7 +92,7 @@ class Mutant:
 
     @property
     def function_lines(self) -> list[int]:
-        """The lines of the body of the function that holds the node or, outside of all, those that read the constant."""
+        """The lines of the body of the function that holds the node; outside of all, those that read the constant."""
         for node in self._way:
             if isinstance(node, ast.FunctionDef):
                 return list(range(node.body[0].lineno, (node.end_lineno or node.lineno) + 1))
