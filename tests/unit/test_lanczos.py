@@ -1,5 +1,7 @@
 """Krylov spaces: what holds of them in exact arithmetic, and sums over eigenvalues that they stand for."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -92,6 +94,19 @@ def test_there_are_as_many_nodes_as_small_eigenvalues_need_in_any_unit(unit):
         found.sums(found.nodes.ravel() / (found.nodes.ravel() + u * 1e-4)) for found, u in ((wide, 1), (in_unit, unit))
     ]
     assert sums[1] == pytest.approx(sums[0], rel=1e-3)
+
+
+def test_sums_that_do_not_settle_end_in_time_and_keep_no_vectors(monkeypatch):
+    monkeypatch.setattr(traces, "_MOST_STEPS", 32)
+    values = np.geomspace(1e-12, 1, 2000)[:, None]
+    probes = random_signs(2000)[:, : traces._LEADING + 1]
+    tracemalloc.start()
+    try:
+        found = Quadrature.of(lambda columns: values * columns, probes, 2000)
+        assert tracemalloc.get_traced_memory()[1] < 0.25 * found.nodes.size * 2000 * 8
+    finally:
+        tracemalloc.stop()
+    assert found.nodes.shape[1] == 32
 
 
 @pytest.mark.parametrize("values", [range(1, 10), [2.0, 1.0, 0.5], [5.0, 0.0, 0.0, 0.0], [0.0, 0.0]], ids=str)

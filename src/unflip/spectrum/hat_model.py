@@ -69,7 +69,7 @@ class HatModel:
         def excess(delta: float) -> float:
             return float((powers / (powers / (1 + delta) + shift)).sum()) / len(self.most) - delta
 
-        delta = brentq(excess, 0.0, float(powers.sum()) / shift + 1.0)
+        delta = brentq(excess, 0.0, float(powers.sum()) / shift / len(self.most) + 1.0)
         inverse = 1 / (powers / (1 + delta) + shift)
         return np.asarray(inverse / inverse.max())
 

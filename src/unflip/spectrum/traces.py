@@ -18,6 +18,7 @@ _STEPS, _MOST_STEPS = 8, 256  # added at a time, and in all
 _SETTLED = 1e-4  # relative change of a trace that ends the quadrature
 _SMALLEST_SHIFT = 1e-4  # that the quadrature must resolve, in units of the typical eigenvalue
 _LOG_RANGE = 100.0  # of shifts, about the largest eigenvalue
+_TINY = float(np.finfo(float).tiny)  # in place of 0 in a denominator
 
 Operator = Callable[[FloatArray], FloatArray]
 
@@ -98,8 +99,9 @@ class Quadrature:
 
     def _n_above_small(self) -> float:
         nodes = self.nodes.ravel()
-        typical = float(self.sums(nodes**2)) / (float(self.sums(nodes)) or 1.0) or 1.0
-        return float(self.sums(nodes / (nodes + _SMALLEST_SHIFT * typical)))
+        total, squares = self.sums(nodes), self.sums(nodes**2)  # the typical eigenvalue is their ratio
+        shifted = np.maximum(total * nodes + _SMALLEST_SHIFT * squares, _TINY)
+        return float(self.sums(total * nodes / shifted))
 
 
 def random_signs(size: int) -> FloatArray:
