@@ -91,12 +91,14 @@ class Mutant:
         return range(self.statement.lineno, (outer.end_lineno or outer.lineno) + 1)
 
     @property
-    def function_lines(self) -> range:
-        """The lines of the body of the function that holds the node; none where it is outside of all."""
+    def function_lines(self) -> list[int]:
+        """The lines of the body of the function that holds the node; outside of all, those that read the constant."""
         for node in self._way:
             if isinstance(node, ast.FunctionDef):
-                return range(node.body[0].lineno, (node.end_lineno or node.lineno) + 1)
-        return range(0)
+                return list(range(node.body[0].lineno, (node.end_lineno or node.lineno) + 1))
+        names = _targets(self.statement)
+        read = [node for node in ast.walk(self._way[0]) if isinstance(node, ast.Name) and ast.unparse(node) in names]
+        return sorted({node.lineno for node in read if isinstance(node.ctx, ast.Load)})
 
     def put_in_place(self) -> None:
         """Give this process the mutant: everything that calls or reads the original, now or later, has the changed."""
@@ -110,7 +112,7 @@ class Mutant:
         elif self.names:
             _graft_class(_found(old, self.names), _found(new, self.names))
         else:
-            _replace(old, new, [ast.unparse(target) for target in _targets(self.statement)])
+            _replace(old, new, _targets(self.statement))
 
 
 def mutants(path: Path) -> list[Mutant]:
@@ -226,7 +228,10 @@ def _graft_class(old, new):
 
 
 def _targets(statement):
-    return statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", statement)]
+    """Return the names that a statement assigns to."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", statement)]
+    parts = [target.elts if isinstance(target, ast.Tuple) else [target] for target in targets]
+    return [ast.unparse(part) for target in parts for part in target]
 
 
 def _replace(old, new, names):

@@ -134,7 +134,8 @@ class Notes:
     def tests_of(self, mutant: Mutant, seconds: float) -> list[str]:
         """Return the tests of a mutant, fast ones first, for so many seconds in all.
 
-        These are the tests that run its lines or, where it is computed on import, its function, or its module.
+        These are the tests that run its lines or, where it is computed on import, what holds or reads it, or any of its
+        module.
         """
         lines = self.lines.get(mutant.file, {})
         for chosen in (mutant.lines, mutant.function_lines, lines):

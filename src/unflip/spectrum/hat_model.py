@@ -74,7 +74,7 @@ class HatModel:
         return np.asarray(inverse / inverse.max())
 
     def _shared(self, forms: FloatArray, total: float) -> FloatArray:
-        """Divide a sum among the rows: most·cq/(1 + cq) for quadratic forms q."""
+        """Divide a sum, or as much of it as they can take, among the rows: most·cq/(1 + cq) for quadratic forms q."""
         if total <= 0 or not forms.any():
             return np.zeros_like(forms)
         unit = forms / forms.max()
@@ -84,10 +84,9 @@ class HatModel:
             return np.asarray(self.most * odds / (1 + odds))
 
         def excess(log_factor: float) -> float:
-            return float(shares(log_factor).sum()) - total
+            return float(shares(log_factor).sum()) - within
 
-        if excess(_LOG_RANGE) <= 0 or excess(-_LOG_RANGE) >= 0:
-            return shares(np.copysign(_LOG_RANGE, -excess(0.0)))
+        within = float(np.clip(total, shares(-_LOG_RANGE).sum(), shares(_LOG_RANGE).sum()))
         return shares(brentq(excess, -_LOG_RANGE, _LOG_RANGE))
 
 
@@ -102,8 +101,7 @@ def kept_apart(regs: FloatArray) -> FloatArray:
     for after in range(1, len(logs)):
         moved[after] = np.maximum(logs[after], moved[after - 1] + _APART)
     moved += (logs - moved).mean(axis=0)
-    is_close = (np.diff(logs, axis=0) < _APART).any(axis=0)
-    return np.asarray(np.where(is_close, np.exp(moved), regs))
+    return np.asarray(np.where((moved != logs).any(axis=0), np.exp(moved), regs))
 
 
 def product_diagonal(regs: FloatArray, hats: list[FloatArray]) -> FloatArray:

@@ -144,7 +144,7 @@ class KrylovSpectrum(Spectrum):
         smallest, largest = np.log(self.scale or 1.0) + np.log(_RANGE)
         if excess(smallest) <= 0:
             return 0.0
-        return float(np.exp(largest if excess(largest) >= 0 else brentq(excess, smallest, largest, xtol=_CLOSE)))
+        return float(np.exp(brentq(excess, smallest, largest, xtol=_CLOSE)))
 
     def path(self, targets: FloatArray, regs: ArrayLike) -> RidgePath:
         """Coefficients and intercepts for every penalty and target."""
@@ -307,11 +307,10 @@ class KrylovSpectrum(Spectrum):
     def _space(self, right: FloatArray) -> tuple[FloatArray, Lanczos]:
         """Return the space of these columns, a known one where they are multiples of its own."""
         norms = np.linalg.norm(right, axis=0)
-        units = right / np.where(norms > 0, norms, 1.0)
-        known = [pair for pair in self._spaces if _same_lines(pair[0], units)]
+        units = right / np.where(norms > 0, norms, np.inf)
+        known = [pair for pair in self._spaces if pair[0].shape == units.shape and _same_lines(pair[0], units)]
         pair = known[0] if known else (units, Lanczos(self._gram_times, units, keep=True))
         self._spaces = [*(other for other in self._spaces if other is not pair), pair]
-        self._drop_old_spaces()
         return pair
 
     def _drop_old_spaces(self) -> None:
@@ -322,7 +321,5 @@ class KrylovSpectrum(Spectrum):
 
 def _same_lines(one: FloatArray, other: FloatArray) -> bool:
     """Whether unit vectors, or zeros, are the same but for their signs."""
-    if one.shape != other.shape:
-        return False
     along = np.einsum("dq,dq->q", one, other)
     return bool((np.linalg.norm(other - np.where(along < 0, -1, 1) * one, axis=0) <= _SAME).all())

@@ -63,7 +63,7 @@ class Lanczos:
         self._diagonal.append(diagonal)
         coupling[coupling <= _EXHAUSTED * np.max(self._diagonal, axis=0)] = 0.0
         self._coupling.append(coupling)
-        following *= np.where(coupling > 0, 1 / np.where(coupling > 0, coupling, 1.0), 0.0)
+        following /= np.where(coupling > 0, coupling, np.inf)
         self._previous, self._current = self._current, following
 
     def grow(self, shift: float, tolerance: float, most: int) -> float:

@@ -18,6 +18,7 @@ _STEPS, _MOST_STEPS = 8, 256  # added at a time, and in all
 _SETTLED = 1e-4  # relative change of a trace that ends the quadrature
 _SMALLEST_SHIFT = 1e-4  # that the quadrature must resolve, in units of the typical eigenvalue
 _LOG_RANGE = 100.0  # of shifts, about the largest eigenvalue
+_TINY = float(np.finfo(float).tiny)  # in place of 0 in a denominator
 
 Operator = Callable[[FloatArray], FloatArray]
 
@@ -60,7 +61,7 @@ class Quadrature:
         n_leading, n_probes = leading.shape[1], probes.shape[1] - _LEADING
         others = probes[:, _LEADING:] - leading @ (leading.T @ probes[:, _LEADING:])
         norms = np.linalg.norm(others, axis=0)
-        starts = np.hstack([leading, others / np.where(norms > 0, norms, 1.0)])
+        starts = np.hstack([leading, others / np.where(norms > 0, norms, np.inf)])
         shares = np.append(np.ones(n_leading), np.full(n_probes, (dimension - n_leading) / n_probes))[:, None]
         lanczos = Lanczos(operator, starts, keep=False)
         before = np.inf
@@ -80,12 +81,12 @@ class Quadrature:
 
     def errors(self, values: FloatArray) -> FloatArray:
         """Return the standard error of each sum, by how much the probes differ."""
-        each = values.reshape(*self.weights.shape, -1)[self.n_leading :]
-        by_probe = np.einsum("qk,qkc->qc", self.weights[self.n_leading :], each)
+        each = values.reshape(*self.weights.shape, *values.shape[1:])[self.n_leading :]
+        by_probe = np.einsum("qk,qk...->q...", self.weights[self.n_leading :], each)
         return np.asarray(by_probe.std(axis=0, ddof=1) * np.sqrt(len(by_probe)))
 
     def shift_of(self, total: float) -> float:
-        """Return the shift ν at which Σ s/(s + ν) is this total; 0 where it is less without any."""
+        """Return the shift ν at which Σ s/(s + ν) is this positive total; 0 where it is less without any."""
         nodes = self.nodes.ravel()
         unit = float(nodes.max()) or 1.0
 
@@ -94,13 +95,13 @@ class Quadrature:
 
         if excess(-_LOG_RANGE) <= 0:
             return 0.0
-        largest = _LOG_RANGE if excess(_LOG_RANGE) >= 0 else brentq(excess, -_LOG_RANGE, _LOG_RANGE)
-        return float(unit * np.exp(largest))
+        return float(unit * np.exp(brentq(excess, -_LOG_RANGE, _LOG_RANGE)))
 
     def _n_above_small(self) -> float:
         nodes = self.nodes.ravel()
-        typical = float(self.sums(nodes**2)) / (float(self.sums(nodes)) or 1.0) or 1.0
-        return float(self.sums(nodes / (nodes + _SMALLEST_SHIFT * typical)))
+        total, squares = self.sums(nodes), self.sums(nodes**2)  # the typical eigenvalue is their ratio
+        shifted = np.maximum(total * nodes + _SMALLEST_SHIFT * squares, _TINY)
+        return float(self.sums(total * nodes / shifted))
 
 
 def random_signs(size: int) -> FloatArray:
