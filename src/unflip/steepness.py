@@ -16,8 +16,7 @@ _NEWTON_ROUNDS = 100
 _SETTLED = 1e-6  # of the offsets: what a step leaves is less than its square
 _PULL = 1e-7  # of offsets, per unit of their distance
 STEP = 0.05  # of log τ, to measure the curvature of the likelihood
-#: Standard deviation of log τ in its prior, and how far it may go.
-_STEEPNESS_PRIOR, _STEEPNESS_RANGE = 1.0, 3.0
+_FARTHEST = 3.0  # that log τ, whose prior is a standard normal, may go
 #: The smallest number with all digits.
 TINY = float(np.finfo(float).tiny)
 
@@ -36,13 +35,13 @@ def likeliest_steepness(logits: Array, codes: Array, share: Array, noise: Channe
     likelihood = (_likelihood_of_two if noise.n_classes == 2 else _likelihood)(logits, codes, share, noise)
 
     def cost(log_steepness: float) -> float:
-        return (log_steepness / _STEEPNESS_PRIOR) ** 2 / 2 - n_rows * likelihood(float(np.exp(log_steepness)))
+        return log_steepness**2 / 2 - n_rows * likelihood(float(np.exp(log_steepness)))
 
-    span = (-_STEEPNESS_RANGE, _STEEPNESS_RANGE)
+    span = (-_FARTHEST, _FARTHEST)
     best = float(minimize_scalar(cost, bounds=span, method="bounded", options={"xatol": 1e-4}).x)
     lowest = cost(best)
     curvature = (cost(best + STEP) - 2 * lowest + cost(best - STEP)) / STEP**2
-    return Steepness(float(np.exp(best)), float(1 / np.sqrt(max(curvature, 1 / _STEEPNESS_PRIOR**2))), lowest)
+    return Steepness(float(np.exp(best)), float(1 / np.sqrt(max(curvature, 1.0))), lowest)
 
 
 def _likelihood(logits: Array, codes: Array, share: Array, noise: Channel) -> Callable[[float], float]:

@@ -242,3 +242,129 @@ def test_the_penalty_of_another_loss_is_searched_near_that_of_the_rounds():
     last = refine(fits, DistinctRows.of(X), codes, noise, candidate_regs(spectrum) / 8, search=True)
     np.testing.assert_array_equal(last.targets, rounds.targets)
     assert np.isclose(last.reg, rounds.reg / 8 * RELATIVE_REGS).any()
+
+
+def rounds_at(X, codes, noise, regs, fit_intercept, **options):
+    """Return rounds that have a penalty each."""
+    loop = _Loop(decompose(X, fit_intercept=fit_intercept), DistinctRows.of(X), codes, noise, **options)
+    rounds = [loop.first(np.array(regs[:1]))]
+    for reg in regs[1:]:
+        rounds.append(loop.next(rounds[-1], np.array([reg])))
+    return loop, rounds
+
+
+class DenseHat:
+    """The hat matrix of a ridge fit in full, but for the intercept's share; what leaving rows out divides by."""
+
+    def __init__(self, X, reg, fit_intercept):
+        n = len(X)
+        rows = X - X.mean(axis=0) if fit_intercept else X
+        self.matrix = rows @ np.linalg.solve(rows.T @ rows / n + reg * np.eye(X.shape[1]), rows.T) / n
+        self.diagonal = np.diag(self.matrix)
+        self.growth = 1 / (1 - self.diagonal)
+
+    @property
+    def others(self):
+        return self.matrix - np.diag(self.diagonal)
+
+    @property
+    def in_between(self):
+        """What rows in between have: their own hat value and what it magnifies by are replaced by means."""
+        return self.growth.mean() * (self.matrix - self.diagonal.mean() * np.eye(len(self.matrix)))
+
+
+def own_parts(round_, before, noise, anchors):
+    """What its own label adds to a row's target: the first to the priors, others to what the scores say."""
+    known = noise.priors[None, :] if before is None else before.reading.probabilities
+    return round_.targets - known @ anchors
+
+
+def sensitivity(before, after_codes, noise, anchors):
+    """g, the mean derivative of targets by scores: slopes times the mean covariance of one draw of the class."""
+    q = before.reading.posterior(after_codes, noise)
+    covariance = np.mean([np.diag(row) - np.outer(row, row) for row in q], axis=0)
+    return before.reading.readout.slopes @ covariance @ anchors
+
+
+def three_classes(n, p):
+    noise = NoiseModel(0.6 * np.eye(3) + 0.4 / 3, [0.3, 0.3, 0.4])
+    X, y = make_mixture(n, p, means=2.5 * np.eye(3, p), priors=noise.priors, random_state=0)
+    return X, noise.flip(y, random_state=0), y, noise
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("data", [draw, three_classes])
+def test_the_leak_is_the_sum_of_paths_from_a_row_back_to_itself(data, fit_intercept):
+    """As the module says, by dense matrices: L = D(H − h), with means of D and h for rows in between."""
+    X, codes, _, noise = data(70, 30)
+    X = X * np.exp(0.3 * np.random.default_rng(0).normal(size=(70, 1)))
+    regs, anchors = [0.8, 0.5, 0.3], contrasts(noise.n_classes)
+    _, rounds = rounds_at(X, codes, noise, regs, fit_intercept)
+    first, middle, last = (DenseHat(X, reg, fit_intercept) for reg in regs)
+    own = [own_parts(rounds[r], rounds[r - 1] if r else None, noise, anchors) for r in (0, 1)]
+    g = [sensitivity(rounds[r], codes, noise, anchors) for r in (0, 1)]
+    there_and_back = np.diag(middle.others @ first.others) * middle.growth * first.growth.mean()
+    assert not rounds[0].leak.any()
+    np.testing.assert_allclose(rounds[1].leak, there_and_back[:, None] * (own[0] @ g[0]), rtol=1e-8, atol=1e-12)
+    there_and_back = np.diag(last.others @ middle.others) * last.growth * middle.growth.mean()
+    through_two = np.diag(last.others @ middle.in_between @ first.others) * last.growth * first.growth.mean()
+    expected = there_and_back[:, None] * (own[1] @ g[1]) + through_two[:, None] * (own[0] @ g[0] @ g[1])
+    np.testing.assert_allclose(rounds[2].leak, expected, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("data", [draw, three_classes])
+def test_the_leak_of_another_loss_is_that_of_ridge_fits_along_the_axes_of_its_curvature(data, fit_intercept):
+    X, codes, _, noise = data(70, 30)
+    anchors, reg = contrasts(noise.n_classes), 0.1
+    loop, (before, current) = rounds_at(X, codes, noise, [0.8, 0.5], fit_intercept)
+    loss = LOGISTIC if noise.n_classes == 2 else SoftmaxLoss
+    fits = ConvexFits(decompose(X, fit_intercept=fit_intercept), loss)
+    found = loop.last(current, fits, np.array([reg]))
+    left_out = fits.leave_one_out(current.targets, [reg])
+    through = own_parts(before, None, noise, anchors) @ sensitivity(before, codes, noise, anchors)
+    first, expected = DenseHat(X, 0.8, fit_intercept), np.zeros_like(through)
+    curvatures, axes = np.linalg.eigh(left_out.mean_curvature[0])
+    for curvature, axis in zip(curvatures, axes.T, strict=True):
+        last = DenseHat(X, 2 * reg / curvature, fit_intercept)
+        diagonal = np.diag(last.others @ first.others) * last.growth * first.growth.mean()
+        expected += diagonal[:, None] * np.outer(through @ left_out.mean_response[0].T @ axis / curvature, axis)
+    np.testing.assert_allclose(found.leak, expected, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(found.scores, left_out.label_free_scores[:, 0, :] - expected, rtol=1e-8, atol=1e-12)
+    assert (found.reg, found.index) == (reg, 1)
+    assert np.isnan(found.alignment)
+
+
+@pytest.mark.parametrize("scale_free", [True, False])
+def test_each_round_takes_the_penalty_whose_scores_are_best(scale_free):
+    """By their correlation with the labels, or where their scale counts by the distance to the targets."""
+    X, codes, _, noise = draw(150, 60, mean_norm=3.0)
+    X = X * np.logspace(-1, 0.5, 60)  # noise that is worth whitening, so that no end is best
+    regs = np.array([1e-4, 0.01, 1.0, 100.0, 1e4])
+    loop = _Loop(decompose(X), DistinctRows.of(X), codes, noise, scale_free)
+    chosen = [loop.first(regs)]
+    chosen.append(loop.next(chosen[0], regs))
+    for index, found in enumerate(chosen):
+        alone = [
+            rounds_at(X, codes, noise, [round_.reg for round_ in chosen[:index]] + [reg], True)[1][-1] for reg in regs
+        ]
+        merits = [
+            round_.alignment if scale_free else -np.mean((round_.scores - round_.targets) ** 2) for round_ in alone
+        ]
+        assert found.reg == regs[np.argmax(merits)]
+        assert 0 < np.argmax(merits) < 4
+        correlation = np.corrcoef(found.scores[:, 0], codes)[0, 1]
+        assert found.alignment == pytest.approx(correlation, rel=1e-9)
+
+
+def test_true_labels_may_be_seen():
+    """Rows whose class is known have its target, and no leak; others have both as before."""
+    X, codes, y, noise = draw(80, 30)
+    truth = np.where(np.arange(80) % 4, -1, y)
+    _, (first, second) = rounds_at(X, codes, noise, [0.5, 0.5], True, truth=truth)
+    known = truth >= 0
+    for round_ in (first, second):
+        np.testing.assert_array_equal(round_.targets[known, 0], 2 * y[known] - 1)
+    np.testing.assert_allclose(first.targets[~known, 0], (2 * noise.posterior[:, 1] - 1)[codes[~known]], atol=1e-12)
+    assert not second.leak[known].any()
+    assert (second.leak[~known] != 0).all()
