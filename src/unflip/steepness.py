@@ -47,12 +47,16 @@ def likeliest_steepness(logits: Array, codes: Array, share: Array, noise: Channe
 def _likelihood(logits: Array, codes: Array, share: Array, noise: Channel) -> Callable[[float], float]:
     """Return the mean log-likelihood of the labels as a function of the steepness, each with offsets to go with it."""
     xp, label_given_true = namespace(logits), pick(noise.transition.T, codes)
-    offsets = prior_offsets(logits, share, noise.known_priors)
+    log_prior_odds = np.log(noise.known_priors) - np.log(noise.known_priors[0])
+    # A steepness and its offsets: a line to them from where both are known, at 0, says where to look for the next.
+    last, at_last = 1.0, prior_offsets(logits, share, noise.known_priors)
 
     def of(steepness: float) -> float:
-        nonlocal offsets
+        nonlocal last, at_last
+        start = log_prior_odds + (at_last - log_prior_odds) / last * steepness
         steep = steepness * logits
-        offsets = prior_offsets(steep, share, noise.known_priors, start=offsets)
+        offsets = prior_offsets(steep, share, noise.known_priors, start=start)
+        last, at_last = steepness, offsets
         observed = row_products(class_probabilities(steep + like(offsets, steep)), label_given_true)
         return float(share @ xp.log(at_least(observed, TINY)))
 
@@ -67,7 +71,6 @@ def _likelihood_of_two(logits: Array, codes: Array, share: Array, noise: Channel
     mean, prior = float(share @ log_odds), float(priors[1])
     log_prior_odds = float(np.log(priors[1]) - np.log(priors[0]))
     neutral = log_prior_odds - mean
-    # A steepness and its offset: a line to it from where both are known, at 0, says where to look for the next.
     last, at_last = 1.0, _offset(log_odds, share, prior, neutral, neutral)
 
     def of(steepness: float) -> float:

@@ -292,3 +292,13 @@ def test_a_steepness_that_nothing_tells_is_as_uncertain_as_its_prior(n, apart):
     scores = rng.normal(size=n) + apart * (2 * y - 1)
     reading = gaussian_reading(scores[:, None], noise.flip(y, random_state=0), np.ones(n), noise, n_rows=float(n))
     assert reading.readout.steepness_error == pytest.approx(1, rel=0.2)
+
+
+def test_a_steepness_of_three_classes_that_nothing_tells_is_as_uncertain_as_its_prior():
+    rng = np.random.default_rng(0)
+    noise = NoiseModel(np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]]), [0.3, 0.3, 0.4])
+    y = rng.permutation(np.repeat(range(3), [300, 300, 400]))
+    scores = 1000 * np.array([[0.0, 1.0], [1.0, -1.0], [-1.5, 0.0]])[y] + rng.normal(size=(1000, 2))
+    reading = gaussian_reading(scores, noise.flip(y, random_state=0), np.ones(1000), noise, n_rows=1000.0)
+    assert reading.readout.steepness_error == pytest.approx(1, rel=0.2)
+    np.testing.assert_array_equal(reading.log_odds.argmax(axis=1), y)

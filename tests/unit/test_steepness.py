@@ -91,11 +91,16 @@ class TestLikeliestSteepness:
         curvature = (around[0] - 2 * around[1] + around[2]) / step**2
         assert found.error == pytest.approx(1 / np.sqrt(max(curvature, 1.0)), rel=0.01)
 
-    def test_only_differences_of_logits_count(self):
-        logits, codes, share = draw(TWO)
-        plain = likeliest_steepness(logits, codes, share, TWO, 80.0)
-        moved = likeliest_steepness(logits + logits[:, :1], codes, share, TWO, 80.0)
-        assert moved.factor == pytest.approx(plain.factor, rel=1e-6)
+    @BOTH
+    @pytest.mark.parametrize("moved", [10.0, 1e6])
+    def test_what_is_added_to_all_logits_of_a_class_is_left_to_its_offset(self, noise, moved):
+        """However much: offsets follow the steepness from one to the next."""
+        logits, codes, share = draw(noise)
+        plain = likeliest_steepness(logits, codes, share, noise, 80.0)
+        found = likeliest_steepness(logits + moved * np.arange(noise.n_classes)[::-1], codes, share, noise, 80.0)
+        assert found.factor == pytest.approx(plain.factor, rel=1e-5)
+        assert found.error == pytest.approx(plain.error, rel=1e-5)
+        assert found.cost == pytest.approx(plain.cost, rel=1e-8)
 
     @BOTH
     def test_labels_that_the_scores_say_nothing_of_leave_the_prior(self, noise):
