@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq, minimize_scalar
 from scipy.special import softmax
+from scipy.stats import chi2
 from sklearn.linear_model import LogisticRegression
 
 from unflip import NoiseModel
-from unflip.decoder import Reading, Readout, common_slope, gaussian_reading, likeliest_priors, symmetric_slope
+from unflip.decoder import Reading, Readout, common_slope, gaussian_reading, joined, likeliest_priors, symmetric_slope
+from unflip.score_shape import directions_by_shape
 
 NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
 CLEAN = NoiseModel.none().with_priors([0.5, 0.5])
@@ -83,6 +86,21 @@ def test_other_proportions_move_the_offsets():
     assert moved.offsets[1] - 0.5 == pytest.approx(np.log(4))
 
 
+def test_other_proportions_enter_by_bayes():
+    rng = np.random.default_rng(0)
+    readout = Readout(np.hstack([np.zeros((2, 1)), rng.normal(size=(2, 2))]), np.array([0.0, 0.3, -1.0]), 0.25)
+    scores, trained, priors = rng.normal(size=(5, 2)), np.array([0.2, 0.3, 0.5]), np.array([0.6, 0.3, 0.1])
+    moved = readout.under(priors, trained)
+    expected = readout.probabilities(scores) * priors / trained
+    np.testing.assert_allclose(moved.probabilities(scores), expected / expected.sum(axis=1, keepdims=True), rtol=1e-12)
+    assert (moved.offsets[0], moved.steepness_error) == (0, 0.25)
+
+
+def test_a_label_that_its_class_cannot_have_is_believed():
+    """However sure the score is of another class."""
+    np.testing.assert_array_equal(joined(np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([0, 1]), CLEAN), np.eye(2))
+
+
 def test_weights_are_copies():
     scores, codes, _ = draw(400, (-1.0, 0.5), 1.0, NOISE)
     weights = np.random.default_rng(0).integers(1, 4, size=400)
@@ -123,6 +141,77 @@ def test_the_common_slope_of_three_classes_is_found_through_the_noise():
     codes, weights = noise.flip(y, rng), np.ones(160_000)
     assert common_slope(5 + log_odds / 3, codes, weights, noise) == pytest.approx(3, rel=0.03)
     assert common_slope(np.zeros((10, 3)), codes[:10], weights[:10], noise) > 0
+
+
+def test_symmetric_slope_is_where_em_stands_still():
+    """Means ±m and variance 1 − m² of scores of mean square 1 have the slope 2m/(1 − m²)."""
+    scores, codes, _ = draw(150, (-0.8, 1.1), 1.0, NOISE)
+    weights = np.random.default_rng(1).random(150)
+    share = weights / weights.sum()
+    standard = scores[:, 0] / np.sqrt(share @ scores[:, 0] ** 2)
+    label = np.log(NOISE.posterior[codes, 1] / NOISE.posterior[codes, 0])
+
+    def moved(slope):
+        mean = share @ (np.tanh((label + slope * standard) / 2) * standard)
+        return 2 * mean / (1 - mean**2) - slope
+
+    expected = brentq(moved, 0.1, 10) / np.sqrt(share @ scores[:, 0] ** 2)
+    found = symmetric_slope(scores[:, 0], codes, weights, NOISE, n_rows=150.0)
+    assert found == pytest.approx(expected, rel=1e-3)
+    assert symmetric_slope(5 * scores[:, 0], codes, weights, NOISE, n_rows=150.0) == pytest.approx(found / 5, rel=1e-9)
+
+
+class TestCommonSlope:
+    noise = NoiseModel(np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]]))
+
+    def draw(self):
+        rng = np.random.default_rng(0)
+        scores = rng.normal(size=(100, 3)) + 2.0
+        y = (softmax(3 * scores, axis=1).cumsum(axis=1) < rng.random((100, 1))).sum(axis=1)
+        return scores, y, rng.random(100)
+
+    def test_it_is_the_likeliest(self):
+        scores, y, weights = self.draw()
+        codes = self.noise.flip(y, random_state=0)
+
+        def cost(log_slope):
+            observed = (softmax(np.exp(log_slope) * scores, axis=1) * self.noise.transition.T[codes]).sum(axis=1)
+            return -weights @ np.log(observed)
+
+        best = minimize_scalar(cost, bounds=(-5, 5), method="bounded", options={"xatol": 1e-8}).x
+        assert common_slope(scores, codes, weights, self.noise) == pytest.approx(np.exp(best), rel=1e-5)
+
+    def test_it_goes_from_a_thousandth_to_a_thousand_per_spread_of_the_scores(self):
+        scores, _, weights = self.draw()
+        leads = scores - scores.mean(axis=1, keepdims=True)
+        spread = np.sqrt(weights / weights.sum() @ (leads**2).sum(axis=1))
+        clean = NoiseModel.none(3)
+        against, along = (
+            common_slope(scores, codes(axis=1), weights, clean) for codes in (scores.argmin, scores.argmax)
+        )
+        assert against * spread == pytest.approx(1e-3, rel=1e-3)
+        assert along * spread == pytest.approx(1e3, rel=0.1)
+        assert common_slope(np.ones((100, 3)), scores.argmax(axis=1), weights, clean) > 0
+
+
+@pytest.mark.parametrize("n_rows", [300.0, 1e5])
+@pytest.mark.parametrize("r", [1, 2])
+def test_units_axes_and_origin_of_scores_do_not_matter(r, n_rows):
+    """But for where EM stops."""
+    rng = np.random.default_rng(0)
+    noise = NOISE if r == 1 else NoiseModel(0.6 * np.eye(3) + 0.4 / 3, [0.3, 0.3, 0.4])
+    y = rng.choice(r + 1, size=300, p=noise.priors)
+    scores, codes, weights = (
+        2 * np.eye(3)[y][:, 1 : r + 1] + rng.normal(size=(300, r)),
+        noise.flip(y, rng),
+        rng.random(300),
+    )
+    axes, origin = np.array([[40.0, 3.0], [-7.0, 20.0]])[:r, :r], np.array([100.0, -30.0])[:r]
+    plain, moved = (gaussian_reading(z, codes, weights, noise, n_rows=n_rows) for z in (scores, scores @ axes + origin))
+    np.testing.assert_allclose(moved.probabilities, plain.probabilities, atol=1e-4)
+    np.testing.assert_allclose(
+        moved.readout.probabilities(scores @ axes + origin), plain.readout.probabilities(scores), atol=1e-4
+    )
 
 
 def test_directions_without_spread_are_dropped():
@@ -235,12 +324,47 @@ class TestSeveralClasses:
     def test_rows_are_read_by_others_alike_whatever_their_order(self):
         scores, codes = self.draw()
         order = np.random.default_rng(1).permutation(300)
-        noise = NoiseModel(np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]]), [0.3, 0.3, 0.4])
         first, second = (
-            gaussian_reading(scores[rows], codes[rows], np.ones(300), noise, n_rows=300)
+            gaussian_reading(scores[rows], codes[rows], np.ones(300), self.noise, n_rows=300)
             for rows in (np.arange(300), order)
         )
         np.testing.assert_allclose(second.log_odds, first.log_odds[order], rtol=1e-7, atol=1e-7)
+
+    noise = NoiseModel(np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]]), [0.3, 0.3, 0.4])
+
+    def test_rows_are_read_by_directions_of_seven_eighths_of_the_others(self):
+        """Every eighth by its distance from the mean is read by the rest, all as steeply as one another."""
+        scores, codes = self.draw()
+        scores -= scores.mean(axis=0)
+        scores = scores @ np.linalg.inv(np.linalg.cholesky(np.cov(scores.T, bias=True))).T  # whitened
+        reading = gaussian_reading(scores, codes, np.ones(300), self.noise, n_rows=300)
+        fold = np.argsort(np.argsort((scores**2).sum(axis=1))) % 8
+        expected = np.empty((300, 3))
+        for held_out in range(8):
+            rest = fold != held_out
+            share = np.full(rest.sum(), 1 / rest.sum())
+            directions, middle = directions_by_shape(scores[rest], codes[rest], share, self.noise, 1 / rest.sum())
+            expected[~rest] = scores[~rest] @ directions - middle
+        steepness = reading.logits[0, 1] / expected[0, 1]
+        np.testing.assert_allclose(reading.logits, steepness * expected, rtol=1e-4, atol=1e-4)
+        slopes, _ = directions_by_shape(scores, codes, np.full(300, 1 / 300), self.noise, 1 / 300)
+        np.testing.assert_allclose(reading.readout.slopes, steepness * slopes, rtol=1e-4, atol=1e-4)
+        for probabilities in (reading.probabilities, reading.readout.probabilities(scores)):
+            np.testing.assert_allclose(probabilities.mean(axis=0), self.noise.priors, atol=1e-5)
+
+    def test_very_many_rows_are_read_as_new_ones_are(self):
+        scores, codes = self.draw()
+        few, many = (gaussian_reading(scores, codes, np.ones(300), self.noise, n_rows=n) for n in (4000.0, 4001.0))
+        np.testing.assert_allclose(many.log_odds, many.readout.log_odds(scores), rtol=1e-9, atol=1e-9)
+        assert np.abs(few.log_odds - few.readout.log_odds(scores)).max() > 0.01
+        np.testing.assert_allclose(many.probabilities.mean(axis=0), self.noise.priors, atol=1e-6)
+
+    def test_rows_that_are_all_alike_far_from_the_mean_have_no_others_to_be_read_by(self):
+        angles = 2 * np.pi * np.arange(3) / 3
+        codes = np.repeat(range(3), 10)
+        scores = np.column_stack([np.cos(angles), np.sin(angles)])[codes].round(6)
+        reading = gaussian_reading(scores, codes, np.ones(30), self.noise, n_rows=30)
+        assert np.isfinite(reading.log_odds).all()
 
     def draw(self):
         rng = np.random.default_rng(0)
@@ -276,6 +400,22 @@ class TestLikeliestPriors:
     def test_they_do_little_harm_where_they_are_no_mixture(self):
         counted, likeliest = self.errors(tails=2)
         assert likeliest < 1.2 * counted
+
+    @pytest.mark.parametrize("observed", [(54, 66, 80), (70, 50, 80), (30, 90, 80)])
+    def test_proportions_of_the_mixture_count_by_how_well_they_explain_the_labels(self, observed):
+        """Of classes far apart they are those of the rows, with one more of each; χ² is that of flips alone."""
+        given, y = np.array([0.5, 0.3, 0.2]), np.repeat(range(3), [40, 60, 100])
+        transition, codes = 0.4 * np.eye(3) + 0.2, np.repeat(range(3), observed)
+        scores = 100 * self.means[y] + np.random.default_rng(0).normal(size=(200, 2))
+        found = (200 * np.array([0.2, 0.3, 0.5]) + 1) / 203
+        of_flips = sum(
+            share * (np.diag(row) - np.outer(row, row)) for share, row in zip(found, transition, strict=True)
+        )
+        missed = np.array(observed) / 200 - found @ transition
+        misfit = 200 * missed @ np.linalg.solve(of_flips + np.eye(3) / 200, missed)
+        trust = min(1.0, chi2.isf(0.2, 2) / misfit) ** 2
+        likeliest = read(scores, codes, NoiseModel(transition, given), likeliest_priors)
+        np.testing.assert_allclose(likeliest.priors, trust * found + (1 - trust) * given, rtol=1e-6)
 
     def test_scores_that_say_nothing_change_nothing(self):
         _, codes, _ = self.draw(0)
