@@ -44,7 +44,7 @@ from unflip._arrays import (
 from unflip._typing import Array, FloatArray
 from unflip.noise import Channel
 from unflip.pooling import MANY, pooled
-from unflip.score_shape import MAX_ROUNDS, TOLERANCE, directions_by_shape, label_log_odds, mixture_step
+from unflip.score_shape import MAX_ROUNDS, directions_by_shape, label_log_odds, mixture_step, settled
 from unflip.steepness import STEP, TINY, Steepness, class_probabilities, likeliest_steepness, prior_offsets
 
 _PRIOR_TOLERANCE = 1e-5
@@ -322,7 +322,7 @@ def symmetric_slope(scores: Array, codes: Array, weights: Array, noise: Channel,
         signs = 2 * expit(by_label + slope * standard) - 1
         mean = float(share @ (signs * standard))
         previous, slope = slope, 2 * mean / max(1 - mean**2, 1 / n_rows)
-        if abs(slope - previous) <= TOLERANCE * (1 + abs(slope)):
+        if settled(slope, previous):
             break
     return max(slope, SMALLEST_SLOPE) / spread
 

@@ -14,6 +14,7 @@ from unflip.noise import Channel
 
 _NEWTON_ROUNDS = 100
 _SETTLED = 1e-6  # of the offsets: what a step leaves is less than its square
+_LARGEST_STEP = 2.0
 _PULL = 1e-7  # of offsets, per unit of their distance
 STEP = 0.05  # of log τ, to measure the curvature of the likelihood
 _FARTHEST = 3.0  # that log τ, whose prior is a standard normal, may go
@@ -47,13 +48,12 @@ def likeliest_steepness(logits: Array, codes: Array, share: Array, noise: Channe
 def _likelihood(logits: Array, codes: Array, share: Array, noise: Channel) -> Callable[[float], float]:
     """Return the mean log-likelihood of the labels as a function of the steepness, each with offsets to go with it."""
     xp, label_given_true = namespace(logits), pick(noise.transition.T, codes)
-    log_prior_odds = np.log(noise.known_priors) - np.log(noise.known_priors[0])
-    # A steepness and its offsets: a line to them from where both are known, at 0, says where to look for the next.
+    # A steepness and its offsets, which are about proportional: it says where to look for the next.
     last, at_last = 1.0, prior_offsets(logits, share, noise.known_priors)
 
     def of(steepness: float) -> float:
         nonlocal last, at_last
-        start = log_prior_odds + (at_last - log_prior_odds) / last * steepness
+        start = at_last / last * steepness
         steep = steepness * logits
         offsets = prior_offsets(steep, share, noise.known_priors, start=start)
         last, at_last = steepness, offsets
@@ -75,7 +75,7 @@ def _likelihood_of_two(logits: Array, codes: Array, share: Array, noise: Channel
 
     def of(steepness: float) -> float:
         nonlocal last, at_last
-        start = log_prior_odds + (at_last - log_prior_odds) / last * steepness
+        start = at_last / last * steepness
         steep = steepness * log_odds
         offset = _offset(steep, share, prior, log_prior_odds - steepness * mean, start)
         last, at_last = steepness, offset
@@ -106,7 +106,7 @@ def prior_offsets(logits: Array, share: Array, priors: FloatArray, start: FloatA
         hessian = np.diag(mean) - products
         slope = (priors - mean) - _PULL * (offsets - neutral)
         step = np.linalg.solve(hessian[1:, 1:] + _PULL * np.eye(len(priors) - 1), slope[1:])
-        step = np.clip(step, -2.0, 2.0)
+        step = np.clip(step, -_LARGEST_STEP, _LARGEST_STEP)
         offsets[1:] += step
         if np.abs(step).max() <= _SETTLED:
             break
@@ -122,7 +122,7 @@ def _offset(log_odds: Array, share: Array, prior: float, neutral: float, start: 
         mean, square = numbers(namespace(weighted).sum(weighted), weighted @ probability)
         slope = (prior - mean) - _PULL * (offset - neutral)
         step = slope / (mean - square + _PULL)
-        step = min(max(step, -2.0), 2.0)
+        step = min(max(step, -_LARGEST_STEP), _LARGEST_STEP)
         offset += step
         if abs(step) <= _SETTLED:
             break

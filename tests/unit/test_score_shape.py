@@ -5,7 +5,7 @@ import pytest
 from scipy.special import softmax
 
 from unflip import NoiseModel
-from unflip.score_shape import directions_by_shape, label_log_odds, mixture_step
+from unflip.score_shape import directions_by_shape, label_log_odds, mixture_step, settled
 
 TWO = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1, pi_neg=0.35)
 THREE = NoiseModel(np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]]), [0.2, 0.3, 0.5])
@@ -60,6 +60,16 @@ def test_classes_that_fall_apart_have_the_smallest_variance(noise):
     standard = (means / np.sqrt(noise.priors)[:, None])[:, : k - 1]  # one row of each class, whitened
     found, _ = directions_by_shape(standard, np.arange(k), noise.priors, clean, 0.01)
     np.testing.assert_allclose(found, (standard - standard[0]).T / 0.01, rtol=1e-9, atol=1e-9)
+
+
+def test_em_has_settled_where_a_step_is_small_beside_the_slopes_or_beside_one():
+    large = np.array([[0.0, -1e8], [3.0, 1e8]])
+    assert settled(large, large + 100)
+    assert not settled(large, -large)
+    assert not settled(large, large + 1e5)
+    assert settled(0.0, 1e-6)
+    assert not settled(0.0, 1e-3)
+    assert not settled(3.0, 2.999)
 
 
 def test_log_odds_of_a_label_are_those_of_its_posterior():
