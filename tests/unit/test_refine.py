@@ -368,3 +368,57 @@ def test_true_labels_may_be_seen():
     np.testing.assert_allclose(first.targets[~known, 0], (2 * noise.posterior[:, 1] - 1)[codes[~known]], atol=1e-12)
     assert not second.leak[known].any()
     assert (second.leak[~known] != 0).all()
+
+
+@pytest.mark.parametrize(
+    ("agreements", "taken"),
+    [
+        ((0.5, 0.31, 0.32), 2),  # two standard errors, of 0.1 each, may be lost
+        ((0.5, 0.29, 0.9), 0),
+        ((0.5, 0.31, 0.29), 1),  # in all, not in each round
+        ((0.5, 0.9, 0.69), 1),
+        ((0.5, 0.9, 0.71), 2),
+    ],
+)
+def test_a_round_that_loses_more_agreement_than_chance_would_is_not_taken(agreements, taken, monkeypatch):
+    X, codes, _, noise = draw(100, 40)
+    script = iter(agreements)
+    monkeypatch.setattr("unflip.refine.loo_alignment", lambda *_, **__: np.array([next(script)]))
+    found = refine(decompose(X), DistinctRows.of(X), codes, noise, np.array([0.5]), search=False)
+    assert (found.index, found.alignment) == (taken, agreements[taken])
+
+
+def test_no_round_has_a_smaller_penalty_than_the_first_may_have():
+    """Though here the smaller the better."""
+    X, codes, _, noise = draw(400, 60, mean_norm=4.0)
+    X = X * np.logspace(-1, 0.5, 60)
+    spectrum = decompose(X)
+    free, held = (
+        refine(spectrum, DistinctRows.of(X), codes, noise, regs, search=True)
+        for regs in (np.array([1e-3, 1.0]), np.array([1.0]))
+    )
+    assert free.index == held.index == 2
+    assert (free.reg < 1, held.reg) == (True, 1)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_agreement_of_two_classes_is_a_correlation_or_about_the_origin_a_cosine(fit_intercept):
+    X, codes, _, noise = draw(90, 30)
+    _, rounds = rounds_at(X, codes, noise, [0.5, 0.5], fit_intercept)
+    labels = 2.0 * codes - 1
+    for found in rounds:
+        scores, about = found.scores[:, 0], float(fit_intercept)
+        scores, wanted = scores - about * scores.mean(), labels - about * labels.mean()
+        expected = scores @ wanted / np.linalg.norm(scores) / np.linalg.norm(wanted)
+        assert found.alignment == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_agreement_of_several_classes_is_their_canonical_correlation(fit_intercept):
+    X, codes, _, noise = three_classes(90, 30)
+    _, rounds = rounds_at(X, codes, noise, [0.5, 0.5], fit_intercept)
+    for found in rounds:
+        columns = [found.scores, contrasts(3)[codes]]
+        bases = [np.linalg.qr(c - c.mean(axis=0) if fit_intercept else c)[0] for c in columns]
+        expected = np.linalg.norm(bases[0].T @ bases[1]) / np.sqrt(2)
+        assert found.alignment == pytest.approx(expected, rel=1e-9)
