@@ -70,6 +70,7 @@ def test_the_worst_rho_is_a_coin_toss(noise):
     mixture = theory.Mixture(mean_norm=1.5, aspect=1.0, noise=noise)
     worst = targets.from_rho(float(theory.worst_rho(noise, 0.1)), 0.1)
     assert theory.predict(mixture, targets=worst, reg=1.0).accuracy == pytest.approx(0.5, abs=1e-10)
+    assert theory.worst_rho(noise, 0.1) - theory.worst_rho(noise) == pytest.approx(0.1)
 
 
 def test_worst_rho_does_not_exist_for_balanced_classes():
@@ -161,8 +162,10 @@ def test_with_an_intercept_scores_vary_within_classes_between_them_and_about_the
 def test_a_class_so_rare_that_labels_never_tell_it_is_not_told_apart():
     """Q, of the order of the square of its share, is 0 in double precision, and so are targets about their mean."""
     rare = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1, pi_neg=1e-200)
-    found = theory.predict(theory.Mixture(mean_norm=1.0, aspect=1.0, noise=rare), reg=1.0, fit_intercept=True)
+    mixture = theory.Mixture(mean_norm=1.0, aspect=1.0, noise=rare)
+    found = theory.predict(mixture, reg=1.0, fit_intercept=True)
     assert (found.separation, found.accuracy, found.best_accuracy) == (0, 0.5, 1)
+    assert theory.optimal_reg(mixture, fit_intercept=True) == np.inf  # as for any target with an intercept
 
 
 def test_means_as_far_apart_as_numbers_reach_have_finite_answers():
