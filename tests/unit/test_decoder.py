@@ -275,8 +275,9 @@ def test_strong_noise_and_few_rows_do_not_make_it_steep():
 def test_rounding_errors_are_not_read_as_scores():
     scores = 0.3 + np.finfo(float).eps * np.arange(6)
     readout = read(scores[:, None], np.repeat([0, 1], 3), NOISE)
-    assert slope(readout) == 0
+    assert (slope(readout), readout.steepness_error) == (0, 0)
     np.testing.assert_allclose(readout.probabilities(scores[:, None])[0], NOISE.priors)
+    assert readout.offsets[0] == 0
 
 
 def test_the_error_of_the_steepness_is_that_of_repeated_draws():
@@ -353,11 +354,17 @@ class TestSeveralClasses:
             np.testing.assert_allclose(probabilities.mean(axis=0), self.noise.priors, atol=1e-5)
 
     def test_very_many_rows_are_read_as_new_ones_are(self):
+        """From a thousand per slope on, of which k classes have (k − 1)²."""
         scores, codes = self.draw()
         few, many = (gaussian_reading(scores, codes, np.ones(300), self.noise, n_rows=n) for n in (4000.0, 4001.0))
         np.testing.assert_allclose(many.log_odds, many.readout.log_odds(scores), rtol=1e-9, atol=1e-9)
         assert np.abs(few.log_odds - few.readout.log_odds(scores)).max() > 0.01
         np.testing.assert_allclose(many.probabilities.mean(axis=0), self.noise.priors, atol=1e-6)
+        four = NoiseModel.none(4).with_priors(np.full(4, 0.25))  # nine slopes
+        codes = np.arange(300) % 4
+        few, many = (gaussian_reading(scores, codes, np.ones(300), four, n_rows=n) for n in (9000.0, 9001.0))
+        np.testing.assert_allclose(many.log_odds, many.readout.log_odds(scores), rtol=1e-9, atol=1e-9)
+        assert np.abs(few.log_odds - few.readout.log_odds(scores)).max() > 1e-3
 
     def test_rows_that_are_all_alike_far_from_the_mean_have_no_others_to_be_read_by(self):
         angles = 2 * np.pi * np.arange(3) / 3
