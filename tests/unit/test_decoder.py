@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from unflip import NoiseModel
 from unflip.decoder import Reading, Readout, common_slope, gaussian_reading, joined, likeliest_priors, symmetric_slope
+from unflip.rounds import contrasts
 from unflip.score_shape import directions_by_shape
 
 NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
@@ -280,6 +281,13 @@ def test_rounding_errors_are_not_read_as_scores():
     assert readout.offsets[0] == 0
 
 
+@pytest.mark.parametrize("noise", [NOISE, NoiseModel(0.6 * np.eye(3) + 0.4 / 3, [0.2, 0.3, 0.5])])
+def test_scores_that_are_all_alike_leave_the_priors(noise):
+    reading = gaussian_reading(np.full((7, 2), 0.3), np.zeros(7, dtype=int), np.ones(7), noise, n_rows=7)
+    np.testing.assert_allclose(reading.probabilities, np.tile(noise.priors, (7, 1)), rtol=1e-12)
+    assert reading.offsets[0] == 0
+
+
 def test_the_error_of_the_steepness_is_that_of_repeated_draws():
     logs, claimed = [], []
     for seed in range(100):
@@ -366,12 +374,35 @@ class TestSeveralClasses:
         np.testing.assert_allclose(many.log_odds, many.readout.log_odds(scores), rtol=1e-9, atol=1e-9)
         assert np.abs(few.log_odds - few.readout.log_odds(scores)).max() > 1e-3
 
-    def test_rows_that_are_all_alike_far_from_the_mean_have_no_others_to_be_read_by(self):
-        angles = 2 * np.pi * np.arange(3) / 3
-        codes = np.repeat(range(3), 10)
-        scores = np.column_stack([np.cos(angles), np.sin(angles)])[codes].round(6)
-        reading = gaussian_reading(scores, codes, np.ones(30), self.noise, n_rows=30)
-        assert np.isfinite(reading.log_odds).all()
+    def test_rows_that_are_all_as_far_from_the_mean_have_no_others_to_be_read_by(self):
+        reading = gaussian_reading(
+            np.repeat([[-1.0], [1.0]], 15, axis=0), np.arange(30) % 3, np.ones(30), self.noise, n_rows=30
+        )
+        np.testing.assert_allclose(reading.probabilities, np.tile(self.noise.priors, (30, 1)), rtol=1e-6)
+
+    @pytest.mark.parametrize(
+        ("k", "apart", "flipped", "anchored", "rounds"),
+        [(3, 1.0, 0.2, False, 300), (6, 1.0, 0.5, False, 1), (6, 2.5, 0.5, True, 300), (6, 1.0, 0.5, True, 1)],
+        ids=["no kind gains enough", "the first step of em", "em along the anchors", "both"],
+    )
+    def test_directions_are_of_the_kind_under_which_labels_of_other_rows_are_likeliest(
+        self, k, apart, flipped, anchored, rounds
+    ):
+        """EM, which another kind has to beat by ten units of log-likelihood; its first step; either along anchors."""
+        rng = np.random.default_rng(0)
+        noise = NoiseModel((1 - flipped) * np.eye(k) + flipped / k, np.full(k, 1 / k))
+        y, anchors = rng.integers(k, size=60), contrasts(k)
+        scores, codes = apart * anchors[y] + rng.normal(size=(60, k)) @ anchors, noise.flip(y, random_state=0)
+        known = anchors if anchored else None
+        reading = gaussian_reading(scores, codes, np.ones(60), noise, n_rows=60, anchors=known)
+        whiten = np.linalg.inv(np.linalg.cholesky(np.cov(scores.T, bias=True))).T
+        standard, aims = ((z - scores.mean(axis=0)) @ whiten for z in (scores, anchors))
+        expected, _ = directions_by_shape(
+            standard, codes, np.full(60, 1 / 60), noise, 1 / 60, rounds, aims if anchored else None
+        )
+        found = np.linalg.solve(whiten, reading.readout.slopes)
+        factor = (found * expected).sum() / (expected**2).sum()
+        np.testing.assert_allclose(found, factor * expected, rtol=1e-3, atol=1e-3)
 
     def draw(self):
         rng = np.random.default_rng(0)
