@@ -54,7 +54,8 @@ _UNUSUAL = 0.2  # share of draws whose χ² is beyond the usual
 SMALLEST_SLOPE = 1e-3
 #: A spread below this share of the scores' size is rounding error.
 ROUNDING = 1e3 * np.finfo(float).eps
-_FOLDS, _ROWS_PER_SLOPE = 8, 1000  # no folds where there are more rows than this per slope
+_FOLDS = 8
+_ROWS_PER_SLOPE = 1000  # more of them need no folds
 _MARGIN = 10.0  # of log-likelihood that another kind of directions has to gain
 
 
@@ -297,7 +298,7 @@ def _mixture_priors(standard: Array, codes: Array, share: Array, noise: Channel,
             break
         offsets = np.log(priors) - middle
         member = class_probabilities(label_given_true + standard @ like(directions, standard) + like(offsets, standard))
-    return np.asarray(priors / priors.sum())
+    return priors
 
 
 def _misfit(priors: FloatArray, transition: FloatArray, observed: FloatArray, n_rows: float) -> float:

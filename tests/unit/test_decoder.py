@@ -159,6 +159,8 @@ def test_symmetric_slope_is_where_em_stands_still():
     expected = brentq(moved, 0.1, 10) / np.sqrt(share @ scores[:, 0] ** 2)
     found = symmetric_slope(scores[:, 0], codes, weights, NOISE, n_rows=150.0)
     assert found == pytest.approx(expected, rel=1e-3)
+    certain = np.array([-1.0, 1.0])  # classes at ±1 that do not vary are taken to have a variance of 1/n
+    assert symmetric_slope(certain, np.array([0, 1]), np.ones(2), CLEAN, n_rows=20.0) == pytest.approx(2 * 20)
     assert symmetric_slope(5 * scores[:, 0], codes, weights, NOISE, n_rows=150.0) == pytest.approx(found / 5, rel=1e-9)
 
 
@@ -218,9 +220,18 @@ def test_units_axes_and_origin_of_scores_do_not_matter(r, n_rows):
 def test_directions_without_spread_are_dropped():
     """k scores that sum to one have k − 1 directions; the read-out must not divide by the missing one."""
     scores, codes, _ = draw(500, (-1.0, 1.0), 1.0, NOISE)
-    doubled = np.hstack([scores, 1 - scores])
-    first, second = read(scores, codes, NOISE), read(doubled, codes, NOISE)
-    np.testing.assert_allclose(second.log_odds(doubled), first.log_odds(scores), atol=1e-6)
+    first = read(scores, codes, NOISE).log_odds(scores)
+    for copies in ([scores, 1 - scores], [scores / 3, 1 - scores, scores / 7, np.pi * scores]):
+        found = read(np.hstack(copies), codes, NOISE)
+        np.testing.assert_allclose(found.log_odds(np.hstack(copies)), first, atol=1e-6)
+
+
+def test_scores_that_hardly_vary_beside_their_size_are_read_as_if_they_did():
+    """They have half their digits left."""
+    scores, codes, _ = draw(300, (-1.0, 1.0), 1.0, NOISE)
+    shifted = 1 + 1e-8 * scores
+    plain, found = (read(z, codes, NOISE).probabilities(z) for z in (scores, shifted))
+    np.testing.assert_allclose(found, plain, atol=1e-5)
 
 
 @pytest.mark.parametrize("fit", [gaussian_readout, symmetric_readout])
@@ -441,10 +452,10 @@ class TestLikeliestPriors:
 
     @pytest.mark.parametrize("observed", [(54, 66, 80), (70, 50, 80), (30, 90, 80)])
     def test_proportions_of_the_mixture_count_by_how_well_they_explain_the_labels(self, observed):
-        """Of classes far apart they are those of the rows, with one more of each; χ² is that of flips alone."""
+        """Of classes without spread they are those of the rows, with one more of each; χ² is that of flips alone."""
         given, y = np.array([0.5, 0.3, 0.2]), np.repeat(range(3), [40, 60, 100])
         transition, codes = 0.4 * np.eye(3) + 0.2, np.repeat(range(3), observed)
-        scores = 100 * self.means[y] + np.random.default_rng(0).normal(size=(200, 2))
+        scores = self.means[y]
         found = (200 * np.array([0.2, 0.3, 0.5]) + 1) / 203
         of_flips = sum(
             share * (np.diag(row) - np.outer(row, row)) for share, row in zip(found, transition, strict=True)
