@@ -165,6 +165,7 @@ def test_nothing_is_refined_where_labels_are_right():
     rows, spectrum = DistinctRows.of(X), decompose(X)
     found = refine(spectrum, rows, y, clean, candidate_regs(spectrum), search=True)
     np.testing.assert_array_equal(found.targets[:, 0], 2 * y - 1)
+    assert found.index == 0
     assert not found.leak.any()
 
 
@@ -401,9 +402,11 @@ def test_no_round_has_a_smaller_penalty_than_the_first_may_have():
     assert (free.reg < 1, held.reg) == (True, 1)
 
 
+@pytest.mark.parametrize("mean_norm", [2.0, 0.0])
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_agreement_of_two_classes_is_a_correlation_or_about_the_origin_a_cosine(fit_intercept):
-    X, codes, _, noise = draw(90, 30)
+def test_agreement_of_two_classes_is_a_correlation_or_about_the_origin_a_cosine(fit_intercept, mean_norm):
+    """Of classes that are alike it is negative here."""
+    X, codes, _, noise = draw(90, 30, seed=3, mean_norm=mean_norm)
     _, rounds = rounds_at(X, codes, noise, [0.5, 0.5], fit_intercept)
     labels = 2.0 * codes - 1
     for found in rounds:
@@ -411,6 +414,7 @@ def test_agreement_of_two_classes_is_a_correlation_or_about_the_origin_a_cosine(
         scores, wanted = scores - about * scores.mean(), labels - about * labels.mean()
         expected = scores @ wanted / np.linalg.norm(scores) / np.linalg.norm(wanted)
         assert found.alignment == pytest.approx(expected, rel=1e-9)
+    assert (rounds[1].alignment > 0) == (mean_norm > 0)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -422,3 +426,36 @@ def test_agreement_of_several_classes_is_their_canonical_correlation(fit_interce
         bases = [np.linalg.qr(c - c.mean(axis=0) if fit_intercept else c)[0] for c in columns]
         expected = np.linalg.norm(bases[0].T @ bases[1]) / np.sqrt(2)
         assert found.alignment == pytest.approx(expected, rel=1e-9)
+
+
+def test_another_loss_is_fitted_to_the_targets_of_the_penalty_that_bends_squared_fits_as_much():
+    """Which is 1/6 of it for the softmax of three classes: half the curvature at 0 is 1/(2k)."""
+    X, codes, _, noise = three_classes(60, 20)
+    spectrum, rows = decompose(X), DistinctRows.of(X)
+    rounds = refine(spectrum, rows, codes, noise, np.array([0.6]), search=False)
+    last = refine(ConvexFits(spectrum, SoftmaxLoss), rows, codes, noise, np.array([0.1]), search=False)
+    assert rounds.index == last.index == 2
+    np.testing.assert_allclose(last.targets, rounds.targets, rtol=1e-9, atol=1e-12)
+    assert last.reg == pytest.approx(0.1)
+
+
+def test_the_penalty_of_another_loss_is_the_one_whose_scores_agree_best():
+    X, codes, _, noise = draw(150, 40, mean_norm=3.0)
+    X = X * np.logspace(-1, 0.5, 40)
+    loop, (_, current) = rounds_at(X, codes, noise, [0.1, 0.1], True)
+    fits, regs = ConvexFits(decompose(X), LOGISTIC), np.array([100.0, 1.0, 1e-2, 1e-4])
+    alone = [np.corrcoef(loop.last(current, fits, np.array([reg])).scores[:, 0], codes)[0, 1] for reg in regs]
+    assert np.argmax(alone) > 0
+    assert loop.last(current, fits, regs).reg == regs[np.argmax(alone)]
+
+
+def test_unless_said_otherwise_scales_do_not_count_and_priors_are_taken_as_given():
+    X, codes, _, noise = draw(150, 60)
+    regs = np.array([0.01, 1.0, 100.0])
+
+    def found(**options):
+        return refine(decompose(X), DistinctRows.of(X), codes, noise, regs, search=False, **options)
+
+    assert found().reg == found(scale_free=True).reg != found(scale_free=False).reg
+    np.testing.assert_array_equal(found().noise.priors, noise.priors)
+    assert (found(infer_priors=True).noise.priors != noise.priors).all()
