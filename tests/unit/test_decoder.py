@@ -387,9 +387,9 @@ class TestSeveralClasses:
 
     def test_rows_that_are_all_as_far_from_the_mean_have_no_others_to_be_read_by(self):
         reading = gaussian_reading(
-            np.repeat([[-1.0], [1.0]], 15, axis=0), np.arange(30) % 3, np.ones(30), self.noise, n_rows=30
+            np.repeat([[-1.0], [1.0]], 16, axis=0), np.arange(32) % 3, np.ones(32), self.noise, n_rows=32
         )
-        np.testing.assert_allclose(reading.probabilities, np.tile(self.noise.priors, (30, 1)), rtol=1e-6)
+        np.testing.assert_allclose(reading.probabilities, np.tile(self.noise.priors, (32, 1)), rtol=1e-6)
 
     @pytest.mark.parametrize(
         ("k", "apart", "flipped", "anchored", "rounds"),
