@@ -44,7 +44,7 @@ from unflip._arrays import (
 from unflip._typing import Array, FloatArray
 from unflip.noise import Channel
 from unflip.pooling import MANY, pooled
-from unflip.score_shape import MAX_ROUNDS, TOLERANCE, directions_by_shape, label_log_odds, mixture_step
+from unflip.score_shape import MAX_ROUNDS, directions_by_shape, label_log_odds, mixture_step, settled
 from unflip.steepness import STEP, TINY, Steepness, class_probabilities, likeliest_steepness, prior_offsets
 
 _PRIOR_TOLERANCE = 1e-5
@@ -54,7 +54,8 @@ _UNUSUAL = 0.2  # share of draws whose χ² is beyond the usual
 SMALLEST_SLOPE = 1e-3
 #: A spread below this share of the scores' size is rounding error.
 ROUNDING = 1e3 * np.finfo(float).eps
-_FOLDS, _ROWS_PER_SLOPE = 8, 1000  # no folds where there are more rows than this per slope
+_FOLDS = 8
+_ROWS_PER_SLOPE = 1000  # more of them need no folds
 _MARGIN = 10.0  # of log-likelihood that another kind of directions has to gain
 
 
@@ -297,7 +298,7 @@ def _mixture_priors(standard: Array, codes: Array, share: Array, noise: Channel,
             break
         offsets = np.log(priors) - middle
         member = class_probabilities(label_given_true + standard @ like(directions, standard) + like(offsets, standard))
-    return np.asarray(priors / priors.sum())
+    return priors
 
 
 def _misfit(priors: FloatArray, transition: FloatArray, observed: FloatArray, n_rows: float) -> float:
@@ -322,7 +323,7 @@ def symmetric_slope(scores: Array, codes: Array, weights: Array, noise: Channel,
         signs = 2 * expit(by_label + slope * standard) - 1
         mean = float(share @ (signs * standard))
         previous, slope = slope, 2 * mean / max(1 - mean**2, 1 / n_rows)
-        if abs(slope - previous) <= TOLERANCE * (1 + abs(slope)):
+        if settled(slope, previous):
             break
     return max(slope, SMALLEST_SLOPE) / spread
 

@@ -9,7 +9,7 @@ from unflip._typing import Array, FloatArray
 from unflip.noise import Channel
 from unflip.steepness import TINY, class_probabilities
 
-TOLERANCE = 1e-5  # of the mixture's directions: labels have the last word
+_TOLERANCE = 1e-5  # of the mixture's directions: labels have the last word
 MAX_ROUNDS = 300
 
 
@@ -31,7 +31,7 @@ def directions_by_shape(
     for _ in range(rounds):
         previous = directions
         directions, middle, _ = mixture_step(standard, member, share, smallest_variance, anchors)
-        if np.abs(directions - previous).max() <= TOLERANCE * (1 + np.abs(directions).max()):
+        if settled(directions, previous):
             break
         member = class_probabilities(label_prior + standard @ like(directions, standard) - like(middle, standard))
     return directions, middle
@@ -86,10 +86,15 @@ def _slope_by_shape(standard: Array, label_log_odds: Array, share: Array, smalle
         upper, lower = moment / mass, -moment / (1 - mass)
         within = max(1 - mass * upper**2 - (1 - mass) * lower**2, smallest)
         previous, slope = slope, (upper - lower) / within
-        if abs(slope - previous) <= TOLERANCE * (1 + abs(slope)):
+        if settled(slope, previous):
             break
         member = expit(label_log_odds + slope * (standard - (upper + lower) / 2))
     return slope
+
+
+def settled(slopes: FloatArray | float, previous: FloatArray | float) -> bool:
+    """Whether EM moves slopes no further than they need be known."""
+    return bool(np.abs(slopes - previous).max() <= _TOLERANCE * (1 + np.abs(slopes).max()))
 
 
 def _floored(within: FloatArray, smallest: float) -> FloatArray:

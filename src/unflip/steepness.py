@@ -14,10 +14,10 @@ from unflip.noise import Channel
 
 _NEWTON_ROUNDS = 100
 _SETTLED = 1e-6  # of the offsets: what a step leaves is less than its square
+_LARGEST_STEP = 2.0
 _PULL = 1e-7  # of offsets, per unit of their distance
 STEP = 0.05  # of log τ, to measure the curvature of the likelihood
-#: Standard deviation of log τ in its prior, and how far it may go.
-_STEEPNESS_PRIOR, _STEEPNESS_RANGE = 1.0, 3.0
+_FARTHEST = 3.0  # that log τ, whose prior is a standard normal, may go
 #: The smallest number with all digits.
 TINY = float(np.finfo(float).tiny)
 
@@ -36,24 +36,27 @@ def likeliest_steepness(logits: Array, codes: Array, share: Array, noise: Channe
     likelihood = (_likelihood_of_two if noise.n_classes == 2 else _likelihood)(logits, codes, share, noise)
 
     def cost(log_steepness: float) -> float:
-        return (log_steepness / _STEEPNESS_PRIOR) ** 2 / 2 - n_rows * likelihood(float(np.exp(log_steepness)))
+        return log_steepness**2 / 2 - n_rows * likelihood(float(np.exp(log_steepness)))
 
-    span = (-_STEEPNESS_RANGE, _STEEPNESS_RANGE)
+    span = (-_FARTHEST, _FARTHEST)
     best = float(minimize_scalar(cost, bounds=span, method="bounded", options={"xatol": 1e-4}).x)
     lowest = cost(best)
     curvature = (cost(best + STEP) - 2 * lowest + cost(best - STEP)) / STEP**2
-    return Steepness(float(np.exp(best)), float(1 / np.sqrt(max(curvature, 1 / _STEEPNESS_PRIOR**2))), lowest)
+    return Steepness(float(np.exp(best)), float(1 / np.sqrt(max(curvature, 1.0))), lowest)
 
 
 def _likelihood(logits: Array, codes: Array, share: Array, noise: Channel) -> Callable[[float], float]:
     """Return the mean log-likelihood of the labels as a function of the steepness, each with offsets to go with it."""
     xp, label_given_true = namespace(logits), pick(noise.transition.T, codes)
-    offsets = prior_offsets(logits, share, noise.known_priors)
+    # A steepness and its offsets, which are about proportional: it says where to look for the next.
+    last, at_last = 1.0, prior_offsets(logits, share, noise.known_priors)
 
     def of(steepness: float) -> float:
-        nonlocal offsets
+        nonlocal last, at_last
+        start = at_last / last * steepness
         steep = steepness * logits
-        offsets = prior_offsets(steep, share, noise.known_priors, start=offsets)
+        offsets = prior_offsets(steep, share, noise.known_priors, start=start)
+        last, at_last = steepness, offsets
         observed = row_products(class_probabilities(steep + like(offsets, steep)), label_given_true)
         return float(share @ xp.log(at_least(observed, TINY)))
 
@@ -68,12 +71,11 @@ def _likelihood_of_two(logits: Array, codes: Array, share: Array, noise: Channel
     mean, prior = float(share @ log_odds), float(priors[1])
     log_prior_odds = float(np.log(priors[1]) - np.log(priors[0]))
     neutral = log_prior_odds - mean
-    # A steepness and its offset: a line to it from where both are known, at 0, says where to look for the next.
     last, at_last = 1.0, _offset(log_odds, share, prior, neutral, neutral)
 
     def of(steepness: float) -> float:
         nonlocal last, at_last
-        start = log_prior_odds + (at_last - log_prior_odds) / last * steepness
+        start = at_last / last * steepness
         steep = steepness * log_odds
         offset = _offset(steep, share, prior, log_prior_odds - steepness * mean, start)
         last, at_last = steepness, offset
@@ -104,7 +106,7 @@ def prior_offsets(logits: Array, share: Array, priors: FloatArray, start: FloatA
         hessian = np.diag(mean) - products
         slope = (priors - mean) - _PULL * (offsets - neutral)
         step = np.linalg.solve(hessian[1:, 1:] + _PULL * np.eye(len(priors) - 1), slope[1:])
-        step = np.clip(step, -2.0, 2.0)
+        step = np.clip(step, -_LARGEST_STEP, _LARGEST_STEP)
         offsets[1:] += step
         if np.abs(step).max() <= _SETTLED:
             break
@@ -120,7 +122,7 @@ def _offset(log_odds: Array, share: Array, prior: float, neutral: float, start: 
         mean, square = numbers(namespace(weighted).sum(weighted), weighted @ probability)
         slope = (prior - mean) - _PULL * (offset - neutral)
         step = slope / (mean - square + _PULL)
-        step = min(max(step, -2.0), 2.0)
+        step = min(max(step, -_LARGEST_STEP), _LARGEST_STEP)
         offset += step
         if abs(step) <= _SETTLED:
             break

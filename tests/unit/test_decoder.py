@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq, minimize_scalar
 from scipy.special import softmax
+from scipy.stats import chi2
 from sklearn.linear_model import LogisticRegression
 
 from unflip import NoiseModel
-from unflip.decoder import Reading, Readout, common_slope, gaussian_reading, likeliest_priors, symmetric_slope
+from unflip.decoder import Reading, Readout, common_slope, gaussian_reading, joined, likeliest_priors, symmetric_slope
+from unflip.rounds import contrasts
+from unflip.score_shape import directions_by_shape
 
 NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
 CLEAN = NoiseModel.none().with_priors([0.5, 0.5])
@@ -83,6 +87,21 @@ def test_other_proportions_move_the_offsets():
     assert moved.offsets[1] - 0.5 == pytest.approx(np.log(4))
 
 
+def test_other_proportions_enter_by_bayes():
+    rng = np.random.default_rng(0)
+    readout = Readout(np.hstack([np.zeros((2, 1)), rng.normal(size=(2, 2))]), np.array([0.0, 0.3, -1.0]), 0.25)
+    scores, trained, priors = rng.normal(size=(5, 2)), np.array([0.2, 0.3, 0.5]), np.array([0.6, 0.3, 0.1])
+    moved = readout.under(priors, trained)
+    expected = readout.probabilities(scores) * priors / trained
+    np.testing.assert_allclose(moved.probabilities(scores), expected / expected.sum(axis=1, keepdims=True), rtol=1e-12)
+    assert (moved.offsets[0], moved.steepness_error) == (0, 0.25)
+
+
+def test_a_label_that_its_class_cannot_have_is_believed():
+    """However sure the score is of another class."""
+    np.testing.assert_array_equal(joined(np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([0, 1]), CLEAN), np.eye(2))
+
+
 def test_weights_are_copies():
     scores, codes, _ = draw(400, (-1.0, 0.5), 1.0, NOISE)
     weights = np.random.default_rng(0).integers(1, 4, size=400)
@@ -125,12 +144,94 @@ def test_the_common_slope_of_three_classes_is_found_through_the_noise():
     assert common_slope(np.zeros((10, 3)), codes[:10], weights[:10], noise) > 0
 
 
+def test_symmetric_slope_is_where_em_stands_still():
+    """Means ±m and variance 1 − m² of scores of mean square 1 have the slope 2m/(1 − m²)."""
+    scores, codes, _ = draw(150, (-0.8, 1.1), 1.0, NOISE)
+    weights = np.random.default_rng(1).random(150)
+    share = weights / weights.sum()
+    standard = scores[:, 0] / np.sqrt(share @ scores[:, 0] ** 2)
+    label = np.log(NOISE.posterior[codes, 1] / NOISE.posterior[codes, 0])
+
+    def moved(slope):
+        mean = share @ (np.tanh((label + slope * standard) / 2) * standard)
+        return 2 * mean / (1 - mean**2) - slope
+
+    expected = brentq(moved, 0.1, 10) / np.sqrt(share @ scores[:, 0] ** 2)
+    found = symmetric_slope(scores[:, 0], codes, weights, NOISE, n_rows=150.0)
+    assert found == pytest.approx(expected, rel=1e-3)
+    certain = np.array([-1.0, 1.0])  # classes at ±1 that do not vary are taken to have a variance of 1/n
+    assert symmetric_slope(certain, np.array([0, 1]), np.ones(2), CLEAN, n_rows=20.0) == pytest.approx(2 * 20)
+    assert symmetric_slope(5 * scores[:, 0], codes, weights, NOISE, n_rows=150.0) == pytest.approx(found / 5, rel=1e-9)
+
+
+class TestCommonSlope:
+    noise = NoiseModel(np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]]))
+
+    def draw(self):
+        rng = np.random.default_rng(0)
+        scores = rng.normal(size=(100, 3)) + 2.0
+        y = (softmax(3 * scores, axis=1).cumsum(axis=1) < rng.random((100, 1))).sum(axis=1)
+        return scores, y, rng.random(100)
+
+    def test_it_is_the_likeliest(self):
+        scores, y, weights = self.draw()
+        codes = self.noise.flip(y, random_state=0)
+
+        def cost(log_slope):
+            observed = (softmax(np.exp(log_slope) * scores, axis=1) * self.noise.transition.T[codes]).sum(axis=1)
+            return -weights @ np.log(observed)
+
+        best = minimize_scalar(cost, bounds=(-5, 5), method="bounded", options={"xatol": 1e-8}).x
+        assert common_slope(scores, codes, weights, self.noise) == pytest.approx(np.exp(best), rel=1e-5)
+
+    def test_it_goes_from_a_thousandth_to_a_thousand_per_spread_of_the_scores(self):
+        scores, _, weights = self.draw()
+        leads = scores - scores.mean(axis=1, keepdims=True)
+        spread = np.sqrt(weights / weights.sum() @ (leads**2).sum(axis=1))
+        clean = NoiseModel.none(3)
+        against, along = (
+            common_slope(scores, codes(axis=1), weights, clean) for codes in (scores.argmin, scores.argmax)
+        )
+        assert against * spread == pytest.approx(1e-3, rel=1e-3)
+        assert along * spread == pytest.approx(1e3, rel=0.1)
+        assert common_slope(np.ones((100, 3)), scores.argmax(axis=1), weights, clean) > 0
+
+
+@pytest.mark.parametrize("n_rows", [300.0, 1e5])
+@pytest.mark.parametrize("r", [1, 2])
+def test_units_axes_and_origin_of_scores_do_not_matter(r, n_rows):
+    """But for where EM stops."""
+    rng = np.random.default_rng(0)
+    noise = NOISE if r == 1 else NoiseModel(0.6 * np.eye(3) + 0.4 / 3, [0.3, 0.3, 0.4])
+    y = rng.choice(r + 1, size=300, p=noise.priors)
+    scores, codes, weights = (
+        2 * np.eye(3)[y][:, 1 : r + 1] + rng.normal(size=(300, r)),
+        noise.flip(y, rng),
+        rng.random(300),
+    )
+    axes, origin = np.array([[40.0, 3.0], [-7.0, 20.0]])[:r, :r], np.array([100.0, -30.0])[:r]
+    plain, moved = (gaussian_reading(z, codes, weights, noise, n_rows=n_rows) for z in (scores, scores @ axes + origin))
+    np.testing.assert_allclose(moved.probabilities, plain.probabilities, atol=1e-4)
+    np.testing.assert_allclose(
+        moved.readout.probabilities(scores @ axes + origin), plain.readout.probabilities(scores), atol=1e-4
+    )
+
+
 def test_directions_without_spread_are_dropped():
     """k scores that sum to one have k − 1 directions; the read-out must not divide by the missing one."""
     scores, codes, _ = draw(500, (-1.0, 1.0), 1.0, NOISE)
-    doubled = np.hstack([scores, 1 - scores])
-    first, second = read(scores, codes, NOISE), read(doubled, codes, NOISE)
-    np.testing.assert_allclose(second.log_odds(doubled), first.log_odds(scores), atol=1e-6)
+    first = read(scores, codes, NOISE).log_odds(scores)
+    for copies in ([scores, 1 - scores], [scores / 3, 1 - scores, scores / 7, np.pi * scores]):
+        found = read(np.hstack(copies), codes, NOISE)
+        np.testing.assert_allclose(found.log_odds(np.hstack(copies)), first, atol=1e-6)
+
+
+def test_scores_that_hardly_vary_beside_their_size_are_read_as_if_they_did():
+    """They have half their digits left."""
+    scores, codes, _ = draw(300, (-1.0, 1.0), 1.0, NOISE)
+    shifted = 1 + 1e-8 * scores
+    plain, found = (read(z, codes, NOISE).probabilities(z) for z in (scores, shifted))
+    np.testing.assert_allclose(found, plain, atol=1e-5)
 
 
 @pytest.mark.parametrize("fit", [gaussian_readout, symmetric_readout])
@@ -186,8 +287,16 @@ def test_strong_noise_and_few_rows_do_not_make_it_steep():
 def test_rounding_errors_are_not_read_as_scores():
     scores = 0.3 + np.finfo(float).eps * np.arange(6)
     readout = read(scores[:, None], np.repeat([0, 1], 3), NOISE)
-    assert slope(readout) == 0
+    assert (slope(readout), readout.steepness_error) == (0, 0)
     np.testing.assert_allclose(readout.probabilities(scores[:, None])[0], NOISE.priors)
+    assert readout.offsets[0] == 0
+
+
+@pytest.mark.parametrize("noise", [NOISE, NoiseModel(0.6 * np.eye(3) + 0.4 / 3, [0.2, 0.3, 0.5])])
+def test_scores_that_are_all_alike_leave_the_priors(noise):
+    reading = gaussian_reading(np.full((7, 2), 0.3), np.zeros(7, dtype=int), np.ones(7), noise, n_rows=7)
+    np.testing.assert_allclose(reading.probabilities, np.tile(noise.priors, (7, 1)), rtol=1e-12)
+    assert reading.offsets[0] == 0
 
 
 def test_the_error_of_the_steepness_is_that_of_repeated_draws():
@@ -235,12 +344,77 @@ class TestSeveralClasses:
     def test_rows_are_read_by_others_alike_whatever_their_order(self):
         scores, codes = self.draw()
         order = np.random.default_rng(1).permutation(300)
-        noise = NoiseModel(np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]]), [0.3, 0.3, 0.4])
         first, second = (
-            gaussian_reading(scores[rows], codes[rows], np.ones(300), noise, n_rows=300)
+            gaussian_reading(scores[rows], codes[rows], np.ones(300), self.noise, n_rows=300)
             for rows in (np.arange(300), order)
         )
         np.testing.assert_allclose(second.log_odds, first.log_odds[order], rtol=1e-7, atol=1e-7)
+
+    noise = NoiseModel(np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]]), [0.3, 0.3, 0.4])
+
+    def test_rows_are_read_by_directions_of_seven_eighths_of_the_others(self):
+        """Every eighth by its distance from the mean is read by the rest, all as steeply as one another."""
+        scores, codes = self.draw()
+        scores -= scores.mean(axis=0)
+        scores = scores @ np.linalg.inv(np.linalg.cholesky(np.cov(scores.T, bias=True))).T  # whitened
+        reading = gaussian_reading(scores, codes, np.ones(300), self.noise, n_rows=300)
+        fold = np.argsort(np.argsort((scores**2).sum(axis=1))) % 8
+        expected = np.empty((300, 3))
+        for held_out in range(8):
+            rest = fold != held_out
+            share = np.full(rest.sum(), 1 / rest.sum())
+            directions, middle = directions_by_shape(scores[rest], codes[rest], share, self.noise, 1 / rest.sum())
+            expected[~rest] = scores[~rest] @ directions - middle
+        steepness = reading.logits[0, 1] / expected[0, 1]
+        np.testing.assert_allclose(reading.logits, steepness * expected, rtol=1e-4, atol=1e-4)
+        slopes, _ = directions_by_shape(scores, codes, np.full(300, 1 / 300), self.noise, 1 / 300)
+        np.testing.assert_allclose(reading.readout.slopes, steepness * slopes, rtol=1e-4, atol=1e-4)
+        for probabilities in (reading.probabilities, reading.readout.probabilities(scores)):
+            np.testing.assert_allclose(probabilities.mean(axis=0), self.noise.priors, atol=1e-5)
+
+    def test_very_many_rows_are_read_as_new_ones_are(self):
+        """From a thousand per slope on, of which k classes have (k − 1)²."""
+        scores, codes = self.draw()
+        few, many = (gaussian_reading(scores, codes, np.ones(300), self.noise, n_rows=n) for n in (4000.0, 4001.0))
+        np.testing.assert_allclose(many.log_odds, many.readout.log_odds(scores), rtol=1e-9, atol=1e-9)
+        assert np.abs(few.log_odds - few.readout.log_odds(scores)).max() > 0.01
+        np.testing.assert_allclose(many.probabilities.mean(axis=0), self.noise.priors, atol=1e-6)
+        four = NoiseModel.none(4).with_priors(np.full(4, 0.25))  # nine slopes
+        codes = np.arange(300) % 4
+        few, many = (gaussian_reading(scores, codes, np.ones(300), four, n_rows=n) for n in (9000.0, 9001.0))
+        np.testing.assert_allclose(many.log_odds, many.readout.log_odds(scores), rtol=1e-9, atol=1e-9)
+        assert np.abs(few.log_odds - few.readout.log_odds(scores)).max() > 1e-3
+
+    def test_rows_that_are_all_as_far_from_the_mean_have_no_others_to_be_read_by(self):
+        reading = gaussian_reading(
+            np.repeat([[-1.0], [1.0]], 16, axis=0), np.arange(32) % 3, np.ones(32), self.noise, n_rows=32
+        )
+        np.testing.assert_allclose(reading.probabilities, np.tile(self.noise.priors, (32, 1)), rtol=1e-6)
+
+    @pytest.mark.parametrize(
+        ("k", "apart", "flipped", "anchored", "rounds"),
+        [(3, 1.0, 0.2, False, 300), (6, 1.0, 0.5, False, 1), (6, 2.5, 0.5, True, 300), (6, 1.0, 0.5, True, 1)],
+        ids=["no kind gains enough", "the first step of em", "em along the anchors", "both"],
+    )
+    def test_directions_are_of_the_kind_under_which_labels_of_other_rows_are_likeliest(
+        self, k, apart, flipped, anchored, rounds
+    ):
+        """EM, which another kind has to beat by ten units of log-likelihood; its first step; either along anchors."""
+        rng = np.random.default_rng(0)
+        noise = NoiseModel((1 - flipped) * np.eye(k) + flipped / k, np.full(k, 1 / k))
+        y, anchors = rng.integers(k, size=60), contrasts(k)
+        scores, codes = apart * anchors[y] + rng.normal(size=(60, k)) @ anchors, noise.flip(y, random_state=0)
+        known = anchors if anchored else None
+        reading = gaussian_reading(scores, codes, np.ones(60), noise, n_rows=60, anchors=known)
+        whiten = np.linalg.inv(np.linalg.cholesky(np.cov(scores.T, bias=True))).T
+        standard, aims = ((z - scores.mean(axis=0)) @ whiten for z in (scores, anchors))
+        expected, _ = directions_by_shape(
+            standard, codes, np.full(60, 1 / 60), noise, 1 / 60, rounds, aims if anchored else None
+        )
+        found = np.linalg.solve(whiten, reading.readout.slopes)
+        factor = (found * expected).sum() / (expected**2).sum()
+        assert factor > 0.1
+        np.testing.assert_allclose(found, factor * expected, rtol=1e-3, atol=1e-3)
 
     def draw(self):
         rng = np.random.default_rng(0)
@@ -277,6 +451,22 @@ class TestLikeliestPriors:
         counted, likeliest = self.errors(tails=2)
         assert likeliest < 1.2 * counted
 
+    @pytest.mark.parametrize("observed", [(54, 66, 80), (70, 50, 80), (30, 90, 80)])
+    def test_proportions_of_the_mixture_count_by_how_well_they_explain_the_labels(self, observed):
+        """Of classes without spread they are those of the rows, with one more of each; χ² is that of flips alone."""
+        given, y = np.array([0.5, 0.3, 0.2]), np.repeat(range(3), [40, 60, 100])
+        transition, codes = 0.4 * np.eye(3) + 0.2, np.repeat(range(3), observed)
+        scores = self.means[y]
+        found = (200 * np.array([0.2, 0.3, 0.5]) + 1) / 203
+        of_flips = sum(
+            share * (np.diag(row) - np.outer(row, row)) for share, row in zip(found, transition, strict=True)
+        )
+        missed = np.array(observed) / 200 - found @ transition
+        misfit = 200 * missed @ np.linalg.solve(of_flips + np.eye(3) / 200, missed)
+        trust = min(1.0, chi2.isf(0.2, 2) / misfit) ** 2
+        likeliest = read(scores, codes, NoiseModel(transition, given), likeliest_priors)
+        np.testing.assert_allclose(likeliest.priors, trust * found + (1 - trust) * given, rtol=1e-6)
+
     def test_scores_that_say_nothing_change_nothing(self):
         _, codes, _ = self.draw(0)
         counted = self.noise.with_observed(np.bincount(codes) / 300)
@@ -292,3 +482,13 @@ def test_a_steepness_that_nothing_tells_is_as_uncertain_as_its_prior(n, apart):
     scores = rng.normal(size=n) + apart * (2 * y - 1)
     reading = gaussian_reading(scores[:, None], noise.flip(y, random_state=0), np.ones(n), noise, n_rows=float(n))
     assert reading.readout.steepness_error == pytest.approx(1, rel=0.2)
+
+
+def test_a_steepness_of_three_classes_that_nothing_tells_is_as_uncertain_as_its_prior():
+    rng = np.random.default_rng(0)
+    noise = NoiseModel(np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]]), [0.3, 0.3, 0.4])
+    y = rng.permutation(np.repeat(range(3), [300, 300, 400]))
+    scores = 1000 * np.array([[0.0, 1.0], [1.0, -1.0], [-1.5, 0.0]])[y] + rng.normal(size=(1000, 2))
+    reading = gaussian_reading(scores, noise.flip(y, random_state=0), np.ones(1000), noise, n_rows=1000.0)
+    assert reading.readout.steepness_error == pytest.approx(1, rel=0.2)
+    np.testing.assert_array_equal(reading.log_odds.argmax(axis=1), y)

@@ -70,6 +70,7 @@ def test_the_worst_rho_is_a_coin_toss(noise):
     mixture = theory.Mixture(mean_norm=1.5, aspect=1.0, noise=noise)
     worst = targets.from_rho(float(theory.worst_rho(noise, 0.1)), 0.1)
     assert theory.predict(mixture, targets=worst, reg=1.0).accuracy == pytest.approx(0.5, abs=1e-10)
+    assert theory.worst_rho(noise, 0.1) - theory.worst_rho(noise) == pytest.approx(0.1)
 
 
 def test_worst_rho_does_not_exist_for_balanced_classes():
@@ -146,10 +147,40 @@ def test_best_threshold_beats_the_midpoint_and_needs_no_signal():
     assert prediction.accuracy_at(cuts).max(axis=0)[2] == pytest.approx(prediction.best_accuracy[2], abs=1e-5)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_with_an_intercept_scores_vary_within_classes_between_them_and_about_the_mean_target(name):
+    """E[score²] = V + π₁π₂(2m)² + E[t]², and E[(score − y)²] = E[score²] − 2E[score·y] + 1."""
+    mixture = theory.Mixture(mean_norm=1.3, aspect=0.6, noise=NOISE)
+    found = theory.predict(mixture, targets=name, reg=0.4, fit_intercept=True)
+    (pi_neg, pi_pos), gap = NOISE.priors, found.means[1] - found.means[0]
+    mean_target = NOISE.observed @ targets.resolve(name, NOISE)
+    assert found.second_moment == pytest.approx(found.variance + pi_neg * pi_pos * gap**2 + mean_target**2, rel=1e-12)
+    agreement = pi_pos * found.means[1] - pi_neg * found.means[0]
+    assert found.risk == pytest.approx(found.second_moment - 2 * agreement + 1, rel=1e-12)
+
+
+def test_a_class_so_rare_that_labels_never_tell_it_is_not_told_apart():
+    """Q, of the order of the square of its share, is 0 in double precision, and so are targets about their mean."""
+    rare = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1, pi_neg=1e-200)
+    mixture = theory.Mixture(mean_norm=1.0, aspect=1.0, noise=rare)
+    found = theory.predict(mixture, reg=1.0, fit_intercept=True)
+    assert (found.separation, found.accuracy, found.best_accuracy) == (0, 0.5, 1)
+    assert theory.optimal_reg(mixture, fit_intercept=True) == np.inf  # as for any target with an intercept
+
+
+def test_means_as_far_apart_as_numbers_reach_have_finite_answers():
+    far, farther = (
+        theory.predict(theory.Mixture(mean_norm=norm, aspect=0.5, noise=NOISE), reg=1.0) for norm in (1e10, 1e50)
+    )
+    for name in ("mean", "variance", "risk", "accuracy"):
+        assert getattr(farther, name) == pytest.approx(getattr(far, name), rel=1e-12)
+
+
 @pytest.mark.parametrize(
     ("act", "says"),
     [
         (lambda: theory.Mixture(mean_norm=-1.0, aspect=1.0, noise=NOISE), "mean_norm = -1 must be zero or positive"),
+        (lambda: theory.Mixture(mean_norm=1e60, aspect=1.0, noise=NOISE), r"mean_norm holds 1e\+60, beyond 1e\+50"),
         (lambda: theory.Mixture(mean_norm=1.0, aspect=1.0, noise=NoiseModel(np.eye(3))), "two classes"),
         (lambda: theory.Mixture(mean_norm=1.0, aspect=1.0, noise=NoiseModel.none()), "needs the class proportions"),
         (lambda: theory.Mixture(mean_norm=1.0, aspect=0.0, noise=NOISE), "aspect = 0 must be positive"),

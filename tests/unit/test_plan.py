@@ -55,6 +55,26 @@ def test_curves_rise_from_now_to_their_ends():
         assert len(curve.effort) == len(curve.accuracy)
 
 
+def test_unless_said_otherwise_the_penalty_is_the_best_and_the_origin_has_to_be_found():
+    expected = theory.Plan(n=1600, p=400, mean_norm=1.2, noise=NOISE, reg=np.inf, fit_intercept=True)
+    assert make() == theory.Plan(n=1600, p=400, mean_norm=1.2, noise=NOISE) == expected
+
+
+def test_one_row_of_one_feature_is_a_plan():
+    assert make(n=1, p=1).accuracy >= 0.7
+
+
+@pytest.mark.parametrize("reg", [0.5, np.inf])
+def test_no_checks_are_worth_no_rows(reg):
+    assert make(reg=reg).worth_in_rows(0) == 0
+
+
+def test_checks_are_worth_infinitely_many_labels_that_say_nothing():
+    """A class so rare that the square of its share, which label quality is of the order of, is 0."""
+    rare = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1, pi_neg=1e-200)
+    assert make(noise=rare).worth_in_rows(100) == np.inf
+
+
 def test_checks_worth_more_than_a_trillion_rows_are_worth_infinitely_many():
     huge = make(n=500_000_000_000, p=400_000_000_000, reg=1.0)
     assert huge.worth_in_rows(500_000_000_000) == np.inf

@@ -6,6 +6,7 @@ from scipy.special import expit
 
 from unflip import NoiseModel, decoder
 from unflip.decoder import gaussian_reading
+from unflip.noise import Channel
 from unflip.pooling import MANY, pooled
 
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1, pi_neg=0.6)
@@ -57,3 +58,25 @@ def test_a_readout_of_very_many_rows_is_that_of_all_of_them(weighted, apart, rou
     exact = gaussian_reading(scores[:, None], codes, weights, NOISE, n_rows=float(MANY))
     # The logarithm of the steepness is found to 1e-4, which moves a probability by up to p(1 − p)·|log-odds| of that.
     np.testing.assert_allclose(found.probabilities, exact.probabilities, atol=3e-5)
+
+
+@pytest.mark.parametrize(
+    ("n", "r", "noise", "is_pooled"),
+    [
+        (60, 1, NOISE, True),
+        (59, 1, NOISE, False),
+        (60, 2, NOISE, False),
+        (60, 1, Channel(np.array([[0.6, 0.3, 0.1], [0.1, 0.2, 0.7]]), np.array([0.6, 0.4])), False),
+        (60, 1, NoiseModel(0.7 * np.eye(3) + 0.1, [0.3, 0.3, 0.4]), False),
+    ],
+    ids=["very many rows", "fewer", "two scores", "three kinds of votes", "three classes"],
+)
+def test_one_score_of_very_many_rows_of_two_classes_and_two_labels_is_pooled(n, r, noise, is_pooled, monkeypatch):
+    calls = []
+    monkeypatch.setattr(decoder, "MANY", 60)
+    monkeypatch.setattr(decoder, "pooled", lambda *rows: calls.append(len(rows[0])) or pooled(*rows))
+    rng = np.random.default_rng(0)
+    scores, codes = rng.normal(size=(n, r)), np.arange(n) % noise.transition.shape[1]
+    found = gaussian_reading(scores, codes, np.ones(n), noise, n_rows=1e6)
+    assert calls == [n] * is_pooled
+    assert found.logits.shape == (n, noise.n_classes)

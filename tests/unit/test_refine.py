@@ -165,6 +165,7 @@ def test_nothing_is_refined_where_labels_are_right():
     rows, spectrum = DistinctRows.of(X), decompose(X)
     found = refine(spectrum, rows, y, clean, candidate_regs(spectrum), search=True)
     np.testing.assert_array_equal(found.targets[:, 0], 2 * y - 1)
+    assert found.index == 0
     assert not found.leak.any()
 
 
@@ -242,3 +243,219 @@ def test_the_penalty_of_another_loss_is_searched_near_that_of_the_rounds():
     last = refine(fits, DistinctRows.of(X), codes, noise, candidate_regs(spectrum) / 8, search=True)
     np.testing.assert_array_equal(last.targets, rounds.targets)
     assert np.isclose(last.reg, rounds.reg / 8 * RELATIVE_REGS).any()
+
+
+def rounds_at(X, codes, noise, regs, fit_intercept, **options):
+    """Return rounds that have a penalty each."""
+    loop = _Loop(decompose(X, fit_intercept=fit_intercept), DistinctRows.of(X), codes, noise, **options)
+    rounds = [loop.first(np.array(regs[:1]))]
+    for reg in regs[1:]:
+        rounds.append(loop.next(rounds[-1], np.array([reg])))
+    return loop, rounds
+
+
+class DenseHat:
+    """The hat matrix of a ridge fit in full, but for the intercept's share; what leaving rows out divides by."""
+
+    def __init__(self, X, reg, fit_intercept):
+        n = len(X)
+        rows = X - X.mean(axis=0) if fit_intercept else X
+        self.matrix = rows @ np.linalg.solve(rows.T @ rows / n + reg * np.eye(X.shape[1]), rows.T) / n
+        self.diagonal = np.diag(self.matrix)
+        self.growth = 1 / (1 - self.diagonal)
+
+    @property
+    def others(self):
+        return self.matrix - np.diag(self.diagonal)
+
+    @property
+    def in_between(self):
+        """What rows in between have: their own hat value and what it magnifies by are replaced by means."""
+        return self.growth.mean() * (self.matrix - self.diagonal.mean() * np.eye(len(self.matrix)))
+
+
+def own_parts(round_, before, noise, anchors):
+    """What its own label adds to a row's target: the first to the priors, others to what the scores say."""
+    known = noise.priors[None, :] if before is None else before.reading.probabilities
+    return round_.targets - known @ anchors
+
+
+def sensitivity(before, after_codes, noise, anchors):
+    """g, the mean derivative of targets by scores: slopes times the mean covariance of one draw of the class."""
+    q = before.reading.posterior(after_codes, noise)
+    covariance = np.mean([np.diag(row) - np.outer(row, row) for row in q], axis=0)
+    return before.reading.readout.slopes @ covariance @ anchors
+
+
+def three_classes(n, p):
+    noise = NoiseModel(0.6 * np.eye(3) + 0.4 / 3, [0.3, 0.3, 0.4])
+    X, y = make_mixture(n, p, means=2.5 * np.eye(3, p), priors=noise.priors, random_state=0)
+    return X, noise.flip(y, random_state=0), y, noise
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("data", [draw, three_classes])
+def test_the_leak_is_the_sum_of_paths_from_a_row_back_to_itself(data, fit_intercept):
+    """As the module says, by dense matrices: L = D(H − h), with means of D and h for rows in between."""
+    X, codes, _, noise = data(70, 30)
+    X = X * np.exp(0.3 * np.random.default_rng(0).normal(size=(70, 1)))
+    regs, anchors = [0.8, 0.5, 0.3], contrasts(noise.n_classes)
+    _, rounds = rounds_at(X, codes, noise, regs, fit_intercept)
+    first, middle, last = (DenseHat(X, reg, fit_intercept) for reg in regs)
+    own = [own_parts(rounds[r], rounds[r - 1] if r else None, noise, anchors) for r in (0, 1)]
+    g = [sensitivity(rounds[r], codes, noise, anchors) for r in (0, 1)]
+    there_and_back = np.diag(middle.others @ first.others) * middle.growth * first.growth.mean()
+    assert not rounds[0].leak.any()
+    np.testing.assert_allclose(rounds[1].leak, there_and_back[:, None] * (own[0] @ g[0]), rtol=1e-8, atol=1e-12)
+    there_and_back = np.diag(last.others @ middle.others) * last.growth * middle.growth.mean()
+    through_two = np.diag(last.others @ middle.in_between @ first.others) * last.growth * first.growth.mean()
+    expected = there_and_back[:, None] * (own[1] @ g[1]) + through_two[:, None] * (own[0] @ g[0] @ g[1])
+    np.testing.assert_allclose(rounds[2].leak, expected, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("data", [draw, three_classes])
+def test_the_leak_of_another_loss_is_that_of_ridge_fits_along_the_axes_of_its_curvature(data, fit_intercept):
+    X, codes, _, noise = data(70, 30)
+    anchors, reg = contrasts(noise.n_classes), 0.1
+    loop, (before, current) = rounds_at(X, codes, noise, [0.8, 0.5], fit_intercept)
+    loss = LOGISTIC if noise.n_classes == 2 else SoftmaxLoss
+    fits = ConvexFits(decompose(X, fit_intercept=fit_intercept), loss)
+    found = loop.last(current, fits, np.array([reg]))
+    left_out = fits.leave_one_out(current.targets, [reg])
+    through = own_parts(before, None, noise, anchors) @ sensitivity(before, codes, noise, anchors)
+    first, expected = DenseHat(X, 0.8, fit_intercept), np.zeros_like(through)
+    curvatures, axes = np.linalg.eigh(left_out.mean_curvature[0])
+    for curvature, axis in zip(curvatures, axes.T, strict=True):
+        last = DenseHat(X, 2 * reg / curvature, fit_intercept)
+        diagonal = np.diag(last.others @ first.others) * last.growth * first.growth.mean()
+        expected += diagonal[:, None] * np.outer(through @ left_out.mean_response[0].T @ axis / curvature, axis)
+    np.testing.assert_allclose(found.leak, expected, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(found.scores, left_out.label_free_scores[:, 0, :] - expected, rtol=1e-8, atol=1e-12)
+    assert (found.reg, found.index) == (reg, 1)
+    assert np.isnan(found.alignment)
+
+
+@pytest.mark.parametrize("scale_free", [True, False])
+def test_each_round_takes_the_penalty_whose_scores_are_best(scale_free):
+    """By their correlation with the labels, or where their scale counts by the distance to the targets."""
+    X, codes, _, noise = draw(150, 60, mean_norm=3.0)
+    X = X * np.logspace(-1, 0.5, 60)  # noise that is worth whitening, so that no end is best
+    regs = np.array([1e-4, 0.01, 1.0, 100.0, 1e4])
+    loop = _Loop(decompose(X), DistinctRows.of(X), codes, noise, scale_free)
+    chosen = [loop.first(regs)]
+    chosen.append(loop.next(chosen[0], regs))
+    for index, found in enumerate(chosen):
+        alone = [
+            rounds_at(X, codes, noise, [round_.reg for round_ in chosen[:index]] + [reg], True)[1][-1] for reg in regs
+        ]
+        merits = [
+            round_.alignment if scale_free else -np.mean((round_.scores - round_.targets) ** 2) for round_ in alone
+        ]
+        assert found.reg == regs[np.argmax(merits)]
+        assert 0 < np.argmax(merits) < 4
+        correlation = np.corrcoef(found.scores[:, 0], codes)[0, 1]
+        assert found.alignment == pytest.approx(correlation, rel=1e-9)
+
+
+def test_true_labels_may_be_seen():
+    """Rows whose class is known have its target, and no leak; others have both as before."""
+    X, codes, y, noise = draw(80, 30)
+    truth = np.where(np.arange(80) % 4, -1, y)
+    _, (first, second) = rounds_at(X, codes, noise, [0.5, 0.5], True, truth=truth)
+    known = truth >= 0
+    for round_ in (first, second):
+        np.testing.assert_array_equal(round_.targets[known, 0], 2 * y[known] - 1)
+    np.testing.assert_allclose(first.targets[~known, 0], (2 * noise.posterior[:, 1] - 1)[codes[~known]], atol=1e-12)
+    assert not second.leak[known].any()
+    assert (second.leak[~known] != 0).all()
+
+
+@pytest.mark.parametrize(
+    ("agreements", "taken"),
+    [
+        ((0.5, 0.31, 0.32), 2),  # two standard errors, of 0.1 each, may be lost
+        ((0.5, 0.29, 0.9), 0),
+        ((0.5, 0.31, 0.29), 1),  # in all, not in each round
+        ((0.5, 0.9, 0.69), 1),
+        ((0.5, 0.9, 0.71), 2),
+    ],
+)
+def test_a_round_that_loses_more_agreement_than_chance_would_is_not_taken(agreements, taken, monkeypatch):
+    X, codes, _, noise = draw(100, 40)
+    script = iter(agreements)
+    monkeypatch.setattr("unflip.refine.loo_alignment", lambda *_, **__: np.array([next(script)]))
+    found = refine(decompose(X), DistinctRows.of(X), codes, noise, np.array([0.5]), search=False)
+    assert (found.index, found.alignment) == (taken, agreements[taken])
+
+
+def test_no_round_has_a_smaller_penalty_than_the_first_may_have():
+    """Though here the smaller the better."""
+    X, codes, _, noise = draw(400, 60, mean_norm=4.0)
+    X = X * np.logspace(-1, 0.5, 60)
+    spectrum = decompose(X)
+    free, held = (
+        refine(spectrum, DistinctRows.of(X), codes, noise, regs, search=True)
+        for regs in (np.array([1e-3, 1.0]), np.array([1.0]))
+    )
+    assert free.index == held.index == 2
+    assert (free.reg < 1, held.reg) == (True, 1)
+
+
+@pytest.mark.parametrize(("mean_norm", "seed"), [(2.0, 0), (0.0, 3)])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_agreement_of_two_classes_is_a_correlation_or_about_the_origin_a_cosine(fit_intercept, mean_norm, seed):
+    """Of classes that are alike it is negative in this draw."""
+    X, codes, _, noise = draw(90, 30, seed=seed, mean_norm=mean_norm)
+    _, rounds = rounds_at(X, codes, noise, [0.5, 0.5], fit_intercept)
+    labels = 2.0 * codes - 1
+    for found in rounds:
+        scores, about = found.scores[:, 0], float(fit_intercept)
+        scores, wanted = scores - about * scores.mean(), labels - about * labels.mean()
+        expected = scores @ wanted / np.linalg.norm(scores) / np.linalg.norm(wanted)
+        assert found.alignment == pytest.approx(expected, rel=1e-9)
+    assert (rounds[1].alignment > 0) == (mean_norm > 0)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_agreement_of_several_classes_is_their_canonical_correlation(fit_intercept):
+    X, codes, _, noise = three_classes(90, 30)
+    _, rounds = rounds_at(X, codes, noise, [0.5, 0.5], fit_intercept)
+    for found in rounds:
+        columns = [found.scores, contrasts(3)[codes]]
+        bases = [np.linalg.qr(c - c.mean(axis=0) if fit_intercept else c)[0] for c in columns]
+        expected = np.linalg.norm(bases[0].T @ bases[1]) / np.sqrt(2)
+        assert found.alignment == pytest.approx(expected, rel=1e-9)
+
+
+def test_another_loss_is_fitted_to_the_targets_of_the_penalty_that_bends_squared_fits_as_much():
+    """Which is 1/6 of it for the softmax of three classes: half the curvature at 0 is 1/(2k)."""
+    X, codes, _, noise = three_classes(60, 20)
+    spectrum, rows = decompose(X), DistinctRows.of(X)
+    rounds = refine(spectrum, rows, codes, noise, np.array([0.6]), search=False)
+    last = refine(ConvexFits(spectrum, SoftmaxLoss), rows, codes, noise, np.array([0.1]), search=False)
+    assert rounds.index == last.index == 2
+    np.testing.assert_allclose(last.targets, rounds.targets, rtol=1e-9, atol=1e-12)
+    assert last.reg == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("p", "best"), [(40, 1e-4), (80, 100.0)])
+def test_the_penalty_of_another_loss_is_the_one_whose_scores_agree_best(p, best):
+    X, codes, _, noise = draw(150, p, mean_norm=3.0)
+    X = X * np.logspace(-1, 0.5, p)
+    loop, (_, current) = rounds_at(X, codes, noise, [0.1, 0.1], True)
+    fits, regs = ConvexFits(decompose(X), LOGISTIC), np.array([100.0, 1e-4])
+    alone = [np.corrcoef(loop.last(current, fits, np.array([reg])).scores[:, 0], codes)[0, 1] for reg in regs]
+    assert loop.last(current, fits, regs).reg == regs[np.argmax(alone)] == best
+
+
+def test_unless_said_otherwise_scales_do_not_count_and_priors_are_taken_as_given():
+    X, codes, _, noise = draw(150, 60)
+    regs = np.array([0.01, 1.0, 100.0])
+
+    def found(**options):
+        return refine(decompose(X), DistinctRows.of(X), codes, noise, regs, search=False, **options)
+
+    assert found().reg == found(scale_free=True).reg != found(scale_free=False).reg
+    np.testing.assert_array_equal(found().noise.priors, noise.priors)
+    assert (found(infer_priors=True).noise.priors != noise.priors).all()
