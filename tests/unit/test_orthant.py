@@ -116,7 +116,7 @@ def test_more_points_change_little(d, monkeypatch):
 
 @pytest.mark.parametrize("lattice", [_FINE, _COARSE], ids=["fine", "coarse"])
 def test_the_lattices_are_among_the_best_in_every_dimension(lattice):
-    """P₂, the squared error on the worst smooth periodic function, within a factor 1.6 of the best of other lattices."""
+    """P₂, the squared error on the worst smooth periodic function, at most 1.6 times that of other lattices."""
     n, multiplier = lattice
     ours = worst_errors(n, multiplier)
     others = [worst_errors(n, other) for other in range(2, n, n // 60)]
