@@ -150,6 +150,19 @@ def test_the_best_targets_of_the_squared_loss_are_the_posterior():
     assert strong[1] / strong[0] == pytest.approx(np.divide(*targets.optimized(NOISE)[::-1]), rel=1e-5)
 
 
+@pytest.mark.parametrize("turned", [False, True], ids=["both positive", "both negative"])
+def test_the_best_targets_may_have_the_same_sign(turned):
+    """Where one class prevails and the other is observed more often, both posterior targets have its sign."""
+    flips = (
+        {"eps_pos": 0.25, "eps_neg": 0.7, "pi_neg": 0.8} if turned else {"eps_pos": 0.7, "eps_neg": 0.25, "pi_neg": 0.2}
+    )
+    noise = NoiseModel.binary(**flips)
+    posterior = targets.optimized(noise)
+    assert np.prod(np.sign(posterior)) == 1
+    mixture = theory.Mixture(mean_norm=2.0, aspect=1.0, noise=noise)
+    np.testing.assert_allclose(optimal_convex_targets(mixture, reg=1.0, loss=SQUARED), posterior, rtol=1e-5)
+
+
 @pytest.mark.parametrize("reg", [0.01, 1.0])
 def test_the_best_targets_of_the_logistic_loss_are_near_the_posterior(reg):
     posterior = targets.optimized(NOISE)
@@ -166,10 +179,16 @@ def test_bad_input_is_named():
             predict_convex(MIXTURE, reg=reg, loss=LOGISTIC)
     with pytest.raises(ValueError, match="is not known"):
         predict_convex(MIXTURE, targets="best", reg=1.0, loss=LOGISTIC)
-    with pytest.raises(ValueError, match="one mean_norm"):
-        optimal_convex_targets(MIXTURE, reg=[1.0, 2.0], loss=LOGISTIC)
-    with pytest.raises(ValueError, match=r"power = -1\.0"):
-        optimal_convex_targets(MIXTURE, reg=1.0, loss=LOGISTIC, power=-1.0)
+    several = [
+        theory.Mixture(**{"mean_norm": 2.0, "aspect": 1.0, name: [1.0, 2.0]}, noise=NOISE)
+        for name in ("mean_norm", "aspect")
+    ]
+    for mixture, reg in ((MIXTURE, [1.0, 2.0]), *((mixture, 1.0) for mixture in several)):
+        with pytest.raises(ValueError, match="one mean_norm"):
+            optimal_convex_targets(mixture, reg=reg, loss=LOGISTIC)
+    for power in (-1.0, 0.0, np.inf, np.nan):
+        with pytest.raises(ValueError, match=f"power = {power} must be positive and finite"):
+            optimal_convex_targets(MIXTURE, reg=1.0, loss=LOGISTIC, power=power)
 
 
 def test_a_loss_that_targets_make_concave_is_named():

@@ -150,9 +150,10 @@ def prox(loss: TargetLoss, r: ArrayLike, kappa: float) -> FloatArray:
     pull = kappa * loss.gradient(start)
     s = start = np.broadcast_to(start, pull.shape)
     low, high = np.minimum(s, s - pull), np.maximum(s, s - pull)
-    excess, previous = pull, np.full(pull.shape, np.inf)
-    slope = 1 + kappa * loss.curvature(s)
+    previous = np.full(pull.shape, np.inf)
     for _ in range(_BISECTIONS):
+        pull, slope = kappa * loss.gradient(s), 1 + kappa * loss.curvature(s)
+        excess = s + pull - start
         rounding = np.spacing(np.abs(start) + np.abs(pull)) + slope * np.spacing(np.abs(s))
         moving = np.abs(excess) > 8 * rounding
         if not moving.any():
@@ -161,8 +162,6 @@ def prox(loss: TargetLoss, r: ArrayLike, kappa: float) -> FloatArray:
         newton = s - excess / slope
         fast = (newton >= low) & (newton <= high) & (np.abs(excess) < previous / 2)
         s, previous = np.where(moving, np.where(fast, newton, (low + high) / 2), s), np.abs(excess)
-        pull, slope = kappa * loss.gradient(s), 1 + kappa * loss.curvature(s)
-        excess = s + pull - start
     return s
 
 
