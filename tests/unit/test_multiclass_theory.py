@@ -56,6 +56,29 @@ def test_two_classes_are_the_binary_theory(name, n, p, reg, fit_intercept):
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize(("k", "p", "n"), [(3, 1, 10), (4, 2, 3), (5, 5, 5), (3, 30, 50)])
+def test_the_law_is_that_of_the_derivation(k, p, n, fit_intercept):
+    """G and B of docs/theory/multiclass.md by plain algebra, also for fewer features than classes."""
+    means, noise = random_mixture(k, p)
+    aspect, reg, identity = p / n, 0.3, np.eye(k)
+    centres, expected, second = means, noise.transition, np.diag(noise.observed)
+    if fit_intercept:
+        centres, expected = means - noise.priors @ means, expected - noise.observed
+        second = second - np.outer(noise.observed, noise.observed)
+    gain, share = 1 / (1 + reg * (1 + theory.delta(aspect, reg))), theory.h(aspect, reg)
+    weights = np.diag(noise.priors)
+    gram = centres @ centres.T
+    scores = np.linalg.solve(identity + gain * gram @ weights, gain * gram @ weights @ expected)
+    pulls = weights @ (expected - scores)
+    cross = expected.T @ weights @ scores
+    residual = second - cross - cross.T + scores.T @ weights @ scores
+    covariance = (gain**2 * pulls.T @ gram @ pulls + (1 - share) * residual) / share
+    found = predict_multiclass(means=means, n=n, noise=noise, targets="naive", reg=reg, fit_intercept=fit_intercept)
+    np.testing.assert_allclose(found.means, scores + (noise.observed if fit_intercept else 0), rtol=1e-10)
+    np.testing.assert_allclose(found.covariance, covariance, rtol=1e-9, atol=1e-14)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("name", ["naive", "unbiased", "optimized"])
 def test_permuted_classes_permute_the_results(name, fit_intercept):
     means, noise = random_mixture(4)
@@ -154,6 +177,29 @@ def test_scores_that_never_differ_go_to_the_first():
     constant = predict_multiclass(targets=np.ones((3, 1)) * [1.0, 3.0, 2.0], fit_intercept=True, **setting)
     np.testing.assert_array_equal(constant.class_accuracies, [0, 1, 0])
     assert constant.readout_accuracy == pytest.approx(noise.priors.max())
+
+
+def test_of_two_equal_scores_the_first_wins_wherever_it_stands():
+    """Scores 1 and 2 are one variable: class 1 has it above score 0, class 2 never."""
+    law = MulticlassPrediction(
+        means=np.array([[0.5, 0.0, 0.0], [-1.0, 2.0, 2.0], [0.0, 1.0, 1.0]]),
+        covariance=np.array([[2.0, 0.5, 0.5], [0.5, 1.0, 1.0], [0.5, 1.0, 1.0]]),
+        priors=THREE.priors,
+    )
+    std = np.sqrt(2.0 + 1.0 - 2 * 0.5)
+    np.testing.assert_allclose(law.class_accuracies, [ndtr(0.5 / std), ndtr(3.0 / std), 0.0], rtol=1e-12)
+    assert law.accuracy == pytest.approx(THREE.priors @ law.class_accuracies)
+
+
+@pytest.mark.parametrize("units", [(1.0, 1.0, 1.0), (1e-9, 1.0, 1e9)], ids=str)
+def test_the_readout_of_independent_scores_in_any_units(units):
+    """Classes at the corners of a simplex, equally frequent: the largest of three scores in common units decides."""
+    even = MulticlassPrediction(means=2 * np.eye(3), covariance=np.eye(3), priors=np.full(3, 1 / 3))
+    scaled = MulticlassPrediction(means=2 * np.eye(3) * units, covariance=np.diag(units) ** 2, priors=even.priors)
+    z = np.linspace(-9, 9, 2001)
+    expected = np.sum(ndtr(z + 2) ** 2 * np.exp(-(z**2) / 2)) * (z[1] - z[0]) / np.sqrt(2 * np.pi)
+    assert even.accuracy == pytest.approx(expected, abs=1e-5)
+    assert scaled.readout_accuracy == pytest.approx(expected, abs=1e-5)
 
 
 def test_classes_that_coincide_share_their_rows():
