@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from unflip.theory.orthant import _COARSE, _FINE, orthant_probability
+from unflip.theory.orthant import _COARSE, _FINE, MAX_DIMENSION, _lattice, orthant_probability
 
 
 @pytest.mark.parametrize("d", range(1, 10))
@@ -112,6 +112,14 @@ def test_more_points_change_little(d, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr("unflip.theory.orthant._lattice", lambda n, multiplier: richtmyer(2**18))
             assert found == pytest.approx(orthant_probability(mean, covariance), abs=1e-4)
+
+
+@pytest.mark.parametrize("lattice", [_FINE, _COARSE], ids=["fine", "coarse"])
+def test_every_coordinate_of_a_lattice_takes_each_midpoint_once(lattice):
+    """For all coordinates but the last, which needs no points."""
+    _lattice.cache_clear()
+    points, n = _lattice(*lattice), lattice[0]
+    np.testing.assert_allclose(np.sort(points, axis=1), np.tile((np.arange(n) + 0.5) / n, (MAX_DIMENSION - 1, 1)))
 
 
 @pytest.mark.parametrize("lattice", [_FINE, _COARSE], ids=["fine", "coarse"])
