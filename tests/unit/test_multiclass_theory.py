@@ -169,6 +169,24 @@ def test_the_best_and_the_worst_pair(noise, reg, fit_intercept, best, worst):
     assert reached == pytest.approx([best[k], worst[k]], abs=2e-3)
 
 
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_the_best_pair_of_two_classes_is_the_binary_optimum(fit_intercept):
+    """The posterior targets or, where an intercept is fitted, the best threshold; reversed, the worst pair."""
+    noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
+    binary = theory.predict(
+        theory.Mixture(mean_norm=1.7, aspect=0.5, noise=noise), reg=1.0, fit_intercept=fit_intercept
+    )
+    setting = {"means": 1.7 * np.eye(1, 50) * [[-1], [1]], "n": 100, "noise": noise, "reg": 1.0}
+    best = float(binary.best_accuracy if fit_intercept else binary.accuracy)
+    for worst, expected in ((False, best), (True, 1 - best)):
+        alpha, beta = optimal_multi_lpc(worst=worst, fit_intercept=fit_intercept, **setting)
+        assert beta.sum() == pytest.approx(0, abs=1e-12)
+        assert np.sum(alpha**2 + beta**2) == pytest.approx(2)
+        table = targets.multi_lpc(alpha, beta)
+        reached = predict_multiclass(targets=table, fit_intercept=fit_intercept, **setting).accuracy
+        assert reached == pytest.approx(expected, abs=1e-6)
+
+
 def test_scores_that_never_differ_go_to_the_first():
     means, noise = random_mixture(3)
     setting = {"means": means, "n": 60, "noise": noise, "reg": 0.5}
