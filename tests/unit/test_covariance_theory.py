@@ -233,6 +233,13 @@ def test_far_means_along_features_without_variance_are_no_obstacle(reg):
     assert pair.accuracy == 1
 
 
+@pytest.mark.parametrize("cov_pos", [covariance(1), 2 * covariance(0)], ids=["dense", "commuting"])
+def test_the_size_of_a_class_is_the_mean_square_of_a_feature(cov_pos):
+    mixture = GeneralMixture(**data(cov_pos=cov_pos))
+    second = np.mean(mixture.mean**2) + np.array([np.trace(covariance(0)), np.trace(cov_pos)]) / P
+    np.testing.assert_allclose(mixture.class_moments(fit_intercept=False).variances(), second, rtol=1e-12)
+
+
 @pytest.mark.parametrize("kind", [DenseMoments, CommutingMoments])
 def test_newton_takes_few_steps_from_the_isotropic_solution(kind):
     """Isotropic classes without means, in any unit, are solved as soon as looked at; others in a handful of steps."""
