@@ -153,7 +153,7 @@ def test_low_dimension_is_logistic_regression_on_the_population():
 
 
 @INTERCEPT
-@pytest.mark.parametrize("scale", [0.01, 1e3], ids=["weak targets", "strong targets"])
+@pytest.mark.parametrize("scale", [0.01, 1e3, 1e6], ids=["weak targets", "strong targets", "huge targets"])
 def test_weak_targets_see_a_parabola_and_strong_ones_no_curvature(scale, fit_intercept):
     """Logistic near 0 is s²/8: ridge at 8γ. Far out it is flat: ridge at γ = ∞, where an intercept cannot follow."""
     values = scale * (targets.optimized(NOISE) - (NOISE.observed @ targets.optimized(NOISE) if fit_intercept else 0))

@@ -307,6 +307,12 @@ def test_delta_converges_for_ill_conditioned_covariances(n, reg):
     np.testing.assert_allclose(equivalent.resolvent.traces, equivalent.deltas, rtol=1e-10)
 
 
+def test_a_fixed_point_that_is_not_reached_is_named(monkeypatch):
+    monkeypatch.setattr("unflip.theory.equivalent._MAX_STEPS", 1)
+    with pytest.raises(ValueError, match=r"did not converge at reg = 0\.5 .* use a larger reg"):
+        theory.predict_general(**data(), reg=0.5)
+
+
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
