@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from unflip.theory.orthant import _COARSE, _FINE, MAX_DIMENSION, _lattice, orthant_probability
+from unflip.theory import orthant
+from unflip.theory.orthant import orthant_probability
 
 
 @pytest.mark.parametrize("d", range(1, 10))
@@ -114,21 +115,20 @@ def test_more_points_change_little(d, monkeypatch):
             assert found == pytest.approx(orthant_probability(mean, covariance), abs=1e-4)
 
 
-@pytest.mark.parametrize("lattice", [_FINE, _COARSE], ids=["fine", "coarse"])
-def test_every_coordinate_of_a_lattice_takes_each_midpoint_once(lattice):
-    """For all coordinates but the last, which needs no points."""
-    _lattice.cache_clear()
-    points, n = _lattice(*lattice), lattice[0]
-    np.testing.assert_allclose(np.sort(points, axis=1), np.tile((np.arange(n) + 0.5) / n, (MAX_DIMENSION - 1, 1)))
+@pytest.mark.parametrize("name", ["_FINE", "_COARSE"])
+class TestLattices:
+    def test_every_coordinate_takes_each_midpoint_once(self, name):
+        """For all coordinates but the last, which needs no points."""
+        orthant._lattice.cache_clear()
+        n, multiplier = getattr(orthant, name)
+        midpoints = np.tile((np.arange(n) + 0.5) / n, (orthant.MAX_DIMENSION - 1, 1))
+        np.testing.assert_allclose(np.sort(orthant._lattice(n, multiplier), axis=1), midpoints)
 
-
-@pytest.mark.parametrize("lattice", [_FINE, _COARSE], ids=["fine", "coarse"])
-def test_the_lattices_are_among_the_best_in_every_dimension(lattice):
-    """P₂, the squared error on the worst smooth periodic function, at most 1.6 times that of other lattices."""
-    n, multiplier = lattice
-    ours = worst_errors(n, multiplier)
-    others = [worst_errors(n, other) for other in range(2, n, n // 60)]
-    assert (ours <= 1.6 * np.min(others, axis=0)).all()
+    def test_they_are_among_the_best_in_every_dimension(self, name):
+        """P₂, the squared error on the worst smooth periodic function, at most 1.6 times that of other lattices."""
+        n, multiplier = getattr(orthant, name)
+        others = [worst_errors(n, other) for other in range(2, n, n // 60)]
+        assert (worst_errors(n, multiplier) <= 1.6 * np.min(others, axis=0)).all()
 
 
 def worst_errors(n, multiplier):

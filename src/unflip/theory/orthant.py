@@ -23,7 +23,8 @@ from unflip._validation import as_floats
 MAX_DIMENSION = 9
 # Number of points n, a prime, and multiplier a of the lattice (1, a, a², …)/n. Of all multipliers these come closest to
 # the smallest error on smooth periodic functions (P₂) of 2, …, 8 variables at once: within a factor 1.6 of each.
-_FINE, _COARSE = (16381, 3905), (1021, 223)
+_FINE = (16381, 3905)
+_COARSE = (1021, 223)
 _SINGULAR = 1e-12  # a share of a coordinate's variance that is left by the others and counts as none
 _TINY, _EPS = np.finfo(float).tiny, np.finfo(float).epsneg
 
