@@ -171,20 +171,21 @@ def test_the_best_and_the_worst_pair(noise, reg, fit_intercept, best, worst):
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_the_best_pair_of_two_classes_is_the_binary_optimum(fit_intercept):
-    """The posterior targets or, where an intercept is fitted, the best threshold; reversed, the worst pair."""
+    """The posterior targets or, where an intercept is fitted, the best threshold; reversed, the worst; each time."""
     noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
     binary = theory.predict(
         theory.Mixture(mean_norm=1.7, aspect=0.5, noise=noise), reg=1.0, fit_intercept=fit_intercept
     )
     setting = {"means": 1.7 * np.eye(1, 50) * [[-1], [1]], "n": 100, "noise": noise, "reg": 1.0}
+    setting |= {"fit_intercept": True} if fit_intercept else {}
     best = float(binary.best_accuracy if fit_intercept else binary.accuracy)
-    for worst, expected in ((False, best), (True, 1 - best)):
-        alpha, beta = optimal_multi_lpc(worst=worst, fit_intercept=fit_intercept, **setting)
+    for options, expected in (({}, best), ({"worst": True}, 1 - best)):
+        alpha, beta = optimal_multi_lpc(**options, **setting)
         assert beta.sum() == pytest.approx(0, abs=1e-12)
         assert np.sum(alpha**2 + beta**2) == pytest.approx(2)
+        np.testing.assert_array_equal(optimal_multi_lpc(**options, **setting), (alpha, beta))
         table = targets.multi_lpc(alpha, beta)
-        reached = predict_multiclass(targets=table, fit_intercept=fit_intercept, **setting).accuracy
-        assert reached == pytest.approx(expected, abs=1e-6)
+        assert predict_multiclass(targets=table, **setting).accuracy == pytest.approx(expected, abs=1e-6)
 
 
 def test_scores_that_never_differ_go_to_the_first():
@@ -209,15 +210,36 @@ def test_of_two_equal_scores_the_first_wins_wherever_it_stands():
     assert law.accuracy == pytest.approx(THREE.priors @ law.class_accuracies)
 
 
-@pytest.mark.parametrize("units", [(1.0, 1.0, 1.0), (1e-9, 1.0, 1e9)], ids=str)
+@pytest.mark.parametrize("units", [(1.0, 1.0, 1.0, 1.0), (1e-9, 1.0, 1e9, 5.0)], ids=str)
 def test_the_readout_of_independent_scores_in_any_units(units):
-    """Classes at the corners of a simplex, equally frequent: the largest of three scores in common units decides."""
-    even = MulticlassPrediction(means=2 * np.eye(3), covariance=np.eye(3), priors=np.full(3, 1 / 3))
-    scaled = MulticlassPrediction(means=2 * np.eye(3) * units, covariance=np.diag(units) ** 2, priors=even.priors)
+    """Classes at the corners of a simplex, equally frequent: the largest of four scores in common units decides."""
+    even = MulticlassPrediction(means=2 * np.eye(4), covariance=np.eye(4), priors=np.full(4, 1 / 4))
+    scaled = MulticlassPrediction(means=2 * np.eye(4) * units, covariance=np.diag(units) ** 2, priors=even.priors)
     z = np.linspace(-9, 9, 2001)
-    expected = np.sum(ndtr(z + 2) ** 2 * np.exp(-(z**2) / 2)) * (z[1] - z[0]) / np.sqrt(2 * np.pi)
-    assert even.accuracy == pytest.approx(expected, abs=1e-5)
-    assert scaled.readout_accuracy == pytest.approx(expected, abs=1e-5)
+    expected = np.sum(ndtr(z + 2) ** 3 * np.exp(-(z**2) / 2)) * (z[1] - z[0]) / np.sqrt(2 * np.pi)
+    assert even.accuracy == pytest.approx(expected, abs=1e-6)
+    assert scaled.readout_accuracy == pytest.approx(expected, abs=1e-6)
+
+
+def test_rare_flips_of_far_classes_keep_their_digits():
+    """They are all that spreads the scores: the binary theory has the same variance."""
+    noise = NoiseModel.binary(eps_pos=1e-13, eps_neg=2e-13, pi_neg=0.3)
+    mixture = theory.Mixture(mean_norm=1e8, aspect=0.5, noise=noise)
+    setting = {"means": 1e8 * np.eye(1, 20) * [[-1], [1]], "n": 40, "noise": noise, "targets": [[-1.0], [1.0]]}
+    for fit_intercept in (False, True):
+        known = theory.predict(mixture, targets="naive", reg=1.0, fit_intercept=fit_intercept)
+        found = predict_multiclass(reg=1.0, fit_intercept=fit_intercept, **setting)
+        np.testing.assert_allclose(found.covariance, [[known.variance]], rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["naive", "unbiased", "optimized"])
+def test_strong_penalties_shrink_the_scores_and_nothing_else(name):
+    """From some penalty on, scores are multiples of each other; what is left out of a call is off."""
+    means, noise = random_mixture(3)
+    mild, strong = (predict_multiclass(means=means, n=60, noise=noise, targets=name, reg=reg) for reg in (1e7, 1e14))
+    np.testing.assert_allclose(1e7 * strong.means, mild.means, rtol=1e-5)
+    np.testing.assert_allclose(strong.class_accuracies, mild.class_accuracies, rtol=1e-5)
+    assert strong.readout_accuracy == pytest.approx(mild.readout_accuracy, abs=1e-4)
 
 
 def test_classes_that_coincide_share_their_rows():
@@ -321,4 +343,4 @@ def test_common_offsets_of_features_or_scores_change_nothing():
     moved = predict_multiclass(means=LINE[3] + 300, targets="naive", **setting)
     assert moved.readout_accuracy == pytest.approx(plain.readout_accuracy, abs=1e-4)
     bayes = theory.multiclass_bayes_accuracy(means=LINE[3], noise=THREE)
-    assert theory.multiclass_bayes_accuracy(means=LINE[3] + 300, noise=THREE) == pytest.approx(bayes, abs=1e-6)
+    assert theory.multiclass_bayes_accuracy(means=LINE[3] + 1e6, noise=THREE) == pytest.approx(bayes, abs=1e-6)
