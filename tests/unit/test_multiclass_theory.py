@@ -120,7 +120,7 @@ def test_a_common_factor_and_a_common_constant_keep_the_argmax(fit_intercept):
     setting = {"means": means, "n": 60, "noise": noise, "reg": 0.5, "fit_intercept": fit_intercept}
     table = np.random.default_rng(3).normal(size=(3, 3))
     accuracies = predict_multiclass(targets=table, **setting).class_accuracies
-    for same in (100 * table, table + 7.0, table + np.array([[1.0], [2.0], [3.0]])):
+    for same in (100 * table, 1e14 * table, 1e-14 * table, table + 7.0, table + np.array([[1.0], [2.0], [3.0]])):
         np.testing.assert_allclose(predict_multiclass(targets=same, **setting).class_accuracies, accuracies, atol=1e-10)
 
 
@@ -236,10 +236,10 @@ def test_rare_flips_of_far_classes_keep_their_digits():
 def test_strong_penalties_shrink_the_scores_and_nothing_else(name):
     """From some penalty on, scores are multiples of each other; what is left out of a call is off."""
     means, noise = random_mixture(3)
-    mild, strong = (predict_multiclass(means=means, n=60, noise=noise, targets=name, reg=reg) for reg in (1e7, 1e14))
-    np.testing.assert_allclose(1e7 * strong.means, mild.means, rtol=1e-5)
-    np.testing.assert_allclose(strong.class_accuracies, mild.class_accuracies, rtol=1e-5)
-    assert strong.readout_accuracy == pytest.approx(mild.readout_accuracy, abs=1e-4)
+    mild, strong = (predict_multiclass(means=means, n=60, noise=noise, targets=name, reg=reg) for reg in (1e4, 1e14))
+    np.testing.assert_allclose(1e10 * strong.means, mild.means, rtol=1e-3)
+    np.testing.assert_allclose(strong.class_accuracies, mild.class_accuracies, rtol=1e-3)
+    assert strong.readout_accuracy == pytest.approx(mild.readout_accuracy, abs=1e-3)
 
 
 def test_classes_that_coincide_share_their_rows():
