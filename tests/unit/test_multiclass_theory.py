@@ -5,6 +5,7 @@ import pytest
 from scipy.special import ndtr
 
 from unflip import NoiseModel, targets, theory
+from unflip.theory import multiclass
 from unflip.theory.multiclass import MulticlassPrediction, optimal_multi_lpc, predict_multiclass
 
 THREE = NoiseModel([[0.7, 0.3, 0.0], [0.0, 0.6, 0.4], [0.5, 0.0, 0.5]], [0.3, 0.3, 0.4])
@@ -186,6 +187,25 @@ def test_the_best_pair_of_two_classes_is_the_binary_optimum(fit_intercept):
         table = targets.multi_lpc(alpha, beta)
         assert predict_multiclass(targets=table, **setting).accuracy == pytest.approx(expected, abs=1e-6)
     np.testing.assert_array_equal(optimal_multi_lpc(**options, **setting), (alpha, beta))
+
+
+def test_the_search_for_pairs_is_in_standardised_scores():
+    """A pair of given slopes and offsets has scores with these as standard deviations and means over all classes."""
+    means, noise = random_mixture(4)
+    slopes, offsets = np.array([1.0, -0.2, 3.0, 0.05]), np.array([0.3, -1.0, 0.0, 2.0])
+    law = multiclass._one_hot_law(means, 60, noise, 0.5, True)
+    found = law.regressed_on(targets.multi_lpc(*multiclass._pair(law, np.concatenate([slopes, offsets]))))
+    np.testing.assert_allclose(noise.priors @ found.means, offsets, atol=1e-12)
+    between = noise.priors @ (found.means - offsets) ** 2
+    np.testing.assert_allclose(found.covariance.diagonal() + between, slopes**2, rtol=1e-10)
+
+
+def test_the_search_for_pairs_starts_from_directions_of_all_orders_of_size():
+    starts = np.array(multiclass._starts(4))
+    assert starts.shape == (multiclass._N_STARTS, 8)
+    np.testing.assert_allclose(np.linalg.norm(starts, axis=1), 1)
+    assert 0.6 < np.log10(np.abs(starts)).std() < 1.5
+    assert np.abs(starts.mean(axis=0)).max() < 0.05
 
 
 def test_scores_that_never_differ_go_to_the_first():
