@@ -286,6 +286,7 @@ SETTING = {"means": np.eye(3, 5), "n": 10, "noise": THREE, "reg": 1.0}
     [
         ({"means": np.eye(4, 5)}, r"means has shape \(4, 5\).*3 classes"),
         ({"means": np.ones(3)}, r"means has shape \(3,\)"),
+        ({"means": np.ones((3, 0))}, r"means has shape \(3, 0\)"),
         ({"means": np.full((3, 5), np.nan)}, "means hold a value that is not finite"),
         ({"means": [[1.0], [2.0, 3.0], [4.0]]}, "means = .* must hold numbers"),
         ({"n": 0}, "n = 0 must be a positive whole number"),
