@@ -258,7 +258,12 @@ def test_newton_takes_few_steps_from_the_isotropic_solution(kind):
         solve(Counted(means, covariances, n), NOISE.priors, reg)
         return Counted.looks
 
-    for unit, n, reg in ((1.0, 90.0, 0.1), (100.0, 20.0, 0.1), (0.01, 90.0, 1.0)):
+    for unit, n, reg in (
+        (1.0, 90.0, 0.1),
+        (100.0, 20.0, 0.1),
+        (0.01, 90.0, 1.0),
+        (1.0, float(P), 0.5),
+    ):  # the last: δ = 1
         assert looks(np.zeros((2, P)), np.full((2, P), unit), n, reg * unit) == 1
     assert looks(np.outer([-1, 1], np.ones(P)), np.outer([1, 2], np.linspace(1, 2, P)), 90.0, 0.1) <= 5
 
