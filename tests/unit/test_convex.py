@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from unflip import NoiseModel, targets, theory
@@ -68,9 +69,48 @@ def test_prox_solves_its_equation(loss, target, kappa):
     assert np.abs(s + kappa * perturbed.gradient(s) - r).max() <= 1e-10
 
 
+@pytest.mark.parametrize(("loss", "most"), [(SQUARED, 4), (LOGISTIC, 20)], ids=["squared", "logistic"])
+@pytest.mark.parametrize("kappa", [1e-3, 1.0, 1e3])
+def test_prox_takes_newtons_steps(loss, most, kappa):
+    """A parabola is solved by one, and one for rounding: looks at the bracket, the start, and what either finds."""
+    looks = []
+    counted = Loss("counted", loss.value, lambda s, y: (looks.append(y), loss.gradient(s, y))[1], loss.curvature)
+    prox(TargetLoss(counted, 0.3), np.linspace(-50, 50, 101), kappa)
+    assert len(looks) / 2 <= most  # the loss of either label is looked at each time
+
+
 def test_prox_stops_where_a_kink_leaves_no_root():
     hinge = Loss("hinge", SQUARED.value, lambda s, y: -np.asarray(y) * (np.asarray(y) * s < 1), lambda s, y: 0.0 * s)
     assert prox(TargetLoss(hinge, 1.0), 0.5, 2.0) == pytest.approx(1.0)
+
+
+@INTERCEPT
+@pytest.mark.parametrize(
+    ("values", "mean_norm", "aspect", "reg"),
+    [("naive", 2.0, 1.0, 0.1), ("optimized", 1.0, 0.2, 1.0), ("unbiased", 4.0, 3.0, 0.01)],
+)
+def test_the_law_solves_the_equations_of_the_derivation(values, mean_norm, aspect, reg, fit_intercept):
+    """By integrals over r on a plain grid; the last setting, with an intercept, is reached from strong penalties."""
+    mixture = theory.Mixture(mean_norm=mean_norm, aspect=aspect, noise=NOISE)
+    law = predict_convex(mixture, targets=values, reg=reg, loss=LOGISTIC, fit_intercept=fit_intercept)
+    t, z = targets.resolve(values, NOISE), np.linspace(-9, 9, 4001)
+    y = np.array([-1.0, 1.0])[:, None, None]
+    r = np.reshape(law.means, (2, 1, 1)) + np.sqrt(law.variance) * z
+    weights = NOISE.joint[:, :, None] * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * (z[1] - z[0])
+    loss = TargetLoss(LOGISTIC, t[:, None])
+
+    def stiffness(kappa):
+        curvature = loss.curvature(prox(loss, r, kappa))
+        return np.sum(weights * curvature / (1 + kappa * curvature)) + 2 * reg
+
+    kappa = brentq(lambda kappa: kappa * stiffness(kappa) - aspect, 0, aspect / (2 * reg), rtol=1e-14)
+    pull = -loss.gradient(prox(loss, r, kappa))
+    alignment, total = np.sum(weights * pull * y), stiffness(kappa)
+    assert (law.means[1] - law.means[0]) / 2 == pytest.approx(mean_norm**2 * alignment / total, rel=1e-7)
+    spread = mean_norm**2 * alignment**2 + aspect * np.sum(weights * pull**2)
+    assert law.variance == pytest.approx(spread / total**2, rel=1e-7)
+    if fit_intercept:
+        assert np.sum(weights * pull) == pytest.approx(0, abs=1e-7)
 
 
 @pytest.mark.parametrize("loss", [SQUARED, LOGISTIC], ids=lambda loss: loss.name)
@@ -113,7 +153,7 @@ def test_low_dimension_is_logistic_regression_on_the_population():
 
 
 @INTERCEPT
-@pytest.mark.parametrize("scale", [0.01, 1e3], ids=["weak targets", "strong targets"])
+@pytest.mark.parametrize("scale", [0.01, 1e3, 1e6], ids=["weak targets", "strong targets", "huge targets"])
 def test_weak_targets_see_a_parabola_and_strong_ones_no_curvature(scale, fit_intercept):
     """Logistic near 0 is s²/8: ridge at 8γ. Far out it is flat: ridge at γ = ∞, where an intercept cannot follow."""
     values = scale * (targets.optimized(NOISE) - (NOISE.observed @ targets.optimized(NOISE) if fit_intercept else 0))
@@ -122,6 +162,23 @@ def test_weak_targets_see_a_parabola_and_strong_ones_no_curvature(scale, fit_int
     ridge = theory.predict(MIXTURE, targets=values, reg=limit, fit_intercept=fit_intercept).accuracy
     assert ours == pytest.approx(ridge, abs=1e-3)
     assert ours <= theory.predict(MIXTURE, targets=values, reg=np.inf, fit_intercept=fit_intercept).accuracy
+
+
+@INTERCEPT
+@pytest.mark.parametrize("centre", [0.0, 0.6])
+@pytest.mark.parametrize("spread", [1e-10, 1e-4])
+def test_targets_close_to_each_other_are_those_of_a_parabola(spread, centre, fit_intercept):
+    """Logistic has the slope σ(s) − (1 + t)/2 and the curvature k = σ(1 − σ): (k/2)(s − t′)², t′ = s₀ + (t − t₀)/2k."""
+    middle = centre if fit_intercept else 0.0  # without an intercept scores are small only where targets are
+    share = (1 + middle) / 2
+    curvature, score = share * (1 - share), np.log(share / (1 - share))
+    deviations = spread * np.array([-1.0, 2.0])
+    options = {"fit_intercept": fit_intercept}
+    ours = predict_convex(MIXTURE, targets=middle + deviations, reg=0.3, loss=LOGISTIC, **options)
+    ridge = theory.predict(MIXTURE, targets=deviations / (2 * curvature), reg=2 * 0.3 / curvature, **options)
+    np.testing.assert_allclose(np.array(ours.means) - score, ridge.means, rtol=10 * spread, atol=1e-15)
+    np.testing.assert_allclose(ours.variance, ridge.variance, rtol=10 * max(spread, 1e-6))
+    np.testing.assert_allclose(ours.separation, ridge.separation, rtol=10 * max(spread, 1e-6))
 
 
 @INTERCEPT
@@ -150,6 +207,19 @@ def test_the_best_targets_of_the_squared_loss_are_the_posterior():
     assert strong[1] / strong[0] == pytest.approx(np.divide(*targets.optimized(NOISE)[::-1]), rel=1e-5)
 
 
+@pytest.mark.parametrize("turned", [False, True], ids=["both positive", "both negative"])
+def test_the_best_targets_may_have_the_same_sign(turned):
+    """Where one class prevails and the other is observed more often, both posterior targets have its sign."""
+    flips = (
+        {"eps_pos": 0.25, "eps_neg": 0.7, "pi_neg": 0.8} if turned else {"eps_pos": 0.7, "eps_neg": 0.25, "pi_neg": 0.2}
+    )
+    noise = NoiseModel.binary(**flips)
+    posterior = targets.optimized(noise)
+    assert np.prod(np.sign(posterior)) == 1
+    mixture = theory.Mixture(mean_norm=2.0, aspect=1.0, noise=noise)
+    np.testing.assert_allclose(optimal_convex_targets(mixture, reg=1.0, loss=SQUARED), posterior, rtol=1e-5)
+
+
 @pytest.mark.parametrize("reg", [0.01, 1.0])
 def test_the_best_targets_of_the_logistic_loss_are_near_the_posterior(reg):
     posterior = targets.optimized(NOISE)
@@ -166,16 +236,36 @@ def test_bad_input_is_named():
             predict_convex(MIXTURE, reg=reg, loss=LOGISTIC)
     with pytest.raises(ValueError, match="is not known"):
         predict_convex(MIXTURE, targets="best", reg=1.0, loss=LOGISTIC)
-    with pytest.raises(ValueError, match="one mean_norm"):
-        optimal_convex_targets(MIXTURE, reg=[1.0, 2.0], loss=LOGISTIC)
-    with pytest.raises(ValueError, match=r"power = -1\.0"):
-        optimal_convex_targets(MIXTURE, reg=1.0, loss=LOGISTIC, power=-1.0)
+    several = [
+        theory.Mixture(**{"mean_norm": 2.0, "aspect": 1.0, name: [1.0, 2.0]}, noise=NOISE)
+        for name in ("mean_norm", "aspect")
+    ]
+    for mixture, reg in ((MIXTURE, [1.0, 2.0]), *((mixture, 1.0) for mixture in several)):
+        with pytest.raises(ValueError, match="one mean_norm"):
+            optimal_convex_targets(mixture, reg=reg, loss=LOGISTIC)
+    for power in (-1.0, 0.0, np.inf, np.nan):
+        with pytest.raises(ValueError, match=f"power = {power} must be positive and finite"):
+            optimal_convex_targets(MIXTURE, reg=1.0, loss=LOGISTIC, power=power)
 
 
 def test_a_loss_that_targets_make_concave_is_named():
     assert predict_convex(MIXTURE, targets="optimized", reg=1.0, loss=EXPONENTIAL).accuracy > 0.8
     with pytest.raises(ValueError, match=r"exponential loss with target t = .* is not convex: its curvature is -"):
         predict_convex(MIXTURE, targets="unbiased", reg=1.0, loss=EXPONENTIAL)
+    with pytest.raises(ValueError, match=r"target t = 3 is not convex"):
+        predict_convex(MIXTURE, targets=(-0.5, 3.0), reg=1.0, loss=EXPONENTIAL)
+    with pytest.raises(ValueError, match=r"target t = -3 is not convex"):
+        predict_convex(MIXTURE, targets=(-3.0, 0.5), reg=1.0, loss=EXPONENTIAL)
+
+
+def test_an_intercept_may_be_far_from_the_origin():
+    """It takes a shift of the targets of the squared loss."""
+    near, far = (
+        predict_convex(MIXTURE, targets=(shift - 1.0, shift + 2.0), reg=1.0, loss=SQUARED, fit_intercept=True)
+        for shift in (0.0, 500.0)
+    )
+    np.testing.assert_allclose(np.array(far.means) - 500.0, near.means, rtol=1e-9)
+    np.testing.assert_allclose(far.variance, near.variance, rtol=1e-9)
 
 
 def test_an_intercept_that_runs_away_is_named():

@@ -56,6 +56,38 @@ def test_commuting_covariances_are_found_and_give_the_same_answer():
         np.testing.assert_allclose(ours.amplification(), dense.amplification(), rtol=1e-9)
 
 
+def is_diagonalised(first, second, mean):
+    """Whether two covariances are found to commute; their prediction is that of full matrices in any case."""
+    mixture = GeneralMixture(mean=mean, cov_neg=first, cov_pos=second, n=N, noise=NOISE)
+    ours = mixture.class_moments(fit_intercept=False)
+    dense = DenseMoments(np.array([-mean, mean]), np.array([first, second]), float(N))
+    reg = 0.1 * float(np.trace(first + second)) / len(mean)
+    found, known = (solve(moments, NOISE.priors, reg) for moments in (ours, dense))
+    np.testing.assert_allclose(found.amplification(), known.amplification(), rtol=1e-9)
+    return isinstance(ours, CommutingMoments)
+
+
+def test_a_common_eigenbasis_is_found_whatever_the_spectra_and_units():
+    """Spectra that mirror each other, one that is flat, one in other units."""
+    axes, _ = np.linalg.qr(np.random.default_rng(2).normal(size=(P, P)))
+    spectrum, mean = np.linspace(1, 2, P), data()["mean"]
+    rising, falling, flat = ((axes * values) @ axes.T for values in (spectrum, spectrum[::-1], np.ones(P)))
+    assert is_diagonalised(rising, falling, mean)
+    assert is_diagonalised(flat, falling, mean)
+    assert is_diagonalised(flat, 1e-9 * falling, mean)
+    assert is_diagonalised(1e-9 * falling, flat, mean)
+
+
+def test_what_commutes_nearly_or_hides_its_eigenvectors_is_kept_in_full():
+    turn = np.array([[1.0, -1e-7], [1e-7, 1.0]])
+    first, mean = np.diag([1.0, 2.0]), np.array([1.0, 0.5])
+    assert not is_diagonalised(first, turn @ np.diag([3.0, 1.0]) @ turn.T, mean)
+    # 9x² − 20x + 9 = 0 makes C₋ + √2‖C₋‖/‖C₊‖ C₊, whose eigenvectors are looked at, a multiple of the identity.
+    half = np.array([[1.0, -1.0], [1.0, 1.0]]) / np.sqrt(2)
+    second = np.diag([(20 + np.sqrt(76)) / 18, 1.0])
+    assert not is_diagonalised(half @ first @ half.T, half @ second @ half.T, mean)
+
+
 def test_a_vector_is_a_diagonal():
     variances = np.linspace(0.2, 3, P)
     vector = theory.predict_general(**data(cov_neg=variances, cov_pos=2 * variances), reg=0.5)
@@ -94,14 +126,14 @@ def test_identity_covariances_tend_to_the_isotropic_theory_like_one_over_n(name,
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
-def test_the_scale_of_features_only_rescales_the_penalty(fit_intercept):
-    once = theory.predict_general(**data(), reg=0.5, fit_intercept=fit_intercept)
-    twice = theory.predict_general(
-        **data(mean=2 * data()["mean"], cov_neg=4 * covariance(0), cov_pos=4 * covariance(1)),
-        reg=2.0,
-        fit_intercept=fit_intercept,
-    )
-    assert twice.accuracy == pytest.approx(once.accuracy, rel=1e-10)
+@pytest.mark.parametrize("covariances", [(covariance(0), covariance(1)), (np.linspace(1, 2, P),) * 2], ids=np.shape)
+@pytest.mark.parametrize("unit", [1e-8, 2.0, 1e8])
+def test_the_scale_of_features_only_rescales_the_penalty(unit, covariances, fit_intercept):
+    setting = data(cov_neg=covariances[0], cov_pos=covariances[1])
+    once = theory.predict_general(**setting, reg=0.5, fit_intercept=fit_intercept)
+    changes = {name: unit**2 * setting[name] for name in ("cov_neg", "cov_pos")} | {"mean": unit * setting["mean"]}
+    again = theory.predict_general(**setting | changes, reg=0.5 * unit**2, fit_intercept=fit_intercept)
+    assert again.accuracy == pytest.approx(float(once.accuracy), rel=1e-10)
 
 
 def test_with_an_intercept_the_targets_do_not_matter():
@@ -159,8 +191,9 @@ def test_the_limits_beside_the_optimum():
     few = GeneralMixture(**data(cov_pos=common))
     noisy, clean = (float(theory.predict_mixture(m, reg=1.0).best_accuracy) for m in (few, few.clean))
     assert noisy < clean < bayes
-    with pytest.raises(ValueError, match="needs equal covariances"):
-        _ = GeneralMixture(**data()).bayes_accuracy
+    for different in (data(), data(cov_neg=np.ones(P), cov_pos=np.full(P, 2.0))):
+        with pytest.raises(ValueError, match="needs equal covariances"):
+            _ = GeneralMixture(**different).bayes_accuracy
     with pytest.raises(ValueError, match="full rank"):
         _ = GeneralMixture(**data(cov_neg=np.zeros(P), cov_pos=np.zeros(P))).bayes_accuracy
 
@@ -190,12 +223,78 @@ def test_features_without_variance_are_no_obstacle():
     assert 0 < float(theory.optimal_reg(mixture)) < np.inf
 
 
+@pytest.mark.parametrize("reg", [1e-9, 1e-4, 1.0])
+def test_far_means_along_features_without_variance_are_no_obstacle(reg):
+    """Clean labels can be read off there: scores miss them by γ(1 + δ)/‖μ₀‖² for the part μ₀ of μ, and δ is near 1."""
+    spectrum = np.repeat([0.0, 1.0], P // 2)
+    setting = data(mean=np.full(P, 10.0), cov_neg=spectrum, cov_pos=spectrum, n=P)
+    pair = theory.predict_mixture(GeneralMixture(**setting).clean, reg=reg)
+    assert float(pair.pos.mean) == pytest.approx(1 - 2 * reg / (P // 2 * 10.0**2), abs=1e-3 * reg + 1e-14)
+    assert pair.accuracy == 1
+
+
+@pytest.mark.parametrize("cov_pos", [covariance(1), 2 * covariance(0)], ids=["dense", "commuting"])
+def test_the_size_of_a_class_is_the_mean_square_of_a_feature(cov_pos):
+    mixture = GeneralMixture(**data(cov_pos=cov_pos))
+    second = np.mean(mixture.mean**2) + np.array([np.trace(covariance(0)), np.trace(cov_pos)]) / P
+    np.testing.assert_allclose(mixture.class_moments(fit_intercept=False).variances(), second, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [DenseMoments, CommutingMoments])
+def test_newton_takes_few_steps_from_the_isotropic_solution(kind):
+    """Isotropic classes without means, in any unit, are solved as soon as looked at; others in a handful of steps."""
+
+    class Counted(kind):
+        looks = 0
+
+        def resolvent(self, weights, reg):
+            type(self).looks += 1
+            return super().resolvent(weights, reg)
+
+    def looks(means, variances, n, reg):
+        Counted.looks = 0
+        spectra = np.array(variances)
+        covariances = np.array([np.diag(row) for row in spectra]) if kind is DenseMoments else spectra
+        solve(Counted(means, covariances, n), NOISE.priors, reg)
+        return Counted.looks
+
+    for unit, n, reg in (
+        (1.0, 90.0, 0.1),
+        (100.0, 20.0, 0.1),
+        (0.01, 90.0, 1.0),
+        (1.0, float(P), 0.5),
+    ):  # the last: δ = 1
+        assert looks(np.zeros((2, P)), np.full((2, P), unit), n, reg * unit) == 1
+    assert looks(np.outer([-1, 1], np.ones(P)), np.outer([1, 2], np.linspace(1, 2, P)), 90.0, 0.1) <= 5
+
+
 def test_where_a_constant_rule_is_best_the_midpoint_decides_on_the_penalty():
     setting = data(mean=np.full(P, 0.01), cov_neg=np.ones(P), cov_pos=np.ones(P))
     mixture = GeneralMixture(**setting)
     best = float(theory.optimal_reg(mixture))
     assert best > 1e4  # as in the isotropic mixture, the stronger the better; beyond, nothing changes
     assert theory.predict_mixture(mixture, reg=best).best_accuracy == pytest.approx(0.7, abs=1e-3)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_a_covariance_may_be_off_by_rounding_in_any_unit(unit):
+    """The covariance of a single factor has no room below: all its eigenvalues but one are 0."""
+    factor = np.ones((P, P))
+    exact = theory.predict_general(**data(cov_pos=unit * factor), reg=unit)
+    for wrong, says in ((np.triu(factor, 1), "is not symmetric"), (-np.eye(P), "is not positive semi-definite")):
+        rounded = theory.predict_general(**data(cov_pos=unit * (factor + 1e-12 * wrong)), reg=unit)
+        assert rounded.accuracy == pytest.approx(float(exact.accuracy), rel=1e-6)
+        with pytest.raises(ValueError, match=f"cov_pos {says}"):
+            theory.predict_general(**data(cov_pos=unit * (factor + 1e-3 * wrong)), reg=unit)
+
+
+@pytest.mark.parametrize("n", [1, 0.5])
+def test_any_positive_number_of_rows_will_do(n):
+    """And `predict_mixture` has the defaults of `predict_general`."""
+    known = theory.predict_general(**data(n=n), reg=1.0)
+    assert 0.5 < float(known.accuracy) < float(theory.predict_general(**data(), reg=1.0).accuracy)
+    found = theory.predict_mixture(GeneralMixture(**data(n=n)), reg=1.0)
+    assert found.accuracy == known.accuracy
 
 
 def test_degenerate_classes_have_finite_answers():
@@ -205,12 +304,18 @@ def test_degenerate_classes_have_finite_answers():
     assert strong.best_accuracy == pytest.approx(float(weaker.best_accuracy), abs=1e-6)
 
 
-@pytest.mark.parametrize("reg", [1e-4, 1e4])
-def test_delta_converges_for_ill_conditioned_covariances(reg):
+@pytest.mark.parametrize(("n", "reg"), [(200, 1e-4), (200, 1e4), (300, 1e-9), (301, 1e-12), (10, 1e-9)])
+def test_delta_converges_for_ill_conditioned_covariances(n, reg):
     spectrum = np.logspace(-6, 2, 300)
-    moments = CommutingMoments(np.ones((2, 300)) * [[-0.1], [0.1]], np.array([spectrum, spectrum[::-1]]), 200.0)
+    moments = CommutingMoments(np.ones((2, 300)) * [[-0.1], [0.1]], np.array([spectrum, spectrum[::-1]]), float(n))
     equivalent = solve(moments, NOISE.priors, reg)
     np.testing.assert_allclose(equivalent.resolvent.traces, equivalent.deltas, rtol=1e-10)
+
+
+def test_a_fixed_point_that_is_not_reached_is_named(monkeypatch):
+    monkeypatch.setattr("unflip.theory.equivalent._MAX_STEPS", 1)
+    with pytest.raises(ValueError, match=r"did not converge at reg = 0\.5 .* use a larger reg"):
+        theory.predict_general(**data(), reg=0.5)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import pytest
 from scipy.special import ndtr
 
 from unflip import NoiseModel, targets, theory
+from unflip.theory import multiclass
 from unflip.theory.multiclass import MulticlassPrediction, optimal_multi_lpc, predict_multiclass
 
 THREE = NoiseModel([[0.7, 0.3, 0.0], [0.0, 0.6, 0.4], [0.5, 0.0, 0.5]], [0.3, 0.3, 0.4])
@@ -56,6 +57,29 @@ def test_two_classes_are_the_binary_theory(name, n, p, reg, fit_intercept):
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize(("k", "p", "n"), [(3, 1, 10), (4, 2, 3), (5, 5, 5), (3, 30, 50)])
+def test_the_law_is_that_of_the_derivation(k, p, n, fit_intercept):
+    """G and B of docs/theory/multiclass.md by plain algebra, also for fewer features than classes."""
+    means, noise = random_mixture(k, p)
+    aspect, reg, identity = p / n, 0.3, np.eye(k)
+    centres, expected, second = means, noise.transition, np.diag(noise.observed)
+    if fit_intercept:
+        centres, expected = means - noise.priors @ means, expected - noise.observed
+        second = second - np.outer(noise.observed, noise.observed)
+    gain, share = 1 / (1 + reg * (1 + theory.delta(aspect, reg))), theory.h(aspect, reg)
+    weights = np.diag(noise.priors)
+    gram = centres @ centres.T
+    scores = np.linalg.solve(identity + gain * gram @ weights, gain * gram @ weights @ expected)
+    pulls = weights @ (expected - scores)
+    cross = expected.T @ weights @ scores
+    residual = second - cross - cross.T + scores.T @ weights @ scores
+    covariance = (gain**2 * pulls.T @ gram @ pulls + (1 - share) * residual) / share
+    found = predict_multiclass(means=means, n=n, noise=noise, targets="naive", reg=reg, fit_intercept=fit_intercept)
+    np.testing.assert_allclose(found.means, scores + (noise.observed if fit_intercept else 0), rtol=1e-10)
+    np.testing.assert_allclose(found.covariance, covariance, rtol=1e-9, atol=1e-14)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("name", ["naive", "unbiased", "optimized"])
 def test_permuted_classes_permute_the_results(name, fit_intercept):
     means, noise = random_mixture(4)
@@ -97,7 +121,7 @@ def test_a_common_factor_and_a_common_constant_keep_the_argmax(fit_intercept):
     setting = {"means": means, "n": 60, "noise": noise, "reg": 0.5, "fit_intercept": fit_intercept}
     table = np.random.default_rng(3).normal(size=(3, 3))
     accuracies = predict_multiclass(targets=table, **setting).class_accuracies
-    for same in (100 * table, table + 7.0, table + np.array([[1.0], [2.0], [3.0]])):
+    for same in (100 * table, 1e14 * table, 1e-14 * table, table + 7.0, table + np.array([[1.0], [2.0], [3.0]])):
         np.testing.assert_allclose(predict_multiclass(targets=same, **setting).class_accuracies, accuracies, atol=1e-10)
 
 
@@ -146,6 +170,44 @@ def test_the_best_and_the_worst_pair(noise, reg, fit_intercept, best, worst):
     assert reached == pytest.approx([best[k], worst[k]], abs=2e-3)
 
 
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_the_best_pair_of_two_classes_is_the_binary_optimum(fit_intercept):
+    """The posterior targets or, where an intercept is fitted, the best threshold; reversed, the worst; each time."""
+    noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
+    binary = theory.predict(
+        theory.Mixture(mean_norm=1.7, aspect=0.5, noise=noise), reg=1.0, fit_intercept=fit_intercept
+    )
+    setting = {"means": 1.7 * np.eye(1, 50) * [[-1], [1]], "n": 100, "noise": noise, "reg": 1.0}
+    setting |= {"fit_intercept": True} if fit_intercept else {}
+    best = float(binary.best_accuracy if fit_intercept else binary.accuracy)
+    for options, expected in (({}, best), ({"worst": True}, 1 - best)):
+        alpha, beta = optimal_multi_lpc(**options, **setting)
+        assert beta.sum() == pytest.approx(0, abs=1e-12)
+        assert np.sum(alpha**2 + beta**2) == pytest.approx(2)
+        table = targets.multi_lpc(alpha, beta)
+        assert predict_multiclass(targets=table, **setting).accuracy == pytest.approx(expected, abs=1e-6)
+    np.testing.assert_array_equal(optimal_multi_lpc(**options, **setting), (alpha, beta))
+
+
+def test_the_search_for_pairs_is_in_standardised_scores():
+    """A pair of given slopes and offsets has scores with these as standard deviations and means over all classes."""
+    means, noise = random_mixture(4)
+    slopes, offsets = np.array([1.0, -0.2, 3.0, 0.05]), np.array([0.3, -1.0, 0.0, 2.0])
+    law = multiclass._one_hot_law(means, 60, noise, 0.5, True)
+    found = law.regressed_on(targets.multi_lpc(*multiclass._pair(law, np.concatenate([slopes, offsets]))))
+    np.testing.assert_allclose(noise.priors @ found.means, offsets, atol=1e-12)
+    between = noise.priors @ (found.means - offsets) ** 2
+    np.testing.assert_allclose(found.covariance.diagonal() + between, slopes**2, rtol=1e-10)
+
+
+def test_the_search_for_pairs_starts_from_directions_of_all_orders_of_size():
+    starts = np.array(multiclass._starts(4))
+    assert starts.shape == (multiclass._N_STARTS, 8)
+    np.testing.assert_allclose(np.linalg.norm(starts, axis=1), 1)
+    assert 0.7 < np.log10(np.abs(starts)).std() < 1.5
+    assert np.abs(starts.mean(axis=0)).max() < 0.05
+
+
 def test_scores_that_never_differ_go_to_the_first():
     means, noise = random_mixture(3)
     setting = {"means": means, "n": 60, "noise": noise, "reg": 0.5}
@@ -154,6 +216,50 @@ def test_scores_that_never_differ_go_to_the_first():
     constant = predict_multiclass(targets=np.ones((3, 1)) * [1.0, 3.0, 2.0], fit_intercept=True, **setting)
     np.testing.assert_array_equal(constant.class_accuracies, [0, 1, 0])
     assert constant.readout_accuracy == pytest.approx(noise.priors.max())
+
+
+def test_of_two_equal_scores_the_first_wins_wherever_it_stands():
+    """Scores 1 and 2 are one variable: class 1 has it above score 0, class 2 never."""
+    law = MulticlassPrediction(
+        means=np.array([[0.5, 0.0, 0.0], [-1.0, 2.0, 2.0], [0.0, 1.0, 1.0]]),
+        covariance=np.array([[2.0, 0.5, 0.5], [0.5, 1.0, 1.0], [0.5, 1.0, 1.0]]),
+        priors=THREE.priors,
+    )
+    std = np.sqrt(2.0 + 1.0 - 2 * 0.5)
+    np.testing.assert_allclose(law.class_accuracies, [ndtr(0.5 / std), ndtr(3.0 / std), 0.0], rtol=1e-12)
+    assert law.accuracy == pytest.approx(THREE.priors @ law.class_accuracies)
+
+
+@pytest.mark.parametrize("units", [(1.0, 1.0, 1.0, 1.0), (1e-9, 1.0, 1e9, 5.0)], ids=str)
+def test_the_readout_of_independent_scores_in_any_units(units):
+    """Classes at the corners of a simplex, equally frequent: the largest of four scores in common units decides."""
+    even = MulticlassPrediction(means=2 * np.eye(4), covariance=np.eye(4), priors=np.full(4, 1 / 4))
+    scaled = MulticlassPrediction(means=2 * np.eye(4) * units, covariance=np.diag(units) ** 2, priors=even.priors)
+    z = np.linspace(-9, 9, 2001)
+    expected = np.sum(ndtr(z + 2) ** 3 * np.exp(-(z**2) / 2)) * (z[1] - z[0]) / np.sqrt(2 * np.pi)
+    assert even.accuracy == pytest.approx(expected, abs=1e-6)
+    assert scaled.readout_accuracy == pytest.approx(expected, abs=1e-6)
+
+
+def test_rare_flips_of_far_classes_keep_their_digits():
+    """They are all that spreads the scores: the binary theory has the same variance."""
+    noise = NoiseModel.binary(eps_pos=1e-13, eps_neg=2e-13, pi_neg=0.3)
+    mixture = theory.Mixture(mean_norm=1e8, aspect=0.5, noise=noise)
+    setting = {"means": 1e8 * np.eye(1, 20) * [[-1], [1]], "n": 40, "noise": noise, "targets": [[-1.0], [1.0]]}
+    for fit_intercept in (False, True):
+        known = theory.predict(mixture, targets="naive", reg=1.0, fit_intercept=fit_intercept)
+        found = predict_multiclass(reg=1.0, fit_intercept=fit_intercept, **setting)
+        np.testing.assert_allclose(found.covariance, [[known.variance]], rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["naive", "unbiased", "optimized"])
+def test_strong_penalties_shrink_the_scores_and_nothing_else(name):
+    """From some penalty on, scores are multiples of each other; what is left out of a call is off."""
+    means, noise = random_mixture(3)
+    mild, strong = (predict_multiclass(means=means, n=60, noise=noise, targets=name, reg=reg) for reg in (1e4, 1e14))
+    np.testing.assert_allclose(1e10 * strong.means, mild.means, rtol=1e-3)
+    np.testing.assert_allclose(strong.class_accuracies, mild.class_accuracies, rtol=1e-3)
+    assert strong.readout_accuracy == pytest.approx(mild.readout_accuracy, abs=1e-3)
 
 
 def test_classes_that_coincide_share_their_rows():
@@ -180,6 +286,7 @@ SETTING = {"means": np.eye(3, 5), "n": 10, "noise": THREE, "reg": 1.0}
     [
         ({"means": np.eye(4, 5)}, r"means has shape \(4, 5\).*3 classes"),
         ({"means": np.ones(3)}, r"means has shape \(3,\)"),
+        ({"means": np.ones((3, 0))}, r"means has shape \(3, 0\)"),
         ({"means": np.full((3, 5), np.nan)}, "means hold a value that is not finite"),
         ({"means": [[1.0], [2.0, 3.0], [4.0]]}, "means = .* must hold numbers"),
         ({"n": 0}, "n = 0 must be a positive whole number"),
@@ -257,4 +364,4 @@ def test_common_offsets_of_features_or_scores_change_nothing():
     moved = predict_multiclass(means=LINE[3] + 300, targets="naive", **setting)
     assert moved.readout_accuracy == pytest.approx(plain.readout_accuracy, abs=1e-4)
     bayes = theory.multiclass_bayes_accuracy(means=LINE[3], noise=THREE)
-    assert theory.multiclass_bayes_accuracy(means=LINE[3] + 300, noise=THREE) == pytest.approx(bayes, abs=1e-6)
+    assert theory.multiclass_bayes_accuracy(means=LINE[3] + 1e6, noise=THREE) == pytest.approx(bayes, abs=1e-6)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
+from unflip.theory import orthant
 from unflip.theory.orthant import orthant_probability
 
 
@@ -34,7 +35,10 @@ def test_three_centred_coordinates(seed):
 
 
 @pytest.mark.parametrize("correlation", [-0.999999, -0.7, 0.0, 0.3, 0.95, 0.999999])
-@pytest.mark.parametrize("mean", [(0.0, 0.0), (0.0, 1.0), (-0.0, -1.0), (0.5, -0.7), (2.0, 1.0), (-1.0, -3.0)])
+@pytest.mark.parametrize(
+    "mean",
+    [(0.0, 0.0), (0.0, 1.0), (0.0, 0.4), (-0.0, -1.0), (0.4, 0.0), (-0.6, 0.0), (0.5, -0.7), (2.0, 1.0), (-1.0, -3.0)],
+)
 def test_two_coordinates_are_exact(mean, correlation):
     """By quadrature: the second coordinate is integrated out given the first, on a fine grid."""
     nodes, weights = np.polynomial.legendre.leggauss(20)
@@ -53,6 +57,36 @@ def test_rank_one_is_an_interval():
     found = orthant_probability([1.0, 2.0, 3.0], np.outer(direction, direction))
     assert found == pytest.approx(ndtr(2) - ndtr(-1), abs=1e-14)
     assert orthant_probability([-1.0, -2.0], [[1.0, -1.0], [-1.0, 1.0]]) == 0
+
+
+@pytest.mark.parametrize("mean", [(0.7, 0.7), (0.7, -0.2), (-1.5, 0.0), (0.0, 0.0), (3.0, -9.0)])
+def test_two_coordinates_that_are_one_variable(mean):
+    """ρ = 1 leaves the stricter condition, ρ = −1 an interval that may be empty."""
+    same, opposite = [[1.0, 1.0], [1.0, 1.0]], [[1.0, -1.0], [-1.0, 1.0]]
+    assert orthant_probability(mean, same) == pytest.approx(ndtr(min(mean)), rel=1e-14)
+    interval = max(ndtr(mean[0]) - ndtr(-mean[1]), 0.0)
+    assert orthant_probability(mean, opposite) == pytest.approx(interval, abs=1e-15)
+
+
+@pytest.mark.parametrize(("d", "digits"), [(3, 2e-6), (5, 1e-5), (9, 1e-4)])
+def test_one_common_factor_to_the_same_digits_in_any_tail(d, digits):
+    """xᵢ = mᵢ + aᵢz + √(1 − aᵢ²) eᵢ are independent given z, which leaves an integral over z."""
+    rng = np.random.default_rng([d, 0])
+    z = np.linspace(-12, 12, 2001)
+    for _ in range(8):
+        loads, mean = rng.uniform(-0.95, 0.95, size=d), 2 * rng.normal(size=d)
+        given = ndtr((mean[:, None] + np.outer(loads, z)) / np.sqrt(1 - loads[:, None] ** 2)).prod(axis=0)
+        expected = np.sum(given * np.exp(-(z**2) / 2)) * (z[1] - z[0]) / np.sqrt(2 * np.pi)
+        covariance = np.outer(loads, loads) + np.diag(1 - loads**2)
+        assert orthant_probability(mean, covariance) == pytest.approx(expected, rel=digits, abs=0)
+        assert orthant_probability(mean, covariance, coarse=True) == pytest.approx(expected, rel=1e-3, abs=0)
+
+
+@pytest.mark.parametrize("third", [0.0, 0.6])
+def test_conditions_that_exclude_each_other_far_out_leave_nothing(third):
+    """x > 50 and x < −50, beside a third coordinate."""
+    factor = np.array([[1.0, 0.0], [-1.0, 0.0], [third, 1.0]])
+    assert orthant_probability([-50.0, -50.0, 1.0], factor @ factor.T) == 0
 
 
 @pytest.mark.parametrize(("d", "rank"), [(3, 2), (3, 3), (5, 2), (5, 5), (9, 3), (9, 6), (9, 9)])
@@ -79,6 +113,28 @@ def test_more_points_change_little(d, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr("unflip.theory.orthant._lattice", lambda n, multiplier: richtmyer(2**18))
             assert found == pytest.approx(orthant_probability(mean, covariance), abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["_FINE", "_COARSE"])
+class TestLattices:
+    def test_every_coordinate_takes_each_midpoint_once(self, name):
+        """For all coordinates but the last, which needs no points."""
+        orthant._lattice.cache_clear()
+        n, multiplier = getattr(orthant, name)
+        midpoints = np.tile((np.arange(n) + 0.5) / n, (orthant.MAX_DIMENSION - 1, 1))
+        np.testing.assert_allclose(np.sort(orthant._lattice(n, multiplier), axis=1), midpoints)
+
+    def test_they_are_among_the_best_in_every_dimension(self, name):
+        """P₂, the squared error on the worst smooth periodic function, at most 1.6 times that of other lattices."""
+        n, multiplier = getattr(orthant, name)
+        others = [worst_errors(n, other) for other in range(2, n, n // 60)]
+        assert (worst_errors(n, multiplier) <= 1.6 * np.min(others, axis=0)).all()
+
+
+def worst_errors(n, multiplier):
+    """P₂ of the lattice (1, a, a², …)/n in 2, …, 8 variables, from Bernoulli's polynomial x² − x + 1/6."""
+    x = np.outer([pow(multiplier, j, n) for j in range(8)], np.arange(n)) % n / n
+    return (np.cumprod(1 + 2 * np.pi**2 * (x**2 - x + 1 / 6), axis=0).mean(axis=1) - 1)[1:]
 
 
 def richtmyer(n):
@@ -118,7 +174,9 @@ def test_far_tails(scale):
         (np.zeros(10), np.eye(10), r"mean has shape \(10,\)"),
         ([], np.zeros((0, 0)), r"mean has shape \(0,\)"),
         (np.zeros(2), np.eye(3), r"covariance has shape \(3, 3\)"),
+        (0.0, np.eye(1), r"mean has shape \(\)"),
         ([0.0, np.nan], np.eye(2), "not finite"),
+        ([0.0, 0.0], np.diag([1.0, np.inf]), "not finite"),
         ("two", np.eye(2), "must hold numbers"),
     ],
 )
@@ -131,3 +189,12 @@ def test_bad_input_is_named(mean, covariance, says):
 def test_what_is_no_covariance_is_refused(covariance):
     with pytest.raises(ValueError, match="not symmetric and positive semi-definite"):
         orthant_probability(np.zeros(2), covariance)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_a_covariance_may_be_off_by_rounding_in_any_unit(unit):
+    rounded = np.array([[1.0, 1.0 + 2e-12], [1.0 + 1e-12, 1.0]])
+    assert orthant_probability([1.0 * unit, 2.0 * unit], rounded * unit**2) == pytest.approx(ndtr(1.0), abs=1e-12)
+    for wrong in ([[1.0, 1.0 + 1e-6], [1.0 + 1e-6, 1.0]], [[1.0, 0.5], [0.5 + 1e-6, 1.0]]):
+        with pytest.raises(ValueError, match="not symmetric and positive semi-definite"):
+            orthant_probability([1.0, 2.0], np.array(wrong) * unit**2)

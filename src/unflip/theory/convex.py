@@ -126,7 +126,7 @@ def optimal_convex_targets(mixture: Mixture, *, reg: float, loss: str | Loss, po
     first = np.arctan2(spread[1], spread[0])  # where t_neg = t_pos; half a turn on, so are they again
     angles = first + np.pi * np.arange(1, _ANGLES) / _ANGLES
     best = angles[np.argmin([badness(angle) for angle in angles])]
-    reach = np.pi / _ANGLES * (1 - 1e-6)
+    reach = np.pi / _ANGLES
     found = minimize_scalar(badness, bounds=(best - reach, best + reach), method="bounded", options={"xatol": 1e-7})
     return at(float(found.x))
 
@@ -150,9 +150,10 @@ def prox(loss: TargetLoss, r: ArrayLike, kappa: float) -> FloatArray:
     pull = kappa * loss.gradient(start)
     s = start = np.broadcast_to(start, pull.shape)
     low, high = np.minimum(s, s - pull), np.maximum(s, s - pull)
-    excess, previous = pull, np.full(pull.shape, np.inf)
-    slope = 1 + kappa * loss.curvature(s)
+    previous = np.full(pull.shape, np.inf)
     for _ in range(_BISECTIONS):
+        pull, slope = kappa * loss.gradient(s), 1 + kappa * loss.curvature(s)
+        excess = s + pull - start
         rounding = np.spacing(np.abs(start) + np.abs(pull)) + slope * np.spacing(np.abs(s))
         moving = np.abs(excess) > 8 * rounding
         if not moving.any():
@@ -161,8 +162,6 @@ def prox(loss: TargetLoss, r: ArrayLike, kappa: float) -> FloatArray:
         newton = s - excess / slope
         fast = (newton >= low) & (newton <= high) & (np.abs(excess) < previous / 2)
         s, previous = np.where(moving, np.where(fast, newton, (low + high) / 2), s), np.abs(excess)
-        pull, slope = kappa * loss.gradient(s), 1 + kappa * loss.curvature(s)
-        excess = s + pull - start
     return s
 
 
@@ -239,26 +238,26 @@ class _Problem:
         resolved however wide the scores are, and the rule converges geometrically in the number of nodes.
         """
         means = _LABELS * half + centre
-        ends = prox(self.loss, means + _REACH * std * np.array([-1.0, 1.0]), leverage)
+        ends = prox(self.loss, means + std * np.array([-_REACH, _REACH]), leverage)
         first, last = np.arcsinh(ends[..., :1]), np.arcsinh(ends[..., 1:])
         grid = first + (last - first) * np.linspace(0, 1, n_nodes)
         scores = np.sinh(grid)
-        gradient, curvature = self.loss.gradient(scores), self._checked_curvature(scores)
-        z = (scores + leverage * gradient - means) / std
+        pull, curvature = -self.loss.gradient(scores), self._checked_curvature(scores)
+        z = (scores - leverage * pull - means) / std
         slope = 1 + leverage * curvature
         step = (last - first) / (n_nodes - 1)
         weights = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * slope * np.cosh(grid) * step / std
         weights *= self.noise.joint[:, :, None]
         return _Moments(
             stiffness=float((weights * curvature / slope).sum()),
-            mean=-float((weights * gradient).sum()),
-            alignment=-float((weights * gradient * _LABELS).sum()),
-            power=float((weights * gradient**2).sum()),
+            mean=float((weights * pull).sum()),
+            alignment=float((weights * pull * _LABELS).sum()),
+            power=float((weights * pull**2).sum()),
         )
 
     def _checked_curvature(self, scores: FloatArray) -> FloatArray:
         curvature = self.loss.curvature(scores)
-        for entry in np.argwhere(curvature < -_TOLERANCE * (1 + np.abs(self.loss.target))):
+        for entry in np.argwhere(curvature < -_TOLERANCE):
             target = float(np.asarray(self.loss.target)[entry[1], 0])
             raise ValueError(
                 f"The {self.loss.loss.name} loss with target t = {target:g} is not convex: its curvature is "

@@ -72,11 +72,12 @@ class CommutingMoments:
         """(Σ_b weights_b Σ_b + γI)⁻¹, the means' low rank by Woodbury's identity in an orthonormal basis of theirs."""
         bulk = 1 / (weights @ self.eigenvalues + reg)  # diagonal part of the inverse
         basis = self._span_of_means()
-        inner = (basis.T @ self.means.T * weights) @ (self.means @ basis)
+        coordinates = basis.T @ self.means.T
+        inner = (coordinates * weights) @ coordinates.T
         gram = basis.T @ (bulk[:, None] * basis)
-        core = np.asarray(inner @ np.linalg.inv(np.eye(len(gram)) + gram @ inner), dtype=float)
-        smooth = bulk[:, None] * self.means.T
-        smoothed_means = smooth - bulk[:, None] * (basis @ (core @ (basis.T @ smooth)))
+        kept = np.asarray(np.linalg.inv(np.eye(len(gram)) + inner @ gram), dtype=float)
+        smoothed_means = bulk[:, None] * (basis @ (kept @ coordinates))  # no difference, which would cancel
+        core = kept @ inner
         spectra = self.eigenvalues * bulk  # (k, p)
         reduced = [basis.T @ ((row * bulk)[:, None] * basis) @ core for row in spectra]  # the low rank's share
         traces = spectra.sum(axis=1) - np.array([np.trace(part) for part in reduced])

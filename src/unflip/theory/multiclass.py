@@ -36,7 +36,8 @@ from unflip.theory.resolvent import bulk_gain
 from unflip.theory.resolvent import h as variance_share
 
 _ROUNDING = 1e-12  # a share below this is rounding error
-_N_STARTS, _N_POLISHED = 1024, 10
+_N_STARTS = 1024
+_N_POLISHED = 10
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -129,7 +130,7 @@ def predict_multiclass(
     optimized 0.403 0.761
     """
     law = _one_hot_law(means, n, noise, reg, fit_intercept)
-    return _regress_on(law, target_values.resolve_table(targets, noise))
+    return law.regressed_on(target_values.resolve_table(targets, noise))
 
 
 def multiclass_bayes_accuracy(*, means: ArrayLike, noise: NoiseModel) -> float:
@@ -166,32 +167,42 @@ def optimal_multi_lpc(
         the best of several local optima, without proof that there is no better one.
     """
     law = _one_hot_law(means, n, noise, reg, fit_intercept)
-    k, sign = noise.n_classes, 1.0 if worst else -1.0
 
     def objective(scores: FloatArray, coarse: bool = False) -> float:
         alpha, beta = _pair(law, scores)
-        found = _regress_on(law, target_values.multi_lpc(alpha, beta))
-        return sign * float(law.priors @ _argmax_accuracies(found.means, found.covariance, coarse=coarse))
+        found = law.regressed_on(target_values.multi_lpc(alpha, beta))
+        accuracy = float(law.priors @ _argmax_accuracies(found.means, found.covariance, coarse=coarse))
+        return accuracy if worst else -accuracy
 
     def polish(scores: FloatArray, coarse: bool = False) -> FloatArray:
-        options = {"gtol": 1e-4, "maxiter": 30 if coarse else 15}
-        return np.asarray(minimize(objective, scores, args=(coarse,), options=options).x)
+        return np.asarray(minimize(objective, scores, args=(coarse,), options={"gtol": 1e-4, "maxiter": 30}).x)
 
-    starts = sorted(_starts(k), key=lambda scores: objective(scores, coarse=True))
+    starts = sorted(_starts(noise.n_classes), key=lambda scores: objective(scores, coarse=True))
     alpha, beta = _pair(law, polish(min((polish(start, True) for start in starts[:_N_POLISHED]), key=objective)))
     level = beta.mean()
-    scale = np.sqrt(k / np.sum((alpha - level) ** 2 + (beta - level) ** 2))
+    scale = np.sqrt(noise.n_classes / np.sum((alpha - level) ** 2 + (beta - level) ** 2))
     return scale * (alpha - level), scale * (beta - level)
 
 
-def _one_hot_law(means: ArrayLike, n: int, noise: NoiseModel, reg: float, fit_intercept: bool) -> MulticlassPrediction:
+@dataclass(frozen=True)
+class _OneHotLaw:
     """Law (G, B) of the scores of one-hot targets, from which every table's follows."""
+
+    means: FloatArray  # G
+    root: FloatArray  # of B = rootᵀroot, which keeps the digits of small variances beside large ones
+    priors: FloatArray
+
+    def regressed_on(self, table: FloatArray) -> MulticlassPrediction:
+        """Law of the scores of a table; those that are constant have a variance of exactly zero."""
+        spread = self.root @ table
+        spread[np.abs(spread) <= _ROUNDING * np.max(np.abs(self.root) @ np.abs(table), axis=0)] = 0.0
+        return MulticlassPrediction(means=self.means @ table, covariance=spread.T @ spread, priors=self.priors)
+
+
+def _one_hot_law(means: ArrayLike, n: int, noise: NoiseModel, reg: float, fit_intercept: bool) -> _OneHotLaw:
     centres, penalty = _checked(means, n, noise, reg)
     priors, observed, expected = noise.known_priors, noise.observed, noise.transition
-    # D − CᵀΠC, the spread within classes: its rows sum to 0, which keeps the digits of rare flips.
-    flips = -expected.T @ (priors[:, None] * expected)
-    np.fill_diagonal(flips, 0.0)
-    flips -= np.diag(flips.sum(axis=1))
+    flips = _root_of_flips(priors, expected)
     offset = np.zeros_like(observed)
     if fit_intercept:
         offset = observed
@@ -201,24 +212,22 @@ def _one_hot_law(means: ArrayLike, n: int, noise: NoiseModel, reg: float, fit_in
     if share == 0:
         raise ValueError("reg = 0 at p = n has no finite variance: use a positive reg or another n.")
     root = np.sqrt(priors)[:, None]
-    axes, lengths, directions = np.linalg.svd(root * centres, full_matrices=len(root) > centres.shape[1])
+    axes, lengths, _ = np.linalg.svd(root * centres, full_matrices=len(root) > centres.shape[1])
     lengths = np.pad(lengths, (0, len(root) - len(lengths)))[:, None]
     # √Π(C − G) = (I + q√ΠK√Π)⁻¹√ΠC along these axes; as a difference it would cancel where classes are far apart.
     missed = axes.T @ (root * expected) / (1 + gain * lengths**2)
-    weights = (gain * lengths * missed)[: len(directions)]  # the mean of W along its directions
-    scores = axes @ (gain * lengths**2 * missed) / root
-    covariance = (weights.T @ weights + aspect * gain**2 * (flips + missed.T @ missed)) / share  # 1 − h = ηq²
-    return MulticlassPrediction(means=scores + offset, covariance=covariance, priors=priors)
+    weights = gain * lengths * missed  # the mean of W along its directions
+    scores = axes @ (lengths * weights) / root
+    parts = np.vstack([weights, np.sqrt(aspect) * gain * np.vstack([flips, missed])])  # 1 − h = ηq²
+    return _OneHotLaw(scores + offset, parts / np.sqrt(share), priors)
 
 
-def _regress_on(law: MulticlassPrediction, table: FloatArray) -> MulticlassPrediction:
-    """Law of the scores of a table; those that are constant have a variance of exactly zero."""
-    values, vectors = np.linalg.eigh(law.covariance)
-    kept = values > _ROUNDING * values[-1]
-    root = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
-    spread = root @ table
-    spread[np.abs(spread) <= _ROUNDING * (np.abs(root) @ np.abs(table))] = 0.0
-    return MulticlassPrediction(means=law.means @ table, covariance=spread.T @ spread, priors=law.priors)
+def _root_of_flips(priors: FloatArray, transition: FloatArray) -> FloatArray:
+    """Root of D − CᵀΠC, the spread within classes: a row for each pair of labels, as often as one class has both."""
+    first, second = np.triu_indices(len(priors), 1)
+    often = priors @ (transition[:, first] * transition[:, second])
+    labels = np.eye(len(priors))
+    return np.asarray(np.sqrt(often)[:, None] * (labels[first] - labels[second]))
 
 
 def _argmax_accuracies(means: FloatArray, covariance: FloatArray, *, coarse: bool = False) -> FloatArray:
@@ -262,11 +271,11 @@ def _starts(k: int) -> list[FloatArray]:
     return list(starts / np.linalg.norm(starts, axis=1, keepdims=True))
 
 
-def _pair(law: MulticlassPrediction, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _pair(law: _OneHotLaw, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(α, β) of which each score is offset + slope · the standardised one-hot score: units that suit a search."""
     slopes, offsets = np.split(scores, 2)
     centre = law.priors @ law.means
-    std = np.sqrt(law.covariance.diagonal() + law.priors @ (law.means - centre) ** 2)
+    std = np.sqrt(np.sum(law.root**2, axis=0) + law.priors @ (law.means - centre) ** 2)
     beta = offsets - slopes * centre / std
     return beta + slopes / std, beta
 
