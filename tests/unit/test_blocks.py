@@ -104,12 +104,13 @@ def test_a_table_serves_penalties_between_its_own(decay):
         np.testing.assert_allclose(used.leave_one_out(t, [reg]).scores, direct, rtol=0, atol=1e-9 * direct.std())
 
 
-def test_values_that_no_table_spans_are_found_directly():
+@pytest.mark.parametrize("size", [1.0, 1e-12])
+def test_values_that_no_table_spans_are_found_directly(size):
     X, t = spectrum_of(0.0)
     used = decompose(X)
     used.leave_one_out(t, GRID)
-    values = np.random.default_rng(1).normal(size=(120, 2))
-    np.testing.assert_allclose(used.diagonal(values), decompose(X).diagonal(values), rtol=0, atol=1e-13)
+    values = size * np.random.default_rng(1).normal(size=(120, 2))
+    np.testing.assert_allclose(used.diagonal(values), decompose(X).diagonal(values), rtol=0, atol=1e-13 * size)
 
 
 @pytest.mark.parametrize("mean", [0.0, 30.0])
@@ -195,3 +196,23 @@ def test_mixtures_of_known_targets_take_no_pass(fit_intercept, monkeypatch):
     unknown = rng.normal(size=500)  # no mixture of them
     expected = plain.leave_one_out(unknown, GRID).scores
     np.testing.assert_allclose(spectrum.leave_one_out(unknown, GRID).scores, expected, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("n_targets", [1, 3, 20])
+def test_targets_fitted_before_and_multiples_of_them_take_no_pass(n_targets, monkeypatch):
+    """Not even of targets that are nearly the same, or are 0; but mixtures of very many are not looked for."""
+    rng = np.random.default_rng(0)
+    X, first = rng.normal(size=(500, 8)) + 1, rng.normal(size=(500, 1))
+    targets = first + 1e-3 * rng.normal(size=(500, n_targets))
+    spectrum = decompose(X, fit_intercept=False)
+    coef, scores = spectrum.path(targets, GRID).coef, spectrum.leave_one_out(targets, GRID).scores
+    for name in ("transposed_times", "fill"):
+        monkeypatch.setattr(DenseRows, name, lambda *_: pytest.fail("another pass over the rows"))
+    np.testing.assert_allclose(spectrum.path(targets, GRID).coef, coef, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(spectrum.leave_one_out(targets, GRID).scores, scores, rtol=0, atol=1e-12)
+    if n_targets < 20:
+        mixture = np.column_stack([2 * targets[:, 0] - 3 * targets[:, -1], np.zeros(500)])
+        expected = 2 * coef[..., 0] - 3 * coef[..., -1]
+        found = spectrum.path(mixture, GRID).coef
+        np.testing.assert_allclose(found[..., 0], expected, rtol=0, atol=1e-12)
+        np.testing.assert_array_equal(found[..., 1], 0)

@@ -283,3 +283,10 @@ def test_moments_of_any_namespace_give_the_same_fit():
     np.testing.assert_allclose(
         LPClassifier.from_moments(strict, NOISE).coef_, LPClassifier.from_moments(MOMENTS, NOISE).coef_, rtol=1e-8
     )
+
+
+@pytest.mark.parametrize("value", [0.3, 1 / 3e5])
+def test_features_that_do_not_vary_weigh_nothing_even_without_a_penalty(value):
+    weights = np.random.default_rng(0).uniform(0.5, 2, size=60)
+    moments = Moments.from_rows(np.full((60, 3), value), Y[:60], 2, weights)
+    np.testing.assert_array_equal(LPClassifier.from_moments(moments, NOISE, reg=0.0).coef_, 0)

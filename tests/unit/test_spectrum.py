@@ -7,7 +7,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from unflip.moments import Moments
 from unflip.spectrum import CannotLeaveOutError, DualSpectrum, GramSpectrum, PrimalSpectrum, decompose
 
-SHAPES = [(40, 12), (12, 40), (20, 20)]
+SHAPES = [(40, 12), (12, 40), (20, 20), (15, 1)]
 REGS = [1e-3, 0.1, 10.0]
 WEIGHTED = pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
 INTERCEPT = pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "origin"])
@@ -61,6 +61,41 @@ def test_primal_and_dual_agree(n, p, fit_intercept, weighted):
     np.testing.assert_allclose(first.scores, second.scores, rtol=0, atol=1e-8)
     np.testing.assert_allclose(first.slack, second.slack, rtol=0, atol=1e-8)
     assert primal.scale == pytest.approx(dual.scale, rel=1e-10)
+
+
+@WEIGHTED
+@INTERCEPT
+@pytest.mark.parametrize(("n", "p"), SHAPES)
+def test_the_scale_is_the_mean_eigenvalue_of_the_covariance_weighted_by_itself(n, p, fit_intercept, weighted):
+    X, _, weights = problem(n, p, weighted)
+    centred = X - np.average(X, axis=0, weights=weights) if fit_intercept else X
+    covariance = (centred.T * (1 if weights is None else weights)) @ centred / total(weights, n)
+    expected = np.trace(covariance @ covariance) / np.trace(covariance)
+    assert decompose(X, weights, fit_intercept=fit_intercept).scale == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(4, 2), (2, 3)], ids=["primal", "dual"])
+def test_a_penalty_the_size_of_an_eigenvalue_keeps_half_of_its_direction(shape):
+    X = np.zeros(shape)
+    X[0, 0], X[1, 1] = 0.5, 1.0
+    spectrum = decompose(X, fit_intercept=False)
+    regs = np.array([0.0, 0.25, 1.0]) / shape[0]
+    np.testing.assert_allclose(spectrum.shrinkage(regs), [[1, 0.5, 0.2], [1, 0.8, 0.5]], rtol=1e-14)
+    without_rows = decompose(np.zeros(shape), fit_intercept=False)
+    np.testing.assert_array_equal(without_rows.shrinkage(regs), np.zeros((2, 3)))
+    assert without_rows.scale == 0
+
+
+@INTERCEPT
+@pytest.mark.parametrize(("n", "p"), SHAPES)
+def test_a_constant_added_to_the_targets_costs_no_digits(n, p, fit_intercept):
+    """Coefficients and errors of rows left out stay as they are; without an intercept they add up."""
+    X, t, weights = problem(n, p, True)
+    t, constant = np.round(100 * t[:, :1]), np.full((n, 1), 2.0**40)
+    spectrum = decompose(X, weights, fit_intercept=fit_intercept)
+    near, far, alone = (spectrum.path(values, REGS).coef for values in (t, t + constant, constant))
+    atol = 1e-12 if fit_intercept else 2.0**40 * 1e-14
+    np.testing.assert_allclose(far, near if fit_intercept else near + alone, rtol=0, atol=atol * 100)
 
 
 @INTERCEPT
@@ -181,22 +216,30 @@ def test_what_cannot_be_fitted_is_said(act, says):
         act(X, t)
 
 
-@pytest.mark.parametrize("p", [2, 20])
-def test_rows_that_are_all_alike_are_fitted_by_their_mean_target(p):
-    t = np.arange(9.0)
-    spectrum = decompose(np.full((9, p), 0.3))
-    path = spectrum.path(t, [0.1])
+@WEIGHTED
+@pytest.mark.parametrize("value", [0.5, 1e5 / 3])
+@pytest.mark.parametrize("p", [20, 300])
+def test_rows_that_are_all_alike_are_fitted_by_their_mean_target(p, value, weighted):
+    """At any penalty: what is left of the rows about their mean is rounding error, of which no fit may be made."""
+    _, t, weights = problem(101, 1, weighted)
+    known = np.ones(101) if weights is None else weights
+    spectrum = decompose(np.full((101, p), value), weights)
+    path = spectrum.path(t, [0.0, 0.1])
     np.testing.assert_allclose(path.coef, 0, atol=1e-15)
-    np.testing.assert_allclose(path.intercept, t.mean())
-    np.testing.assert_allclose(spectrum.leave_one_out(t, [0.1]).scores[:, 0, 0], (t.sum() - t) / 8)
+    np.testing.assert_allclose(path.intercept, np.stack([np.average(t, axis=0, weights=weights)] * 2), rtol=1e-12)
+    scores = spectrum.leave_one_out(t, [0.0, 0.1]).scores
+    others = (known @ t - known[:, None] * t) / (known.sum() - known)[:, None]
+    np.testing.assert_allclose(scores, np.stack([others] * 2, axis=1), atol=1e-12)
+    assert spectrum.scale == 0
 
 
-def test_a_row_that_alone_determines_a_direction_cannot_be_left_out():
+@pytest.mark.parametrize("n_constant", [0, 50], ids=["primal", "dual"])
+def test_a_row_that_alone_determines_a_direction_cannot_be_left_out(n_constant):
     X, t, _ = problem(40, 8, False)
-    X = np.hstack([X, np.zeros((40, 1))])
+    X = np.hstack([X, np.zeros((40, 1 + n_constant))])
     X[7, 8] = 1.0
     for seed in range(20):  # rounding must not decide
-        noisy = X + np.random.default_rng(seed).normal(size=X.shape) * (np.arange(9) < 8)
+        noisy = X + np.random.default_rng(seed).normal(size=X.shape) * (np.arange(9 + n_constant) < 8)
         with pytest.raises(ValueError, match="alone determines a direction"):
             _ = decompose(noisy).leave_one_out(t, [0.0]).scores
 
@@ -255,6 +298,18 @@ def test_diagonals_of_products_of_hat_matrices(n, p):
     pair, three = spectrum.hat_diagonals([[0.1, 3.0], [0.5]], [[0.1], [3.0], [0.5]], rows=slice(2, 9))
     np.testing.assert_allclose(pair, np.column_stack([np.diag(a @ c), np.diag(b @ c)])[2:9], atol=1e-10)
     np.testing.assert_allclose(three[:, 0], np.diag(a @ b @ c)[2:9], atol=1e-10)
+
+
+@pytest.mark.parametrize(("n", "p"), [(30, 8), (12, 20)])
+def test_hat_values_keep_their_digits_however_strong_the_penalty(n, p):
+    """They fall with 1/γ, and squares of them may be too small for any number."""
+    X = np.random.default_rng(0).normal(size=(n, p))
+    regs = [1e-3, 1.0, 1e40, 1e200]
+    single, squared = decompose(X, fit_intercept=False).hat_diagonals([regs], [regs, regs])
+    for j, reg in enumerate(regs):
+        hat = X @ np.linalg.solve(X.T @ X + n * reg * np.eye(p), X.T)
+        np.testing.assert_allclose(single[:, j], np.diag(hat), rtol=1e-9)
+        np.testing.assert_allclose(squared[:, j], np.diag(hat @ hat), rtol=1e-9)
 
 
 @pytest.mark.parametrize(("n", "p"), [(30, 8), (12, 20)])
