@@ -4,13 +4,14 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from scipy.linalg import hadamard
 
 from unflip import LPClassifier, NoiseModel, centred
 from unflip.centred import DenseRows, product
 from unflip.datasets import make_mixture
 from unflip.engines import blocks
 from unflip.selection import candidate_regs
-from unflip.spectrum import PrimalSpectrum, decompose
+from unflip.spectrum import PrimalSpectrum, decompose, precision
 
 GRID = np.logspace(-4, 4, 50)
 NEARBY = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
@@ -131,6 +132,44 @@ def test_single_precision_refuses_a_rough_gram_matrix():
     X, t = X.astype(np.float32), rng.normal(size=6000)
     found, exact = (decompose(rows).path(t, GRID).coef for rows in (X, X.astype(float)))
     np.testing.assert_allclose(found, exact, rtol=0, atol=1e-10)
+
+
+def with_eigenvalues(counts, n=64):
+    """Rows whose covariance is diagonal, exactly, with so many columns of each variance."""
+    scales = np.concatenate([np.full(count, variance**0.5) for variance, count in counts])
+    return hadamard(n)[:, 1 : 1 + len(scales)] * scales
+
+
+EVEN = with_eigenvalues([(1.0, 30)])
+COLLINEAR = np.column_stack([EVEN, EVEN[:, 0] + 0.1 * hadamard(64)[:, 40]])
+
+
+@pytest.mark.parametrize(
+    ("X", "tried"),
+    [
+        (EVEN, [True]),
+        (EVEN[:, :10], [False]),  # no more numbers than are few
+        (EVEN[:, :11], [True]),
+        (with_eigenvalues([(1.0, 16), (precision._EVEN, 16)]), [True]),  # mean square 1.8 times the squared mean
+        (with_eigenvalues([(1.0, 22), (precision._EVEN, 10)]), [True, False]),  # 2.5 times
+        (with_eigenvalues([(1.0, 16), (1.01 * precision._EVEN, 16)]), [False]),
+        (COLLINEAR, [True, False]),
+        (1e-12 * EVEN, [False]),
+        (1e12 * EVEN, [False]),
+    ],
+    ids=["even", "few", "many", "half", "third", "uneven", "collinear", "small", "large"],
+)
+def test_products_are_made_in_single_precision_where_eigenvalues_are_even(X, tried, monkeypatch):
+    """Where they turn out not to be, once the products are made, these are made again."""
+    monkeypatch.setattr(precision, "_FEW_VALUES", 640)
+    made, with_sums = [], DenseRows.with_sums
+    monkeypatch.setattr(
+        DenseRows, "with_sums", lambda *args, **named: made.append(named["in_single"]) or with_sums(*args, **named)
+    )
+    decompose(X.astype(np.float32))
+    assert made == tried
+    decompose(X)
+    assert made == [*tried, False]
 
 
 @pytest.mark.parametrize("unit", [1e-25, 1e25])

@@ -230,7 +230,8 @@ def test_rows_that_are_all_alike_are_fitted_by_their_mean_target(p, value, weigh
     scores = spectrum.leave_one_out(t, [0.0, 0.1]).scores
     others = (known @ t - known[:, None] * t) / (known.sum() - known)[:, None]
     np.testing.assert_allclose(scores, np.stack([others] * 2, axis=1), atol=1e-12)
-    assert spectrum.scale == 0
+    np.testing.assert_array_equal(spectrum.hat_diagonals([[0.0, 0.1]])[0], np.zeros((101, 2)))
+    assert spectrum.scale == spectrum.n_varying == 0
 
 
 @pytest.mark.parametrize("n_constant", [0, 50], ids=["primal", "dual"])
@@ -253,6 +254,12 @@ def test_a_penalty_however_small_lets_every_row_leave_in_the_dual(scale, reg, fi
     assert np.abs(scores).max() < 100
 
 
+def test_a_penalty_that_vanishes_in_rounding_lets_no_row_leave():
+    X, t, _ = problem(20, 60, False)
+    with pytest.raises(CannotLeaveOutError):
+        _ = decompose(1e3 * X).leave_one_out(t, [5e-324]).scores
+
+
 def test_a_constant_column_of_many_rows_is_still_constant():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=(200_000, 2)), np.full(200_000, 123.456), np.full(200_000, 1 / 3)])
@@ -261,14 +268,15 @@ def test_a_constant_column_of_many_rows_is_still_constant():
 
 
 def test_parts_of_rows_leave_like_copies():
-    """A row of weight 3 of which one part leaves is three copies of which one leaves."""
+    """A row of weight 3 of which one part leaves is three copies of which one leaves, each with its own target."""
     rng = np.random.default_rng(0)
-    X, t = rng.normal(size=(30, 4)), rng.normal(size=(30, 2))
     repeats = rng.integers(1, 4, size=30)
     owner = np.repeat(np.arange(30), repeats)
-    copies = decompose(X[owner]).leave_one_out(t[owner], REGS)
-    pooled = decompose(X, repeats.astype(float)).leave_one_out(t, REGS)
-    parts = pooled.of_copies(owner, t[owner], (1 / repeats)[owner])
+    X, t = rng.normal(size=(30, 4)), rng.normal(size=(len(owner), 2))
+    mean_targets = np.add.reduceat(t, np.cumsum(repeats) - repeats) / repeats[:, None]
+    copies = decompose(X[owner]).leave_one_out(t, REGS)
+    pooled = decompose(X, repeats.astype(float)).leave_one_out(mean_targets, REGS)
+    parts = pooled.of_copies(owner, t, (1 / repeats)[owner])
     np.testing.assert_allclose(parts.scores, copies.scores, atol=1e-10)
     np.testing.assert_allclose(parts.label_free_scores, copies.label_free_scores, atol=1e-10)
 
@@ -349,6 +357,13 @@ def test_principal_rows_are_the_rows_in_other_axes(shape, fit_intercept, weighte
     np.testing.assert_allclose(turned @ turned.T, rows @ rows.T, atol=1e-10)
     coef = rng.normal(size=(turned.shape[1], 2))
     np.testing.assert_allclose(rows @ spectrum.from_principal(coef), turned @ coef, atol=1e-10)
+    covariance = (turned.T * (np.ones(len(X)) if weights is None else weights)) @ turned / spectrum.n
+    np.testing.assert_allclose(covariance, np.diag(spectrum.variances), atol=1e-10)
+    assert (np.diff(spectrum.variances) >= 0).all()
+    assert spectrum.n_varying == shape[1]
+    for count in (3, 2):
+        first = turned[:, : -count - 1 : -1] / np.sqrt(spectrum.variances[: -count - 1 : -1])
+        np.testing.assert_allclose(spectrum.coordinates(count), first, atol=1e-10)
 
 
 def test_single_precision_does_not_score_a_row_that_cannot_be_left_out():
