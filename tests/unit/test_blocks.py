@@ -4,6 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.linalg import hadamard
 
 from unflip import LPClassifier, NoiseModel, centred
@@ -172,6 +173,16 @@ def test_products_are_made_in_single_precision_where_eigenvalues_are_even(X, tri
     assert made == [*tried, False]
 
 
+@pytest.mark.parametrize(("n", "errs"), [(400, False), (6000, True)], ids=["few", "many"])
+def test_fits_of_few_rows_of_single_precision_are_those_of_double(n, errs):
+    """As products of few rows take no time to speak of; those of many are rounded."""
+    X, t = spectrum_of(0.0, n, 100)
+    single = X.astype(np.float32)
+    found, exact = (decompose(rows).path(t, GRID).coef for rows in (single, single.astype(float)))
+    error = np.abs(found - exact).max() / np.abs(exact).max()
+    assert 1e-10 < error < 1e-6 if errs else error < 1e-12
+
+
 @pytest.mark.parametrize("unit", [1e-25, 1e25])
 def test_single_precision_of_any_unit(unit):
     X, t = spectrum_of(0.0, 6000, 100)
@@ -255,3 +266,12 @@ def test_targets_fitted_before_and_multiples_of_them_take_no_pass(n_targets, mon
         found = spectrum.path(mixture, GRID).coef
         np.testing.assert_allclose(found[..., 0], expected, rtol=0, atol=1e-12)
         np.testing.assert_array_equal(found[..., 1], 0)
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_constant_targets_take_no_pass(store, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(50, 4))
+    spectrum = decompose(store(X), fit_intercept=False)
+    monkeypatch.setattr(type(spectrum._rows), "transposed_times", lambda *_: pytest.fail("another pass over the rows"))
+    found = spectrum.path(np.full(50, 3.0), [0.1]).coef[:, 0, 0]
+    np.testing.assert_allclose(found, np.linalg.solve(X.T @ X + 5 * np.eye(4), 3 * X.sum(axis=0)), rtol=1e-12)
