@@ -80,8 +80,9 @@ def spectrum_of(decay, n=600, p=120):
 
 
 @pytest.mark.parametrize("regs", [GRID, np.array([0.3])], ids=["grid", "one"])
-@pytest.mark.parametrize("decay", [0.0, 1.0, 3.0])
+@pytest.mark.parametrize("decay", [0.0, 1.0, 2.0, 3.0])
 def test_products_of_hat_matrices_come_from_the_table(decay, regs, monkeypatch):
+    """Those of penalties nearby, too, down to a quarter of the smallest."""
     X, t = spectrum_of(decay)
     fresh, used = decompose(X), decompose(X)
     regs = used.scale * regs
@@ -89,7 +90,7 @@ def test_products_of_hat_matrices_come_from_the_table(decay, regs, monkeypatch):
     monkeypatch.setattr(used, "_fitted_and_sums", lambda *_: pytest.fail("another pass over the rows"))
     for reg in regs[::7]:
         steps = NEARBY if len(regs) > 1 else np.ones(1)
-        last = fresh.shrinkage(np.maximum(reg * steps, regs.min()))
+        last = fresh.shrinkage(reg * steps)
         first = fresh.shrinkage([reg])
         for values in (last, last * first, last * last * first):
             direct = fresh.diagonal(values)
@@ -106,9 +107,11 @@ def test_a_table_serves_penalties_between_its_own(decay):
         np.testing.assert_allclose(used.leave_one_out(t, [reg]).scores, direct, rtol=0, atol=1e-9 * direct.std())
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("size", [1.0, 1e-12])
-def test_values_that_no_table_spans_are_found_directly(size):
+def test_values_that_no_table_spans_are_found_directly(size, dtype):
     X, t = spectrum_of(0.0)
+    X = X.astype(dtype)
     used = decompose(X)
     used.leave_one_out(t, GRID)
     values = size * np.random.default_rng(1).normal(size=(120, 2))
@@ -275,3 +278,16 @@ def test_constant_targets_take_no_pass(store, monkeypatch):
     monkeypatch.setattr(type(spectrum._rows), "transposed_times", lambda *_: pytest.fail("another pass over the rows"))
     found = spectrum.path(np.full(50, 3.0), [0.1]).coef[:, 0, 0]
     np.testing.assert_allclose(found, np.linalg.solve(X.T @ X + 5 * np.eye(4), 3 * X.sum(axis=0)), rtol=1e-12)
+
+
+def test_sums_for_three_sets_of_targets_are_kept(monkeypatch):
+    rng = np.random.default_rng(0)
+    spectrum, targets = decompose(rng.normal(size=(50, 4))), rng.normal(size=(4, 50))
+    passes, transposed_times = [], DenseRows.transposed_times
+    monkeypatch.setattr(
+        DenseRows, "transposed_times", lambda rows, columns: passes.append(1) or transposed_times(rows, columns)
+    )
+    for wanted, n_passes in [((0, 1, 2), 3), ((0, 1, 2), 3), ((3, 1, 2), 4), ((0,), 5), ((3, 2), 5), ((1,), 6)]:
+        for index in wanted:
+            spectrum.path(targets[index], [0.1])
+        assert len(passes) == n_passes
