@@ -97,6 +97,20 @@ def test_products_of_hat_matrices_come_from_the_table(decay, regs, monkeypatch):
             np.testing.assert_allclose(used.diagonal(values), direct, rtol=0, atol=1e-10 * values.max())
 
 
+@pytest.mark.parametrize("regs", [GRID, np.geomspace(0.1, 10, 12), GRID[::12]], ids=["wide", "narrow", "few"])
+def test_squares_and_cubes_of_hat_matrices_come_from_the_table_of_a_wide_spectrum(regs, monkeypatch):
+    """Eigenvalues over twelve decades, where functions of them are least alike."""
+    rng = np.random.default_rng(0)
+    X, t = rng.normal(size=(600, 120)) * np.logspace(0, -6, 120), rng.normal(size=600)
+    fresh, used = decompose(X), decompose(X)
+    regs = used.scale * regs
+    used.leave_one_out(t, regs)
+    monkeypatch.setattr(used, "_fitted_and_sums", lambda *_: pytest.fail("another pass over the rows"))
+    kept = fresh.shrinkage(regs)
+    for values in (kept, kept**2, kept**3):
+        np.testing.assert_allclose(used.diagonal(values), fresh.diagonal(values), rtol=0, atol=1e-9)
+
+
 @pytest.mark.parametrize("decay", [0.0, 1.0, 3.0])
 def test_a_table_serves_penalties_between_its_own(decay):
     X, t = spectrum_of(decay)
