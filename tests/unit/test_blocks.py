@@ -208,6 +208,13 @@ def test_single_precision_of_any_unit(unit):
     np.testing.assert_allclose(found, decompose(small).leave_one_out(t, GRID).scores, rtol=0, atol=1e-5)
 
 
+def test_single_precision_of_numbers_whose_inverses_it_has_not():
+    X, t = spectrum_of(0.0)
+    small = (1e-40 * X).astype(np.float32)
+    found, exact = (decompose(rows).leave_one_out(t, 1e-80 * GRID).scores for rows in (small, small.astype(float)))
+    np.testing.assert_allclose(found, exact, rtol=0, atol=1e-9)
+
+
 def test_single_precision_fits_alike():
     X, y = make_mixture(1500, 60, mean_norm=1.5, random_state=0)
     noise = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1)

@@ -23,6 +23,10 @@ def total(weights, n):
     return n if weights is None else weights.sum()
 
 
+def centred_rows(X, weights, fit_intercept):
+    return X - np.average(X, axis=0, weights=weights) if fit_intercept else X
+
+
 @WEIGHTED
 @INTERCEPT
 @pytest.mark.parametrize(("n", "p"), SHAPES)
@@ -68,7 +72,7 @@ def test_primal_and_dual_agree(n, p, fit_intercept, weighted):
 @pytest.mark.parametrize(("n", "p"), SHAPES)
 def test_the_scale_is_the_mean_eigenvalue_of_the_covariance_weighted_by_itself(n, p, fit_intercept, weighted):
     X, _, weights = problem(n, p, weighted)
-    centred = X - np.average(X, axis=0, weights=weights) if fit_intercept else X
+    centred = centred_rows(X, weights, fit_intercept)
     covariance = (centred.T * (1 if weights is None else weights)) @ centred / total(weights, n)
     expected = np.trace(covariance @ covariance) / np.trace(covariance)
     assert decompose(X, weights, fit_intercept=fit_intercept).scale == pytest.approx(expected, rel=1e-12)
@@ -345,25 +349,38 @@ def test_kernel_sums_leave_the_row_itself_out(n, p):
     np.testing.assert_allclose(decompose(X).kernel_sums(t)[:, 0], kernel @ t, atol=1e-10)
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
+@INTERCEPT
 @pytest.mark.parametrize("shape", [(30, 8), (12, 20)])
-@pytest.mark.parametrize("weighted", [True, False])
+@WEIGHTED
 def test_principal_rows_are_the_rows_in_other_axes(shape, fit_intercept, weighted):
-    rng = np.random.default_rng(0)
-    X, weights = rng.normal(size=shape) + 3, rng.uniform(0.5, 2, size=shape[0]) if weighted else None
+    X, t, weights = problem(*shape, weighted)
     spectrum = decompose(X, weights, fit_intercept=fit_intercept)
-    rows = X - np.average(X, axis=0, weights=weights) if fit_intercept else X
-    turned = spectrum.principal_rows
+    rows, turned = centred_rows(X, weights, fit_intercept), spectrum.principal_rows
     np.testing.assert_allclose(turned @ turned.T, rows @ rows.T, atol=1e-10)
-    coef = rng.normal(size=(turned.shape[1], 2))
+    coef = np.random.default_rng(1).normal(size=(turned.shape[1], 2))
     np.testing.assert_allclose(rows @ spectrum.from_principal(coef), turned @ coef, atol=1e-10)
-    covariance = (turned.T * (np.ones(len(X)) if weights is None else weights)) @ turned / spectrum.n
-    np.testing.assert_allclose(covariance, np.diag(spectrum.variances), atol=1e-10)
-    assert (np.diff(spectrum.variances) >= 0).all()
-    assert spectrum.n_varying == shape[1]
+    without = decompose(X, weights, fit_intercept=fit_intercept)  # hat values do not come from principal rows
+    left_out, expected = (each.leave_one_out(t, REGS).scores for each in (spectrum, without))
+    np.testing.assert_allclose(left_out, expected, atol=1e-9)
+
+
+@INTERCEPT
+@pytest.mark.parametrize("shape", [(30, 8), (12, 20)])
+@WEIGHTED
+def test_principal_directions_are_uncorrelated_and_coordinates_along_them_have_variance_1(
+    shape, fit_intercept, weighted
+):
+    X, _, weights = problem(*shape, weighted)
+    spectrum = decompose(X, weights, fit_intercept=fit_intercept)
+    rows, known = centred_rows(X, weights, fit_intercept), np.ones(len(X)) if weights is None else weights
+    variances = np.linalg.eigvalsh((rows.T * known) @ rows / known.sum())[-len(spectrum.variances) :]
+    np.testing.assert_allclose(spectrum.variances, variances, atol=1e-10)
     for count in (3, 2):
-        first = turned[:, : -count - 1 : -1] / np.sqrt(spectrum.variances[: -count - 1 : -1])
-        np.testing.assert_allclose(spectrum.coordinates(count), first, atol=1e-10)
+        found = spectrum.coordinates(count)
+        np.testing.assert_allclose((found.T * known) @ found / known.sum(), np.eye(count), atol=1e-10)
+        along = (rows.T * known) @ found / known.sum()
+        np.testing.assert_allclose(np.linalg.norm(along, axis=0) ** 2, variances[::-1][:count], atol=1e-10)
+    assert spectrum.n_varying == shape[1]
 
 
 @pytest.mark.parametrize(("size", "dtypes"), [(0.0, (np.float64, np.float32)), (1e-5, (np.float32,))])
