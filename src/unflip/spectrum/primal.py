@@ -129,8 +129,7 @@ class PrimalSpectrum(Spectrum):
         """
         xp = array_namespace(centred)
         spanned = self._table.spans(kept)
-        mixture = self._fits.mixture(centred, kept) if spanned and self._fits is not None else None
-        if self._fits is not None and mixture is not None:
+        if spanned and self._fits is not None and (mixture := self._fits.mixture(centred, kept)) is not None:
             return self._fits, mixture
         self._fits = None  # so that two are never kept at a time
         functions = self._table.functions if spanned else self._functions(kept, regs)
