@@ -162,7 +162,7 @@ class PrimalSpectrum(Spectrum):
         """Eigenvalues s, those that no row reaches raised to where rounding ends."""
         xp = array_namespace(self._eigenvalues)
         smallest = float(xp.max(self._eigenvalues)) * rounding(self._eigenvalues) or 1.0
-        return xp.where(self._eigenvalues > smallest, self._eigenvalues, smallest * xp.ones_like(self._eigenvalues))
+        return xp.where(self._eigenvalues > smallest, self._eigenvalues, xp.full_like(self._eigenvalues, smallest))
 
     def _kept(self, regs: ArrayLike) -> Array:
         """s/(s + nγ), a column for each γ, as the fits have it where rounding decides."""
