@@ -132,6 +132,12 @@ def test_values_that_no_table_spans_are_found_directly(size, dtype):
     np.testing.assert_allclose(used.diagonal(values), decompose(X).diagonal(values), rtol=0, atol=1e-13 * size)
 
 
+def test_values_of_0_take_no_pass(monkeypatch):
+    spectrum = decompose(spectrum_of(0.0)[0])
+    monkeypatch.setattr(spectrum, "_fitted_and_sums", lambda *_: pytest.fail("a pass over the rows"))
+    np.testing.assert_array_equal(spectrum.diagonal(np.zeros((120, 2))), np.zeros((600, 2)))
+
+
 @pytest.mark.parametrize("mean", [0.0, 30.0])
 @pytest.mark.parametrize(("decay", "shape"), [(0.0, (400, 100)), (0.0, (4000, 200)), (1.0, (4000, 200))])
 def test_single_precision_errs_little(decay, shape, mean):
