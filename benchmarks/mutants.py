@@ -226,8 +226,7 @@ def _graft_class(old, new):
 
 
 def _targets(statement):
-    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", statement)]
-    return [name for target in targets for name in (target.elts if isinstance(target, ast.Tuple) else [target])]
+    return statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", statement)]
 
 
 def _replace(old, new, names):

@@ -271,6 +271,15 @@ def test_a_constant_column_of_many_rows_is_still_constant():
     np.testing.assert_allclose(path.coef[2:], 0, atol=1e-12)
 
 
+@pytest.mark.parametrize("n_constant", [0, 50], ids=["primal", "dual"])
+def test_a_column_counts_as_varying_however_little_it_varies(n_constant):
+    rng = np.random.default_rng(0)
+    little = 1 + 1e-10 * rng.normal(size=(40, 1))
+    X = np.hstack([rng.normal(size=(40, 2)), little, np.full((40, 1 + n_constant), 1 / 3)])
+    assert decompose(X).n_varying == 3
+    assert decompose(X * (np.arange(4 + n_constant) != 1), fit_intercept=False).n_varying == 3 + n_constant
+
+
 def test_parts_of_rows_leave_like_copies():
     """A row of weight 3 of which one part leaves is three copies of which one leaves, each with its own target."""
     rng = np.random.default_rng(0)
