@@ -305,6 +305,18 @@ def test_hat_values_on_a_device_are_those_of_numpy_wherever_the_mean_is(distance
     np.testing.assert_allclose(as_numpy(found), expected, atol=1e-10)
 
 
+@pytest.mark.parametrize("put", [np.asarray, afar], ids=["host", "device"])
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_hat_values_where_the_mean_is_far_along_one_direction(unit, put):
+    """Ten thousand standard deviations off the origin, though no more than one of any feature."""
+    X = np.random.default_rng(0).normal(size=(10_000, 3))
+    X = unit * np.column_stack([X[:, 0] + 0.7, X[:, 0] + 2e-4 * X[:, 1] - 0.7, X[:, 2] + 0.5])
+    spectrum = decompose(put(X))
+    along = as_numpy(spectrum.diagonal(put(np.eye(3))))
+    expected = as_numpy(spectrum.principal_rows) ** 2 / as_numpy(spectrum.variances)
+    np.testing.assert_allclose(len(X) * along, expected, rtol=0, atol=1e-9)
+
+
 def test_audits_of_probabilities_take_them_from_anywhere():
     observed = LPClassifier(NOISE).fit(X2, Y2).predict_proba(X2)
     near, far = (audit_scores(put(observed), put(Y2), noise=NOISE) for put in (np.asarray, afar))

@@ -4,13 +4,15 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from scipy import sparse
+from scipy.linalg import hadamard
 
 from unflip import LPClassifier, NoiseModel, centred
 from unflip.centred import DenseRows, product
 from unflip.datasets import make_mixture
 from unflip.engines import blocks
 from unflip.selection import candidate_regs
-from unflip.spectrum import PrimalSpectrum, decompose
+from unflip.spectrum import PrimalSpectrum, decompose, precision
 
 GRID = np.logspace(-4, 4, 50)
 NEARBY = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
@@ -78,8 +80,9 @@ def spectrum_of(decay, n=600, p=120):
 
 
 @pytest.mark.parametrize("regs", [GRID, np.array([0.3])], ids=["grid", "one"])
-@pytest.mark.parametrize("decay", [0.0, 1.0, 3.0])
+@pytest.mark.parametrize("decay", [0.0, 1.0, 2.0, 3.0])
 def test_products_of_hat_matrices_come_from_the_table(decay, regs, monkeypatch):
+    """Those of penalties nearby, too, down to a quarter of the smallest."""
     X, t = spectrum_of(decay)
     fresh, used = decompose(X), decompose(X)
     regs = used.scale * regs
@@ -87,11 +90,25 @@ def test_products_of_hat_matrices_come_from_the_table(decay, regs, monkeypatch):
     monkeypatch.setattr(used, "_fitted_and_sums", lambda *_: pytest.fail("another pass over the rows"))
     for reg in regs[::7]:
         steps = NEARBY if len(regs) > 1 else np.ones(1)
-        last = fresh.shrinkage(np.maximum(reg * steps, regs.min()))
+        last = fresh.shrinkage(reg * steps)
         first = fresh.shrinkage([reg])
         for values in (last, last * first, last * last * first):
             direct = fresh.diagonal(values)
             np.testing.assert_allclose(used.diagonal(values), direct, rtol=0, atol=1e-10 * values.max())
+
+
+@pytest.mark.parametrize("regs", [GRID, np.geomspace(0.1, 10, 12), GRID[::12]], ids=["wide", "narrow", "few"])
+def test_squares_and_cubes_of_hat_matrices_come_from_the_table_of_a_wide_spectrum(regs, monkeypatch):
+    """Eigenvalues over twelve decades, where functions of them are least alike."""
+    rng = np.random.default_rng(0)
+    X, t = rng.normal(size=(600, 120)) * np.logspace(0, -6, 120), rng.normal(size=600)
+    fresh, used = decompose(X), decompose(X)
+    regs = used.scale * regs
+    used.leave_one_out(t, regs)
+    monkeypatch.setattr(used, "_fitted_and_sums", lambda *_: pytest.fail("another pass over the rows"))
+    kept = fresh.shrinkage(regs)
+    for values in (kept, kept**2, kept**3):
+        np.testing.assert_allclose(used.diagonal(values), fresh.diagonal(values), rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("decay", [0.0, 1.0, 3.0])
@@ -104,12 +121,21 @@ def test_a_table_serves_penalties_between_its_own(decay):
         np.testing.assert_allclose(used.leave_one_out(t, [reg]).scores, direct, rtol=0, atol=1e-9 * direct.std())
 
 
-def test_values_that_no_table_spans_are_found_directly():
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("size", [1.0, 1e-12])
+def test_values_that_no_table_spans_are_found_directly(size, dtype):
     X, t = spectrum_of(0.0)
+    X = X.astype(dtype)
     used = decompose(X)
     used.leave_one_out(t, GRID)
-    values = np.random.default_rng(1).normal(size=(120, 2))
-    np.testing.assert_allclose(used.diagonal(values), decompose(X).diagonal(values), rtol=0, atol=1e-13)
+    values = size * np.random.default_rng(1).uniform(size=(120, 2))
+    np.testing.assert_allclose(used.diagonal(values), decompose(X).diagonal(values), rtol=0, atol=1e-13 * size)
+
+
+def test_values_of_0_take_no_pass(monkeypatch):
+    spectrum = decompose(spectrum_of(0.0)[0])
+    monkeypatch.setattr(spectrum, "_fitted_and_sums", lambda *_: pytest.fail("a pass over the rows"))
+    np.testing.assert_array_equal(spectrum.diagonal(np.zeros((120, 2))), np.zeros((600, 2)))
 
 
 @pytest.mark.parametrize("mean", [0.0, 30.0])
@@ -132,12 +158,67 @@ def test_single_precision_refuses_a_rough_gram_matrix():
     np.testing.assert_allclose(found, exact, rtol=0, atol=1e-10)
 
 
+def with_eigenvalues(counts, n=64):
+    """Rows whose covariance is diagonal, exactly, with so many columns of each variance."""
+    scales = np.concatenate([np.full(count, variance**0.5) for variance, count in counts])
+    return hadamard(n)[:, 1 : 1 + len(scales)] * scales
+
+
+EVEN = with_eigenvalues([(1.0, 30)])
+COLLINEAR = np.column_stack([EVEN, EVEN[:, 0] + 0.1 * hadamard(64)[:, 40]])
+
+
+@pytest.mark.parametrize(
+    ("X", "tried"),
+    [
+        (EVEN, [True]),
+        (EVEN[:, :10], [False]),  # no more numbers than are few
+        (EVEN[:, :11], [True]),
+        (with_eigenvalues([(1.0, 16), (precision._EVEN, 16)]), [True]),  # mean square 1.8 times the squared mean
+        (with_eigenvalues([(1.0, 22), (precision._EVEN, 10)]), [True, False]),  # 2.5 times
+        (with_eigenvalues([(1.0, 16), (1.01 * precision._EVEN, 16)]), [False]),
+        (COLLINEAR, [True, False]),
+        (1e-12 * EVEN, [False]),
+        (1e12 * EVEN, [False]),
+    ],
+    ids=["even", "few", "many", "half", "third", "uneven", "collinear", "small", "large"],
+)
+def test_products_are_made_in_single_precision_where_eigenvalues_are_even(X, tried, monkeypatch):
+    """Where they turn out not to be, once the products are made, these are made again."""
+    monkeypatch.setattr(precision, "_FEW_VALUES", 640)
+    made, with_sums = [], DenseRows.with_sums
+    monkeypatch.setattr(
+        DenseRows, "with_sums", lambda *args, **named: made.append(named["in_single"]) or with_sums(*args, **named)
+    )
+    decompose(X.astype(np.float32))
+    assert made == tried
+    decompose(X)
+    assert made == [*tried, False]
+
+
+@pytest.mark.parametrize(("n", "errs"), [(400, False), (6000, True)], ids=["few", "many"])
+def test_fits_of_few_rows_of_single_precision_are_those_of_double(n, errs):
+    """As products of few rows take no time to speak of; those of many are rounded."""
+    X, t = spectrum_of(0.0, n, 100)
+    single = X.astype(np.float32)
+    found, exact = (decompose(rows).path(t, GRID).coef for rows in (single, single.astype(float)))
+    error = np.abs(found - exact).max() / np.abs(exact).max()
+    assert 1e-10 < error < 1e-6 if errs else error < 1e-12
+
+
 @pytest.mark.parametrize("unit", [1e-25, 1e25])
 def test_single_precision_of_any_unit(unit):
     X, t = spectrum_of(0.0, 6000, 100)
     small = X.astype(np.float32)
     found = decompose(small * np.float32(unit)).leave_one_out(t, unit**2 * GRID).scores
     np.testing.assert_allclose(found, decompose(small).leave_one_out(t, GRID).scores, rtol=0, atol=1e-5)
+
+
+def test_single_precision_of_numbers_whose_inverses_it_has_not():
+    X, t = spectrum_of(0.0)
+    small = (1e-40 * X).astype(np.float32)
+    found, exact = (decompose(rows).leave_one_out(t, 1e-80 * GRID).scores for rows in (small, small.astype(float)))
+    np.testing.assert_allclose(found, exact, rtol=0, atol=1e-9)
 
 
 def test_single_precision_fits_alike():
@@ -195,3 +276,45 @@ def test_mixtures_of_known_targets_take_no_pass(fit_intercept, monkeypatch):
     unknown = rng.normal(size=500)  # no mixture of them
     expected = plain.leave_one_out(unknown, GRID).scores
     np.testing.assert_allclose(spectrum.leave_one_out(unknown, GRID).scores, expected, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("n_targets", [1, 3, 20])
+def test_targets_fitted_before_and_multiples_of_them_take_no_pass(n_targets, monkeypatch):
+    """Not even of targets that are nearly the same, or are 0; but mixtures of very many are not looked for."""
+    rng = np.random.default_rng(0)
+    X, first = rng.normal(size=(500, 8)) + 1, rng.normal(size=(500, 1))
+    targets = first + 1e-3 * rng.normal(size=(500, n_targets))
+    spectrum = decompose(X, fit_intercept=False)
+    coef, scores = spectrum.path(targets, GRID).coef, spectrum.leave_one_out(targets, GRID).scores
+    for name in ("transposed_times", "fill"):
+        monkeypatch.setattr(DenseRows, name, lambda *_: pytest.fail("another pass over the rows"))
+    np.testing.assert_allclose(spectrum.path(targets, GRID).coef, coef, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(spectrum.leave_one_out(targets, GRID).scores, scores, rtol=0, atol=1e-12)
+    if n_targets < 20:
+        mixture = np.column_stack([2 * targets[:, 0] - 3 * targets[:, -1], np.zeros(500)])
+        expected = 2 * coef[..., 0] - 3 * coef[..., -1]
+        found = spectrum.path(mixture, GRID).coef
+        np.testing.assert_allclose(found[..., 0], expected, rtol=0, atol=1e-12)
+        np.testing.assert_array_equal(found[..., 1], 0)
+
+
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_constant_targets_take_no_pass(store, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(50, 4))
+    spectrum = decompose(store(X), fit_intercept=False)
+    monkeypatch.setattr(type(spectrum._rows), "transposed_times", lambda *_: pytest.fail("another pass over the rows"))
+    found = spectrum.path(np.full(50, 3.0), [0.1]).coef[:, 0, 0]
+    np.testing.assert_allclose(found, np.linalg.solve(X.T @ X + 5 * np.eye(4), 3 * X.sum(axis=0)), rtol=1e-12)
+
+
+def test_sums_for_three_sets_of_targets_are_kept(monkeypatch):
+    rng = np.random.default_rng(0)
+    spectrum, targets = decompose(rng.normal(size=(50, 4))), rng.normal(size=(4, 50))
+    passes, transposed_times = [], DenseRows.transposed_times
+    monkeypatch.setattr(
+        DenseRows, "transposed_times", lambda rows, columns: passes.append(1) or transposed_times(rows, columns)
+    )
+    for wanted, n_passes in [((0, 1, 2), 3), ((0, 1, 2), 3), ((3, 1, 2), 4), ((0,), 5), ((3, 2), 5), ((1,), 6)]:
+        for index in wanted:
+            spectrum.path(targets[index], [0.1])
+        assert len(passes) == n_passes

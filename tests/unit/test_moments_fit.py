@@ -283,3 +283,20 @@ def test_moments_of_any_namespace_give_the_same_fit():
     np.testing.assert_allclose(
         LPClassifier.from_moments(strict, NOISE).coef_, LPClassifier.from_moments(MOMENTS, NOISE).coef_, rtol=1e-8
     )
+
+
+@pytest.mark.parametrize("value", [0.3, 1 / 3e5])
+def test_features_that_do_not_vary_weigh_nothing_even_without_a_penalty(value):
+    weights = np.random.default_rng(0).uniform(0.5, 2, size=60)
+    moments = Moments.from_rows(np.full((60, 3), value), Y[:60], 2, weights)
+    np.testing.assert_array_equal(LPClassifier.from_moments(moments, NOISE, reg=0.0).coef_, 0)
+
+
+@pytest.mark.parametrize("constant", [1 / 3, 123.456])
+def test_a_constant_column_is_constant_in_sums_of_parts(constant):
+    rng = np.random.default_rng(0)
+    rows, weights = np.column_stack([rng.normal(size=600), np.full(600, constant)]), rng.uniform(0.5, 2, size=600)
+    first, *others = (Moments.from_rows(rows[i::5], Y[i::5], 2, weights[i::5]) for i in range(5))
+    spectrum = GramSpectrum.from_moments(sum(others, first), fit_intercept=True)
+    assert spectrum.n_varying == 1
+    np.testing.assert_allclose(spectrum.solve(sum(others, first), np.array([-1.0, 1.0]), [0.0]).coef[1], 0, atol=1e-12)

@@ -7,7 +7,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from unflip.moments import Moments
 from unflip.spectrum import CannotLeaveOutError, DualSpectrum, GramSpectrum, PrimalSpectrum, decompose
 
-SHAPES = [(40, 12), (12, 40), (20, 20)]
+SHAPES = [(40, 12), (12, 40), (20, 20), (15, 1)]
 REGS = [1e-3, 0.1, 10.0]
 WEIGHTED = pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
 INTERCEPT = pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "origin"])
@@ -21,6 +21,10 @@ def problem(n, p, weighted, seed=0):
 
 def total(weights, n):
     return n if weights is None else weights.sum()
+
+
+def centred_rows(X, weights, fit_intercept):
+    return X - np.average(X, axis=0, weights=weights) if fit_intercept else X
 
 
 @WEIGHTED
@@ -61,6 +65,41 @@ def test_primal_and_dual_agree(n, p, fit_intercept, weighted):
     np.testing.assert_allclose(first.scores, second.scores, rtol=0, atol=1e-8)
     np.testing.assert_allclose(first.slack, second.slack, rtol=0, atol=1e-8)
     assert primal.scale == pytest.approx(dual.scale, rel=1e-10)
+
+
+@WEIGHTED
+@INTERCEPT
+@pytest.mark.parametrize(("n", "p"), SHAPES)
+def test_the_scale_is_the_mean_eigenvalue_of_the_covariance_weighted_by_itself(n, p, fit_intercept, weighted):
+    X, _, weights = problem(n, p, weighted)
+    centred = centred_rows(X, weights, fit_intercept)
+    covariance = (centred.T * (1 if weights is None else weights)) @ centred / total(weights, n)
+    expected = np.trace(covariance @ covariance) / np.trace(covariance)
+    assert decompose(X, weights, fit_intercept=fit_intercept).scale == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(4, 2), (2, 3)], ids=["primal", "dual"])
+def test_a_penalty_the_size_of_an_eigenvalue_keeps_half_of_its_direction(shape):
+    X = np.zeros(shape)
+    X[0, 0], X[1, 1] = 0.5, 1.0
+    spectrum = decompose(X, fit_intercept=False)
+    regs = np.array([0.0, 0.25, 1.0]) / shape[0]
+    np.testing.assert_allclose(spectrum.shrinkage(regs), [[1, 0.5, 0.2], [1, 0.8, 0.5]], rtol=1e-14)
+    without_rows = decompose(np.zeros(shape), fit_intercept=False)
+    np.testing.assert_array_equal(without_rows.shrinkage(regs), np.zeros((2, 3)))
+    assert without_rows.scale == 0
+
+
+@INTERCEPT
+@pytest.mark.parametrize(("n", "p"), SHAPES)
+def test_a_constant_added_to_the_targets_costs_no_digits(n, p, fit_intercept):
+    """Coefficients and errors of rows left out stay as they are; without an intercept they add up."""
+    X, t, weights = problem(n, p, True)
+    t, constant = np.round(100 * t[:, :1]), np.full((n, 1), 2.0**40)
+    spectrum = decompose(X, weights, fit_intercept=fit_intercept)
+    near, far, alone = (spectrum.path(values, REGS).coef for values in (t, t + constant, constant))
+    atol = 1e-12 if fit_intercept else 2.0**40 * 1e-14
+    np.testing.assert_allclose(far, near if fit_intercept else near + alone, rtol=0, atol=atol * 100)
 
 
 @INTERCEPT
@@ -181,22 +220,31 @@ def test_what_cannot_be_fitted_is_said(act, says):
         act(X, t)
 
 
-@pytest.mark.parametrize("p", [2, 20])
-def test_rows_that_are_all_alike_are_fitted_by_their_mean_target(p):
-    t = np.arange(9.0)
-    spectrum = decompose(np.full((9, p), 0.3))
-    path = spectrum.path(t, [0.1])
+@WEIGHTED
+@pytest.mark.parametrize("value", [0.5, 1e5 / 3])
+@pytest.mark.parametrize("p", [20, 300])
+def test_rows_that_are_all_alike_are_fitted_by_their_mean_target(p, value, weighted):
+    """At any penalty: what is left of the rows about their mean is rounding error, of which no fit may be made."""
+    _, t, weights = problem(101, 1, weighted)
+    known = np.ones(101) if weights is None else weights
+    spectrum = decompose(np.full((101, p), value), weights)
+    path = spectrum.path(t, [0.0, 0.1])
     np.testing.assert_allclose(path.coef, 0, atol=1e-15)
-    np.testing.assert_allclose(path.intercept, t.mean())
-    np.testing.assert_allclose(spectrum.leave_one_out(t, [0.1]).scores[:, 0, 0], (t.sum() - t) / 8)
+    np.testing.assert_allclose(path.intercept, np.stack([np.average(t, axis=0, weights=weights)] * 2), rtol=1e-12)
+    scores = spectrum.leave_one_out(t, [0.0, 0.1]).scores
+    others = (known @ t - known[:, None] * t) / (known.sum() - known)[:, None]
+    np.testing.assert_allclose(scores, np.stack([others] * 2, axis=1), atol=1e-12)
+    np.testing.assert_array_equal(spectrum.hat_diagonals([[0.0, 0.1]])[0], np.zeros((101, 2)))
+    assert spectrum.scale == spectrum.n_varying == 0
 
 
-def test_a_row_that_alone_determines_a_direction_cannot_be_left_out():
+@pytest.mark.parametrize("n_constant", [0, 50], ids=["primal", "dual"])
+def test_a_row_that_alone_determines_a_direction_cannot_be_left_out(n_constant):
     X, t, _ = problem(40, 8, False)
-    X = np.hstack([X, np.zeros((40, 1))])
+    X = np.hstack([X, np.zeros((40, 1 + n_constant))])
     X[7, 8] = 1.0
     for seed in range(20):  # rounding must not decide
-        noisy = X + np.random.default_rng(seed).normal(size=X.shape) * (np.arange(9) < 8)
+        noisy = X + np.random.default_rng(seed).normal(size=X.shape) * (np.arange(9 + n_constant) < 8)
         with pytest.raises(ValueError, match="alone determines a direction"):
             _ = decompose(noisy).leave_one_out(t, [0.0]).scores
 
@@ -210,6 +258,12 @@ def test_a_penalty_however_small_lets_every_row_leave_in_the_dual(scale, reg, fi
     assert np.abs(scores).max() < 100
 
 
+def test_a_penalty_that_vanishes_in_rounding_lets_no_row_leave():
+    X, t, _ = problem(20, 60, False)
+    with pytest.raises(CannotLeaveOutError):
+        _ = decompose(1e3 * X).leave_one_out(t, [5e-324]).scores
+
+
 def test_a_constant_column_of_many_rows_is_still_constant():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=(200_000, 2)), np.full(200_000, 123.456), np.full(200_000, 1 / 3)])
@@ -217,15 +271,25 @@ def test_a_constant_column_of_many_rows_is_still_constant():
     np.testing.assert_allclose(path.coef[2:], 0, atol=1e-12)
 
 
-def test_parts_of_rows_leave_like_copies():
-    """A row of weight 3 of which one part leaves is three copies of which one leaves."""
+@pytest.mark.parametrize("n_constant", [0, 50], ids=["primal", "dual"])
+def test_a_column_counts_as_varying_however_little_it_varies(n_constant):
     rng = np.random.default_rng(0)
-    X, t = rng.normal(size=(30, 4)), rng.normal(size=(30, 2))
+    little = 1 + 1e-10 * rng.normal(size=(40, 1))
+    X = np.hstack([rng.normal(size=(40, 2)), little, np.full((40, 1 + n_constant), 1 / 3)])
+    assert decompose(X).n_varying == 3
+    assert decompose(X * (np.arange(4 + n_constant) != 1), fit_intercept=False).n_varying == 3 + n_constant
+
+
+def test_parts_of_rows_leave_like_copies():
+    """A row of weight 3 of which one part leaves is three copies of which one leaves, each with its own target."""
+    rng = np.random.default_rng(0)
     repeats = rng.integers(1, 4, size=30)
     owner = np.repeat(np.arange(30), repeats)
-    copies = decompose(X[owner]).leave_one_out(t[owner], REGS)
-    pooled = decompose(X, repeats.astype(float)).leave_one_out(t, REGS)
-    parts = pooled.of_copies(owner, t[owner], (1 / repeats)[owner])
+    X, t = rng.normal(size=(30, 4)), rng.normal(size=(len(owner), 2))
+    mean_targets = np.add.reduceat(t, np.cumsum(repeats) - repeats) / repeats[:, None]
+    copies = decompose(X[owner]).leave_one_out(t, REGS)
+    pooled = decompose(X, repeats.astype(float)).leave_one_out(mean_targets, REGS)
+    parts = pooled.of_copies(owner, t, (1 / repeats)[owner])
     np.testing.assert_allclose(parts.scores, copies.scores, atol=1e-10)
     np.testing.assert_allclose(parts.label_free_scores, copies.label_free_scores, atol=1e-10)
 
@@ -257,6 +321,26 @@ def test_diagonals_of_products_of_hat_matrices(n, p):
     np.testing.assert_allclose(three[:, 0], np.diag(a @ b @ c)[2:9], atol=1e-10)
 
 
+def test_hat_values_of_many_penalties_are_exact_to_rounding():
+    rng = np.random.default_rng(0)
+    X, regs = rng.normal(size=(200, 60)) * np.geomspace(1, 0.01, 60), np.logspace(-6, 4, 50)
+    left, singular, _ = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
+    expected = left**2 @ (1 / (1 + 200 * regs / singular[:, None] ** 2))
+    np.testing.assert_allclose(decompose(X).hat_diagonals([regs])[0], expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "p"), [(30, 8), (12, 20)])
+def test_hat_values_keep_their_digits_however_strong_the_penalty(n, p):
+    """They fall with 1/γ, and squares of them may be too small for any number."""
+    X = np.random.default_rng(0).normal(size=(n, p))
+    regs = [1e-3, 1.0, 1e40, 1e200]
+    single, squared = decompose(X, fit_intercept=False).hat_diagonals([regs], [regs, regs])
+    for j, reg in enumerate(regs):
+        hat = X @ np.linalg.solve(X.T @ X + n * reg * np.eye(p), X.T)
+        np.testing.assert_allclose(single[:, j], np.diag(hat), rtol=1e-9)
+        np.testing.assert_allclose(squared[:, j], np.diag(hat @ hat), rtol=1e-9)
+
+
 @pytest.mark.parametrize(("n", "p"), [(30, 8), (12, 20)])
 def test_targets_that_change_in_place_are_others(n, p):
     rng = np.random.default_rng(0)
@@ -282,25 +366,51 @@ def test_kernel_sums_leave_the_row_itself_out(n, p):
     np.testing.assert_allclose(decompose(X).kernel_sums(t)[:, 0], kernel @ t, atol=1e-10)
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("shape", [(30, 8), (12, 20)])
-@pytest.mark.parametrize("weighted", [True, False])
+@INTERCEPT
+@pytest.mark.parametrize("shape", [(40, 12), (12, 20)])
+@WEIGHTED
 def test_principal_rows_are_the_rows_in_other_axes(shape, fit_intercept, weighted):
-    rng = np.random.default_rng(0)
-    X, weights = rng.normal(size=shape) + 3, rng.uniform(0.5, 2, size=shape[0]) if weighted else None
+    X, t, weights = problem(*shape, weighted)
     spectrum = decompose(X, weights, fit_intercept=fit_intercept)
-    rows = X - np.average(X, axis=0, weights=weights) if fit_intercept else X
-    turned = spectrum.principal_rows
+    rows, turned = centred_rows(X, weights, fit_intercept), spectrum.principal_rows
     np.testing.assert_allclose(turned @ turned.T, rows @ rows.T, atol=1e-10)
-    coef = rng.normal(size=(turned.shape[1], 2))
+    coef = np.random.default_rng(1).normal(size=(turned.shape[1], 2))
     np.testing.assert_allclose(rows @ spectrum.from_principal(coef), turned @ coef, atol=1e-10)
+    without = decompose(X, weights, fit_intercept=fit_intercept)  # hat values do not come from principal rows
+    left_out, expected = (each.leave_one_out(t, REGS).scores for each in (spectrum, without))
+    np.testing.assert_allclose(left_out, expected, atol=1e-9)
 
 
-def test_single_precision_does_not_score_a_row_that_cannot_be_left_out():
+@INTERCEPT
+@pytest.mark.parametrize("shape", [(30, 8), (12, 20)])
+@WEIGHTED
+def test_principal_directions_are_uncorrelated_and_coordinates_along_them_have_variance_1(
+    shape, fit_intercept, weighted
+):
+    X, _, weights = problem(*shape, weighted)
+    spectrum = decompose(X, weights, fit_intercept=fit_intercept)
+    rows, known = centred_rows(X, weights, fit_intercept), np.ones(len(X)) if weights is None else weights
+    variances = np.linalg.eigvalsh((rows.T * known) @ rows / known.sum())[-len(spectrum.variances) :]
+    np.testing.assert_allclose(spectrum.variances, variances, atol=1e-10)
+    for count in (3, 2):
+        found = spectrum.coordinates(count)
+        np.testing.assert_allclose((found.T * known) @ found / known.sum(), np.eye(count), atol=1e-10)
+        along = (rows.T * known) @ found / known.sum()
+        np.testing.assert_allclose(np.linalg.norm(along, axis=0) ** 2, variances[::-1][:count], atol=1e-10)
+    assert spectrum.n_varying == shape[1]
+
+
+@pytest.mark.parametrize(("size", "dtypes"), [(0.0, (np.float64, np.float32)), (1e-5, (np.float32,))])
+def test_a_row_that_nearly_alone_determines_a_direction_can_be_left_out_in_double_precision_only(size, dtypes):
+    """Its slack is about 6e-8, less than sums in single precision can tell from none."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(600, 21))
-    X[:, -1] = 0
+    X, t = rng.normal(size=(600, 21)), rng.normal(size=600)
+    X[:, -1] *= size
     X[7, -1] = 1
-    for dtype in (np.float64, np.float32):
+    for dtype in dtypes:
         with pytest.raises(CannotLeaveOutError):
-            _ = decompose(X.astype(dtype)).leave_one_out(rng.normal(size=600), [0.0]).scores
+            _ = decompose(X.astype(dtype)).leave_one_out(t, [0.0]).scores
+    if size:
+        rest = np.arange(600) != 7
+        expected = LinearRegression().fit(X[rest], t[rest]).predict(X[[7]])
+        np.testing.assert_allclose(decompose(X).leave_one_out(t, [0.0]).scores[7, 0], expected, rtol=1e-5)

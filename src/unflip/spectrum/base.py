@@ -92,9 +92,9 @@ class Spectrum(ABC):
     def shrinkage(self, regs: ArrayLike) -> Array:
         """s/(s + nγ), the share of each principal direction that a fit keeps; a column for each γ."""
         penalties = self.n * as_regs(regs, self._eigenvalues)[None, :]
-        xp, largest = array_namespace(self._eigenvalues), self._largest
-        relative = self._eigenvalues[:, None] / largest
-        return relative / (relative + penalties / largest + xp.astype(relative + penalties == 0, relative.dtype))
+        xp, relative = array_namespace(self._eigenvalues), self._eigenvalues[:, None] / self._largest
+        shifted = relative + penalties / self._largest
+        return relative / xp.where(shifted > 0, shifted, xp.ones_like(shifted))
 
     @cached_property
     def _largest(self) -> float:
@@ -190,4 +190,4 @@ class Spectrum(ABC):
 
     def _centre(self, columns: Array) -> Array:
         mean = self._mean_target(columns)[None, :]
-        return mean if self.fit_intercept else 0 * mean
+        return mean if self.fit_intercept else array_namespace(mean).zeros_like(mean)

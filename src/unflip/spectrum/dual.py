@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from unflip._typing import Array, Rows
 from unflip.centred import CentredRows
 from unflip.spectrum.base import SMALLEST_SLACK, Spectrum
-from unflip.spectrum.eigenvalues import count_varying, inverse, is_reached, nonnegative
+from unflip.spectrum.eigenvalues import above_rounding, count_varying, inverse, is_reached
 from unflip.spectrum.stacks import RidgePath, as_columns, as_regs, in_one, times, with_intercept
 
 
@@ -36,8 +36,8 @@ class DualSpectrum(Spectrum):
             gram = gram + (top / self.n) * self._root_weights[:, None] * self._root_weights[None, :]
         eigenvalues, vectors = xp.linalg.eigh(gram)
         penalised = slice(0, eigenvalues.shape[0] - int(fit_intercept))
-        self._values, self._vectors = nonnegative(eigenvalues[penalised]), vectors[:, penalised]
         self._n_varying = count_varying(rows.column_powers(), self.mean, self.n)
+        self._values, self._vectors = above_rounding(eigenvalues[penalised], self._n_varying), vectors[:, penalised]
 
     @property
     def n_varying(self) -> int:
@@ -108,4 +108,4 @@ class DualSpectrum(Spectrum):
         xp = array_namespace(self._values)
         penalties = self.n * as_regs(regs, self._values)[None, :]
         unfitted = xp.astype(~is_reached(self._values), self._values.dtype)[:, None]
-        return xp.where(penalties > 0, penalties * self._inverse(regs), unfitted + 0 * penalties)
+        return xp.where(penalties > 0, penalties * self._inverse(regs), unfitted)

@@ -46,10 +46,11 @@ def count_varying(column_power: Array, mean: Array, n: float) -> int:
     return int(xp.sum(xp.astype(column_power > n * rounding**2, xp.int64)))
 
 
-def nonnegative(eigenvalues: Array) -> Array:
-    """Gram matrices have no negative eigenvalue; rounding makes some."""
+def above_rounding(eigenvalues: Array, n_varying: int) -> Array:
+    """Put 0 for eigenvalues that rounding alone makes: negative ones, and all where no feature varies."""
     xp = array_namespace(eigenvalues)
-    return xp.where(eigenvalues > 0, eigenvalues, xp.zeros_like(eigenvalues))
+    none = xp.zeros_like(eigenvalues)
+    return xp.where(eigenvalues > 0, eigenvalues, none) if n_varying else none
 
 
 def scale(eigenvalues: Array, n: float) -> float:

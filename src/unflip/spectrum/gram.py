@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from unflip._typing import Array
 from unflip.moments import Moments
-from unflip.spectrum.eigenvalues import count_varying, inverse, nonnegative, scale
+from unflip.spectrum.eigenvalues import above_rounding, count_varying, inverse, scale
 from unflip.spectrum.stacks import RidgePath, as_columns, as_regs, times, with_intercept
 
 
@@ -47,7 +47,7 @@ class GramSpectrum:
         xp = array_namespace(gram)
         eigenvalues, vectors = xp.linalg.eigh(gram)
         n_varying = count_varying(xp.linalg.diagonal(gram), mean, n)
-        return cls(nonnegative(eigenvalues), vectors, mean, n, fit_intercept, n_varying)
+        return cls(above_rounding(eigenvalues, n_varying), vectors, mean, n, fit_intercept, n_varying)
 
     @property
     def least_reg(self) -> float:

@@ -67,8 +67,6 @@ def mixed(stacked: Array, of_functions: Array, of_targets: Array) -> Array:
 
 def _middle_mixed(stacked: Array, mixture: Array) -> Array:
     xp = array_namespace(stacked)
-    if stacked.shape[2] == 1:
-        return xp.matmul(stacked[:, :, 0], mixture)[:, :, None]
     return xp.permute_dims(xp.matmul(xp.permute_dims(stacked, (2, 0, 1)), mixture), (1, 2, 0))
 
 

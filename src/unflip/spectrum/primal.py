@@ -129,8 +129,7 @@ class PrimalSpectrum(Spectrum):
         """
         xp = array_namespace(centred)
         spanned = self._table.spans(kept)
-        mixture = self._fits.mixture(centred, kept) if spanned and self._fits is not None else None
-        if self._fits is not None and mixture is not None:
+        if spanned and self._fits is not None and (mixture := self._fits.mixture(centred, kept)) is not None:
             return self._fits, mixture
         self._fits = None  # so that two are never kept at a time
         functions = self._table.functions if spanned else self._functions(kept, regs)
@@ -163,7 +162,7 @@ class PrimalSpectrum(Spectrum):
         """Eigenvalues s, those that no row reaches raised to where rounding ends."""
         xp = array_namespace(self._eigenvalues)
         smallest = float(xp.max(self._eigenvalues)) * rounding(self._eigenvalues) or 1.0
-        return xp.where(self._eigenvalues > smallest, self._eigenvalues, smallest * xp.ones_like(self._eigenvalues))
+        return xp.where(self._eigenvalues > smallest, self._eigenvalues, xp.full_like(self._eigenvalues, smallest))
 
     def _kept(self, regs: ArrayLike) -> Array:
         """s/(s + nγ), a column for each γ, as the fits have it where rounding decides."""

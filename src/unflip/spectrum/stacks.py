@@ -23,7 +23,7 @@ class RidgePath:
 def with_intercept(coef: Array, mean: Array, mean_target: Array, fit_intercept: bool) -> RidgePath:
     """Add the intercepts that send the mean row to the mean target, or zeros."""
     offset = mean_target[None, :] - times(mean[None, :], coef)[0, :, :]
-    return RidgePath(coef, offset if fit_intercept else 0 * offset)
+    return RidgePath(coef, offset if fit_intercept else array_namespace(offset).zeros_like(offset))
 
 
 def as_columns(targets: Array) -> Array:
