@@ -15,7 +15,7 @@ nox.options.reuse_existing_virtualenvs = True
 
 #: Of tests alone: their own age does not matter.
 _TOOLS = ("array-api-strict", "h5py", "hypothesis", "mpmath", "pytest", "pytest-xdist")
-_TESTED = ("cli", "dask")  # these extras hold all the others but those of documentation and development
+_TESTED = ("cli", "dask")  # these extras hold all that the package itself can use
 
 
 def project() -> dict:

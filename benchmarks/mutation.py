@@ -90,6 +90,8 @@ class Trial:
         rng = np.random.default_rng([self.options.seed, *str(path.relative_to(ROOT)).encode()])
         drawn = [drawn[i] for i in sorted(rng.permutation(len(drawn))[: self.options.n])]
         waiting = [mutant for mutant in drawn if not table.is_known(mutant, self.options.seconds)][::-1]
+        if waiting:
+            self._check_as_it_is([items[test] for test in ran.tests_of(waiting[0], self.options.seconds)])
         running: dict[int, Run] = {}
         while waiting or running:
             while waiting and len(running) < self.options.jobs:
@@ -109,10 +111,17 @@ class Trial:
         print(f"{path.relative_to(SOURCE)}: {found} of {len(drawn)} found", flush=True)
         return found, len(drawn)
 
-    def _try(self, mutant: Mutant, items: list[pytest.Item]) -> int:
-        """Run tests with a mutant in its place, up to the first that fails."""
+    def _check_as_it_is(self, items: list[pytest.Item]) -> None:
+        """Leave where tests fail in a fork without any mutant: they would find whatever they are given."""
+        _, status = os.waitpid(_forked(lambda: self._try(None, items)), 0)
+        if status or not items:
+            sys.exit("Tests fail without any error put in, or there are none: delete the notes, and run make test.")
+
+    def _try(self, mutant: Mutant | None, items: list[pytest.Item]) -> int:
+        """Run tests with a mutant in its place, or as it is, up to the first that fails."""
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-        mutant.put_in_place()
+        if mutant is not None:
+            mutant.put_in_place()
         for item, following in zip(items, [*items[1:], None], strict=True):
             item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
             if self.failed:

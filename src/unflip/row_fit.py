@@ -64,6 +64,11 @@ def fit_rows(data: Labelled, options: Options) -> RowFit:
     rows, k = data.rows, len(data.classes)
     shares = rows.memberships(data.codes, k) if data.votes is None else None
     spectrum = decompose(rows.X, rows.spectrum_weights, fit_intercept=options.fit_intercept, shares=shares)
+    if not spectrum.n_varying:
+        raise ValueError(
+            "The rows of X are alike but for rounding errors, so no feature tells the classes apart: give rows that "
+            "vary."
+        )
     fits = _fits(spectrum, options, k)
     source = noise_source(options.noise, options.priors, data, spectrum)
     table = None if options.refines else _table(source.noise, options)

@@ -82,6 +82,8 @@ def with_value(value):
         ({"reg": 0.0}, (np.hstack([X, X]), Y), "reg=0 needs a Gram matrix of full rank"),
         ({"reg": 0.0}, (X[:8], Y[:8]), "the rows span 7 of 10 varying features"),
         ({}, (X[[0] * 40], Y), "All rows of X are alike"),
+        ({}, (1e6 + 1e-10 * X, Y), "The rows of X are alike but for rounding errors"),
+        ({}, (np.tile(1e6 + 1e-10 * X, 30), Y), "The rows of X are alike but for rounding errors"),
     ],
 )
 def test_fit_says_what_is_wrong(options, data, says):

@@ -210,6 +210,21 @@ def test_two_files_of_one_command_appear_together(folder, monkeypatch):
     assert contents(folder) == before
 
 
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="every file has a name from the start on this system")
+def test_a_file_has_no_name_before_it_is_whole(folder, monkeypatch):
+    before, seen, real = contents(folder), [], os.fsync
+
+    def look(descriptor):
+        seen.append(contents(folder))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", look)
+    with chdir(folder):
+        assert CliRunner().invoke(app, COMMANDS["fit"]).exit_code == 0
+    assert seen == [before]
+    assert contents(folder).keys() == before.keys()
+
+
 def test_new_files_are_as_private_as_the_user_says_and_old_ones_as_they_were(folder):
     (folder / "s.csv").chmod(0o640)
     (folder / "page.html").unlink()

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from scipy.optimize import brentq
-from scipy.special import ndtr
+from scipy.special import expit, ndtr
 
 from unflip import NoiseModel, targets, theory
 from unflip.losses import LOGISTIC, SQUARED, Loss, TargetLoss
@@ -150,6 +150,18 @@ def test_low_dimension_is_logistic_regression_on_the_population():
     assert law.mean == pytest.approx(2.0, rel=1e-4)
     assert law.variance == pytest.approx(4.0, rel=1e-4)
     assert law.accuracy == pytest.approx(ndtr(1.0), abs=1e-5)
+
+
+def test_rounding_of_huge_targets_is_not_taken_for_concavity():
+    """A loss whose curvature is rounded differently for the two labels."""
+
+    def curvature(s, y):
+        probability = expit(y * s)
+        return probability * (1 - probability)
+
+    rounded = Loss("rounded", LOGISTIC.value, LOGISTIC.gradient, curvature)
+    laws = [predict_convex(MIXTURE, targets=(-1e8, 1e8), reg=1.0, loss=loss) for loss in (rounded, LOGISTIC)]
+    assert float(laws[0].accuracy) == pytest.approx(float(laws[1].accuracy), rel=1e-6)
 
 
 @INTERCEPT

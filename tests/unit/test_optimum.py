@@ -86,6 +86,11 @@ class TestBestThreshold:
         grid = np.concatenate([[-np.inf, np.inf], np.linspace(-20, 20, 40_001)])
         assert accuracy(found) >= accuracy(grid).max() - 1e-12
 
+    def test_of_two_crossings_it_is_never_the_one_where_the_rarer_class_ends(self):
+        """However rare it is, so that the accuracies at both are the same to the last digit."""
+        means, variances, rare = (-8.87588436, 6.23837976), (0.01527847, 0.01212907), 9.92e-19
+        assert means[0] < best_threshold(means, variances, np.array([1.0, rare])) < means[1]
+
     def test_scores_that_do_not_vary_are_parted_half_way(self):
         still = (0.0, 0.0)
         assert best_threshold((1.0, 4.0), still, np.array([0.2, 0.8])) == 2.5

@@ -19,8 +19,8 @@ def write_atomically(path: Path, content: bytes) -> None:
 def write_together(contents: Mapping[Path, bytes]) -> None:
     """Write files as `write_atomically` does; none of them takes its name before all are on the disk.
 
-    A program that is killed between the two leaves a whole file whose name begins with ".unflip-" and ends in ".part";
-    on systems where every file has a name from the start, it may be a part of one.
+    A program that is killed just before they take their names leaves whole files that are called ".unflip-….part"; on
+    systems where every file has a name from the start, one that is killed while it writes leaves a part of one.
     """
     parts = {path: path.with_name(f".unflip-{secrets.token_hex(8)}.part") for path in contents}
     try:
@@ -58,7 +58,8 @@ def _write_unnamed(part: Path, content: bytes) -> bool:
     with open(descriptor, "wb") as file:
         _fill(file, content)
         try:
-            os.link(f"/proc/self/fd/{descriptor}", part)
+            # A folder, though the path needs none, makes Python call linkat, which follows the link to the file.
+            os.link(f"/proc/self/fd/{descriptor}", part, src_dir_fd=descriptor)
         except OSError:
             return False
     return True

@@ -142,7 +142,7 @@ class PrimalSpectrum(Spectrum):
         else:
             values, sums = self._fitted_and_sums(columns, functions)
             self._table = HatTable(functions, sums, _SPANNED[self._is_double])
-        values = xp.reshape(values, (-1, *coef.shape[1:]))
+        values = xp.reshape(values, (self.n_rows, *coef.shape[1:]))
         self._fits = KnownFits(centred, fitted, values, _SPANNED[self._is_double])
         return self._fits, xp.eye(centred.shape[1], dtype=centred.dtype, device=device(centred))
 

@@ -257,7 +257,7 @@ class _Problem:
 
     def _checked_curvature(self, scores: FloatArray) -> FloatArray:
         curvature = self.loss.curvature(scores)
-        for entry in np.argwhere(curvature < -_TOLERANCE):
+        for entry in np.argwhere(curvature < -_TOLERANCE * (1 + np.abs(self.loss.target))):
             target = float(np.asarray(self.loss.target)[entry[1], 0])
             raise ValueError(
                 f"The {self.loss.loss.name} loss with target t = {target:g} is not convex: its curvature is "

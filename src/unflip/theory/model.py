@@ -147,8 +147,8 @@ def best_threshold(
 ) -> float:
     """Return the most accurate threshold between two Gaussians, ±∞ where one class is best left unpredicted.
 
-    Where the weighted densities cross, the log-ratio a·s² + b·s + c of positive to negative vanishes, and the accuracy
-    is at its largest, or at its smallest.
+    Where the weighted densities cross, the log-ratio a·s² + b·s + c of positive to negative vanishes; the crossing at
+    which it rises is the best finite threshold.
     """
     middle, scale = (float(means[0]) + float(means[1])) / 2, float(np.sqrt(max(map(float, variances))))
     if scale == 0:
@@ -159,9 +159,9 @@ def best_threshold(
     b = m1 / v1 - m0 / v0
     c = (m0**2 / v0 - m1**2 / v1 + np.log(v0 / v1)) / 2 + np.log(priors[1] / priors[0])
     roots = np.roots([a, b, c] if abs(a) > 1e-14 * abs(b) else [b, c])
-    crossings = [float(root.real) for root in roots if root.imag == 0]
+    rising = [float(root.real) for root in roots if root.imag == 0 and 2 * a * root.real + b > 0]
 
     def accuracy(s: float) -> float:
         return float(priors[0] * ndtr((s - m0) / np.sqrt(v0)) + priors[1] * ndtr((m1 - s) / np.sqrt(v1)))
 
-    return middle + scale * max([*crossings, -np.inf, np.inf], key=accuracy)
+    return middle + scale * max([*rising, -np.inf, np.inf], key=accuracy)

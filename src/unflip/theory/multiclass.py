@@ -223,11 +223,20 @@ def _one_hot_law(means: ArrayLike, n: int, noise: NoiseModel, reg: float, fit_in
 
 
 def _root_of_flips(priors: FloatArray, transition: FloatArray) -> FloatArray:
-    """Root of D − CᵀΠC, the spread within classes: a row for each pair of labels, as often as one class has both."""
-    first, second = np.triu_indices(len(priors), 1)
-    often = priors @ (transition[:, first] * transition[:, second])
-    labels = np.eye(len(priors))
-    return np.asarray(np.sqrt(often)[:, None] * (labels[first] - labels[second]))
+    """Root of D − CᵀΠC, the spread within classes: Cholesky's factor.
+
+    The matrix is Σ wᵢⱼ(eᵢ − eⱼ)(eᵢ − eⱼ)ᵀ over pairs of labels, wᵢⱼ being how often a class has both. A label that is
+    eliminated adds to the pairs of the others, so that nothing is subtracted, and rare flips keep their digits.
+    """
+    both = (transition.T * priors) @ transition
+    root = np.zeros_like(both)
+    for label in range(len(priors) - 1):
+        others = slice(label + 1, None)
+        pairs = both[label, others]
+        if total := float(pairs.sum()):
+            root[label, label], root[label, others] = np.sqrt(total), -pairs / np.sqrt(total)
+            both[others, others] += np.outer(pairs / total, pairs)
+    return root
 
 
 def _argmax_accuracies(means: FloatArray, covariance: FloatArray, *, coarse: bool = False) -> FloatArray:
