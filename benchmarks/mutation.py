@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 from mutants import ROOT, Mutant, mutants
 
 SOURCE = ROOT / "src" / "unflip"
-CORE = ["targets", "spectrum", "theory", "decoder", "score_shape", "steepness", "refine"]
+CORE = ["targets", "spectrum", "theory", "decoder", "score_shape", "steepness", "proportions", "refine"]
 TESTS = ["src", "tests/unit", "tests/contract", "tests/properties", "tests/golden", "README.md", "docs"]
 COLUMNS = ["file", "line", "column", "kind", "before", "after", "verdict", "tests", "seconds"]
 JUDGED = Path(__file__).with_name("survivors.csv")

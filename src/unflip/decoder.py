@@ -13,7 +13,8 @@ Leave-one-out scores have the law of new rows' scores and do not see their own r
   variances), so τ maximises the likelihood of the observed labels, Σ log Σ_a P(ỹᵢ | a) P(a | sᵢ), with a weak prior
   around the mixture's own 1;
 * the offsets b by the class proportions: the mean probability of a class must be its prior. Labels fix these more
-  firmly than any threshold that is fitted to the scores, also where flips depend on the row.
+  firmly than any threshold that is fitted to the scores, also where flips depend on the row. But a few rows are not
+  worth a threshold in the midst of a class: where the scores fall apart it stays in the gap.
 
 Variances of each class, which add a quadratic term, were tried: labels did not prefer them on any data set.
 
@@ -44,8 +45,9 @@ from unflip._arrays import (
 from unflip._typing import Array, FloatArray
 from unflip.noise import Channel
 from unflip.pooling import MANY, pooled
+from unflip.proportions import Proportions, class_probabilities
 from unflip.score_shape import MAX_ROUNDS, directions_by_shape, label_log_odds, mixture_step, settled
-from unflip.steepness import STEP, TINY, Steepness, class_probabilities, likeliest_steepness, prior_offsets
+from unflip.steepness import STEP, TINY, Steepness, likeliest_steepness
 
 _PRIOR_TOLERANCE = 1e-5
 _UNUSUAL = 0.2  # share of draws whose χ² is beyond the usual
@@ -123,10 +125,10 @@ class Reading:
         """P(true class | score, observed label), (n, k)."""
         return joined(self.probabilities, codes, noise)
 
-    def steeper(self, weights: Array, noise: Channel, errors: float = 1.0) -> Reading:
-        """Return what a steepness would say that is so many standard errors larger, with offsets to go with it."""
-        logits = float(np.exp(errors * self.readout.steepness_error)) * self.logits
-        return Reading(self.readout, logits, prior_offsets(logits, _shares(weights), noise.known_priors))
+    def steeper(self, errors: float = 1.0) -> Reading:
+        """Return what log-odds would say that are steeper by so many standard errors, with the same thresholds."""
+        factor = float(np.exp(errors * self.readout.steepness_error))
+        return Reading(self.readout, factor * self.logits, factor * self.offsets)
 
 
 def joined(probabilities: Array, codes: Array, noise: Channel) -> Array:
@@ -174,6 +176,7 @@ def gaussian_reading(
         Where in the space of scores the classes are drawn to, up to a factor: what they were fitted to.
     """
     share = _shares(weights)
+    proportions = Proportions.told(codes, share, noise, n_rows)
     whitening = _Whitening.of(scores, share)
     if not whitening.rank:
         log_priors = np.log(noise.known_priors)
@@ -182,17 +185,22 @@ def gaussian_reading(
     standard = whitening(scores)
     if noise.n_classes > 2 and round(n_rows) <= _ROWS_PER_SLOPE * (noise.n_classes - 1) ** 2:
         drawn_to = None if anchors is None else whitening(anchors)
-        return _read_in_folds(whitening, standard, codes, share, noise, n_rows, drawn_to)
+        return _read_in_folds(whitening, standard, codes, share, noise, proportions, n_rows, drawn_to)
     some, some_codes, some_share = _to_fit(standard, codes, share, noise)
-    directions, _ = directions_by_shape(some, some_codes, some_share, noise, 1 / n_rows)
-    if scores.shape[1] == 1 and noise.n_classes == 2:  # no log-odds fall with the score
-        directions = np.maximum(directions, [0.0, SMALLEST_SLOPE])
-    logits = some @ like(directions, some)
-    steep = likeliest_steepness(logits, some_codes, some_share, noise, n_rows)
-    directions = steep.factor * directions
-    offsets = prior_offsets(steep.factor * logits, some_share, noise.known_priors)
-    readout = whitening.undone(Readout(directions, offsets, steep.error))
-    return Reading(readout, standard @ like(directions, standard), offsets)
+    directions, middle = directions_by_shape(some, some_codes, some_share, noise, 1 / n_rows)
+    if scores.shape[1] == 1 and noise.n_classes == 2 and directions[0, 1] < SMALLEST_SLOPE:
+        directions, middle = np.array([[0.0, SMALLEST_SLOPE]]), np.zeros(2)  # no log-odds fall with the score
+    logits = _logits(some, directions, middle)
+    steep = likeliest_steepness(logits, some_codes, some_share, noise, proportions, n_rows)
+    offsets = proportions.offsets(steep.factor * logits, some_share)
+    directions, middle = steep.factor * directions, steep.factor * middle
+    readout = whitening.undone(Readout(directions, offsets - middle, steep.error))
+    return Reading(readout, _logits(standard, directions, middle), offsets)
+
+
+def _logits(standard: Array, directions: FloatArray, middle: FloatArray) -> Array:
+    """Log-odds of whitened scores but for the offsets, which are 0 for Gaussian classes of the same size."""
+    return standard @ like(directions, standard) - like(middle, standard)
 
 
 def _to_fit(standard: Array, codes: Array, share: Array, noise: Channel) -> tuple[Array, Array, Array]:
@@ -214,6 +222,7 @@ def _read_in_folds(
     codes: Array,
     share: Array,
     noise: Channel,
+    proportions: Proportions,
     n_rows: float,
     anchors: FloatArray | None,
 ) -> Reading:
@@ -223,13 +232,15 @@ def _read_in_folds(
     found: list[tuple[Steepness, Array]] = []
     for kind in kinds:
         apart = _logits_of_other_rows(standard, codes, share, noise, n_rows, *kind)
-        found.append((likeliest_steepness(apart, codes, share, noise, n_rows), apart))
+        found.append((likeliest_steepness(apart, codes, share, noise, proportions, n_rows), apart))
     best = int(np.argmin([steep.cost + _MARGIN * (index > 0) for index, (steep, _) in enumerate(found)]))
-    (steep, apart), priors = found[best], noise.known_priors
-    directions = steep.factor * directions_by_shape(standard, codes, share, noise, 1 / n_rows, *kinds[best])[0]
-    offsets = prior_offsets(standard @ like(directions, standard), share, priors)
-    readout = whitening.undone(Readout(directions, offsets, steep.error))
-    return Reading(readout, steep.factor * apart, prior_offsets(steep.factor * apart, share, priors))
+    steep, apart = found[best]
+    directions, middle = directions_by_shape(standard, codes, share, noise, 1 / n_rows, *kinds[best])
+    directions, middle = steep.factor * directions, steep.factor * middle
+    offsets = proportions.offsets(_logits(standard, directions, middle), share)
+    readout = whitening.undone(Readout(directions, offsets - middle, steep.error))
+    apart = steep.factor * apart
+    return Reading(readout, apart, proportions.offsets(apart, share))
 
 
 def _logits_of_other_rows(
@@ -259,7 +270,7 @@ def _logits_of_other_rows(
         rest = taken(standard, others), taken(codes, others), kept / total
         directions, middle = directions_by_shape(*rest, noise, 1 / (total * n_rows), rounds, anchors)
         members.append(inside)
-        found.append(taken(standard, inside) @ like(directions, standard) - like(middle, standard))
+        found.append(_logits(taken(standard, inside), directions, middle))
     return taken(xp.concat(found), xp.argsort(xp.concat(members)))
 
 

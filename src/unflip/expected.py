@@ -93,10 +93,10 @@ def expected_accuracy(
     value = float(share @ each)
     # A label counts twice, as its row's own and through the scores of the others. Sums over pairs of rows vary more
     # than sums over rows do, by a factor between √2 (where the labels' noise decides) and 2 of the standard error.
-    steep = reading.steeper(rows.weights, noise, errors=_PAIRS)
-    moved = [right(steep, noise.known_priors), *(right(rows.read(other), other.known_priors) for other in others)]
+    steeper, flatter = (float(share @ right(reading.steeper(by), noise.known_priors)) for by in (_PAIRS, -_PAIRS))
+    moved = [float(share @ right(rows.read(other), other.known_priors)) - value for other in others]
     sampling = float(share @ (each - value) ** 2) / rows.n_rows
-    doubt = sum((float(share @ other) - value) ** 2 for other in moved)
+    doubt = sum(change**2 for change in ((steeper - flatter) / 2, *moved))
     return ExpectedAccuracy(min(value, 1.0), float(np.sqrt(sampling + doubt)))
 
 

@@ -7,7 +7,8 @@ import numpy as np
 from unflip._arrays import as_numpy, expit, like, namespace, pick
 from unflip._typing import Array, FloatArray
 from unflip.noise import Channel
-from unflip.steepness import TINY, class_probabilities
+from unflip.proportions import class_probabilities
+from unflip.steepness import TINY
 
 _TOLERANCE = 1e-5  # of the mixture's directions: labels have the last word
 MAX_ROUNDS = 300
@@ -24,17 +25,22 @@ def directions_by_shape(
 ) -> tuple[FloatArray, FloatArray]:
     """Directions C⁻¹(m_a − m₀) of the Gaussian mixture, (r, k), from whitened scores, by EM, and the scores midway."""
     if standard.shape[1] == 1 and noise.n_classes == 2:
-        slope = _slope_by_shape(standard[:, 0], label_log_odds(codes, noise), share, smallest_variance)
-        return np.array([[0.0, slope]]), np.zeros(2)  # offsets are found by the proportions
+        slope, midway = _slope_by_shape(standard[:, 0], label_log_odds(codes, noise), share, smallest_variance)
+        return np.array([[0.0, slope]]), np.array([0.0, slope * midway])
     label_prior, member = pick(_log_posterior(noise), codes), pick(noise.posterior, codes)
     directions, middle = np.zeros((standard.shape[1], noise.n_classes)), np.zeros(noise.n_classes)
     for _ in range(rounds):
         previous = directions
         directions, middle, _ = mixture_step(standard, member, share, smallest_variance, anchors)
-        if settled(directions, previous):
+        if settled(_about_their_mean(directions), _about_their_mean(previous)):
             break
         member = class_probabilities(label_prior + standard @ like(directions, standard) - like(middle, standard))
     return directions, middle
+
+
+def _about_their_mean(directions: FloatArray) -> FloatArray:
+    """Directions whichever class is called the first: EM must not stop earlier by another name."""
+    return np.asarray(directions - directions.mean(axis=1, keepdims=True))
 
 
 def mixture_step(
@@ -76,20 +82,21 @@ def _shrunk(means: FloatArray, mass: FloatArray, chance: float) -> FloatArray:
     return np.asarray((means @ axes * kept) @ axes.T)
 
 
-def _slope_by_shape(standard: Array, label_log_odds: Array, share: Array, smallest: float) -> float:
-    """Do what `directions_by_shape` does with one score of two classes, as numbers alone: means lie about 0."""
+def _slope_by_shape(standard: Array, label_log_odds: Array, share: Array, smallest: float) -> tuple[float, float]:
+    """Slope of one score of two classes, as `directions_by_shape` finds it, and the score midway: means lie about 0."""
     weights = namespace(standard).stack([share, share * standard])
     member = expit(label_log_odds)
-    slope = 0.0
+    slope = midway = 0.0
     for _ in range(MAX_ROUNDS):
         mass, moment = map(float, as_numpy(weights @ member))
         upper, lower = moment / mass, -moment / (1 - mass)
+        midway = (upper + lower) / 2
         within = max(1 - mass * upper**2 - (1 - mass) * lower**2, smallest)
         previous, slope = slope, (upper - lower) / within
         if settled(slope, previous):
             break
-        member = expit(label_log_odds + slope * (standard - (upper + lower) / 2))
-    return slope
+        member = expit(label_log_odds + slope * (standard - midway))
+    return slope, midway
 
 
 def settled(slopes: FloatArray | float, previous: FloatArray | float) -> bool:

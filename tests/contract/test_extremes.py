@@ -320,6 +320,25 @@ class TestScales:
 
 
 @quiet
+class TestClassesFarApart:
+    """Right labels are a matter of few rows then: proportions that these miss by chance must not move a threshold."""
+
+    @pytest.mark.parametrize("distance", [10.0, 100.0, 1000.0])
+    @pytest.mark.parametrize("k", [2, 5])
+    @pytest.mark.parametrize("seed", [0, 1, 2])
+    def test_every_row_is_read_right(self, k, distance, seed):
+        rng = np.random.default_rng(seed)
+        means = distance * rng.normal(size=(k, 20))
+        share = rng.dirichlet(np.full(k, 3.0))
+        y = np.append(np.repeat(np.arange(k), 6), rng.choice(k, 200 - 6 * k, p=share))
+        train, new = (means[y] + rng.normal(size=(200, 20)) for _ in range(2))
+        noise = NoiseModel(np.full((k, k), 0.3 / (k - 1)) + (0.7 - 0.3 / (k - 1)) * np.eye(k))
+        clf = LPClassifier(noise).fit(train, noise.flip(y, random_state=seed))
+        np.testing.assert_array_equal(clf.predict(train), y)
+        np.testing.assert_array_equal(clf.predict(new), y)
+        assert clf.expected_accuracy_ > 0.999
+
+
 class TestPrecisionsAndKinds:
     @pytest.mark.parametrize("scale", [1e-44, 1e-38, 1e-30, 1.0, 1e30, 2e37])
     @pytest.mark.parametrize("kind", ["naive", "refined"])

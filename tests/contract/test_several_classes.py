@@ -130,7 +130,7 @@ def test_relabelling_classes_changes_nothing():
     turned = NoiseModel(NOISE.transition[np.ix_([1, 2, 0], [1, 2, 0])], NOISE.priors[[1, 2, 0]])
     first = LPClassifier(NOISE).fit(X, OBSERVED)
     second = LPClassifier(turned).fit(X, order[OBSERVED])
-    np.testing.assert_allclose(second.predict_proba(X)[:, order], first.predict_proba(X), atol=2e-3)
+    np.testing.assert_allclose(second.predict_proba(X)[:, order], first.predict_proba(X), atol=1e-8)
 
 
 def test_clean_labels_cost_nothing():

@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from unflip import NoiseModel
 from unflip.decoder import Reading, Readout, common_slope, gaussian_reading, joined, likeliest_priors, symmetric_slope
+from unflip.proportions import Proportions
 from unflip.rounds import contrasts
 from unflip.score_shape import directions_by_shape
 
@@ -60,7 +61,7 @@ def test_without_noise_it_is_logistic_regression_with_the_right_mean_probability
     readout = read(scores, codes, noise.with_priors(shares))
     logistic = LogisticRegression(C=np.inf).fit(scores, codes)
     assert slope(readout) == pytest.approx(logistic.coef_[0, 0], rel=0.01)
-    np.testing.assert_allclose(readout.probabilities(scores).mean(axis=0), shares, atol=1e-8)
+    np.testing.assert_allclose(readout.probabilities(scores).mean(axis=0), shares, atol=1 / 3000)
 
 
 def test_probabilities_are_calibrated_for_the_true_label():
@@ -309,12 +310,27 @@ def test_the_error_of_the_steepness_is_that_of_repeated_draws():
     assert np.std(logs) / np.mean(claimed) == pytest.approx(1, abs=0.35)
 
 
-def test_a_steeper_readout_keeps_the_mean_probability():
+def pulled(noise, offsets, codes, n_rows):
+    """What offsets make of the mean probability: the prior, less what they miss of its logarithm over its rows."""
+    share = np.full(len(codes), 1 / len(codes))
+    apart = offsets - np.log(noise.priors)
+    return noise.priors - (apart - apart.mean()) / Proportions.told(codes, share, noise, n_rows).n_rows
+
+
+def test_the_mean_probability_of_two_classes_is_the_prior_give_or_take_a_few_rows():
     scores, codes, _ = draw(800, (-0.8, 0.8), 1.0, NOISE)
     reading = gaussian_reading(scores, codes, np.ones(800), NOISE, n_rows=800)
-    other = reading.steeper(np.ones(800), NOISE)
-    np.testing.assert_allclose(other.logits, np.exp(reading.readout.steepness_error) * reading.logits)
-    np.testing.assert_allclose(other.probabilities.mean(axis=0), NOISE.priors, atol=1e-6)
+    expected = pulled(NOISE, reading.offsets, codes, 800)
+    np.testing.assert_allclose(reading.probabilities.mean(axis=0), expected, atol=1e-6)
+    np.testing.assert_allclose(reading.readout.probabilities(scores).mean(axis=0), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("errors", [1.0, -1.7])
+def test_a_steeper_reading_has_the_same_thresholds(errors):
+    scores, codes, _ = draw(800, (-0.8, 0.8), 1.0, NOISE)
+    reading = gaussian_reading(scores, codes, np.ones(800), NOISE, n_rows=800)
+    factor = np.exp(errors * reading.readout.steepness_error)
+    np.testing.assert_allclose(reading.steeper(errors).log_odds, factor * reading.log_odds)
 
 
 class TestSeveralClasses:
@@ -367,10 +383,14 @@ class TestSeveralClasses:
             expected[~rest] = scores[~rest] @ directions - middle
         steepness = reading.logits[0, 1] / expected[0, 1]
         np.testing.assert_allclose(reading.logits, steepness * expected, rtol=1e-4, atol=1e-4)
-        slopes, _ = directions_by_shape(scores, codes, np.full(300, 1 / 300), self.noise, 1 / 300)
+        slopes, middle = directions_by_shape(scores, codes, np.full(300, 1 / 300), self.noise, 1 / 300)
         np.testing.assert_allclose(reading.readout.slopes, steepness * slopes, rtol=1e-4, atol=1e-4)
-        for probabilities in (reading.probabilities, reading.readout.probabilities(scores)):
-            np.testing.assert_allclose(probabilities.mean(axis=0), self.noise.priors, atol=1e-5)
+        offsets = reading.readout.offsets + steepness * middle
+        for each, beyond in (
+            (reading.probabilities, reading.offsets),
+            (reading.readout.probabilities(scores), offsets),
+        ):
+            np.testing.assert_allclose(each.mean(axis=0), pulled(self.noise, beyond, codes, 300), atol=1e-5)
 
     def test_very_many_rows_are_read_as_new_ones_are(self):
         """From a thousand per slope on, of which k classes have (k − 1)²."""
@@ -378,7 +398,9 @@ class TestSeveralClasses:
         few, many = (gaussian_reading(scores, codes, np.ones(300), self.noise, n_rows=n) for n in (4000.0, 4001.0))
         np.testing.assert_allclose(many.log_odds, many.readout.log_odds(scores), rtol=1e-9, atol=1e-9)
         assert np.abs(few.log_odds - few.readout.log_odds(scores)).max() > 0.01
-        np.testing.assert_allclose(many.probabilities.mean(axis=0), self.noise.priors, atol=1e-6)
+        np.testing.assert_allclose(
+            many.probabilities.mean(axis=0), pulled(self.noise, many.offsets, codes, 4001), atol=1e-6
+        )
         four = NoiseModel.none(4).with_priors(np.full(4, 0.25))  # nine slopes
         codes = np.arange(300) % 4
         few, many = (gaussian_reading(scores, codes, np.ones(300), four, n_rows=n) for n in (9000.0, 9001.0))

@@ -1,0 +1,103 @@
+"""From log-odds to probabilities of the classes, with offsets by which their means are the classes' proportions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unflip._arrays import as_numpy, expit, like, namespace, numbers, softmax, sums_by_code
+from unflip._typing import Array, FloatArray
+from unflip.noise import Channel
+
+_NEWTON_ROUNDS = 100
+_SETTLED = 1e-6  # of the offsets: what a step leaves is less than its square
+_LARGEST_STEP = 2.0  # at first: it doubles while steps are as large
+
+
+def class_probabilities(logits: Array) -> Array:
+    """Probabilities of each row's classes."""
+    if logits.shape[1] > 2:
+        return softmax(logits)
+    difference = logits[:, 1] - logits[:, 0]
+    return namespace(logits).stack([expit(-difference), expit(difference)], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Proportions:
+    """Proportions of the true classes, and how many rows of known class they are worth.
+
+    Attributes
+    ----------
+    priors : ndarray of shape (k,)
+        The proportions.
+    n_rows : float
+        What they are worth.
+    """
+
+    priors: FloatArray
+    n_rows: float
+
+    @classmethod
+    def told(cls, codes: Array, share: Array, noise: Channel, n_rows: float) -> Proportions:
+        """Return the noise's priors, worth as many rows of known class as tell as much of them as the labels do.
+
+        A row's label is worth the squared correlation of observed and true class (of k classes Cramér's V²).
+        """
+        priors, posterior = noise.known_priors, noise.posterior
+        observed = sums_by_code(codes, share, len(posterior))
+        correlation = float(observed @ ((posterior - priors) ** 2 / priors).sum(axis=1)) / (len(priors) - 1)
+        return cls(priors, max(min(correlation, 1.0) * n_rows, 1.0))
+
+    def offsets(self, logits: Array, share: Array, start: FloatArray | None = None) -> FloatArray:
+        """Offsets (the first 0) under which the mean probability of each class is its prior, give or take a few rows.
+
+        They maximise n·(Σ π_a b_a − mean of log Σ exp(logit + b)), which is concave, less Σ(d_a − d̄)²/2 with
+        d = b − log π: as if each had a standard normal distribution about the log of its prior, which it is where
+        logits are those of Gaussian classes. Where many rows are in doubt, this moves the mean probability by d/n.
+        Where hardly any is, a prior that is off by a few rows would drive offsets into the midst of a class for them;
+        so they stay between the classes.
+        """
+        if len(self.priors) == 2:
+            log_odds = logits[:, 1] - logits[:, 0]
+            return np.array([0.0, self.offset(log_odds, share, None if start is None else float(start[1]))])
+        k, neutral = len(self.priors), np.log(self.priors / self.priors[0])
+        pull = (np.eye(k) - 1 / k) / self.n_rows
+        offsets = (neutral if start is None else start).copy()
+        step, largest = np.zeros(k - 1), _LARGEST_STEP
+        for _ in range(_NEWTON_ROUNDS):
+            probability = class_probabilities(logits + like(offsets, logits))
+            weighted = share[:, None] * probability
+            mean, products = map(as_numpy, (namespace(logits).sum(weighted, axis=0), weighted.T @ probability))
+            slope = (self.priors - mean - pull @ (offsets - neutral))[1:]
+            if step @ slope < 0:  # the last step went too far
+                largest = max(largest / 4, _LARGEST_STEP)
+            elif np.abs(step).max() == largest:
+                largest *= 2
+            step = np.clip(np.linalg.solve((np.diag(mean) - products + pull)[1:, 1:], slope), -largest, largest)
+            offsets[1:] += step
+            if np.abs(step).max() <= _SETTLED:
+                break
+        return offsets
+
+    def offset(self, log_odds: Array, share: Array, start: float | None = None) -> float:
+        """Return the offset of the log-odds of two classes: Newton's method between bounds that close in."""
+        prior, neutral = float(self.priors[1]), float(np.log(self.priors[1] / self.priors[0]))
+        pull = 1 / (2 * self.n_rows)
+        offset = neutral if start is None else start
+        low, high, largest = -np.inf, np.inf, _LARGEST_STEP
+        for _ in range(_NEWTON_ROUNDS):
+            probability = expit(log_odds + offset)
+            weighted = share * probability
+            mean, square = numbers(namespace(weighted).sum(weighted), weighted @ probability)
+            slope = prior - mean - pull * (offset - neutral)
+            low, high = (offset, high) if slope > 0 else (low, offset)
+            step = slope / (mean - square + pull)
+            if abs(step) > largest:
+                step, largest = float(np.copysign(largest, slope)), 2 * largest
+            if abs(step) > (high - low) / 2:
+                step = (low + high) / 2 - offset
+            offset += step
+            if abs(step) <= _SETTLED:
+                break
+        return offset
