@@ -2,7 +2,7 @@ r"""The accuracy to expect on clean labels, without any: from probabilities of l
 
 If P(a | sᵢ) is right, a rule that predicts class ŷᵢ is right with probability P(ŷᵢ | sᵢ), and the mean over
 leave-one-out scores, which have the law of new rows' scores, is the accuracy. Its standard error adds up what is
-uncertain of it: the sample, the steepness of the read-out, and the noise rates.
+uncertain of it: the sample, the steepness of the read-out, the noise rates, and proportions that follow from labels.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from unflip._typing import Array, FloatArray
 from unflip.decoder import Reading, gaussian_reading
 from unflip.noise import Channel, NoiseModel
 
-_PAIRS = 1.7
+_PAIRS = float(np.sqrt(2))
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,8 @@ def expected_accuracy(
     each = right(reading, noise.known_priors)
     value = float(share @ each)
     # A label counts twice, as its row's own and through the scores of the others. Sums over pairs of rows vary more
-    # than sums over rows do, by a factor between √2 (where the labels' noise decides) and 2 of the standard error.
+    # than sums over rows do, by a factor between √2 (where the labels' noise decides) and 2 of the standard error. Both
+    # sides are asked: log-odds that are certain as they are do not change where they are steeper.
     steeper, flatter = (float(share @ right(reading.steeper(by), noise.known_priors)) for by in (_PAIRS, -_PAIRS))
     moved = [float(share @ right(rows.read(other), other.known_priors)) - value for other in others]
     sampling = float(share @ (each - value) ** 2) / rows.n_rows
@@ -121,6 +122,28 @@ def other_noise(noise: NoiseModel, errors: FloatArray, observed: FloatArray | No
         if moved is not None:
             found.append(moved)
     return found
+
+
+def other_priors(noise: NoiseModel, observed: FloatArray, n_rows: float) -> list[NoiseModel]:
+    """Return the noise model of two classes with priors one standard error away, none where there are no such priors.
+
+    Undoing the flips magnifies the error of the observed proportions. (Of more classes the scores correct the priors.)
+
+    Parameters
+    ----------
+    noise : NoiseModel
+        With priors.
+    observed : ndarray of shape (k,)
+        Observed class proportions that the priors follow.
+    n_rows : float
+        How many independent rows these come from.
+    """
+    if noise.n_classes > 2:
+        return []
+    share, possible = float(observed[1]), np.sort(noise.transition[:, 1])
+    error = float(np.sqrt(share * (1 - share) / n_rows))
+    moved = share + (error if share < possible.mean() else -error)
+    return [noise.with_observed(np.array([1 - moved, moved]))] if possible[0] < moved < possible[1] else []
 
 
 def moved_rate(noise: NoiseModel, a: int, change: float, observed: FloatArray | None) -> NoiseModel | None:

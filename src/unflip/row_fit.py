@@ -21,7 +21,7 @@ from unflip.estimation.base import NoiseEstimator
 from unflip.estimation.evidence import mixture_evidence
 from unflip.estimation.penalty import predicted_reg
 from unflip.estimation.source import Labelled, NoiseSource, centred, noise_source
-from unflip.expected import ExpectedAccuracy, ScoredRows, expected_accuracy, other_noise
+from unflip.expected import ExpectedAccuracy, ScoredRows, expected_accuracy, other_noise, other_priors
 from unflip.noise import Channel, NoiseModel
 from unflip.options import Options
 from unflip.refine import known_rows, refine
@@ -290,12 +290,14 @@ def _expected(
 
 
 def _others(data: Labelled, source: NoiseSource, noise: NoiseModel, *, priors_known: bool) -> Sequence[Channel]:
-    """Return what is observed under rates that are one standard error away."""
+    """Return what is observed under rates, or proportions that merely explain it, that are one standard error away."""
     votes = data.votes
     if votes is not None and source.crowd is not None and source.workers is not None:
         return source.workers.one_error_away(votes, source.errors)
     observed = data.observed if votes is None else votes.shares(data.rows.member_weights)
     found = other_noise(noise, source.errors, None if priors_known else observed)
+    if source.counted and votes is None:
+        found += other_priors(noise, observed, data.rows.n_effective)
     return found if votes is None else [Workers.alike(other, votes).channel(votes) for other in found]
 
 

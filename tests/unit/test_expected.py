@@ -7,7 +7,7 @@ from unflip import LPClassifier, NoiseModel
 from unflip.datasets import make_mixture
 from unflip.decoder import Reading, Readout
 from unflip.estimation import AssumedNoiseWarning
-from unflip.expected import ScoredRows, expected_accuracy, other_noise
+from unflip.expected import ScoredRows, expected_accuracy, other_noise, other_priors
 
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.2, pi_neg=0.4)
 
@@ -24,7 +24,7 @@ def test_it_is_the_mean_probability_of_what_is_predicted():
     value = np.average(right, weights=rows.weights)
     assert found.value == pytest.approx(value)
     sampling = np.sqrt(np.average((right - value) ** 2, weights=rows.weights) / 4)
-    ends = [1 / (1 + np.exp(-np.exp(by * 0.2) * np.abs(rows.scores[:, 0]))) for by in (-1.7, 1.7)]
+    ends = [1 / (1 + np.exp(-np.exp(by * 0.2) * np.abs(rows.scores[:, 0]))) for by in (-(2**0.5), 2**0.5)]
     moved = np.average((ends[1] - ends[0]) / 2, weights=rows.weights)
     assert found.error == pytest.approx(np.hypot(sampling, moved))
 
@@ -87,6 +87,28 @@ def test_other_noise_models_are_one_error_away():
     follow = other_noise(NOISE, errors, NOISE.observed)
     for model in follow:
         np.testing.assert_allclose(model.observed, NOISE.observed)
+
+
+def test_other_priors_are_one_error_of_the_observed_proportions_away():
+    shares = NOISE.observed
+    (found,) = other_priors(NOISE, shares, 400.0)
+    np.testing.assert_array_equal(found.transition, NOISE.transition)
+    moved = found.observed[1] - shares[1]
+    assert moved == pytest.approx(-np.sqrt(shares[0] * shares[1] / 400))  # towards the middle of what rates allow
+    (other,) = other_priors(NOISE, np.array([1.1 - shares[0], shares[0] - 0.1]), 400.0)
+    assert other.observed[1] > shares[0] - 0.1
+    assert other_priors(NOISE, shares, 2.0) == []  # so few rows leave every proportion possible
+    assert other_priors(NoiseModel.none(3).with_priors([0.2, 0.3, 0.5]), np.array([0.2, 0.3, 0.5]), 400.0) == []
+
+
+def test_doubt_about_proportions_that_follow_from_labels_widens_the_error():
+    noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.2, pi_neg=0.65)
+    X, y = make_mixture(400, 50, mean_norm=3.0, priors=noise.priors, random_state=3)
+    observed = noise.flip(y, random_state=3)
+    counted = LPClassifier(noise.transition).fit(X, observed)
+    known = LPClassifier(counted.noise_).fit(X, observed)
+    assert counted.expected_accuracy_ == pytest.approx(known.expected_accuracy_, abs=1e-6)
+    assert counted.expected_accuracy_std_ > 1.1 * known.expected_accuracy_std_
 
 
 def test_doubt_about_the_rates_widens_the_error():
