@@ -125,10 +125,10 @@ class Reading:
         """P(true class | score, observed label), (n, k)."""
         return joined(self.probabilities, codes, noise)
 
-    def steeper(self, errors: float = 1.0) -> Reading:
-        """Return what log-odds would say that are steeper by so many standard errors, with the same thresholds."""
-        factor = float(np.exp(errors * self.readout.steepness_error))
-        return Reading(self.readout, factor * self.logits, factor * self.offsets)
+    def steeper(self, errors: float, priors: FloatArray) -> Reading:
+        """Return what log-odds would say whose part beyond the priors is steeper by so many standard errors."""
+        factor, neutral = float(np.exp(errors * self.readout.steepness_error)), np.log(priors / priors[0])
+        return Reading(self.readout, factor * self.logits, neutral + factor * (self.offsets - neutral))
 
 
 def joined(probabilities: Array, codes: Array, noise: Channel) -> Array:
@@ -150,6 +150,7 @@ def gaussian_reading(
     *,
     n_rows: float,
     anchors: FloatArray | None = None,
+    priors_known: bool = False,
 ) -> Reading:
     """Fit the log-odds of the true class to label-free leave-one-out scores.
 
@@ -174,15 +175,19 @@ def gaussian_reading(
         1/n_rows of the total, so that a few rows which happen to fall apart are not read as certainty.
     anchors : ndarray of shape (k, r), optional
         Where in the space of scores the classes are drawn to, up to a factor: what they were fitted to.
+    priors_known : bool
+        Whether the priors are known from elsewhere than the labels; the proportions of the rows then differ from them
+        by chance alone.
     """
     share = _shares(weights)
-    proportions = Proportions.told(codes, share, noise, n_rows)
     whitening = _Whitening.of(scores, share)
     if not whitening.rank:
         log_priors = np.log(noise.known_priors)
         neutral = Readout(np.zeros((scores.shape[1], noise.n_classes)), log_priors - log_priors[0])
         return Reading(neutral, _zeros(scores, noise.n_classes), neutral.offsets)
     standard = whitening(scores)
+    known = Proportions(noise.known_priors, n_rows)
+    proportions = known if priors_known else Proportions.told(codes, share, noise, n_rows)
     if noise.n_classes > 2 and round(n_rows) <= _ROWS_PER_SLOPE * (noise.n_classes - 1) ** 2:
         drawn_to = None if anchors is None else whitening(anchors)
         return _read_in_folds(whitening, standard, codes, share, noise, proportions, n_rows, drawn_to)

@@ -2,7 +2,7 @@ r"""The accuracy to expect on clean labels, without any: from probabilities of l
 
 If P(a | sᵢ) is right, a rule that predicts class ŷᵢ is right with probability P(ŷᵢ | sᵢ), and the mean over
 leave-one-out scores, which have the law of new rows' scores, is the accuracy. Its standard error adds up what is
-uncertain of it: the sample, the steepness of the read-out, the noise rates, and proportions that follow from labels.
+uncertain of it: the sample, the steepness of the read-out, and the noise rates.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ class ScoredRows:
     n_rows : float
         How many independent rows they stand for.
     anchors : ndarray of shape (k, r) or None
+    priors_known : bool
         Those of `unflip.decoder.gaussian_reading`.
     """
 
@@ -50,10 +51,19 @@ class ScoredRows:
     weights: Array
     n_rows: float
     anchors: FloatArray | None = None
+    priors_known: bool = False
 
     def read(self, noise: Channel) -> Reading:
         """Read the scores under a noise model."""
-        return gaussian_reading(self.scores, self.codes, self.weights, noise, n_rows=self.n_rows, anchors=self.anchors)
+        return gaussian_reading(
+            self.scores,
+            self.codes,
+            self.weights,
+            noise,
+            n_rows=self.n_rows,
+            anchors=self.anchors,
+            priors_known=self.priors_known,
+        )
 
 
 def expected_accuracy(
@@ -89,12 +99,13 @@ def expected_accuracy(
         probabilities = source.probabilities
         return own_entries(probabilities * like(deployed / priors, probabilities), predicted)
 
-    each = right(reading, noise.known_priors)
+    priors = noise.known_priors
+    each = right(reading, priors)
     value = float(share @ each)
     # A label counts twice, as its row's own and through the scores of the others. Sums over pairs of rows vary more
-    # than sums over rows do, by a factor between √2 (where the labels' noise decides) and 2 of the standard error. Both
-    # sides are asked: log-odds that are certain as they are do not change where they are steeper.
-    steeper, flatter = (float(share @ right(reading.steeper(by), noise.known_priors)) for by in (_PAIRS, -_PAIRS))
+    # than sums over rows do, by a factor between √2 (noisy labels) and 2 of the standard error. Both sides are asked:
+    # log-odds that are certain as they are do not change where they are steeper.
+    steeper, flatter = (float(share @ right(reading.steeper(by, priors), priors)) for by in (_PAIRS, -_PAIRS))
     moved = [float(share @ right(rows.read(other), other.known_priors)) - value for other in others]
     sampling = float(share @ (each - value) ** 2) / rows.n_rows
     doubt = sum(change**2 for change in ((steeper - flatter) / 2, *moved))
@@ -122,28 +133,6 @@ def other_noise(noise: NoiseModel, errors: FloatArray, observed: FloatArray | No
         if moved is not None:
             found.append(moved)
     return found
-
-
-def other_priors(noise: NoiseModel, observed: FloatArray, n_rows: float) -> list[NoiseModel]:
-    """Return the noise model of two classes with priors one standard error away, none where there are no such priors.
-
-    Undoing the flips magnifies the error of the observed proportions. (Of more classes the scores correct the priors.)
-
-    Parameters
-    ----------
-    noise : NoiseModel
-        With priors.
-    observed : ndarray of shape (k,)
-        Observed class proportions that the priors follow.
-    n_rows : float
-        How many independent rows these come from.
-    """
-    if noise.n_classes > 2:
-        return []
-    share, possible = float(observed[1]), np.sort(noise.transition[:, 1])
-    error = float(np.sqrt(share * (1 - share) / n_rows))
-    moved = share + (error if share < possible.mean() else -error)
-    return [noise.with_observed(np.array([1 - moved, moved]))] if possible[0] < moved < possible[1] else []
 
 
 def moved_rate(noise: NoiseModel, a: int, change: float, observed: FloatArray | None) -> NoiseModel | None:

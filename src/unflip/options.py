@@ -52,6 +52,11 @@ class Options:
             raise ValueError(f"fit_intercept={self.fit_intercept!r} must be True or False.")
 
     @property
+    def knows_priors(self) -> bool:
+        """Whether the class proportions are given, rather than inferred from the labels."""
+        return self.priors is not None or (isinstance(self.noise, NoiseModel) and self.noise.priors is not None)
+
+    @property
     def refines(self) -> bool:
         """Whether each row gets a target of its own."""
         return isinstance(self.targets, str) and self.targets == "refined"

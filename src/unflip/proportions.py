@@ -40,7 +40,7 @@ class Proportions:
 
     @classmethod
     def told(cls, codes: Array, share: Array, noise: Channel, n_rows: float) -> Proportions:
-        """Return the noise's priors, worth as many rows of known class as tell as much of them as the labels do.
+        """Return the noise's priors where labels tell them: worth the rows of known class that would tell as much.
 
         A row's label is worth the squared correlation of observed and true class (of k classes Cramér's V²).
         """
@@ -53,10 +53,10 @@ class Proportions:
         """Offsets (the first 0) under which the mean probability of each class is its prior, give or take a few rows.
 
         They maximise n·(Σ π_a b_a − mean of log Σ exp(logit + b)), which is concave, less Σ(d_a − d̄)²/2 with
-        d = b − log π: as if each had a standard normal distribution about the log of its prior, which it is where
-        logits are those of Gaussian classes. Where many rows are in doubt, this moves the mean probability by d/n.
-        Where hardly any is, a prior that is off by a few rows would drive offsets into the midst of a class for them;
-        so they stay between the classes.
+        d = b − log π: as if each had a standard normal distribution about the log of its prior, where it is if logits
+        are those of Gaussian classes of known means. Where many rows are in doubt, the mean probability of a class
+        misses its prior by (d_a − d̄)/n. Where hardly any is, a prior that is off by a few rows would drive offsets
+        into the midst of a class for them; so they stay between the classes.
         """
         if len(self.priors) == 2:
             log_odds = logits[:, 1] - logits[:, 0]
@@ -71,7 +71,7 @@ class Proportions:
             mean, products = map(as_numpy, (namespace(logits).sum(weighted, axis=0), weighted.T @ probability))
             slope = (self.priors - mean - pull @ (offsets - neutral))[1:]
             if step @ slope < 0:  # the last step went too far
-                largest = max(largest / 4, _LARGEST_STEP)
+                largest = float(np.abs(step).max()) / 2
             elif np.abs(step).max() == largest:
                 largest *= 2
             step = np.clip(np.linalg.solve((np.diag(mean) - products + pull)[1:, 1:], slope), -largest, largest)

@@ -59,6 +59,7 @@ def refine(
     scale_free: bool = True,
     truth: Array | None = None,
     infer_priors: bool = False,
+    priors_known: bool = False,
 ) -> Round:
     """Refine the targets until the scores agree less with the observed labels, at most twice.
 
@@ -87,11 +88,13 @@ def refine(
         True class of each member, `UNCHECKED` where it is not known; the targets of the others are their true labels.
     infer_priors : bool
         Whether the priors merely explain the observed proportions, so that scores may correct them.
+    priors_known : bool
+        Whether they are known from elsewhere than the labels.
     """
     spectrum, convex = (fits, None) if isinstance(fits, Spectrum) else (fits.spectrum, fits)
     stiffness = 1.0 if convex is None else convex.stiffness(noise.n_classes - 1)
     regs = regs / stiffness
-    loop = _Loop(spectrum, rows, codes, noise, scale_free, truth, infer_priors)
+    loop = _Loop(spectrum, rows, codes, noise, scale_free, truth, infer_priors, priors_known)
     current = loop.first(regs)
     best, tolerated = current.alignment, _TOLERATED_LOSS / np.sqrt(rows.n_effective)
     for _ in range(MAX_ROUNDS):
@@ -130,9 +133,11 @@ class _Loop:
         scale_free: bool = True,
         truth: Array | None = None,
         infer_priors: bool = False,
+        priors_known: bool = False,
     ) -> None:
         self._spectrum, self._rows, self._codes, self._noise = spectrum, rows, codes, noise
-        self._scale_free, self._infer_priors = scale_free, infer_priors
+        self._scale_free = scale_free
+        self._about_priors = {"infer_priors": infer_priors, "priors_known": priors_known}
         self._truth = truth
         self._contrasts = contrasts(noise.n_classes)
         self._labels = rows.average(pick(noise.means(self._contrasts), codes))
@@ -223,8 +228,8 @@ class _Loop:
         return float(loo_alignment(lambda rows: scores[rows, None, :], labels, weights, centred=centred)[0])
 
     def _read(self, scores: Array) -> tuple[Reading, Channel]:
-        infer = self._infer_priors
-        return read(scores, self._rows, self._codes, self._noise, anchors=self._contrasts, infer_priors=infer)
+        anchors = self._contrasts
+        return read(scores, self._rows, self._codes, self._noise, anchors=anchors, **self._about_priors)
 
     def _leak(self, answers: list[_Answer], index: int, rows: slice = slice(None)) -> Array:
         """Part that a row's own label has in its scores after so many rounds, (m, n_regs, k − 1), of some rows."""

@@ -76,6 +76,7 @@ def fit_table(
     table: FloatArray,
     scale_free: bool,
     infer_priors: bool = False,
+    priors_known: bool = False,
 ) -> Round:
     """Fit one row of targets per observed class, (k, n_scores), with nothing to refine.
 
@@ -87,7 +88,9 @@ def fit_table(
     scores = without_copies(fits.leave_one_out(means, [reg]), rows.leaving_share).label_free_scores[:, 0, :]
     scores = without_trace(scores, means, rows.weights)
     anchors = noise.transition @ table
-    reading, noise = read(scores, rows, codes, noise, anchors=anchors, infer_priors=infer_priors)
+    reading, noise = read(
+        scores, rows, codes, noise, anchors=anchors, infer_priors=infer_priors, priors_known=priors_known
+    )
     leak = array_namespace(scores).zeros_like(scores)
     return Round(targets, reg, scores, reading, leak, index=0, alignment=np.nan, noise=noise, anchors=anchors)
 
@@ -120,17 +123,22 @@ def read(
     *,
     anchors: FloatArray,
     infer_priors: bool,
+    priors_known: bool,
 ) -> tuple[Reading, Channel]:
     """Read the scores of the distinct rows, and return the noise with the priors that were used.
 
     The anchors are what the true classes are expected to be fitted to, (k, n_scores).
 
-    Where these merely explain the observed proportions (`infer_priors`), the scores may correct them.
+    Where these merely explain the observed proportions (`infer_priors`), the scores may correct them. `priors_known` is
+    that of `gaussian_reading`.
     """
     members, weights, n_rows = rows.of_members(scores), rows.member_weights, rows.n_effective
     if infer_priors:
         noise = likeliest_priors(members, codes, weights, noise, n_rows=n_rows)
-    return gaussian_reading(members, codes, weights, noise, n_rows=n_rows, anchors=anchors), noise
+    reading = gaussian_reading(
+        members, codes, weights, noise, n_rows=n_rows, anchors=anchors, priors_known=priors_known
+    )
+    return reading, noise
 
 
 def _best_for_table(

@@ -21,7 +21,7 @@ from unflip.estimation.base import NoiseEstimator
 from unflip.estimation.evidence import mixture_evidence
 from unflip.estimation.penalty import predicted_reg
 from unflip.estimation.source import Labelled, NoiseSource, centred, noise_source
-from unflip.expected import ExpectedAccuracy, ScoredRows, expected_accuracy, other_noise, other_priors
+from unflip.expected import ExpectedAccuracy, ScoredRows, expected_accuracy, other_noise
 from unflip.noise import Channel, NoiseModel
 from unflip.options import Options
 from unflip.refine import known_rows, refine
@@ -156,12 +156,13 @@ def _rounds(
             scale_free=options.scale_free,
             truth=data.truth(_trusted(source)),
             infer_priors=infer_priors,
+            priors_known=options.knows_priors,
         )
         return replace(found, reg=found.reg if options.searches else float(regs[0]))  # free of rounding
     columns = table.reshape(noise.n_classes, -1)
     if options.in_contrasts(noise.n_classes):
         columns = columns @ contrasts(noise.n_classes)
-    how = {"scale_free": options.scale_free, "infer_priors": infer_priors}
+    how = {"scale_free": options.scale_free, "infer_priors": infer_priors, "priors_known": options.knows_priors}
     return fit_table(fits, data.rows, data.codes, noise, regs, table=columns, **how)
 
 
@@ -280,7 +281,7 @@ def _expected(
     plain = options.readout == "plain"
     predicted = decision.classes(decision.values(scores)) if plain else _predicted(found.reading, noise, rule)
     return expected_accuracy(
-        ScoredRows(scores, data.codes, rows.member_weights, rows.n_effective, found.anchors),
+        ScoredRows(scores, data.codes, rows.member_weights, rows.n_effective, found.anchors, options.knows_priors),
         found.reading,
         found.noise,
         others=_others(data, source, noise, priors_known=options.priors is not None),
@@ -290,14 +291,12 @@ def _expected(
 
 
 def _others(data: Labelled, source: NoiseSource, noise: NoiseModel, *, priors_known: bool) -> Sequence[Channel]:
-    """Return what is observed under rates, or proportions that merely explain it, that are one standard error away."""
+    """Return what is observed under rates that are one standard error away."""
     votes = data.votes
     if votes is not None and source.crowd is not None and source.workers is not None:
         return source.workers.one_error_away(votes, source.errors)
     observed = data.observed if votes is None else votes.shares(data.rows.member_weights)
     found = other_noise(noise, source.errors, None if priors_known else observed)
-    if source.counted and votes is None:
-        found += other_priors(noise, observed, data.rows.n_effective)
     return found if votes is None else [Workers.alike(other, votes).channel(votes) for other in found]
 
 

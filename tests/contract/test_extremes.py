@@ -319,7 +319,6 @@ class TestScales:
             Moments.from_chunks([(scale * X, Y)])
 
 
-@quiet
 class TestClassesFarApart:
     """Right labels are a matter of few rows then: proportions that these miss by chance must not move a threshold."""
 
@@ -339,6 +338,7 @@ class TestClassesFarApart:
         assert clf.expected_accuracy_ > 0.999
 
 
+@quiet
 class TestPrecisionsAndKinds:
     @pytest.mark.parametrize("scale", [1e-44, 1e-38, 1e-30, 1.0, 1e30, 2e37])
     @pytest.mark.parametrize("kind", ["naive", "refined"])

@@ -78,7 +78,7 @@ def test_more_votes_make_a_better_classifier_that_knows_it():
         gains.append(found.score(X_new, y_new) - one.score(X_new, y_new))
         gaps.append(found.score(X_new, y_new) - found.expected_accuracy_)
         assert (found.label_posterior_.argmax(axis=1) == y).mean() > (votes.counts.argmax(axis=1) == y).mean()
-    assert np.mean(gains) > 2 * np.std(gains, ddof=1) / np.sqrt(len(gains))
+    assert np.mean(gains) > 0.01
     assert abs(np.mean(gaps)) < 0.03
     assert found.workers_.names.tolist() == [0, 1, 2, 3, 4]
     assert np.diag(found.noise_.transition).mean() == pytest.approx(SKILLS.mean(), abs=0.05)

@@ -325,12 +325,22 @@ def test_the_mean_probability_of_two_classes_is_the_prior_give_or_take_a_few_row
     np.testing.assert_allclose(reading.readout.probabilities(scores).mean(axis=0), expected, atol=1e-6)
 
 
+def test_priors_known_from_elsewhere_are_worth_all_rows():
+    scores, codes, _ = draw(800, (-0.8, 0.8), 1.0, NOISE)
+    found = gaussian_reading(scores, codes, np.ones(800), NOISE, n_rows=800, priors_known=True)
+    apart = found.offsets - np.log(NOISE.priors)
+    expected = NOISE.priors - (apart - apart.mean()) / 800
+    np.testing.assert_allclose(found.probabilities.mean(axis=0), expected, atol=1e-6)
+
+
 @pytest.mark.parametrize("errors", [1.0, -1.7])
-def test_a_steeper_reading_has_the_same_thresholds(errors):
+def test_what_is_beyond_the_priors_is_steeper(errors):
     scores, codes, _ = draw(800, (-0.8, 0.8), 1.0, NOISE)
     reading = gaussian_reading(scores, codes, np.ones(800), NOISE, n_rows=800)
     factor = np.exp(errors * reading.readout.steepness_error)
-    np.testing.assert_allclose(reading.steeper(errors).log_odds, factor * reading.log_odds)
+    prior = np.log(NOISE.priors / NOISE.priors[0])
+    found = reading.steeper(errors, NOISE.priors)
+    np.testing.assert_allclose(found.log_odds - prior, factor * (reading.log_odds - prior))
 
 
 class TestSeveralClasses:

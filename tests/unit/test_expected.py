@@ -7,7 +7,7 @@ from unflip import LPClassifier, NoiseModel
 from unflip.datasets import make_mixture
 from unflip.decoder import Reading, Readout
 from unflip.estimation import AssumedNoiseWarning
-from unflip.expected import ScoredRows, expected_accuracy, other_noise, other_priors
+from unflip.expected import ScoredRows, expected_accuracy, other_noise
 
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.2, pi_neg=0.4)
 
@@ -89,32 +89,11 @@ def test_other_noise_models_are_one_error_away():
         np.testing.assert_allclose(model.observed, NOISE.observed)
 
 
-def test_other_priors_are_one_error_of_the_observed_proportions_away():
-    shares = NOISE.observed
-    (found,) = other_priors(NOISE, shares, 400.0)
-    np.testing.assert_array_equal(found.transition, NOISE.transition)
-    moved = found.observed[1] - shares[1]
-    assert moved == pytest.approx(-np.sqrt(shares[0] * shares[1] / 400))  # towards the middle of what rates allow
-    (other,) = other_priors(NOISE, np.array([1.1 - shares[0], shares[0] - 0.1]), 400.0)
-    assert other.observed[1] > shares[0] - 0.1
-    assert other_priors(NOISE, shares, 2.0) == []  # so few rows leave every proportion possible
-    assert other_priors(NoiseModel.none(3).with_priors([0.2, 0.3, 0.5]), np.array([0.2, 0.3, 0.5]), 400.0) == []
-
-
-def test_doubt_about_proportions_that_follow_from_labels_widens_the_error():
-    noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.2, pi_neg=0.65)
-    X, y = make_mixture(400, 50, mean_norm=3.0, priors=noise.priors, random_state=3)
-    observed = noise.flip(y, random_state=3)
-    counted = LPClassifier(noise.transition).fit(X, observed)
-    known = LPClassifier(counted.noise_).fit(X, observed)
-    assert counted.expected_accuracy_ == pytest.approx(known.expected_accuracy_, abs=1e-6)
-    assert counted.expected_accuracy_std_ > 1.1 * known.expected_accuracy_std_
-
-
 def test_doubt_about_the_rates_widens_the_error():
     X, y = make_mixture(600, 60, mean_norm=2.0, priors=NOISE.priors, random_state=3)
     observed = NOISE.flip(y, random_state=3)
     estimated = LPClassifier().fit(X, observed)
     known = LPClassifier(estimated.noise_).fit(X, observed)
-    assert estimated.expected_accuracy_ == pytest.approx(known.expected_accuracy_, abs=1e-6)
+    # Priors that are known are worth more rows, which moves the threshold a little.
+    assert estimated.expected_accuracy_ == pytest.approx(known.expected_accuracy_, abs=0.002)
     assert estimated.expected_accuracy_std_ > 1.02 * known.expected_accuracy_std_

@@ -43,12 +43,21 @@ class ScoreReader:
     scores: FloatArray  # log-odds of each class against the first, (n, k − 1)
     codes: IntArray
     n_rows: float
+    priors_known: bool
 
     def __call__(self, noise: Channel, /) -> FloatArray:
         """Fit the read-out under this noise model."""
         weights = np.ones(len(self.codes))
         anchors = np.eye(noise.n_classes)[:, 1:]
-        reading = gaussian_reading(self.scores, self.codes, weights, noise, n_rows=self.n_rows, anchors=anchors)
+        reading = gaussian_reading(
+            self.scores,
+            self.codes,
+            weights,
+            noise,
+            n_rows=self.n_rows,
+            anchors=anchors,
+            priors_known=self.priors_known,
+        )
         return np.asarray(reading.probabilities)
 
 

@@ -122,7 +122,8 @@ class _Scored:
 
 
 def _evidence(scored: _Scored, rows: Rows, codes: IntArray, classes: NDArray[Any], truth: IntArray) -> Evidence:
-    log_odds = scored.log_odds
+    log_odds, noise = scored.log_odds, scored.noise
+    known = noise.priors_known and noise.votes is None
     log_scores = log_softmax(np.column_stack([np.zeros(len(log_odds)), log_odds]), axis=1)
     return Evidence(
         classes=classes,
@@ -130,12 +131,12 @@ def _evidence(scored: _Scored, rows: Rows, codes: IntArray, classes: NDArray[Any
         truth=truth,
         probabilities=np.exp(log_scores),
         log_scores=log_scores,
-        noise=scored.noise,
+        noise=noise,
         accuracy=scored.accuracy.value,
         accuracy_std=scored.accuracy.error,
         dimension=effective_dimension(rows),
         n_rows=scored.n_rows,
-        read=ScoreReader(log_odds, _columns(scored.noise, codes), scored.n_rows),
+        read=ScoreReader(log_odds, _columns(noise, codes), scored.n_rows, known),
     )
 
 
@@ -157,7 +158,8 @@ def _scored_by_others(
     """Each row by fits to other groups; read anew, because the folds' own read-outs trust near-copies."""
     if noise.assumption and noise.votes is None:
         noise = guessed_noise(held_out, codes, priors)
-    rows = ScoredRows(held_out, _columns(noise, codes), np.ones(len(codes)), n_rows, np.eye(held_out.shape[1]))
+    known, anchors = noise.priors_known and noise.votes is None, np.eye(held_out.shape[1])
+    rows = ScoredRows(held_out, _columns(noise, codes), np.ones(len(codes)), n_rows, anchors, known)
     channel = noise.channel
     reading = rows.read(channel)
     accuracy = expected_accuracy(
