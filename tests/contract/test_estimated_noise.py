@@ -31,7 +31,8 @@ def test_the_default_estimates_and_keeps_what_it_found():
     np.testing.assert_array_equal(clf.noise_std_, alone.noise_std_)
     assert clf.noise_estimator_.source_ == "mixture"
     same = LPClassifier(alone.noise_).fit(X, observed)
-    np.testing.assert_allclose(clf.coef_, same.coef_, atol=1e-10)
+    # Given priors are taken to be known, which moves the read-out a little, and with it refined targets.
+    assert np.linalg.norm(clf.coef_ - same.coef_) < 0.01 * np.linalg.norm(same.coef_)
     assert same.noise_estimator_ is None
     assert not same.noise_std_.any()
 

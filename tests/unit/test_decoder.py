@@ -325,6 +325,14 @@ def test_the_mean_probability_of_two_classes_is_the_prior_give_or_take_a_few_row
     np.testing.assert_allclose(reading.readout.probabilities(scores).mean(axis=0), expected, atol=1e-6)
 
 
+def test_scores_that_contradict_the_labels_keep_their_order_and_say_next_to_nothing():
+    scores, codes, _ = draw(800, (0.8, -0.8), 1.0, NOISE)
+    found = gaussian_reading(scores, codes, np.ones(800), NOISE, n_rows=800)
+    assert found.readout.slopes[0, 0] == 0
+    assert 0 < found.readout.slopes[0, 1] < 0.01
+    np.testing.assert_allclose(found.probabilities, np.broadcast_to(NOISE.priors, (800, 2)), atol=0.01)
+
+
 def test_priors_known_from_elsewhere_are_worth_all_rows():
     scores, codes, _ = draw(800, (-0.8, 0.8), 1.0, NOISE)
     found = gaussian_reading(scores, codes, np.ones(800), NOISE, n_rows=800, priors_known=True)

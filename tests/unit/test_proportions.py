@@ -61,6 +61,18 @@ class TestOffsets:
             missed = share @ class_probabilities(logits + found) - priors + (apart - apart.mean()) / 100
             np.testing.assert_allclose(missed, 0, atol=1e-7)
 
+    @BOTH
+    def test_they_are_found_however_far_away(self, noise):
+        """Rows that follow one another evenly over thousands of units, of which priors leave a class few or many."""
+        k, n = noise.n_classes, 1000
+        logits = np.column_stack([np.zeros(n), *(np.roll(np.linspace(0, 4000.0, n), 300 * a) for a in range(k - 1))])
+        share = np.full(n, 1 / n)
+        found = Proportions(noise.priors, n).offsets(logits, share)
+        assert np.abs(found).max() > 300
+        apart = found - np.log(noise.priors)
+        missed = share @ class_probabilities(logits + found) - noise.priors + (apart - apart.mean()) / n
+        np.testing.assert_allclose(missed, 0, atol=1e-9)
+
 
 class TestWhatProportionsAreWorth:
     @BOTH

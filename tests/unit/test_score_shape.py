@@ -50,6 +50,16 @@ def test_directions_are_those_of_em(noise, r):
         np.testing.assert_allclose(one, written_out(scores, codes, share, noise, 1)[0], rtol=1e-9, atol=1e-12)
 
 
+def test_directions_do_not_depend_on_which_class_is_the_first():
+    scores, codes, share = draw(THREE, 2)
+    order = np.array([2, 0, 1])
+    turned = NoiseModel(THREE.transition[np.ix_(order, order)], THREE.priors[order])
+    found, middle = directions_by_shape(scores, codes, share, THREE, 1e-9)
+    other, other_middle = directions_by_shape(scores, np.argsort(order)[codes], share, turned, 1e-9)
+    np.testing.assert_allclose(other, found[:, order] - found[:, order[:1]], rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(other_middle, middle[order] - middle[order[0]], rtol=1e-9, atol=1e-10)
+
+
 @pytest.mark.parametrize("noise", [TWO, THREE])
 def test_classes_that_fall_apart_have_the_smallest_variance(noise):
     k = noise.n_classes
