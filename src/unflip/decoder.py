@@ -46,7 +46,7 @@ from unflip._typing import Array, FloatArray
 from unflip.noise import Channel
 from unflip.pooling import MANY, pooled
 from unflip.proportions import Proportions, class_probabilities
-from unflip.score_shape import MAX_ROUNDS, directions_by_shape, label_log_odds, mixture_step, settled
+from unflip.score_shape import MAX_ROUNDS, directions_by_shape, label_log_odds, mixture_step, settled, shape_logits
 from unflip.steepness import STEP, TINY, Steepness, likeliest_steepness
 
 _PRIOR_TOLERANCE = 1e-5
@@ -195,17 +195,12 @@ def gaussian_reading(
     directions, middle = directions_by_shape(some, some_codes, some_share, noise, 1 / n_rows)
     if scores.shape[1] == 1 and noise.n_classes == 2 and directions[0, 1] < SMALLEST_SLOPE:
         directions, middle = np.array([[0.0, SMALLEST_SLOPE]]), np.zeros(2)  # no log-odds fall with the score
-    logits = _logits(some, directions, middle)
+    logits = shape_logits(some, directions, middle)
     steep = likeliest_steepness(logits, some_codes, some_share, noise, proportions, n_rows)
     offsets = proportions.offsets(steep.factor * logits, some_share)
     directions, middle = steep.factor * directions, steep.factor * middle
     readout = whitening.undone(Readout(directions, offsets - middle, steep.error))
-    return Reading(readout, _logits(standard, directions, middle), offsets)
-
-
-def _logits(standard: Array, directions: FloatArray, middle: FloatArray) -> Array:
-    """Log-odds of whitened scores but for the offsets, which are 0 for Gaussian classes of the same size."""
-    return standard @ like(directions, standard) - like(middle, standard)
+    return Reading(readout, shape_logits(standard, directions, middle), offsets)
 
 
 def _to_fit(standard: Array, codes: Array, share: Array, noise: Channel) -> tuple[Array, Array, Array]:
@@ -242,7 +237,7 @@ def _read_in_folds(
     steep, apart = found[best]
     directions, middle = directions_by_shape(standard, codes, share, noise, 1 / n_rows, *kinds[best])
     directions, middle = steep.factor * directions, steep.factor * middle
-    offsets = proportions.offsets(_logits(standard, directions, middle), share)
+    offsets = proportions.offsets(shape_logits(standard, directions, middle), share)
     readout = whitening.undone(Readout(directions, offsets - middle, steep.error))
     apart = steep.factor * apart
     return Reading(readout, apart, proportions.offsets(apart, share))
@@ -275,7 +270,7 @@ def _logits_of_other_rows(
         rest = taken(standard, others), taken(codes, others), kept / total
         directions, middle = directions_by_shape(*rest, noise, 1 / (total * n_rows), rounds, anchors)
         members.append(inside)
-        found.append(_logits(taken(standard, inside), directions, middle))
+        found.append(shape_logits(taken(standard, inside), directions, middle))
     return taken(xp.concat(found), xp.argsort(xp.concat(members)))
 
 
@@ -312,8 +307,7 @@ def _mixture_priors(standard: Array, codes: Array, share: Array, noise: Channel,
         previous, priors = priors, (n_rows * mass + 1) / (n_rows + k)
         if np.abs(priors - previous).max() <= _PRIOR_TOLERANCE:
             break
-        offsets = np.log(priors) - middle
-        member = class_probabilities(label_given_true + standard @ like(directions, standard) + like(offsets, standard))
+        member = class_probabilities(label_given_true + shape_logits(standard, directions, middle - np.log(priors)))
     return priors
 
 

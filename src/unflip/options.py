@@ -15,6 +15,11 @@ from unflip.losses import Loss
 from unflip.noise import NoiseModel
 
 
+def gives_priors(noise: object, priors: object) -> bool:
+    """Whether `noise=` and `priors=` give the class proportions, rather than leave them to the labels."""
+    return priors is not None or (isinstance(noise, NoiseModel) and noise.priors is not None)
+
+
 @dataclass(frozen=True, eq=False)
 class Options:
     """Parameters of `LPClassifier`, as they were given."""
@@ -54,7 +59,7 @@ class Options:
     @property
     def knows_priors(self) -> bool:
         """Whether the class proportions are given, rather than inferred from the labels."""
-        return self.priors is not None or (isinstance(self.noise, NoiseModel) and self.noise.priors is not None)
+        return gives_priors(self.noise, self.priors)
 
     @property
     def refines(self) -> bool:

@@ -284,7 +284,7 @@ def _expected(
         ScoredRows(scores, data.codes, rows.member_weights, rows.n_effective, found.anchors, options.knows_priors),
         found.reading,
         found.noise,
-        others=_others(data, source, noise, priors_known=options.priors is not None),
+        others=_others(data, source, noise, priors_known=options.knows_priors),
         deployed=rule.priors,
         predicted=predicted,
     )

@@ -34,8 +34,13 @@ def directions_by_shape(
         directions, middle, _ = mixture_step(standard, member, share, smallest_variance, anchors)
         if settled(_about_their_mean(directions), _about_their_mean(previous)):
             break
-        member = class_probabilities(label_prior + standard @ like(directions, standard) - like(middle, standard))
+        member = class_probabilities(label_prior + shape_logits(standard, directions, middle))
     return directions, middle
+
+
+def shape_logits(standard: Array, directions: FloatArray, middle: FloatArray) -> Array:
+    """Log-odds of whitened scores, (n, k), but for the offsets, which are 0 for Gaussian classes of the same size."""
+    return standard @ like(directions, standard) - like(middle, standard)
 
 
 def _about_their_mean(directions: FloatArray) -> FloatArray:

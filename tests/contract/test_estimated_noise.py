@@ -9,6 +9,7 @@ from support.amazon import needs_data
 from unflip import LPClassifier, NoiseModel, theory
 from unflip.datasets import AMAZON_DOMAINS, load_amazon_reviews, load_sentiment_votes, make_mixture
 from unflip.estimation import AssumedNoiseWarning, Automatic, CrossMoment, TrustedSubset
+from unflip.estimation.given import GivenRates
 
 NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.1)
 
@@ -33,6 +34,16 @@ def test_the_default_estimates_and_keeps_what_it_found():
     same = LPClassifier(alone.noise_).fit(X, observed)
     # Given priors are taken to be known, which moves the read-out a little, and with it refined targets.
     assert np.linalg.norm(clf.coef_ - same.coef_) < 0.01 * np.linalg.norm(same.coef_)
+    found, given, told = (
+        LPClassifier(noise, **options).fit(X, observed).coef_
+        for noise, options in (
+            ("estimate", {"targets": "optimized", "readout": "plain"}),
+            (alone.noise_, {"targets": "optimized", "readout": "plain"}),
+            (GivenRates(alone.noise_), {}),
+        )
+    )
+    np.testing.assert_allclose(given, found, atol=1e-10)
+    np.testing.assert_allclose(told, clf.coef_, atol=1e-10)
     assert same.noise_estimator_ is None
     assert not same.noise_std_.any()
 

@@ -58,10 +58,14 @@ def test_without_noise_it_is_logistic_regression_with_the_right_mean_probability
     noise = NoiseModel.none().with_priors([0.4, 0.6])
     scores, codes, _ = draw(3000, (0.0, 1.0), 0.7, noise)
     shares = np.bincount(codes) / 3000
-    readout = read(scores, codes, noise.with_priors(shares))
+    noise = noise.with_priors(shares)
+    reading = gaussian_reading(scores, codes, np.ones(3000), noise, n_rows=3000)
+    readout = reading.readout
     logistic = LogisticRegression(C=np.inf).fit(scores, codes)
     assert slope(readout) == pytest.approx(logistic.coef_[0, 0], rel=0.01)
-    np.testing.assert_allclose(readout.probabilities(scores).mean(axis=0), shares, atol=1 / 3000)
+    expected = pulled(noise, reading.offsets, codes, 3000)
+    np.testing.assert_allclose(readout.probabilities(scores).mean(axis=0), expected, atol=1e-8)
+    np.testing.assert_allclose(expected, shares, atol=1e-4)
 
 
 def test_probabilities_are_calibrated_for_the_true_label():

@@ -88,8 +88,8 @@ class Noise:
         "given", "trusted rows", "mixture", "anchor rows" or "votes".
     assumption : str
         What was assumed rather than seen; empty where nothing was.
-    priors_known : bool
-        Whether the priors are known rather than inferred from the observed proportions.
+    priors_given : bool
+        Whether the priors were given, rather than found from labels or votes.
     votes : Votes, optional
         Votes on the rows, where they have these in place of labels.
     workers : Workers, optional
@@ -100,7 +100,7 @@ class Noise:
     errors: FloatArray
     source: str
     assumption: str
-    priors_known: bool
+    priors_given: bool
     votes: Votes | None = None
     workers: Workers | None = None
 
@@ -108,6 +108,11 @@ class Noise:
     def channel(self) -> Channel:
         """P(what is observed of a row | true class): a column for each label, or, with votes, for each row."""
         return self.model if self.votes is None or self.workers is None else self.workers.channel(self.votes)
+
+    @property
+    def priors_known(self) -> bool:
+        """Whether they come from more than the proportions of the labels: several votes tell more."""
+        return self.priors_given or (self.votes is not None and not self.votes.single)
 
     def moved(self, true_class: int, change: float, observed: FloatArray) -> Noise | None:
         """Return more or fewer flips out of one class; None where no noise model is like that."""
@@ -218,5 +223,5 @@ def guessed_noise(scores: FloatArray, codes: IntArray, priors: ArrayLike | None)
         "give noise= if the rates are known, or true labels of some rows as trusted=."
     )
     return Noise(
-        model=model, errors=errors, source="anchor rows", assumption=assumption, priors_known=priors is not None
+        model=model, errors=errors, source="anchor rows", assumption=assumption, priors_given=priors is not None
     )

@@ -31,6 +31,7 @@ from unflip.expected import ExpectedAccuracy, ScoredRows, expected_accuracy, oth
 from unflip.labels import is_missing, true_codes
 from unflip.lazy import as_rows, in_memory, opened
 from unflip.noise import Channel, NoiseModel
+from unflip.options import gives_priors
 from unflip.rows import chosen
 from unflip.votes import UNLABELLED, Votes
 from unflip.workers import Workers
@@ -93,8 +94,7 @@ def audit(
         fitted = LPClassifier(wanted, priors=priors).fit(X, labels)
     rows = X if takes_as_it_is(X) else canonical(X) if issparse(X) else as_rows(X)
     codes = _observed(labels, fitted)
-    known = priors is not None or (isinstance(noise, NoiseModel) and noise.priors is not None)
-    scored = _scored_alone(fitted, _noise(fitted, labels, codes, known))
+    scored = _scored_alone(fitted, _noise(fitted, labels, codes, gives_priors(noise, priors)))
     if folds:
         held_out = _held_out(rows, labels, folds, fitted, scored.noise)
         scored = _scored_by_others(held_out, codes, scored.noise, priors, _n_independent(np.asarray(groups)))
@@ -123,7 +123,6 @@ class _Scored:
 
 def _evidence(scored: _Scored, rows: Rows, codes: IntArray, classes: NDArray[Any], truth: IntArray) -> Evidence:
     log_odds, noise = scored.log_odds, scored.noise
-    known = noise.priors_known and noise.votes is None
     log_scores = log_softmax(np.column_stack([np.zeros(len(log_odds)), log_odds]), axis=1)
     return Evidence(
         classes=classes,
@@ -136,7 +135,7 @@ def _evidence(scored: _Scored, rows: Rows, codes: IntArray, classes: NDArray[Any
         accuracy_std=scored.accuracy.error,
         dimension=effective_dimension(rows),
         n_rows=scored.n_rows,
-        read=ScoreReader(log_odds, _columns(noise, codes), scored.n_rows, known),
+        read=ScoreReader(log_odds, _columns(noise, codes), scored.n_rows, noise.priors_given),
     )
 
 
@@ -158,8 +157,8 @@ def _scored_by_others(
     """Each row by fits to other groups; read anew, because the folds' own read-outs trust near-copies."""
     if noise.assumption and noise.votes is None:
         noise = guessed_noise(held_out, codes, priors)
-    known, anchors = noise.priors_known and noise.votes is None, np.eye(held_out.shape[1])
-    rows = ScoredRows(held_out, _columns(noise, codes), np.ones(len(codes)), n_rows, anchors, known)
+    weights, anchors = np.ones(len(codes)), np.eye(held_out.shape[1])
+    rows = ScoredRows(held_out, _columns(noise, codes), weights, n_rows, anchors, noise.priors_given)
     channel = noise.channel
     reading = rows.read(channel)
     accuracy = expected_accuracy(
@@ -183,7 +182,7 @@ def _others(noise: Noise, codes: IntArray) -> Sequence[Channel]:
     return found if votes is None else [Workers.alike(model, votes).channel(votes) for model in found]
 
 
-def _noise(fitted: LPClassifier, labels: NDArray[Any] | Votes, codes: IntArray, priors_known: bool) -> Noise:
+def _noise(fitted: LPClassifier, labels: NDArray[Any] | Votes, codes: IntArray, priors_given: bool) -> Noise:
     estimator = fitted.noise_estimator_
     source = "given" if estimator is None else "mixture"
     if isinstance(estimator, TrustedSubset):
@@ -195,7 +194,7 @@ def _noise(fitted: LPClassifier, labels: NDArray[Any] | Votes, codes: IntArray, 
         errors=as_numpy(fitted.noise_std_),
         source=source,
         assumption=getattr(estimator, "assumption_", ""),
-        priors_known=priors_known,
+        priors_given=priors_given,
     )
     if not isinstance(labels, Votes):
         return found
@@ -204,8 +203,7 @@ def _noise(fitted: LPClassifier, labels: NDArray[Any] | Votes, codes: IntArray, 
         found = replace(found, source="votes")
     if labels.single:
         return found
-    # The priors of several votes come from more than the proportions of the majority labels.
-    return replace(found, model=_of_majority(fitted, codes), priors_known=True)
+    return replace(found, model=_of_majority(fitted, codes))
 
 
 def _of_majority(fitted: LPClassifier, codes: IntArray) -> NoiseModel:

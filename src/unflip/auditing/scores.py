@@ -20,6 +20,7 @@ from unflip.estimation.source import Labelled, noise_source
 from unflip.estimation.trusted import TrustedSubset
 from unflip.labels import encode, true_codes
 from unflip.noise import NoiseModel
+from unflip.options import gives_priors
 from unflip.rows import DistinctRows
 from unflip.spectrum import decompose
 
@@ -110,11 +111,11 @@ def _noise(noise: object, priors: ArrayLike | None, trusted: ArrayLike | None, d
         noise = TrustedSubset(trusted)
     if isinstance(noise, NoiseEstimator) and not isinstance(noise, TrustedSubset):
         raise ValueError(f"noise={noise!r} needs rows, not probabilities: give a NoiseModel or trusted labels.")
-    known = priors is not None or (isinstance(noise, NoiseModel) and noise.priors is not None)
+    given = gives_priors(noise, priors)
     wanted = NoiseModel.none(len(data.classes)) if noise is None else noise
     found = noise_source(wanted, priors, data, decompose(data.rows.X, data.rows.spectrum_weights))
     source = "given" if found.estimator is None else "trusted rows"
-    return Noise(model=found.noise, errors=found.errors, source=source, assumption="", priors_known=known)
+    return Noise(model=found.noise, errors=found.errors, source=source, assumption="", priors_given=given)
 
 
 def _accuracy_error(evidence: Evidence) -> float:
