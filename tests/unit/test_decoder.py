@@ -355,6 +355,17 @@ def test_what_is_beyond_the_priors_is_steeper(errors):
     np.testing.assert_allclose(found.log_odds - prior, factor * (reading.log_odds - prior))
 
 
+def test_priors_by_the_shape_of_overlapping_classes_are_the_true_ones():
+    rng = np.random.default_rng(0)
+    shares = np.array([0.7, 0.2, 0.1])
+    y = rng.choice(3, size=4000, p=shares)
+    scores = 1.5 * np.array([[1.0, 0.0], [-0.5, 0.9], [-0.5, -0.9]])[y] + rng.normal(size=(4000, 2))
+    flips = NoiseModel(np.full((3, 3), 0.15) + 0.55 * np.eye(3))
+    given = flips.with_priors([0.6, 0.25, 0.15])
+    found = likeliest_priors(scores, flips.flip(y, rng), np.ones(4000), given, n_rows=4000).known_priors
+    np.testing.assert_allclose(found, np.bincount(y) / 4000, atol=4 * 0.5 / np.sqrt(4000))
+
+
 class TestSeveralClasses:
     """(k − 1)² slopes, of which none may feed on chance."""
 
