@@ -35,7 +35,8 @@ from unflip.workers import Workers
 
 _NUMBERS = "biuf"  # kinds of labels that any namespace holds
 _PREDICTING = ("classes_", "coef_", "intercept_", "_decision", "n_features_in_", "feature_names_in_")
-_OF_ROWS = ("loo_decision_", "label_posterior_", "label_free_log_odds_")  # attributes that a fit from sums has not
+_OF_ROWS = ("loo_decision_", "label_posterior_", "label_free_log_odds_")
+_NOT_FROM_SUMS = (*_OF_ROWS, "association_")
 
 
 def _fits_from_sums(classifier: LPClassifier) -> bool:
@@ -127,6 +128,9 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         row's own label nor its copies have a part in them. With the labels they make ``label_posterior_``.
     n_effective_ : float
         How many independent rows of equal weight the training rows stand for.
+    association_ : float
+        Standard errors by which leave-one-out scores agree with the observed labels beyond chance. Below 3 the features
+        do not predict the labels: ``predict_proba`` and ``label_posterior_`` then rest on the class priors.
     expected_accuracy_ : float
         Accuracy to expect on new rows with clean labels, known without any.
     expected_accuracy_std_ : float
@@ -161,6 +165,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     label_posterior_: Array
     label_free_log_odds_: Array
     n_effective_: float
+    association_: float
     expected_accuracy_: float
     expected_accuracy_std_: float
     n_features_in_: int
@@ -330,8 +335,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     def __getattr__(self, name: str) -> Any:
-        if name in _OF_ROWS and "moments_" in self.__dict__:
-            raise AttributeError(f"{name} describes single rows, of which a fit from sums knows nothing: use fit.")
+        if name in _NOT_FROM_SUMS and "moments_" in self.__dict__:
+            raise AttributeError(f"{name} rests on single rows, of which a fit from sums knows nothing: use fit.")
         if name == "partial_fit":
             reason = refusal(self.get_params(deep=False))
             raise AttributeError(f"partial_fit keeps nothing but sums over rows, which are not enough: {reason}")
@@ -344,7 +349,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         del options["loss"]
         found = fit_moments(moments, **options)
         warn_of_one_sided_targets(found.targets, self._options)
-        for name in (*_OF_ROWS, "feature_names_in_"):
+        for name in (*_NOT_FROM_SUMS, "feature_names_in_"):
             self.__dict__.pop(name, None)
         self.moments_, self.classes_, self.n_features_in_ = moments, moments.classes, moments.n_features
         if moments.feature_names is not None:
@@ -375,6 +380,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         self.noise_, self.noise_std_, self.noise_estimator_ = found.noise, found.noise_std, found.noise_estimator
         self.loo_decision_, self.label_posterior_ = _one_column(found.loo_decision), found.label_posterior
         self.label_free_log_odds_ = _one_column(found.label_free_log_odds)
+        self.association_ = found.association
         self._keep_fit(found)
 
     def _keep_fit(self, found: RowFit | ClosedFormFit) -> None:

@@ -25,9 +25,9 @@ from unflip.decoder import SMALLEST_SLOPE, Readout
 from unflip.estimation.base import NoiseEstimator
 from unflip.estimation.source import given_model, with_some_priors
 from unflip.expected import ExpectedAccuracy
+from unflip.labels import contrasts
 from unflip.moments import Moments
 from unflip.noise import NoiseModel
-from unflip.rounds import contrasts
 from unflip.score_law import ScoreLaw, expected_accuracy
 from unflip.score_sums import ClassScores, ScoreSums
 from unflip.selection import candidate_regs, given_reg

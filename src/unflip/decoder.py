@@ -23,7 +23,7 @@ Scores, and whatever is as long as they are, may be of any namespace and device;
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from array_api_compat import device
@@ -127,7 +127,22 @@ class Reading:
 
     def steeper(self, errors: float, priors: FloatArray) -> Reading:
         """Return what log-odds would say whose part beyond the priors is steeper by so many standard errors."""
-        factor, neutral = float(np.exp(errors * self.readout.steepness_error)), np.log(priors / priors[0])
+        return self._scaled(float(np.exp(errors * self.readout.steepness_error)), priors)
+
+    def without_signal(self, priors: FloatArray, spread: float) -> Reading:
+        """Return what is left where the features do not predict the labels: the priors, with the scores' order.
+
+        Anything from no signal to what was fitted is within the standard error of the steepness. `spread` is that of
+        the scores relative to their targets: fitted scores of the same rows may be as large as these.
+        """
+        factor, neutral = SMALLEST_SLOPE * min(spread, 1.0), np.log(priors / priors[0])
+        offsets = neutral + factor * (self.readout.offsets - neutral)
+        flat = Readout(factor * self.readout.slopes, offsets, -float(np.log(SMALLEST_SLOPE)))
+        return replace(self._scaled(SMALLEST_SLOPE, priors), readout=flat)
+
+    def _scaled(self, factor: float, priors: FloatArray) -> Reading:
+        """Scale the part of the log-odds that goes beyond the priors."""
+        neutral = np.log(priors / priors[0])
         return Reading(self.readout, factor * self.logits, neutral + factor * (self.offsets - neutral))
 
 

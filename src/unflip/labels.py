@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import helmert
 from sklearn.utils.multiclass import type_of_target
 
 from unflip._arrays import as_numpy, is_foreign, is_numpy
-from unflip._typing import Array, IntArray
+from unflip._typing import Array, FloatArray, IntArray
 
 #: Class index of a row whose true label is not known.
 UNCHECKED = -1
@@ -105,3 +106,8 @@ def is_missing(label: Any) -> bool:
         return bool(label != label)  # NaN and NaT alone are unlike themselves
     except (TypeError, ValueError):
         return True  # pandas.NA does not know whether it is
+
+
+def contrasts(n_classes: int) -> FloatArray:
+    """Return k × (k − 1) values that tell classes apart: −1 and +1 for two, orthonormal contrasts for more."""
+    return np.array([[-1.0], [1.0]]) if n_classes == 2 else np.asarray(helmert(n_classes).T)

@@ -11,8 +11,11 @@ one row's label, with g the mean derivative of targets by scores and Δᵢ what 
 .. math:: \text{leak}_i^{(r)} = \sum_{m=1}^{r} \Bigl[ L^{(r)} \prod_{j=1}^{m} g^{(r-j+1)} L^{(r-j)} \Bigr]_{ii}
           \Delta_i^{(r-m)}.
 
-L is D(H − h) with the hat matrix H, its diagonal h and D = 1/(1 − h). Products of hat matrices share eigenvectors, so
-their diagonals come from the spectrum as hat values do; only for rows in between are D and h replaced by means.
+L is (H − chP)/d with the hat matrix H without the intercept's share, its diagonal h and the slack d of leaving a row
+out; with an intercept P centres the targets and cᵢ = n/(n − wᵢ), without one both are 1. Products of hat matrices share
+eigenvectors, so their diagonals come from the spectrum as hat values do; only for rows in between are h and d replaced
+by means. The same holds with −R = H − P and its diagonal −d in the place of H and h, which loses no digits where
+rows are fitted closely.
 Subtracting the leak gives scores in which, to first order, row i's own label has no part. They are what read-outs are
 fitted to, what rounds are compared by, and what is reported.
 
@@ -23,6 +26,7 @@ Near its minimum such a fit answers to its targets as a ridge fit does, of penal
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,14 +34,16 @@ from array_api_compat import array_namespace, device
 
 from unflip._arrays import as_numpy, at_least, like, one_hot, pick
 from unflip._typing import Array, FloatArray
+from unflip.association import association
 from unflip.decoder import Reading
-from unflip.labels import UNCHECKED
+from unflip.labels import UNCHECKED, contrasts
 from unflip.noise import Channel
-from unflip.rounds import Round, best_convex_reg, contrasts, read, without_trace
+from unflip.rounds import Round, best_convex_reg, read, without_trace
 from unflip.rows import DistinctRows
 from unflip.selection import best_reg, canonical_correlation, label_free_parts, loo_alignment, without_copies
 from unflip.solvers import ApproximateLeaveOneOut, ConvexFits
 from unflip.spectrum import Spectrum
+from unflip.steepness import TINY
 
 MAX_ROUNDS = 2
 #: Penalties tried in each round, relative to that of the round before: refined targets carry less noise.
@@ -45,7 +51,6 @@ RELATIVE_REGS = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
 #: Agreement with the labels that a round may lose and still be taken, in standard errors 1/√n of a correlation.
 _TOLERATED_LOSS = 2.0
 _SETTLED = 1e-6
-_SMALLEST_SLACK = 1e-6
 
 
 def refine(
@@ -97,7 +102,7 @@ def refine(
     loop = _Loop(spectrum, rows, codes, noise, scale_free, truth, infer_priors, priors_known)
     current = loop.first(regs)
     best, tolerated = current.alignment, _TOLERATED_LOSS / np.sqrt(rows.n_effective)
-    for _ in range(MAX_ROUNDS):
+    for _ in range(MAX_ROUNDS if current.has_signal else 0):
         following = loop.next(current, _nearby(current.reg, regs, search))
         if following is None or following.alignment < best - tolerated:
             break
@@ -144,6 +149,8 @@ class _Loop:
         self._hats: list[_Hat] = []
         self._own_parts: list[Array] = []  # Δ, per distinct row
         self._derivatives: list[FloatArray] = []  # g of each round but the first
+        self._association = 0.0  # of the first round
+        self._is_close = False  # whether rows are fitted closely, in the first round
 
     def first(self, regs: FloatArray) -> Round:
         expected = self._noise.known_priors @ self._contrasts
@@ -184,14 +191,16 @@ class _Loop:
 
     def _convex_scores(self, fits: ConvexFits, means: Array, regs: FloatArray, index: int) -> tuple[Array, Array]:
         left_out = without_copies(fits.leave_one_out(means, regs), self._rows.leaving_share)
-        leak = self._leak(_convex_answers(self._spectrum, left_out, regs), index)
+        leak = self._leak(_convex_answers(self._spectrum, left_out, regs, self._is_close), index)
         return left_out.label_free_scores - leak, leak
 
     def _fit(self, targets: Array, expected: Array, regs: FloatArray, index: int) -> Round:
         """Fit these targets, of which `expected` is what is known of them without the row's own label."""
         means = self._rows.average(targets)
         reg = self._best(means, regs, index)
-        hat = _Hat.of(self._spectrum, reg)
+        if not index:
+            self._is_close = _is_close(self._spectrum, reg)
+        hat = _Hat.of(self._spectrum, reg, close=self._is_close)
         leak = self._leak([_Answer(hat, np.eye(targets.shape[1])[None, :, :])], index)
         scores = label_free_parts(self._spectrum, self._rows, means, reg)(slice(None)) - leak
         self._hats.append(hat)
@@ -199,10 +208,22 @@ class _Loop:
         if self._truth is not None:  # true labels may be seen
             own_part = array_namespace(own_part).where((self._truth == UNCHECKED)[:, None], own_part, 0.0)
         self._own_parts.append(self._rows.average(own_part))
+        if not index:
+            self._association = association(self._spectrum, self._rows, targets, scores[:, 0, :], float(reg[0]))
         chosen = without_trace(scores[:, 0, :], self._labels, self._rows.weights)
         reading, noise = self._read(chosen)
-        agreement = self._agreement(chosen)
-        return Round(targets, float(reg[0]), chosen, reading, leak[:, 0, :], index, agreement, noise, self._contrasts)
+        return Round(
+            targets=targets,
+            reg=float(reg[0]),
+            scores=chosen,
+            reading=reading,
+            leak=leak[:, 0, :],
+            index=index,
+            alignment=self._agreement(chosen),
+            noise=noise,
+            anchors=self._contrasts,
+            association=self._association,
+        )
 
     def _best(self, means: Array, regs: FloatArray, index: int) -> FloatArray:
         """Return the one of these penalties whose scores are best, in an array."""
@@ -211,7 +232,7 @@ class _Loop:
         scores, columns = label_free_parts(self._spectrum, self._rows, means, regs), np.eye(means.shape[1])[None, :, :]
 
         def without_leak(rows: slice) -> Array:
-            hat = _Hat.of(self._spectrum, regs, rows)
+            hat = _Hat.of(self._spectrum, regs, rows, close=self._is_close)
             return scores(rows) - self._leak([_Answer(hat, columns)], index, rows)
 
         fit_intercept, targets = self._spectrum.fit_intercept, self._labels if self._scale_free else means
@@ -233,20 +254,48 @@ class _Loop:
 
     def _leak(self, answers: list[_Answer], index: int, rows: slice = slice(None)) -> Array:
         """Part that a row's own label has in its scores after so many rounds, (m, n_regs, k − 1), of some rows."""
-        spectrum, diagonal = self._spectrum, answers[0].hat.diagonal
+        slack = answers[0].hat.slack
         hats = [hat.of_rows(rows) for hat in self._hats]
-        shape = (*diagonal.shape, self._contrasts.shape[1])
-        leak = array_namespace(diagonal).zeros(shape, dtype=diagonal.dtype, device=device(diagonal))
+        shape = (*slack.shape, self._contrasts.shape[1])
+        leak = array_namespace(slack).zeros(shape, dtype=slack.dtype, device=device(slack))
         for answer in answers:
             if index >= 1:
                 through = self._through(index - 1, rows, self._derivatives[index - 1])
-                leak += answer.to(through, _there_and_back(spectrum, answer.hat, hats[index - 1], rows))
+                leak += answer.to(through, self._there_and_back(answer.hat, hats[index - 1], rows))
             if index >= 2:
                 derivative = self._derivatives[index - 2] @ self._derivatives[index - 1]
                 through = self._through(index - 2, rows, derivative)
-                diagonal = _round_three(spectrum, answer.hat, hats[index - 1], hats[index - 2], rows)
+                diagonal = self._round_three(answer.hat, hats[index - 1], hats[index - 2], rows)
                 leak += answer.to(through, diagonal)
         return leak
+
+    def _there_and_back(self, last: _Hat, first: _Hat, rows: slice) -> Array:
+        """Diagonal of L₁L₀, (m, n_regs): ((H₁H₀)ᵢᵢ − cᵢh₁ᵢh₀ᵢ)/(d₁ᵢd̄₀)."""
+        both = self._diagonals([last.regs, first.regs], rows=rows)[0]
+        scale = 1 / self._spectrum.unfitted(rows)[:, None]
+        return (both - scale * last.own * first.own) / (last.slack * first.mean_slack)
+
+    def _round_three(self, last: _Hat, middle: _Hat, first: _Hat, rows: slice) -> Array:
+        """Diagonal of L₂L₁L₀, (m, n_regs): what products of three hat matrices have without a row that follows itself.
+
+        L₂ is exact, L₁ has no diagonal on average, and that of L₀ is taken off.
+        """
+        k, j, i = last.regs, middle.regs, first.regs
+        all_three, last_two, outer, first_two = self._diagonals([k, j, i], [k, j], [k, i], [j, i], rows=rows)
+        unfitted = self._spectrum.unfitted(rows)[:, None]
+        mean = 1 / (1 - self._spectrum.fit_intercept / self._spectrum.n_rows)
+        of_last = last.own / unfitted
+        of_first = first.own + mean * first.mean_own * (1 - unfitted)
+        product = all_three - of_last * first_two - of_first * (last_two - of_last * middle.own)
+        product -= mean * middle.mean_own * (outer - of_last * first.own)
+        return product / (last.slack * middle.mean_slack * first.mean_slack)
+
+    def _diagonals(self, *products: Sequence[FloatArray], rows: slice) -> list[Array]:
+        """Diagonals of products of hat matrices, or of minus the residual makers in their place."""
+        if not self._is_close:
+            return self._spectrum.hat_diagonals(*products, rows=rows)
+        found = self._spectrum.residual_diagonals(*products, rows=rows)
+        return [(-1) ** len(product) * diagonal for product, diagonal in zip(products, found, strict=True)]
 
     def _through(self, index: int, rows: slice, derivative: FloatArray) -> Array:
         """Return what the own parts of some rows in a round make of their targets, (m, k − 1)."""
@@ -256,32 +305,24 @@ class _Loop:
 
 @dataclass(frozen=True, eq=False)
 class _Hat:
-    """The hat matrix H for each penalty: its diagonal, and what leaving rows out divides by."""
+    """The hat matrix for each penalty, or minus the residual maker in its place: its diagonal, and the slack."""
 
     regs: FloatArray
-    diagonal: Array  # h, (m, n_regs)
-    mean_diagonal: Array  # (n_regs,), over the rows it was made of
-    mean_growth: Array
+    own: Array  # (m, n_regs)
+    slack: Array
+    mean_own: Array  # (n_regs,), over the rows it was made of
+    mean_slack: Array
 
     @classmethod
-    def of(cls, spectrum: Spectrum, regs: FloatArray, rows: slice = slice(None)) -> _Hat:
-        diagonal = spectrum.hat_diagonals([regs], rows=rows)[0]
-        mean = array_namespace(diagonal).mean
-        return cls(regs, diagonal, mean(diagonal, axis=0), mean(_growth(diagonal), axis=0))
+    def of(cls, spectrum: Spectrum, regs: FloatArray, rows: slice = slice(None), *, close: bool = False) -> _Hat:
+        slack = at_least(spectrum.residual_diagonals([regs], rows=rows)[0], TINY)
+        own = -slack if close else spectrum.hat_diagonals([regs], rows=rows)[0]
+        mean = array_namespace(slack).mean
+        return cls(regs, own, slack, mean(own, axis=0), mean(slack, axis=0))
 
     def of_rows(self, rows: slice) -> _Hat:
-        """Return the diagonal of some rows, with the means of all."""
-        return replace(self, diagonal=self.diagonal[rows, :])
-
-    @property
-    def growth(self) -> Array:
-        """By which leaving a row out magnifies what the others say of it."""
-        return _growth(self.diagonal)
-
-
-def _growth(diagonal: Array) -> Array:
-    """1/(1 − h)."""
-    return 1 / at_least(1 - diagonal, _SMALLEST_SLACK)
+        """Return the diagonals of some rows, with the means of all."""
+        return replace(self, own=self.own[rows, :], slack=self.slack[rows, :])
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,30 +338,20 @@ class _Answer:
         return diagonal[:, :, None] * array_namespace(through).tensordot(through, columns, axes=((1,), (1,)))
 
 
-def _convex_answers(spectrum: Spectrum, left_out: ApproximateLeaveOneOut, regs: FloatArray) -> list[_Answer]:
+def _convex_answers(
+    spectrum: Spectrum, left_out: ApproximateLeaveOneOut, regs: FloatArray, close: bool
+) -> list[_Answer]:
     """Return an answer for each axis of the mean curvature."""
     curvatures, axes = np.linalg.eigh(left_out.mean_curvature)
     answers = []
     for b in range(axes.shape[2]):
         axis = axes[:, :, b]
         columns = np.einsum("gca,gc,gb->gab", left_out.mean_response, axis / curvatures[:, [b]], axis)
-        answers.append(_Answer(_Hat.of(spectrum, 2 * regs / curvatures[:, b]), columns))
+        answers.append(_Answer(_Hat.of(spectrum, 2 * regs / curvatures[:, b], close=close), columns))
     return answers
 
 
-def _there_and_back(spectrum: Spectrum, last: _Hat, first: _Hat, rows: slice) -> Array:
-    """Diagonal of L₁L₀, of which L = D(H − h) with D = 1/(1 − h): (H₁H₀)ᵢᵢ − h₁ᵢh₀ᵢ, times D₁ᵢ and the mean of D₀."""
-    both = spectrum.hat_diagonals([last.regs, first.regs], rows=rows)[0]
-    product = both - last.diagonal * first.diagonal
-    return last.growth * first.mean_growth * product
-
-
-def _round_three(spectrum: Spectrum, last: _Hat, middle: _Hat, first: _Hat, rows: slice) -> Array:
-    """Diagonal of L₂L₁L₀: of the products of three hat matrices, those without a row that follows itself."""
-    k, j, i = last.regs, middle.regs, first.regs
-    diagonals = spectrum.hat_diagonals([k, j, i], [k, j], [k, i], [j, i], rows=rows)
-    all_three, last_two, outer, first_two = diagonals
-    a, b, c = last.diagonal, middle.diagonal, first.diagonal
-    product = all_three - a * first_two - c * last_two - middle.mean_diagonal * (outer - a * c) + a * b * c
-    growth = last.growth * middle.mean_growth * first.mean_growth
-    return growth * product
+def _is_close(spectrum: Spectrum, reg: FloatArray) -> bool:
+    """Whether fits reproduce most of a row's own target on average."""
+    slack = spectrum.residual_diagonals([reg])[0]
+    return float(array_namespace(slack).mean(slack)) < 1 / 2

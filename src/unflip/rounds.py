@@ -8,10 +8,10 @@ from functools import partial
 
 import numpy as np
 from array_api_compat import array_namespace
-from scipy.linalg import helmert
 
 from unflip._arrays import as_numpy, like, pick
 from unflip._typing import Array, FloatArray
+from unflip.association import LEAST_ASSOCIATION, association
 from unflip.decoder import Reading, gaussian_reading, likeliest_priors
 from unflip.noise import Channel
 from unflip.rows import DistinctRows
@@ -48,6 +48,8 @@ class Round:
         With the priors that the read-out was fitted with.
     anchors : ndarray of shape (k, n_scores)
         What the true classes are expected to be fitted to.
+    association : float
+        Standard errors by which the scores of the first round agree with the labels beyond chance.
     """
 
     targets: Array
@@ -59,11 +61,12 @@ class Round:
     alignment: float
     noise: Channel
     anchors: FloatArray
+    association: float
 
-
-def contrasts(n_classes: int) -> FloatArray:
-    """Return k × (k − 1) values that tell classes apart: −1 and +1 for two, orthonormal contrasts for more."""
-    return np.array([[-1.0], [1.0]]) if n_classes == 2 else np.asarray(helmert(n_classes).T)
+    @property
+    def has_signal(self) -> bool:
+        """Whether the features predict the labels better than chance."""
+        return self.association >= LEAST_ASSOCIATION
 
 
 def fit_table(
@@ -86,13 +89,34 @@ def fit_table(
     means = rows.average(targets)
     reg = _best_for_table(fits, rows, means, regs, scale_free)
     scores = without_copies(fits.leave_one_out(means, [reg]), rows.leaving_share).label_free_scores[:, 0, :]
+    associated = _association(fits, rows, targets, scores, reg)
     scores = without_trace(scores, means, rows.weights)
     anchors = noise.transition @ table
     reading, noise = read(
         scores, rows, codes, noise, anchors=anchors, infer_priors=infer_priors, priors_known=priors_known
     )
     leak = array_namespace(scores).zeros_like(scores)
-    return Round(targets, reg, scores, reading, leak, index=0, alignment=np.nan, noise=noise, anchors=anchors)
+    return Round(
+        targets=targets,
+        reg=reg,
+        scores=scores,
+        reading=reading,
+        leak=leak,
+        index=0,
+        alignment=np.nan,
+        noise=noise,
+        anchors=anchors,
+        association=associated,
+    )
+
+
+def _association(fits: Spectrum | ConvexFits, rows: DistinctRows, targets: Array, scores: Array, reg: float) -> float:
+    """Return the `association` of scores of the squared loss; other losses take the ridge fit that is nearest."""
+    if isinstance(fits, Spectrum):
+        return association(fits, rows, targets, scores, reg)
+    nearest = reg / fits.stiffness(targets.shape[1])
+    of_ridge = label_free_parts(fits.spectrum, rows, rows.average(targets), np.array([nearest]))(slice(None))
+    return association(fits.spectrum, rows, targets, of_ridge[:, 0, :], nearest)
 
 
 def without_trace(scores: Array, labels: Array, weights: Array) -> Array:

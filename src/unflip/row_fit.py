@@ -16,16 +16,17 @@ from unflip._typing import Array, FloatArray
 from unflip._warning import warn_caller
 from unflip.centred import product
 from unflip.decisions import Decision, Rule
-from unflip.decoder import Reading, common_slope, symmetric_slope
+from unflip.decoder import SMALLEST_SLOPE, Reading, common_slope, symmetric_slope
 from unflip.estimation.base import NoiseEstimator
 from unflip.estimation.evidence import mixture_evidence
 from unflip.estimation.penalty import predicted_reg
 from unflip.estimation.source import Labelled, NoiseSource, centred, noise_source
 from unflip.expected import ExpectedAccuracy, ScoredRows, expected_accuracy, other_noise
+from unflip.labels import contrasts
 from unflip.noise import Channel, NoiseModel
 from unflip.options import Options
 from unflip.refine import known_rows, refine
-from unflip.rounds import Round, contrasts, fit_table
+from unflip.rounds import Round, fit_table
 from unflip.rows import chosen
 from unflip.selection import candidate_regs, coarse_regs, given_reg
 from unflip.solvers import ConvexFits
@@ -56,6 +57,7 @@ class RowFit:
     label_posterior: Array
     label_free_log_odds: Array
     n_effective: float
+    association: float
     expected: ExpectedAccuracy
 
 
@@ -102,6 +104,7 @@ def fit_rows(data: Labelled, options: Options) -> RowFit:
         label_posterior=label_posterior,
         label_free_log_odds=log_odds[:, 1:],
         n_effective=rows.n_effective,
+        association=found.association,
         expected=_expected(found, data, source, noise, decision, rule, options),
     )
 
@@ -134,6 +137,33 @@ def _table(noise: NoiseModel, options: Options) -> FloatArray:
 
 
 def _rounds(
+    fits: Spectrum | ConvexFits,
+    spectrum: Spectrum,
+    data: Labelled,
+    source: NoiseSource,
+    options: Options,
+    table: FloatArray | None,
+) -> Round:
+    """Fit the targets, and read nothing off the scores where the features do not predict the labels."""
+    found = _fitted_targets(fits, spectrum, data, source, options, table)
+    if found.has_signal:
+        return found
+    flat = found.reading.without_signal(found.noise.known_priors, _relative_spread(found, data))
+    return replace(found, reading=flat)
+
+
+def _relative_spread(found: Round, data: Labelled) -> float:
+    """Return the standard deviation of the scores relative to that of the targets."""
+    share = data.rows.member_weights / array_namespace(data.codes).sum(data.rows.member_weights)
+    scores, targets = (_spread(columns, share) for columns in (data.rows.of_members(found.scores), found.targets))
+    return scores / (targets or 1.0)
+
+
+def _spread(columns: Array, share: Array) -> float:
+    return float(np.sqrt(float(array_namespace(columns).sum(share @ (columns - share @ columns) ** 2))))
+
+
+def _fitted_targets(
     fits: Spectrum | ConvexFits,
     spectrum: Spectrum,
     data: Labelled,
@@ -219,12 +249,13 @@ def _decision(found: Round, data: Labelled, noise: NoiseModel, rule: Rule, optio
         return Decision.by_log_odds(log_odds.slopes, log_odds.offsets, rule)
     rows, k = data.rows, noise.n_classes
     scores, weights = rows.of_members(found.scores), rows.member_weights
+    kept = 1.0 if found.has_signal else SMALLEST_SLOPE * min(_relative_spread(found, data), 1.0)
     if k == 2:
         slope = symmetric_slope(scores[:, 0], data.codes, weights, found.noise, n_rows=rows.n_effective)
-        return Decision(np.eye(1), np.zeros(1), steepness=slope)
+        return Decision(np.eye(1), np.zeros(1), steepness=kept * slope)
     per_class = contrasts(k).T if options.in_contrasts(k) else np.eye(k)
-    steepness = common_slope(scores @ like(per_class, scores), data.codes, weights, found.noise)
-    return Decision(per_class, np.zeros(k), steepness=steepness)
+    slope = common_slope(scores @ like(per_class, scores), data.codes, weights, found.noise)
+    return Decision(per_class, np.zeros(k), steepness=kept * slope)
 
 
 def _fitted(data: Labelled, coef: Array, intercept: Array) -> Array:
@@ -284,7 +315,7 @@ def _expected(
         ScoredRows(scores, data.codes, rows.member_weights, rows.n_effective, found.anchors, options.knows_priors),
         found.reading,
         found.noise,
-        others=_others(data, source, noise, priors_known=options.knows_priors),
+        others=_others(data, source, noise, priors_known=options.knows_priors) if found.has_signal else [],
         deployed=rule.priors,
         predicted=predicted,
     )

@@ -9,8 +9,8 @@ from sklearn.linear_model import LogisticRegression
 
 from unflip import NoiseModel
 from unflip.decoder import Reading, Readout, common_slope, gaussian_reading, joined, likeliest_priors, symmetric_slope
+from unflip.labels import contrasts
 from unflip.proportions import Proportions
-from unflip.rounds import contrasts
 from unflip.score_shape import directions_by_shape
 
 NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)

@@ -256,7 +256,7 @@ def test_attributes_of_rows_are_absent_and_say_why():
     found = LPClassifier.from_moments(MOMENTS, NOISE)
     for name in ("loo_decision_", "label_posterior_", "label_free_log_odds_"):
         assert not hasattr(found, name)
-        with pytest.raises(AttributeError, match=f"{name} describes single rows"):
+        with pytest.raises(AttributeError, match=f"{name} rests on single rows"):
             getattr(found, name)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         found.nothing  # noqa: B018 - asking for it is what raises

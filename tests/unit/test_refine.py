@@ -8,9 +8,9 @@ from sklearn.metrics import roc_auc_score
 from unflip import LPClassifier, NoiseModel
 from unflip.datasets import make_mixture
 from unflip.estimation import TrustedSubset
+from unflip.labels import contrasts
 from unflip.losses import LOGISTIC, SoftmaxLoss
 from unflip.refine import RELATIVE_REGS, _Loop, refine
-from unflip.rounds import contrasts
 from unflip.rows import DistinctRows
 from unflip.selection import candidate_regs
 from unflip.solvers import ConvexFits
@@ -214,7 +214,7 @@ def test_own_labels_leave_no_trace_in_the_scores_of_another_loss(n_classes, fit_
     noise = NoiseModel(0.4 * np.eye(n_classes) + 0.6 / n_classes, np.full(n_classes, 1 / n_classes))
     loss = LOGISTIC if n_classes == 2 else SoftmaxLoss
     honest, plain = [], []
-    for seed in range(16):
+    for seed in range(24):
         X, y = make_mixture(300, 150, means=2.0 * np.eye(n_classes, 150), random_state=seed)
         codes = noise.flip(y, random_state=seed)
         fits = ConvexFits(decompose(X, fit_intercept=fit_intercept), loss)
@@ -254,24 +254,26 @@ def rounds_at(X, codes, noise, regs, fit_intercept, **options):
     return loop, rounds
 
 
-class DenseHat:
-    """The hat matrix of a ridge fit in full, but for the intercept's share; what leaving rows out divides by."""
+class DenseLeftOut:
+    """How leave-one-out scores answer to targets, as a matrix that is found by refits without each row."""
 
     def __init__(self, X, reg, fit_intercept):
         n = len(X)
+        self.exact = np.zeros((n, n))
+        for i in range(n):
+            others = np.arange(n) != i
+            rows = X[others]
+            centre = rows.mean(axis=0) if fit_intercept else np.zeros(X.shape[1])
+            rows = rows - centre
+            weights = np.linalg.solve(rows.T @ rows + n * reg * np.eye(X.shape[1]), X[i] - centre)
+            self.exact[i, others] = rows @ weights
         rows = X - X.mean(axis=0) if fit_intercept else X
-        self.matrix = rows @ np.linalg.solve(rows.T @ rows / n + reg * np.eye(X.shape[1]), rows.T) / n
-        self.diagonal = np.diag(self.matrix)
-        self.growth = 1 / (1 - self.diagonal)
-
-    @property
-    def others(self):
-        return self.matrix - np.diag(self.diagonal)
-
-    @property
-    def in_between(self):
-        """What rows in between have: their own hat value and what it magnifies by are replaced by means."""
-        return self.growth.mean() * (self.matrix - self.diagonal.mean() * np.eye(len(self.matrix)))
+        hat = rows @ np.linalg.solve(rows.T @ rows + n * reg * np.eye(X.shape[1]), rows.T)
+        centring = np.eye(n) - fit_intercept / n
+        scale = 1 / (1 - fit_intercept / n)
+        residual = centring - hat
+        # Rows in between have the mean slack: on average they have no part in their own scores.
+        self.mean = scale * centring - residual / np.diag(residual).mean()
 
 
 def own_parts(round_, before, noise, anchors):
@@ -296,21 +298,33 @@ def three_classes(n, p):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("data", [draw, three_classes])
 def test_the_leak_is_the_sum_of_paths_from_a_row_back_to_itself(data, fit_intercept):
-    """As the module says, by dense matrices: L = D(H − h), with means of D and h for rows in between."""
+    """As the module says, by dense matrices: the last round is exact, rows in between have the mean slack."""
     X, codes, _, noise = data(70, 30)
     X = X * np.exp(0.3 * np.random.default_rng(0).normal(size=(70, 1)))
-    regs, anchors = [0.8, 0.5, 0.3], contrasts(noise.n_classes)
+    check_the_leak(X, codes, noise, [0.8, 0.5, 0.3], fit_intercept, rtol=1e-8)
+
+
+@pytest.mark.parametrize("reg", [1e-9, 1e-4, 1e4])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_leak_of_rows_that_are_fitted_closely_or_hardly_at_all(fit_intercept, reg):
+    """With more features than rows; with an intercept its share of the slack is the larger one where γ is small."""
+    X, codes, _, noise = draw(40, 90)
+    check_the_leak(X, codes, noise, [reg, reg / 2, reg / 4], fit_intercept, rtol=1e-5)
+
+
+def check_the_leak(X, codes, noise, regs, fit_intercept, rtol):
+    anchors = contrasts(noise.n_classes)
     _, rounds = rounds_at(X, codes, noise, regs, fit_intercept)
-    first, middle, last = (DenseHat(X, reg, fit_intercept) for reg in regs)
+    first, middle, last = (DenseLeftOut(X, reg, fit_intercept) for reg in regs)
     own = [own_parts(rounds[r], rounds[r - 1] if r else None, noise, anchors) for r in (0, 1)]
     g = [sensitivity(rounds[r], codes, noise, anchors) for r in (0, 1)]
-    there_and_back = np.diag(middle.others @ first.others) * middle.growth * first.growth.mean()
     assert not rounds[0].leak.any()
-    np.testing.assert_allclose(rounds[1].leak, there_and_back[:, None] * (own[0] @ g[0]), rtol=1e-8, atol=1e-12)
-    there_and_back = np.diag(last.others @ middle.others) * last.growth * middle.growth.mean()
-    through_two = np.diag(last.others @ middle.in_between @ first.others) * last.growth * first.growth.mean()
-    expected = there_and_back[:, None] * (own[1] @ g[1]) + through_two[:, None] * (own[0] @ g[0] @ g[1])
-    np.testing.assert_allclose(rounds[2].leak, expected, rtol=1e-8, atol=1e-12)
+    expected = np.diag(middle.exact @ first.mean)[:, None] * (own[0] @ g[0])
+    np.testing.assert_allclose(rounds[1].leak, expected, rtol=rtol, atol=rtol * np.abs(expected).max())
+    there_and_back = last.exact @ middle.mean
+    through_two = np.diag(there_and_back @ first.mean) - np.diag(there_and_back) * np.diag(first.mean)
+    expected = np.diag(there_and_back)[:, None] * (own[1] @ g[1]) + through_two[:, None] * (own[0] @ g[0] @ g[1])
+    np.testing.assert_allclose(rounds[2].leak, expected, rtol=rtol, atol=rtol * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -324,11 +338,11 @@ def test_the_leak_of_another_loss_is_that_of_ridge_fits_along_the_axes_of_its_cu
     found = loop.last(current, fits, np.array([reg]))
     left_out = fits.leave_one_out(current.targets, [reg])
     through = own_parts(before, None, noise, anchors) @ sensitivity(before, codes, noise, anchors)
-    first, expected = DenseHat(X, 0.8, fit_intercept), np.zeros_like(through)
+    first, expected = DenseLeftOut(X, 0.8, fit_intercept), np.zeros_like(through)
     curvatures, axes = np.linalg.eigh(left_out.mean_curvature[0])
     for curvature, axis in zip(curvatures, axes.T, strict=True):
-        last = DenseHat(X, 2 * reg / curvature, fit_intercept)
-        diagonal = np.diag(last.others @ first.others) * last.growth * first.growth.mean()
+        last = DenseLeftOut(X, 2 * reg / curvature, fit_intercept)
+        diagonal = np.diag(last.exact @ first.mean)
         expected += diagonal[:, None] * np.outer(through @ left_out.mean_response[0].T @ axis / curvature, axis)
     np.testing.assert_allclose(found.leak, expected, rtol=1e-8, atol=1e-12)
     np.testing.assert_allclose(found.scores, left_out.label_free_scores[:, 0, :] - expected, rtol=1e-8, atol=1e-12)
@@ -382,7 +396,7 @@ def test_true_labels_may_be_seen():
     ],
 )
 def test_a_round_that_loses_more_agreement_than_chance_would_is_not_taken(agreements, taken, monkeypatch):
-    X, codes, _, noise = draw(100, 40)
+    X, codes, _, noise = draw(100, 40, mean_norm=4.0)
     script = iter(agreements)
     monkeypatch.setattr("unflip.refine.loo_alignment", lambda *_, **__: np.array([next(script)]))
     found = refine(decompose(X), DistinctRows.of(X), codes, noise, np.array([0.5]), search=False)

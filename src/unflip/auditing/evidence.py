@@ -44,9 +44,12 @@ class ScoreReader:
     codes: IntArray
     n_rows: float
     priors_known: bool
+    has_signal: bool
 
     def __call__(self, noise: Channel, /) -> FloatArray:
-        """Fit the read-out under this noise model."""
+        """Fit the read-out under this noise model; scores without signal leave its priors."""
+        if not self.has_signal:
+            return np.tile(noise.known_priors, (len(self.codes), 1))
         weights = np.ones(len(self.codes))
         anchors = np.eye(noise.n_classes)[:, 1:]
         reading = gaussian_reading(

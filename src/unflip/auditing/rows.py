@@ -19,6 +19,7 @@ from unflip._namespaces import check_reachable, takes_as_it_is
 from unflip._sparse import canonical
 from unflip._typing import FloatArray, IntArray, Rows
 from unflip._warning import warn_caller
+from unflip.association import LEAST_ASSOCIATION
 from unflip.auditing.evidence import Evidence, Noise, ScoreReader, guessed_noise, shares
 from unflip.auditing.outlook import effective_dimension
 from unflip.auditing.report import Audit, checked_rate
@@ -97,7 +98,8 @@ def audit(
     scored = _scored_alone(fitted, _noise(fitted, labels, codes, gives_priors(noise, priors)))
     if folds:
         held_out = _held_out(rows, labels, folds, fitted, scored.noise)
-        scored = _scored_by_others(held_out, codes, scored.noise, priors, _n_independent(np.asarray(groups)))
+        n_rows = _n_independent(np.asarray(groups))
+        scored = _scored_by_others(held_out, codes, scored.noise, priors, n_rows, scored.has_signal)
     if scored.noise.assumption:
         warn_caller(scored.noise.assumption, AssumedNoiseWarning)
     truth = true_codes(trusted, len(labels), np.arange(len(labels)), fitted.classes_, "trusted")
@@ -119,6 +121,7 @@ class _Scored:
     noise: Noise
     accuracy: ExpectedAccuracy
     n_rows: float
+    has_signal: bool
 
 
 def _evidence(scored: _Scored, rows: Rows, codes: IntArray, classes: NDArray[Any], truth: IntArray) -> Evidence:
@@ -135,7 +138,7 @@ def _evidence(scored: _Scored, rows: Rows, codes: IntArray, classes: NDArray[Any
         accuracy_std=scored.accuracy.error,
         dimension=effective_dimension(rows),
         n_rows=scored.n_rows,
-        read=ScoreReader(log_odds, _columns(noise, codes), scored.n_rows, noise.priors_given),
+        read=ScoreReader(log_odds, _columns(noise, codes), scored.n_rows, noise.priors_given, scored.has_signal),
     )
 
 
@@ -148,11 +151,11 @@ def _scored_alone(fitted: LPClassifier, noise: Noise) -> _Scored:
     """Each row by the fit to all others."""
     accuracy = ExpectedAccuracy(fitted.expected_accuracy_, fitted.expected_accuracy_std_)
     log_odds = as_numpy(fitted.label_free_log_odds_).reshape(fitted.label_posterior_.shape[0], -1)
-    return _Scored(log_odds, noise, accuracy, fitted.n_effective_)
+    return _Scored(log_odds, noise, accuracy, fitted.n_effective_, fitted.association_ >= LEAST_ASSOCIATION)
 
 
 def _scored_by_others(
-    held_out: FloatArray, codes: IntArray, noise: Noise, priors: ArrayLike | None, n_rows: float
+    held_out: FloatArray, codes: IntArray, noise: Noise, priors: ArrayLike | None, n_rows: float, has_signal: bool
 ) -> _Scored:
     """Each row by fits to other groups; read anew, because the folds' own read-outs trust near-copies."""
     if noise.assumption and noise.votes is None:
@@ -161,15 +164,17 @@ def _scored_by_others(
     rows = ScoredRows(held_out, _columns(noise, codes), weights, n_rows, anchors, noise.priors_given)
     channel = noise.channel
     reading = rows.read(channel)
+    if not has_signal:
+        reading = reading.without_signal(channel.known_priors, 1.0)
     accuracy = expected_accuracy(
         rows,
         reading,
         channel,
-        others=_others(noise, codes),
+        others=_others(noise, codes) if has_signal else [],
         deployed=noise.model.known_priors,
         predicted=reading.log_odds.argmax(axis=1),
     )
-    return _Scored(reading.log_odds[:, 1:], noise, accuracy, n_rows)
+    return _Scored(reading.log_odds[:, 1:], noise, accuracy, n_rows, has_signal)
 
 
 def _others(noise: Noise, codes: IntArray) -> Sequence[Channel]:

@@ -12,12 +12,13 @@ from unflip._arrays import as_numpy
 from unflip._typing import Array, FloatArray
 from unflip._validation import check_squares
 from unflip._warning import warn_caller
+from unflip.association import LEAST_ASSOCIATION
 from unflip.estimation.anchors import RoughRates, anchor_rates
 from unflip.estimation.base import NoiseEstimator
 from unflip.estimation.cross_moment import CrossMoment
 from unflip.estimation.evidence import MixtureEvidence, mixture_evidence
 from unflip.estimation.proportions import given_proportions
-from unflip.estimation.scores import class_scores
+from unflip.estimation.scores import scored_classes
 from unflip.estimation.trusted import TrustedSubset
 from unflip.labels import encode
 from unflip.lazy import validated
@@ -128,8 +129,11 @@ class Automatic(NoiseEstimator):
                 mixture = CrossMoment(pi_neg=float(known[0])).fit_spectrum(spectrum, on_host)
             return self._keep(mixture.noise_, mixture.noise_std_, rows, codes)
         self.source_ = "anchor rows"
-        rough = anchor_rates(as_numpy(class_scores(rows, codes, k, spectrum)), on_host, as_numpy(rows.counts))
-        self._keep(consistent(rough.transition, rows.shares(codes)), rough.errors, rows, codes)
+        scores, associated = scored_classes(rows, codes, k, spectrum)
+        rough, observed = anchor_rates(as_numpy(scores), on_host, as_numpy(rows.counts)), rows.shares(codes)
+        # Scores that do not predict the labels show no anchor rows: any rates would do, also none.
+        guess = consistent(rough.transition, observed) if associated >= LEAST_ASSOCIATION else None
+        self._keep(guess or NoiseModel(np.eye(k), observed), rough.errors, rows, codes)
         self.assumption_ = self._guess()
         return self
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from array_api_compat import array_namespace
-
-from unflip._arrays import one_hot, pick
+from unflip._arrays import like, one_hot, pick
 from unflip._typing import Array
+from unflip.association import association
+from unflip.labels import contrasts
 from unflip.rows import DistinctRows
 from unflip.selection import best_reg, candidate_regs, label_free_parts
 from unflip.spectrum import Spectrum, decompose
 
 
 def class_scores(rows: DistinctRows, codes: Array, n_classes: int, spectrum: Spectrum | None = None) -> Array:
+    """Return the scores of `scored_classes` alone."""
+    return scored_classes(rows, codes, n_classes, spectrum)[0]
+
+
+def scored_classes(
+    rows: DistinctRows, codes: Array, n_classes: int, spectrum: Spectrum | None = None
+) -> tuple[Array, float]:
     """Score each member of `rows` for each class, by ridge regression on one-hot labels with an intercept.
 
     Parameters
@@ -27,18 +34,22 @@ def class_scores(rows: DistinctRows, codes: Array, n_classes: int, spectrum: Spe
 
     Returns
     -------
-    array of shape (n_positive, k)
+    scores : array of shape (n_positive, k)
         Exact leave-one-out scores at the penalty with the best alignment; rows sum to 1.
+    associated : float
+        Their `association` with the labels.
     """
     if rows.weights.shape[0] < 2:  # all rows alike
-        return pick(rows.shares(codes)[None, :], 0 * codes)
-    xp, known = array_namespace(codes), spectrum
+        return pick(rows.shares(codes)[None, :], 0 * codes), 0.0
+    known = spectrum
     if known is None:
         known = decompose(rows.X, rows.spectrum_weights, shares=rows.memberships(codes, n_classes))
-    # The scores of all classes sum to one, so the first needs no regression of its own.
-    targets = rows.average(one_hot(codes, n_classes)[:, 1:])
-    regs = candidate_regs(known)
-    parts = label_free_parts(known, rows, targets, regs)
-    best = best_reg(parts, targets, rows.weights, scale_free=True, centred=True)
-    others = rows.of_members(label_free_parts(known, rows, targets, regs[[best]])(slice(None))[:, 0, :])
-    return xp.concat([1 - xp.sum(others, axis=1, keepdims=True), others], axis=1)
+    # Orthonormal contrasts: the penalty must not depend on which class comes first.
+    table = contrasts(n_classes)
+    columns = like(table, rows.weights)
+    labels = one_hot(codes, n_classes) @ columns
+    targets, regs = rows.average(labels), candidate_regs(known)
+    best = best_reg(label_free_parts(known, rows, targets, regs), targets, rows.weights, scale_free=True, centred=True)
+    scores = label_free_parts(known, rows, targets, regs[[best]])(slice(None))[:, 0, :]
+    associated = association(known, rows, labels, scores, float(regs[best]))
+    return 1 / n_classes + rows.of_members(scores) @ like((table / (table**2).sum(axis=0)).T, scores), associated

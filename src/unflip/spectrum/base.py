@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property, reduce
-from itertools import accumulate, pairwise
+from itertools import accumulate, combinations, pairwise
 from operator import mul
 from typing import ClassVar
 
@@ -122,6 +122,25 @@ class Spectrum(ABC):
         diagonals = self.diagonal(array_namespace(*values).concat(values, axis=1), rows)
         ends = accumulate((value.shape[1] for value in values), initial=0)
         return [diagonals[:, start:end] for start, end in pairwise(ends)]
+
+    def residual_diagonals(self, *products: Sequence[ArrayLike], rows: slice = slice(None)) -> list[Array]:
+        """Diagonals of products of residual makers R = I − H, the intercept's share of H included.
+
+        The residuals of targets t are Rt, and the diagonal of a single R is the slack that leave-one-out scores are
+        divided by. Parameters are those of `hat_diagonals`.
+        """
+        parts = [
+            [factors for size in range(1, len(product) + 1) for factors in combinations(product, size)]
+            for product in products
+        ]
+        diagonals = iter(self.hat_diagonals(*(factors for part in parts for factors in part), rows=rows))
+        unfitted = self.unfitted(rows)[:, None]
+        return [sum(((-1) ** len(factors) * next(diagonals) for factors in part), unfitted) for part in parts]
+
+    def unfitted(self, rows: slice) -> Array:
+        """Share of each row's own target that the intercept leaves unfitted, (m,)."""
+        weights = self.weights[rows]
+        return 1 - weights / self.n if self.fit_intercept else array_namespace(weights).ones_like(weights)
 
     @abstractmethod
     def coordinates(self, count: int) -> Array:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import mul
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -58,6 +60,10 @@ class DualSpectrum(Spectrum):
     def diagonal(self, values: Array, rows: slice = slice(None)) -> Array:
         """Diagonal of U diag(values) Uᵀ."""
         return array_namespace(self.weights).matmul(self._vectors[rows, :] ** 2, values)
+
+    def residual_diagonals(self, *products: Sequence[ArrayLike], rows: slice = slice(None)) -> list[Array]:
+        """Diagonals of products of residual makers, as sums of positive terms: nothing cancels, however small γ is."""
+        return [self.diagonal(reduce(mul, map(self._remainder, factors)), rows) for factors in products]
 
     @property
     def principal_rows(self) -> Array:
