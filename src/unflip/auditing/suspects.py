@@ -30,11 +30,14 @@ def worst_first(evidence: Evidence) -> IntArray:
 
 
 def cut(wrong: FloatArray, false_discovery_rate: float) -> int:
-    """Return the largest m whose mean P(label wrong) among the m worst rows is at least 1 − false_discovery_rate."""
+    """Return the largest m whose mean P(label wrong) among the m worst rows is at least 1 − false_discovery_rate.
+
+    Rows whose label is more likely right than wrong are no suspects, however sure the others are.
+    """
     worst = np.sort(wrong)[::-1]
     mean = np.cumsum(worst) / np.arange(1, len(worst) + 1)
     # The running mean never rises, so it is counted how long it stays above; rounding must not lose a tie.
-    return int((mean >= 1 - false_discovery_rate - 1e-12).sum())
+    return int(((mean >= 1 - false_discovery_rate - 1e-12) & (worst >= 0.5)).sum())
 
 
 def n_to_act_on(evidence: Evidence, false_discovery_rate: float) -> int:
