@@ -111,6 +111,7 @@ def test_half_a_surrogate_pair_stays_in_json(tmp_path):
         '"a\n;b;c;d",label\r\n1,x\r\n',
         "a,label\r1,x\r",
         "a,label",
+        'x,"a;b;c;d",y\n1,"p;q;r;s",2\n',
         'one,"two;|,\t;|,\t",label\n1,"2;|,\t;|,\t",x\n',
     ],
 )
