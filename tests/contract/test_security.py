@@ -197,16 +197,30 @@ def answer(path, host="localhost"):
             server.shutdown()
 
 
+SIGNS = ("=", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
+
 class TestTables:
     def test_no_cell_is_a_formula_and_all_come_back(self):
         cells = [*ATTACKS, "=1+1", "+1", "-1", "-1+1", "@sum(A1)", "\t=1", "\r=1", "a\rb", "a\nb", "'=1", "", ",", '"']
+        cells += [
+            "\uff1d1+1",
+            "\uff0b1",
+            "\uff0d1",
+            "\uff20sum(A1)",
+            " =1",
+            "\ufeff=1",
+            "\u3000\uff1d1",
+            "\n=1",
+            "\x00=1",
+        ]
         cells = [cell.encode("utf-8", "replace").decode() for cell in cells]
         written = csv_bytes(cells, [cells, cells[::-1]])
         lines = list(csv.reader(io.StringIO(written.decode(), newline=""), strict=True))
         assert [len(line) for line in lines] == [len(cells)] * 3
         for line, wanted in zip(lines, (cells, cells, cells[::-1]), strict=True):
             assert [unguarded(cell) for cell in line] == wanted
-            assert [cell for cell in line if cell.startswith(("=", "@", "\t", "\r"))] == []
+            assert [cell for cell in line if cell.lstrip("\ufeff\x00 \u3000\n\t\r").startswith(SIGNS)] == []
             assert [cell for cell in line if cell.startswith(("+", "-"))] == [c for c in line if c in ("+1", "-1")]
 
 

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from support.files import program
+
 RUN = [sys.executable, "-m", "unflip"]
 
 
@@ -59,3 +61,37 @@ def test_the_core_imports_with_its_hard_dependencies_alone():
     code = f"import sys; sys.modules.update(dict.fromkeys({blocked!r})); from unflip import *"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def options(wanted):
+    """Return (command, option) for each option for which a condition holds."""
+    pytest.importorskip("typer", reason="needs the extra unflip[cli]")
+    from typer.core import TyperOption
+    from typer.main import get_command
+
+    from unflip.cli import app
+
+    return [
+        (name, option.opts[0])
+        for name, command in get_command(app).commands.items()
+        for option in command.params
+        if isinstance(option, TyperOption) and wanted(option)
+    ]
+
+
+def test_no_option_of_one_value_can_be_given_twice():
+    single = options(lambda option: not option.is_flag and not option.multiple)
+    assert {("audit", "--text"), ("apply", "--item"), ("fit", "--decisions"), ("plan", "--n")} <= set(single)
+    assert {command for command, _ in single} >= {"demo", "predict", "explore", "reproduce"}
+    for command, option in single:
+        done = program(command, "data.csv", option, "1", f"{option}=2", code=2)
+        assert done.stderr == f"unflip: {option} is given 2 times but takes one value: give it once.\n"
+
+
+def test_lists_and_flags_can_be_given_twice():
+    several = options(lambda option: option.is_flag or option.multiple)
+    assert {("audit", "--label"), ("fit", "--ignore"), ("apply", "--json")} <= set(several)
+    done = program("plan", "--n=100", "--p=9", "--mean-norm=2", "--eps-pos=.1", "--eps-neg=.1", "--json", "--json")
+    assert done.stdout.startswith("{")
+    said = program("audit", "none.csv", "--label", "a", "--label", "b", "--ignore", "c", "--ignore", "d", code=2).stderr
+    assert "none.csv does not exist" in said

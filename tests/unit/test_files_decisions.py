@@ -89,3 +89,6 @@ def test_decisions_about_other_data_are_refused():
         changes({0: Decision(0, "", "b", "a")}, DATA, "label")
     with pytest.raises(ValueError, match=r"gives it the label 'spm', which column 'label' of d.csv does not hold"):
         changes({0: Decision(0, "", "a", "spm")}, DATA, "label")
+    with pytest.raises(ValueError, match=r"gives it the label '', which column 'label' of d.csv does not hold"):
+        changes({0: Decision(0, "", "a", "")}, DATA, "label")
+    assert changes({3: Decision(3, "", "", "")}, DATA, "label") == {}

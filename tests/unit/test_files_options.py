@@ -1,9 +1,12 @@
 """What users type and name: labels, rates, features, guarded cells."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from unflip.files import features, label_column, rates
+from unflip.files import features, label_column, rates, safe_csv
 from unflip.files.safe_csv import csv_bytes, guarded, unguarded
 from unflip.files.tables import Table
 
@@ -266,11 +269,34 @@ def test_many_texts_are_summed_up_by_directions(monkeypatch):
         ("'=1", "''=1"),
         ("''x", "''x"),
         ("", ""),
+        ("\uff1dcmd()", "'\uff1dcmd()"),
+        ("\uff0b1", "'\uff0b1"),
+        ("\uff0d1", "'\uff0d1"),
+        ("\uff20x", "'\uff20x"),
+        ("\ufe66x", "'\ufe66x"),
+        (" =x", "' =x"),
+        ("\u3000\xa0\uff1dx", "'\u3000\xa0\uff1dx"),
+        ("\ufeff=x", "'\ufeff=x"),
+        ("\u200b\u202e+x", "'\u200b\u202e+x"),
+        ("\n=x", "'\n=x"),
+        ("\x00=x", "'\x00=x"),
+        ("\rx", "'\rx"),
+        ("'\ufeff=x", "''\ufeff=x"),
+        (" x = y", " x = y"),
+        ("\xa0x", "\xa0x"),
+        (" '=x", " '=x"),
+        ("x=\uff1d", "x=\uff1d"),
     ],
 )
 def test_cells_that_a_spreadsheet_would_run_are_guarded(cell, written):
     assert guarded(cell) == written
     assert unguarded(written) == cell
+
+
+def test_the_page_guards_the_same_cells():
+    script = Path(safe_csv.__file__).parents[1] / "report" / "templates" / "audit" / "decisions.js"
+    patterns = dict(re.findall(r"^const (BLANKS|SIGNS) = /(.+)/\.source;$", script.read_text(encoding="utf-8"), re.M))
+    assert patterns == {"BLANKS": safe_csv._BLANKS, "SIGNS": safe_csv._SIGNS}
 
 
 def test_guarded_files():

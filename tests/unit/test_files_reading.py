@@ -63,7 +63,7 @@ def test_cells_with_separators_quotes_and_line_ends(tmp_path):
         ("t.csv", "a,label,a\n1,x,2\n", "2 columns named 'a'"),
         ("t.csv", "a,label\n1,x\n1,2,3\n", "Row 1 of .*t.csv .* has 3 cells but there are 2 columns"),
         ("t.csv", "a,label\n1,x\n\n2,y\n", "t.csv has a blank line before row 1 .*: remove it"),
-        ("t.csv", 'a,label\n1,"x\n2,y\n', "cannot be read as CSV at line 3"),
+        ("t.csv", 'a,label\n1,"x\n2,y\n', "cannot be read as CSV at line 2"),
         ("t.csv", "a,label\n1,x\ncaf\xe9,y\n".encode("latin-1"), "not UTF-8 text .byte 0xe9 in line 3."),
         ("t.csv.gz", b"no gzip", "is no whole gzip file"),
         ("t.txt", "a,label\n1,x\n", "t.txt must end in .csv"),

@@ -38,7 +38,7 @@ def fit(
     as_json: options.AsJson = False,
 ) -> None:
     """Fit a classifier of the true labels to a file of noisy ones, or of votes."""
-    check_out(out, [".skops"], data)
+    check_out(out, [".skops"], data, *([] if decisions is None else [decisions]))
     request = Request(
         path=data,
         labels=tuple(label or ()),

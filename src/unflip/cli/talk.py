@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from unflip.report.files import written_file
 from unflip.votes import Votes
 
 INTERRUPTED = 130
@@ -70,7 +71,7 @@ def _shown(first: str) -> Iterator[Callable[[str], None]]:
 
 
 def check_out(out: Path, endings: Sequence[str], *inputs: Path) -> None:
-    """Leave with an error where a file cannot be written, or is one of the inputs.
+    """Leave with an error where a file cannot be written, or is one of the inputs; symbolic links are followed.
 
     Parameters
     ----------
@@ -88,16 +89,17 @@ def check_out(out: Path, endings: Sequence[str], *inputs: Path) -> None:
     except (OSError, ValueError) as error:  # such as a name that is too long, or one that no file can have
         fail(f"{out} cannot be written ({getattr(error, 'strerror', None) or error}): choose another name.")
     for path in inputs:
-        if path.resolve() == out.resolve() or (out.exists() and path.exists() and path.samefile(out)):
+        if os.path.realpath(path) == os.path.realpath(out) or (out.exists() and path.exists() and path.samefile(out)):
             fail(f"{out} is the file {path} itself, which is never written over: choose another name.")
 
 
 def _check_place(out: Path) -> None:
     if out.is_dir():
         fail(f"{out} is a folder: give the name of a file.")
-    if not out.parent.is_dir():
-        fail(f"{out.parent} is not a folder: create it first, or choose another name than {out}.")
-    if not os.access(out if out.exists() else out.parent, os.W_OK) or not os.access(out.parent, os.W_OK):
+    file = written_file(out)
+    if not file.parent.is_dir():
+        fail(f"{file.parent} is not a folder: create it first, or choose another name than {out}.")
+    if not os.access(file if file.exists() else file.parent, os.W_OK) or not os.access(file.parent, os.W_OK):
         fail(f"{out} cannot be written: choose another name or folder.")
 
 

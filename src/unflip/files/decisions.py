@@ -158,7 +158,7 @@ def changes(decisions: Mapping[int, Decision], table: Table, label: str) -> dict
                 f"Row {row} of {table.name} has the label {texts[row]!r}, but the decision on it was about "
                 f"{decision.observed!r}: give the file that was audited."
             )
-        if decision.label not in written and decision.label:
+        if decision.label not in written and decision.label != decision.observed:
             raise ValueError(
                 f"The decision on row {row} gives it the label {decision.label!r}, which column {label!r} of "
                 f"{table.name} does not hold: write one of {', '.join(list(written)[:8])}."

@@ -1,19 +1,27 @@
-"""CSV: cells as the strings they are, and records that are kept byte for byte where nothing changes."""
+"""CSV: one parser of cells as they stand in the file, by which it is both read and rewritten."""
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
+from pathlib import Path
 from typing import Any, Literal
 
 from unflip.files.encoding import decoded
+from unflip.files.tables import ending
 
-_DELIMITERS = ",;\t"
-_LARGEST_CELL = 2**31 - 1
+_DELIMITERS = ",;\t|"
 _LINE_END = "\r\n"  # cells that hold a character of it are quoted
 _MARK = "\ufeff"  # the byte order mark that spreadsheets put first
+_QUOTED = r'"[^"]*(?:""[^"]*)*"'
+_ANY_LINE_END = r"\r\n?|\n"
+_TOKEN = re.compile(
+    rf"(?<![^{_DELIMITERS}\r\n]){_QUOTED}(?![^{_DELIMITERS}\r\n])|[{_DELIMITERS}]|{_ANY_LINE_END}"
+)  # quoted cells as a whole, whatever separates them, so that separators within them are not counted
 
 
 def read(content: bytes, name: str) -> dict[str, Any]:
@@ -27,7 +35,7 @@ def read(content: bytes, name: str) -> dict[str, Any]:
         Its name, for errors.
     """
     text = decoded(content, name).removeprefix(_MARK)
-    records = _records(text, name)
+    records = _records(text, _delimiter(text, name), name)
     header = _header(records, name)
     rows = list(_data(records, header, name))
     columns = zip(*rows, strict=True) if rows else ((),) * len(header)
@@ -40,7 +48,7 @@ def decimal_comma(content: bytes, name: str) -> bool:
 
 
 def rewrite(content: bytes, name: str, column: str, changes: Mapping[int, Any]) -> bytes:
-    """Return the file with other cells in one column; every other record stays byte for byte as it is.
+    """Return the file with other cells in one column; every other cell stays byte for byte as it is.
 
     Parameters
     ----------
@@ -53,14 +61,15 @@ def rewrite(content: bytes, name: str, column: str, changes: Mapping[int, Any]) 
     """
     text = decoded(content, name)
     body = text.removeprefix(_MARK)
-    delimiter, records = _delimiter(body, name), _records(body, name)
-    first, header = next(records)
-    written, place = [text[: len(text) - len(body)], first], header.index(column)
-    for row, (raw, cells) in enumerate(records):
+    delimiter = _delimiter(body, name)
+    records = _records(body, delimiter, name)
+    header, end = next(records)
+    place = _values(header).index(column)
+    written = [text[: len(text) - len(body)], delimiter.join(header), end]
+    for row, (cells, end) in enumerate(records):
         if row in changes:
-            written.append(_replaced(raw, cells or [""], place, changes[row], delimiter))
-        else:
-            written.append(raw)
+            cells[place] = record([changes[row]], delimiter, quoted=cells[place].startswith('"'))
+        written += [delimiter.join(cells), end]
     return "".join(written).encode()
 
 
@@ -82,42 +91,51 @@ def record(cells: Sequence[str], delimiter: str = ",", *, quoted: bool = False) 
     return buffer.getvalue().removesuffix(_LINE_END)
 
 
-def _records(text: str, name: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield each record as it stands in the file, with its cells; none for blank lines."""
-    csv.field_size_limit(_LARGEST_CELL)
-    taken: list[str] = []
+def _records(text: str, delimiter: str, name: str) -> Iterator[tuple[list[str], str]]:
+    """Yield the cells of each record as they stand, quotes included, and its line end; a blank line is an empty cell.
 
-    def lines() -> Iterator[str]:
-        for line in io.StringIO(text, newline=""):
-            taken.append(line)
-            yield line
+    Cells joined by the delimiter, with the line end, are the record again. Values are those of Python's csv module.
+    """
+    separator = re.escape(delimiter)
+    # A quoted cell; all cells up to the next quote; one cell with quotes within it; or a quote that is out of place.
+    piece = re.compile(rf'({_QUOTED}|[^"\r\n]*|(?!")[^{separator}\r\n]*)({separator}|{_ANY_LINE_END}|\Z)|"')
+    cells: list[str] = []
+    for match in piece.finditer(text):
+        if match.start() == len(text) and not cells:
+            return
+        if match[1] is None:
+            line = len(re.findall(_ANY_LINE_END, text[: match.start()])) + 1
+            raise ValueError(
+                f"{name} cannot be read as CSV at line {line} (a quoted cell that begins there has no closing quote "
+                "before a separator): check the quotes there, and double those within a cell."
+            )
+        cells += [match[1]] if match[1].startswith('"') else match[1].split(delimiter)
+        if match[2] != delimiter:
+            yield cells, match[2]
+            cells = []
 
-    reader = csv.reader(lines(), delimiter=_delimiter(text, name), strict=True)
-    try:
-        for cells in reader:
-            yield "".join(taken), cells
-            taken.clear()
-    except csv.Error as error:
-        raise ValueError(
-            f"{name} cannot be read as CSV at line {reader.line_num} ({error}): check the quotes there."
-        ) from None
+
+def _values(cells: Sequence[str]) -> list[str]:
+    """Return what cells hold that stand in a file, quotes included."""
+    return [cell[1:-1].replace('""', '"') if cell[:1] == '"' else cell for cell in cells]
 
 
-def _header(records: Iterator[tuple[str, list[str]]], name: str) -> list[str]:
-    _, header = next(records, ("", []))
-    if not header:
+def _header(records: Iterator[tuple[list[str], str]], name: str) -> list[str]:
+    cells, _ = next(records, ([""], ""))
+    if cells == [""]:
         raise ValueError(f"{name} does not begin with a line of column names: add one.")
+    header = _values(cells)
     for column, count in Counter(header).items():
         if count > 1:
             raise ValueError(f"{name} has {count} columns named {column!r}: give each its own name.")
     return header
 
 
-def _data(records: Iterator[tuple[str, list[str]]], header: list[str], name: str) -> Iterator[list[str]]:
-    """Yield the cells of each row; blank lines at the end are none, and others would shift the numbers of the rows."""
+def _data(records: Iterator[tuple[list[str], str]], header: list[str], name: str) -> Iterator[list[str]]:
+    """Yield the values of each row; blank lines at the end are none, and others would shift the numbers of the rows."""
     row, n_blank = 0, 0
-    for _, cells in records:
-        if not cells:
+    for cells, _ in records:
+        if cells == [""]:
             n_blank += 1
             continue
         if n_blank and len(header) > 1:
@@ -133,34 +151,17 @@ def _data(records: Iterator[tuple[str, list[str]]], header: list[str], name: str
                 f"Row {row} of {name} (counted from 0 below the header) has {len(cells)} cells but there are "
                 f"{len(header)} columns: check the quotes and separators there."
             )
-        yield cells
+        yield _values(cells)
         row += 1
 
 
 def _delimiter(text: str, name: str) -> str:
-    """Return what separates the cells: the commonest of comma, semicolon and tab in the first line."""
-    if ".tsv" in name.lower():
+    """Return what separates the cells: a tab in .tsv files, otherwise the commonest separator in the header.
+
+    One that is as common in the line below it comes first; those within quoted cells do not count.
+    """
+    if ending(Path(name)) == ".tsv":
         return "\t"
-    first = text[: text.find("\n")] if "\n" in text else text
-    return max(_DELIMITERS, key=first.count)
-
-
-def _replaced(raw: str, cells: list[str], place: int, value: str, delimiter: str) -> str:
-    """Return a record with another cell, the others as they stand."""
-    body = raw.rstrip("\r\n")
-    written = _split(body, delimiter)
-    if len(written) != len(cells):  # stray quotes within a cell: only the cells themselves can be kept
-        written = [record([cell], delimiter) for cell in cells]
-    written[place] = record([value], delimiter, quoted=written[place].startswith('"'))
-    return delimiter.join(written) + raw[len(body) :]
-
-
-def _split(record: str, delimiter: str) -> list[str]:
-    """Return the cells as they stand, quotes included: a separator within quotes has an odd number of them before."""
-    cells: list[str] = []
-    for piece in record.split(delimiter):
-        if cells and cells[-1].count('"') % 2:
-            cells[-1] += delimiter + piece
-        else:
-            cells.append(piece)
-    return cells
+    tokens = (match[0] for match in _TOKEN.finditer(text))
+    header, first = (Counter(takewhile(lambda token: token[0] not in _LINE_END, tokens)) for _ in range(2))
+    return max(_DELIMITERS, key=lambda mark: (0 < header[mark] == first[mark], header[mark]))

@@ -43,7 +43,7 @@ def rewrite(content: bytes, name: str, column: str, changes: Mapping[int, Any]) 
             line = json.dumps({**row, column: changes[number]}, ensure_ascii=False) + end
         written.append(line)
         number += row is not None
-    return "".join(written).encode()
+    return "".join(written).encode("utf-8", "backslashreplace")  # half a surrogate pair is written as JSON escapes it
 
 
 def _rows(text: str, name: str) -> Iterator[tuple[str, dict[str, Any] | None]]:

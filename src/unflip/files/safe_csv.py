@@ -8,8 +8,12 @@ from typing import Any
 
 from unflip.files.delimited import record
 
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")  # apostrophes that are there already would be taken for the guard
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+# What a spreadsheet may take for a formula, as in the page's decisions.js: a sign that begins one, also full-width or
+# small, after blanks and invisible characters. Apostrophes that are there already would be taken for the guard.
+_BLANKS = r"[\s\x00-\x1f\x7f-\x9f\xad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]"
+_SIGNS = r"[=+\-@\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20]"
+_FORMULA = re.compile(rf"'*(?:[\x00-\x1f]|{_BLANKS}*{_SIGNS})")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE)
 
 
 def csv_bytes(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:

@@ -106,8 +106,34 @@ def rewritten(path: Path, column: str, changes: Mapping[int, Any]) -> bytes:
     changes : mapping of int to value
         New cell of each row that changes.
     """
-    content: bytes = _format(path).rewrite(read_content(path), str(path), column, changes)
-    return gzip.compress(content, mtime=0) if path.suffix.lower() == ".gz" else content
+    form, name, content = _format(path), str(path), read_content(path)
+    new: bytes = form.rewrite(content, name, column, changes)
+    _check_rewritten(form.read(content, name), form.read(new, name), name, column, changes)
+    return gzip.compress(new, mtime=0) if path.suffix.lower() == ".gz" else new
+
+
+def _check_rewritten(
+    old: Mapping[str, Sequence[Any]],
+    new: Mapping[str, Sequence[Any]],
+    name: str,
+    column: str,
+    changes: Mapping[int, Any],
+) -> None:
+    """Raise where the columns of a rewritten file are not those of the old one with the changes."""
+    for other in dict.fromkeys([*old, *new]):
+        wanted, cells = _plain(old.get(other, ())), _plain(new.get(other, ()))
+        for row, cell in changes.items() if other == column else ():
+            wanted[row] = cell
+        if wanted != cells and repr(wanted) != repr(cells):  # as texts, because NaN is not equal to itself
+            raise ValueError(
+                f"{name} cannot be rewritten with all other cells as they are (column {other!r} would differ), and "
+                "nothing is written: save the data in another format, such as .jsonl or .parquet."
+            )
+
+
+def _plain(cells: Sequence[Any]) -> list[Any]:
+    """Return cells as a list of Python's own types."""
+    return list(cells.tolist() if isinstance(cells, np.ndarray) else cells)
 
 
 def read_content(path: Path) -> bytes:

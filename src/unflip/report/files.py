@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,19 +22,36 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
 
     A program that is killed just before they take their names leaves whole files that are called ".unflip-….part"; on
     systems where every file has a name from the start, one that is killed while it writes leaves a part of one.
+    Symbolic links are followed: the file that one leads to is replaced, and the link stays.
     """
-    parts = {path: path.with_name(f".unflip-{secrets.token_hex(8)}.part") for path in contents}
+    targets = {path: written_file(path) for path in contents}
+    parts = {path: target.with_name(f".unflip-{secrets.token_hex(8)}.part") for path, target in targets.items()}
     try:
         for path, content in contents.items():
             with _named(path):
-                _write(parts[path], content, path)
+                _write(parts[path], content, targets[path])
         for path, part in parts.items():
             with _named(path):
-                os.replace(part, path)
+                os.replace(part, targets[path])
     except BaseException:
         for part in parts.values():
             part.unlink(missing_ok=True)
         raise
+
+
+def written_file(path: Path) -> Path:
+    """Return the file that a symbolic link leads to, or the path itself where it is none.
+
+    Raises OSError where something else than a file is there: a device such as /dev/null must not be replaced.
+    """
+    file = path
+    if path.is_symlink():
+        with suppress(FileNotFoundError):
+            path.stat()  # raises OSError where links lead in a circle
+        file = Path(os.path.realpath(path))
+    if file.exists() and not file.is_file():
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return file
 
 
 def _write(part: Path, content: bytes, path: Path) -> None:

@@ -65,8 +65,12 @@ class Decisions {
   }
 }
 
-const FORMULA = /^'*[=+\-@\t\r]/;  // apostrophes that are there already would be taken for the guard
-const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+/* What a spreadsheet may take for a formula, as in unflip.files.safe_csv. Apostrophes that are there already would be
+   taken for the guard. */
+const BLANKS = /[\s\x00-\x1f\x7f-\x9f\xad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/.source;
+const SIGNS = /[=+\-@\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20]/.source;
+const FORMULA = new RegExp(`^'*(?:[\\x00-\\x1f]|${BLANKS}*${SIGNS})`);
+const NUMBER = /^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?$/i;
 
 /* A cell that a spreadsheet would run as a formula begins with an apostrophe. */
 function csvCell(value) {
