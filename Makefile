@@ -7,7 +7,7 @@ READY   = $(VENV)/.ready
 # Two test processes with one BLAS thread each are faster here than one process with two.
 PYTEST  = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -q
 
-.PHONY: demo reproduce test test-all lint docs golden benchmark clean
+.PHONY: demo reproduce test test-all lint docs golden transcripts benchmark clean
 
 demo: $(READY)
 	$(BIN)/unflip demo
@@ -33,6 +33,10 @@ docs: $(READY)
 
 golden: $(READY)
 	$(BIN)/python tests/golden/remake.py
+
+# Run the shell sessions of the pages and write what they print now.
+transcripts: $(READY)
+	$(BIN)/python tests/support/transcripts.py
 
 benchmark: $(READY)
 	$(BIN)/python benchmarks/loo_path.py --quick
