@@ -11,9 +11,14 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import numpy as np
 import pytest
 
 from support import transcripts
+from support.amazon import needs_data
+from unflip import NoiseModel
+from unflip.datasets import load_amazon_reviews, load_sentiment_votes
+from unflip.estimation import AssumedNoiseWarning, Automatic
 
 mpl = pytest.importorskip("matplotlib", reason="pages are drawn with matplotlib")
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -106,6 +111,20 @@ def test_a_table_is_replaced_and_nothing_else(monkeypatch):
     assert page_tables.replaced(page.format("old"), "python a.py", lines) == page.format("\n".join(lines))
     with pytest.raises(ValueError, match="one table that begins with <!-- table: python b"):
         page_tables.replaced(page, "python b.py", lines)
+
+
+@needs_data
+def test_what_the_page_on_noise_rates_prints_of_real_data():
+    crowd = load_sentiment_votes()
+    rows, labels = load_amazon_reviews("books")
+    rows, first = np.unique(rows, axis=0, return_index=True)
+    noise = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1)
+    page = (ROOT / "docs" / "noise_rates.md").read_text(encoding="utf-8")
+    with pytest.warns(AssumedNoiseWarning):
+        sentences = Automatic().fit(crowd.X_train, crowd.random_votes(0))
+    with pytest.warns(AssumedNoiseWarning):
+        books = Automatic().fit(rows, noise.flip(labels[first], random_state=0))
+    assert f"sentences: {sentences.evidence_}\nbooks: {books.evidence_}\n" in page
 
 
 def links_of(page):
