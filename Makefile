@@ -7,7 +7,7 @@ READY   = $(VENV)/.ready
 # Two test processes with one BLAS thread each are faster here than one process with two.
 PYTEST  = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -q
 
-.PHONY: demo reproduce test test-all lint docs golden benchmark clean
+.PHONY: demo reproduce test test-all lint docs golden transcripts benchmark clean
 
 demo: $(READY)
 	$(BIN)/unflip demo
@@ -34,6 +34,10 @@ docs: $(READY)
 golden: $(READY)
 	$(BIN)/python tests/golden/remake.py
 
+# Run the shell sessions of the pages and write what they print now.
+transcripts: $(READY)
+	$(BIN)/python tests/support/transcripts.py
+
 benchmark: $(READY)
 	$(BIN)/python benchmarks/loo_path.py --quick
 	$(BIN)/python benchmarks/speed.py --quick
@@ -48,6 +52,8 @@ benchmark: $(READY)
 	$(BIN)/python benchmarks/noise_rates.py --quick
 	$(BIN)/python benchmarks/accuracy.py --quick
 	$(BIN)/python benchmarks/several_classes.py --quick
+	$(BIN)/python benchmarks/audit.py --quick
+	$(BIN)/python benchmarks/refinement.py --quick
 	$(BIN)/python benchmarks/audit_page.py
 	$(BIN)/python benchmarks/audit_file.py --quick
 

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
-def parsed(description, parts, draws, quick, stored=False):
+def parsed(description, parts, draws, quick, stored=False, write=None):
     """Read the command line.
 
     ``draws`` is the option for the number of draws and its help, ``quick`` the help of ``--quick``; ``stored`` adds the
-    option that prints stored results again.
+    option that prints stored results again, ``write``, a help, the one that writes tables into the documentation.
     """
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="part", help=f"any of {', '.join(parts)}; all by default")
@@ -19,6 +19,8 @@ def parsed(description, parts, draws, quick, stored=False):
     parser.add_argument("--quick", action="store_true", help=quick)
     if stored:
         parser.add_argument("--stored", action="store_true", help="run nothing, print the tables of stored results")
+    if write:
+        parser.add_argument("--write", action="store_true", help=write)
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder for the CSV files")
     options = parser.parse_args()
     if unknown := set(options.parts) - set(parts):

@@ -2,8 +2,8 @@
 
 Everything is fitted to the same rows and labels of a draw. Tables give means and standard errors over draws;
 differences are paired. Picked on the test rows, in favour of the rivals: cleanlab's best grid point, and of the paper's
-rules the penalty of naive and oracle and the best (α, β). The part ``scenes`` needs its data set (UNFLIP_DATA),
-cleanlab comes with the extra ``unflip[benchmark]``.
+rules the penalty of naive and oracle and the best (α, β). The paper's rules have no intercept; rows "with intercept"
+add one. The part ``scenes`` needs its data set (UNFLIP_DATA), cleanlab comes with the extra ``unflip[benchmark]``.
 """
 
 import warnings
@@ -14,7 +14,7 @@ from cleanlab_grid import with_best
 from measures import DRAW, best_auroc, expectation, right
 from parts import announced, has_data, parsed
 from several_classes_draws import classic_draws, paper_draws, scene_draws
-from several_classes_tables import print_tables
+from several_classes_tables import print_tables, show_paper
 from several_classes_targets import judge_classics, judge_paper, judge_scenes
 
 # Draws of each part, its verdicts, how many draws, and how many in a quick run.
@@ -59,7 +59,8 @@ def measures(outcome, draw):
 
 def main():
     """Run the parts, print their tables and store them."""
-    options = parsed(__doc__, PARTS, ("--draws", "draws of each set"), "one or two draws: a minute or two", stored=True)
+    draws, quick = ("--draws", "draws of each set"), "one or two draws: a minute or two"
+    options = parsed(__doc__, PARTS, draws, quick, stored=True, write="write the table of part paper into the pages")
     warnings.simplefilter("ignore", UserWarning)  # this library's are stored with the results
     warnings.simplefilter("ignore", FutureWarning)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -71,6 +72,8 @@ def main():
             frame = results(part, options)
             print_tables(frame)
             judge(frame)
+            if part == "paper":
+                show_paper(frame, options.write)
 
 
 if __name__ == "__main__":

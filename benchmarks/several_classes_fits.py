@@ -4,7 +4,7 @@ import numpy as np
 
 from measures import best_auroc
 from peers import HAS_CLEANLAB, NOTHING, PRIORS, RATES, cleanlab_peers, fitted, linear_peers
-from several_classes_paper import THEORY_GAMMAS, best_pair, paper_rules
+from several_classes_paper import THEORY_GAMMAS, WITH_INTERCEPT, best_pair, paper_rules
 from unflip import LPClassifier, targets
 from unflip.estimation import TrustedSubset
 
@@ -16,7 +16,7 @@ OPTIMIZED, OPTIMIZED_PLAIN = "optimized, gaussian", "optimized, plain"
 UNBIASED_PLAIN, NAIVE_PLAIN, REFINED_PLAIN = "unbiased, plain", "naive, plain", "refined, plain"
 REFINED = (RATES, BOTH, TRUSTED, PRIORS, NOTHING, BALANCED)
 OTHERS = (OPTIMIZED, REFINED_PLAIN, OPTIMIZED_PLAIN, UNBIASED_PLAIN, NAIVE_PLAIN)
-THEORY_ROWS = tuple(f"theory's (α, β), γ = {gamma:g}" for gamma in THEORY_GAMMAS)
+THEORY_ROWS = tuple(f"theory's (α, β), γ = {gamma:g}{WITH_INTERCEPT}" for gamma in THEORY_GAMMAS)
 
 
 def paper_outcomes(draw):

@@ -1,4 +1,7 @@
-"""The settings of the paper's Multi-LPC, and its rules with their choices made on the test rows."""
+"""The settings of the paper's Multi-LPC, and its rules with their choices made on the test rows.
+
+The paper's model has no intercept, so its rules are fitted without one, and once more with one.
+"""
 
 from functools import cache
 
@@ -22,7 +25,10 @@ GAMMAS = np.logspace(-4, 4, 9)
 N_PAIRS, PAIRS_GAMMA = 5000, 1.0
 THEORY_GAMMAS = (1.0, 10.0)
 PAPER_NAIVE, PAPER_ORACLE, PAPER_PAIRS = "paper's naive", "paper's oracle", "best of 5000 (α, β)"
-PAPER_ROWS = tuple(name + end for name in (PAPER_NAIVE, PAPER_PAIRS, PAPER_ORACLE) for end in ("", ", no intercept"))
+NO_INTERCEPT, WITH_INTERCEPT = ", no intercept", ", with intercept"
+PAPER_ROWS = tuple(
+    name + end for name in (PAPER_NAIVE, PAPER_PAIRS, PAPER_ORACLE) for end in (NO_INTERCEPT, WITH_INTERCEPT)
+)
 
 
 def paper_setting(k):
@@ -33,15 +39,15 @@ def paper_setting(k):
 
 @cache
 def best_pair(k, gamma):
-    """(α, β) with the best predicted accuracy in the paper's setting."""
+    """(α, β) with the best predicted accuracy in the paper's setting, for fits with an intercept."""
     means, noise = paper_setting(k)
     return theory.optimal_multi_lpc(means=means, n=N, noise=noise, reg=gamma, fit_intercept=True)
 
 
 def paper_rules(draw):
-    """Fit the paper's rules, with and without an intercept."""
+    """Fit the paper's rules, which have no intercept, and the same with one."""
     found = []
-    for end, fit_intercept in (("", True), (", no intercept", False)):
+    for end, fit_intercept in ((NO_INTERCEPT, False), (WITH_INTERCEPT, True)):
         found += [
             best_gamma(PAPER_NAIVE + end, draw, draw.observed, fit_intercept),
             best_of_pairs(PAPER_PAIRS + end, draw, fit_intercept),

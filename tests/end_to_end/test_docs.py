@@ -1,5 +1,6 @@
 """The gallery's examples run and draw; the site builds, its links lead somewhere, and it needs no network."""
 
+import importlib
 import re
 import runpy
 import shutil
@@ -10,7 +11,14 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import numpy as np
 import pytest
+
+from support import transcripts
+from support.amazon import needs_data
+from unflip import NoiseModel
+from unflip.datasets import load_amazon_reviews, load_sentiment_votes
+from unflip.estimation import AssumedNoiseWarning, Automatic
 
 mpl = pytest.importorskip("matplotlib", reason="pages are drawn with matplotlib")
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -64,6 +72,59 @@ def test_links_of_the_pages_lead_somewhere():
     ]
     assert len(pages) > 40
     assert broken == []
+
+
+def test_scripts_that_the_pages_name_exist():
+    named = {
+        (page.relative_to(ROOT).as_posix(), name)
+        for page in transcripts.pages()
+        for name in re.findall(r"\b(?:benchmarks|docs/figures|examples)/\w+\.py\b", page.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 20
+    assert [(page, name) for page, name in named if not (ROOT / name).is_file()] == []
+
+
+def test_tables_that_scripts_write_are_marked_as_these_expect(monkeypatch):
+    """Each begins with the command that makes it and ends, and the script can replace it."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    page_tables = importlib.import_module("page_tables")
+    n_tables = 0
+    for page in transcripts.pages():
+        text = page.read_text(encoding="utf-8")
+        for command in re.findall(r"<!-- table: (.*?) -->", text):
+            program, script, *arguments = command.split()
+            source = (ROOT / script).read_text(encoding="utf-8")
+            assert program == "python"
+            assert all(f'"{part}"' in source for part in arguments)
+            assert page_tables.replaced(text, command, ["| new |", "|---|"]) != text
+            n_tables += 1
+        assert text.count("<!-- table: ") == text.count("<!-- end of table -->"), page
+    assert n_tables >= 8
+
+
+def test_a_table_is_replaced_and_nothing_else(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    page_tables = importlib.import_module("page_tables")
+    page = "before\n\n<!-- table: python a.py -->\n\n{}\n\n<!-- end of table -->\n\nafter\n"
+    lines = page_tables.markdown([("", "one"), ("x", page_tables.short(-0.25, 0.0104))])
+    assert lines == ["|  | one |", "|---|---|", "| x | −.250 ± .010 |"]
+    assert page_tables.replaced(page.format("old"), "python a.py", lines) == page.format("\n".join(lines))
+    with pytest.raises(ValueError, match="one table that begins with <!-- table: python b"):
+        page_tables.replaced(page, "python b.py", lines)
+
+
+@needs_data
+def test_what_the_page_on_noise_rates_prints_of_real_data():
+    crowd = load_sentiment_votes()
+    rows, labels = load_amazon_reviews("books")
+    rows, first = np.unique(rows, axis=0, return_index=True)
+    noise = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1)
+    page = (ROOT / "docs" / "noise_rates.md").read_text(encoding="utf-8")
+    with pytest.warns(AssumedNoiseWarning):
+        sentences = Automatic().fit(crowd.X_train, crowd.random_votes(0))
+    with pytest.warns(AssumedNoiseWarning):
+        books = Automatic().fit(rows, noise.flip(labels[first], random_state=0))
+    assert f"sentences: {sentences.evidence_}\nbooks: {books.evidence_}\n" in page
 
 
 def links_of(page):
