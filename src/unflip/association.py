@@ -47,7 +47,7 @@ def association(spectrum: Spectrum, rows: DistinctRows, targets: Array, scores: 
     xp = array_namespace(scores)
     share = rows.member_weights / xp.sum(rows.member_weights)
     centre = share @ targets if spectrum.fit_intercept else xp.zeros_like(targets[0, :])
-    own, power = _own_and_power(spectrum, rows, reg)
+    own, power = own_and_power(spectrum, rows, reg)
     agreement = float(xp.sum(rows.weights[:, None] * (rows.average(targets) - centre) * (scores - centre)))
     covariance = ((targets - centre).T * share) @ (targets - centre)
     each = rows.weights * rows.leaving_share  # few copies count as one row, as in `DistinctRows.n_effective`
@@ -56,7 +56,7 @@ def association(spectrum: Spectrum, rows: DistinctRows, targets: Array, scores: 
     return (agreement - expected) / np.sqrt(variance) if variance > 0 else 0.0
 
 
-def _own_and_power(spectrum: Spectrum, rows: DistinctRows, reg: float) -> tuple[Array, Array]:
+def own_and_power(spectrum: Spectrum, rows: DistinctRows, reg: float) -> tuple[Array, Array]:
     """Return the diagonals of N, which is 0 where rows leave whole, and of NNᵀ, (m,) each."""
     xp, regs = array_namespace(rows.weights), np.array([reg])
     hat, hat_squared = (column[:, 0] for column in spectrum.hat_diagonals([regs], [regs, regs]))

@@ -40,14 +40,14 @@ from unflip._arrays import (
     pick_columns,
     row_products,
     sums_by_code,
-    taken,
 )
 from unflip._typing import Array, FloatArray
+from unflip.coupling import Coupling
 from unflip.noise import Channel
 from unflip.pooling import MANY, pooled
 from unflip.proportions import Proportions, class_probabilities
-from unflip.score_shape import MAX_ROUNDS, directions_by_shape, label_log_odds, mixture_step, settled, shape_logits
-from unflip.steepness import STEP, TINY, Steepness, likeliest_steepness
+from unflip.score_shape import MAX_ROUNDS, ScoreMixture, directions_by_shape, label_log_odds, settled, shape_logits
+from unflip.steepness import STEP, TINY, likeliest_steepness
 
 _PRIOR_TOLERANCE = 1e-5
 _UNUSUAL = 0.2  # share of draws whose χ² is beyond the usual
@@ -56,9 +56,6 @@ _UNUSUAL = 0.2  # share of draws whose χ² is beyond the usual
 SMALLEST_SLOPE = 1e-3
 #: A spread below this share of the scores' size is rounding error.
 ROUNDING = 1e3 * np.finfo(float).eps
-_FOLDS = 8
-_ROWS_PER_SLOPE = 1000  # more of them need no folds
-_MARGIN = 10.0  # of log-likelihood that another kind of directions has to gain
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,16 +161,14 @@ def gaussian_reading(
     noise: Channel,
     *,
     n_rows: float,
-    anchors: FloatArray | None = None,
+    coupling: Coupling | None = None,
     priors_known: bool = False,
 ) -> Reading:
     """Fit the log-odds of the true class to label-free leave-one-out scores.
 
     Of more than two classes the directions have (k − 1)² numbers, which fit chance where rows are few. So the steepness
-    is found on log-odds by directions that were fitted to other rows, in folds, and so are the log-odds of the rows.
-    The likelihood of the labels there also says whether to stop EM at its first step, which takes the labels'
-    posteriors for granted (with few rows of a class the rest of it feeds on itself), and whether to shrink the class
-    means towards the anchors.
+    is found on log-odds of each row by directions that were fitted without the row and its label, in closed form, and
+    these are the log-odds of the rows.
 
     Parameters
     ----------
@@ -188,8 +183,8 @@ def gaussian_reading(
     n_rows : float
         How many independent rows the scores stand for. The variance within a class is taken to be at least a share
         1/n_rows of the total, so that a few rows which happen to fall apart are not read as certainty.
-    anchors : ndarray of shape (k, r), optional
-        Where in the space of scores the classes are drawn to, up to a factor: what they were fitted to.
+    coupling : Coupling, optional
+        How the label of each row moves the scores of the others; without it log-odds of many classes are too modest.
     priors_known : bool
         Whether the priors are known from elsewhere than the labels; the proportions of the rows then differ from them
         by chance alone.
@@ -201,14 +196,12 @@ def gaussian_reading(
         neutral = Readout(np.zeros((scores.shape[1], noise.n_classes)), log_priors - log_priors[0])
         return Reading(neutral, _zeros(scores, noise.n_classes), neutral.offsets)
     standard = whitening(scores)
-    known = Proportions(noise.known_priors, n_rows)
-    proportions = known if priors_known else Proportions.told(codes, share, noise, n_rows)
-    if noise.n_classes > 2 and round(n_rows) <= _ROWS_PER_SLOPE * (noise.n_classes - 1) ** 2:
-        drawn_to = None if anchors is None else whitening(anchors)
-        return _read_in_folds(whitening, standard, codes, share, noise, proportions, n_rows, drawn_to)
+    proportions = _proportions(codes, share, noise, n_rows, priors_known)
+    if noise.n_classes > 2:
+        return _read_classes(whitening, standard, codes, share, noise, proportions, n_rows, coupling)
     some, some_codes, some_share = _to_fit(standard, codes, share, noise)
     directions, middle = directions_by_shape(some, some_codes, some_share, noise, 1 / n_rows)
-    if scores.shape[1] == 1 and noise.n_classes == 2 and directions[0, 1] < SMALLEST_SLOPE:
+    if directions[0, 1] < SMALLEST_SLOPE:
         directions, middle = np.array([[0.0, SMALLEST_SLOPE]]), np.zeros(2)  # no log-odds fall with the score
     logits = shape_logits(some, directions, middle)
     steep = likeliest_steepness(logits, some_codes, some_share, noise, proportions, n_rows)
@@ -218,9 +211,34 @@ def gaussian_reading(
     return Reading(readout, shape_logits(standard, directions, middle), offsets)
 
 
+def recalibrated(
+    logits: Array, codes: Array, weights: Array, noise: Channel, *, n_rows: float, priors_known: bool
+) -> Array:
+    """P(true class | row), (n, k), under another noise model: the same logits with another slope and other offsets.
+
+    Parameters
+    ----------
+    logits : array of shape (n, k)
+        Log-odds of the rows.
+    codes, weights, noise, n_rows, priors_known
+        Those of `gaussian_reading`.
+    """
+    share = _shares(weights)
+    proportions = _proportions(codes, share, noise, n_rows, priors_known)
+    steep = likeliest_steepness(logits, codes, share, noise, proportions, n_rows)
+    scaled = steep.factor * logits
+    return class_probabilities(scaled + like(proportions.offsets(scaled, share), scaled))
+
+
+def _proportions(codes: Array, share: Array, noise: Channel, n_rows: float, priors_known: bool) -> Proportions:
+    if priors_known:
+        return Proportions(noise.known_priors, n_rows)
+    return Proportions.told(codes, share, noise, n_rows)
+
+
 def _to_fit(standard: Array, codes: Array, share: Array, noise: Channel) -> tuple[Array, Array, Array]:
-    """Return what to fit a read-out to: the rows, or few that stand for very many of two classes and two labels."""
-    if noise.transition.shape != (2, 2) or standard.shape[1] > 1 or standard.shape[0] < MANY:
+    """Return what to fit a read-out of two classes to: the rows, or few that stand for very many with two labels."""
+    if noise.transition.shape != (2, 2) or standard.shape[0] < MANY:
         return standard, codes, share
     values, labels, weights = pooled(standard[:, 0], codes, share)
     return values[:, None], labels, weights
@@ -231,7 +249,7 @@ def _zeros(rows: Array, n_columns: int) -> Array:
     return xp.zeros((rows.shape[0], n_columns), dtype=xp.float64, device=device(rows))
 
 
-def _read_in_folds(
+def _read_classes(
     whitening: _Whitening,
     standard: Array,
     codes: Array,
@@ -239,54 +257,19 @@ def _read_in_folds(
     noise: Channel,
     proportions: Proportions,
     n_rows: float,
-    anchors: FloatArray | None,
+    coupling: Coupling | None,
 ) -> Reading:
-    """Read whitened scores by directions of all rows, whose kind and steepness are found on those of other rows."""
-    usual: tuple[int, FloatArray | None] = (MAX_ROUNDS, None)
-    kinds = [usual, (1, None)] + ([] if anchors is None else [(MAX_ROUNDS, anchors), (1, anchors)])
-    found: list[tuple[Steepness, Array]] = []
-    for kind in kinds:
-        apart = _logits_of_other_rows(standard, codes, share, noise, n_rows, *kind)
-        found.append((likeliest_steepness(apart, codes, share, noise, proportions, n_rows), apart))
-    best = int(np.argmin([steep.cost + _MARGIN * (index > 0) for index, (steep, _) in enumerate(found)]))
-    steep, apart = found[best]
-    directions, middle = directions_by_shape(standard, codes, share, noise, 1 / n_rows, *kinds[best])
-    directions, middle = steep.factor * directions, steep.factor * middle
+    """Read whitened scores of more than two classes."""
+    mixture = ScoreMixture.fit(standard, codes, share, noise, 1 / n_rows)
+    if coupling is not None:
+        coupling = replace(coupling, own=coupling.own @ like(whitening.basis, standard))
+    left_out = mixture.left_out_logits(standard, share, coupling)
+    steep = likeliest_steepness(left_out, codes, share, noise, proportions, n_rows)
+    directions, middle = steep.factor * mixture.directions, steep.factor * mixture.middle
     offsets = proportions.offsets(shape_logits(standard, directions, middle), share)
     readout = whitening.undone(Readout(directions, offsets - middle, steep.error))
-    apart = steep.factor * apart
-    return Reading(readout, apart, proportions.offsets(apart, share))
-
-
-def _logits_of_other_rows(
-    standard: Array,
-    codes: Array,
-    share: Array,
-    noise: Channel,
-    n_rows: float,
-    rounds: int,
-    anchors: FloatArray | None,
-) -> Array:
-    """Logits of each row by directions that were fitted to the other folds.
-
-    Folds alternate along the distance from the mean: they depend neither on the order of the rows nor on the axes of
-    the scores, and copies stay together.
-    """
-    xp = namespace(standard)
-    distances = xp.sum(standard**2, axis=1)
-    fold = xp.reshape(xp.unique_inverse(distances).inverse_indices, (-1,)) % _FOLDS
-    members, found = [], []
-    for held_out in range(int(xp.max(fold)) + 1):
-        inside, others = (xp.nonzero(chosen)[0] for chosen in (fold == held_out, fold != held_out))
-        if not others.shape[0]:
-            return _zeros(standard, noise.n_classes)
-        kept = taken(share, others)
-        total = float(xp.sum(kept))
-        rest = taken(standard, others), taken(codes, others), kept / total
-        directions, middle = directions_by_shape(*rest, noise, 1 / (total * n_rows), rounds, anchors)
-        members.append(inside)
-        found.append(shape_logits(taken(standard, inside), directions, middle))
-    return taken(xp.concat(found), xp.argsort(xp.concat(members)))
+    left_out = steep.factor * left_out
+    return Reading(readout, left_out, proportions.offsets(left_out, share))
 
 
 def likeliest_priors(scores: Array, codes: Array, weights: Array, noise: Channel, *, n_rows: float) -> Channel:
@@ -318,11 +301,12 @@ def _mixture_priors(standard: Array, codes: Array, share: Array, noise: Channel,
     with np.errstate(divide="ignore"):  # the log of 0 is −∞: impossible
         label_given_true = pick(np.log(noise.transition.T), codes)
     for _ in range(MAX_ROUNDS):
-        directions, middle, mass = mixture_step(standard, member, share, 1 / n_rows)
-        previous, priors = priors, (n_rows * mass + 1) / (n_rows + k)
+        mixture = ScoreMixture.of(standard, member, share, 1 / n_rows)
+        previous, priors = priors, (n_rows * mixture.mass + 1) / (n_rows + k)
         if np.abs(priors - previous).max() <= _PRIOR_TOLERANCE:
             break
-        member = class_probabilities(label_given_true + shape_logits(standard, directions, middle - np.log(priors)))
+        logits = shape_logits(standard, mixture.directions, mixture.middle - np.log(priors))
+        member = class_probabilities(label_given_true + logits)
     return priors
 
 

@@ -15,7 +15,7 @@ from array_api_compat import array_namespace
 
 from unflip._arrays import like, own_entries
 from unflip._typing import Array, FloatArray
-from unflip.decoder import Reading, gaussian_reading
+from unflip.decoder import Reading, recalibrated
 from unflip.noise import Channel, NoiseModel
 
 _PAIRS = float(np.sqrt(2))
@@ -30,44 +30,31 @@ class ExpectedAccuracy:
 
 
 @dataclass(frozen=True, eq=False)
-class ScoredRows:
-    """Rows with leave-one-out scores that are free of their own labels.
+class ObservedRows:
+    """What was observed of rows.
 
     Attributes
     ----------
-    scores : array of shape (n, r)
-        The scores.
     codes, weights : array of shape (n,)
         Observed class and weight of each row.
     n_rows : float
         How many independent rows they stand for.
-    anchors : ndarray of shape (k, r) or None
     priors_known : bool
-        Those of `unflip.decoder.gaussian_reading`.
+        That of `unflip.decoder.gaussian_reading`.
     """
 
-    scores: Array
     codes: Array
     weights: Array
     n_rows: float
-    anchors: FloatArray | None = None
     priors_known: bool = False
 
-    def read(self, noise: Channel) -> Reading:
-        """Read the scores under a noise model."""
-        return gaussian_reading(
-            self.scores,
-            self.codes,
-            self.weights,
-            noise,
-            n_rows=self.n_rows,
-            anchors=self.anchors,
-            priors_known=self.priors_known,
-        )
+    def read(self, logits: Array, noise: Channel) -> Array:
+        """P(true class | row) under a noise model, by given logits."""
+        return recalibrated(logits, self.codes, self.weights, noise, n_rows=self.n_rows, priors_known=self.priors_known)
 
 
 def expected_accuracy(
-    rows: ScoredRows,
+    rows: ObservedRows,
     reading: Reading,
     noise: Channel,
     *,
@@ -79,7 +66,7 @@ def expected_accuracy(
 
     Parameters
     ----------
-    rows : ScoredRows
+    rows : ObservedRows
         The rows.
     reading : Reading
         Of their scores, under `noise`.
@@ -94,19 +81,23 @@ def expected_accuracy(
     """
     share = rows.weights / array_namespace(rows.weights).sum(rows.weights)
 
-    def right(source: Reading, priors: FloatArray) -> Array:
+    def right(probabilities: Array, priors: FloatArray) -> Array:
         """Probability that each prediction is right; rows stand for more or fewer new ones, as their class does."""
-        probabilities = source.probabilities
         return own_entries(probabilities * like(deployed / priors, probabilities), predicted)
 
+    def under(other: Channel) -> float:
+        return float(share @ right(rows.read(reading.log_odds, other), other.known_priors))
+
     priors = noise.known_priors
-    each = right(reading, priors)
+    each = right(reading.probabilities, priors)
     value = float(share @ each)
     # A label counts twice, as its row's own and through the scores of the others. Sums over pairs of rows vary more
     # than sums over rows do, by a factor between √2 (noisy labels) and 2 of the standard error. Both sides are asked:
     # log-odds that are certain as they are do not change where they are steeper.
-    steeper, flatter = (float(share @ right(reading.steeper(by, priors), priors)) for by in (_PAIRS, -_PAIRS))
-    moved = [float(share @ right(rows.read(other), other.known_priors)) - value for other in others]
+    both = (reading.steeper(by, priors).probabilities for by in (_PAIRS, -_PAIRS))
+    steeper, flatter = (float(share @ right(probabilities, priors)) for probabilities in both)
+    here = under(noise) if others else value
+    moved = [under(other) - here for other in others]
     sampling = float(share @ (each - value) ** 2) / rows.n_rows
     doubt = sum(change**2 for change in ((steeper - flatter) / 2, *moved))
     return ExpectedAccuracy(min(value, 1.0), float(np.sqrt(sampling + doubt)))

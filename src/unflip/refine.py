@@ -35,6 +35,7 @@ from array_api_compat import array_namespace, device
 from unflip._arrays import as_numpy, at_least, like, one_hot, pick
 from unflip._typing import Array, FloatArray
 from unflip.association import association
+from unflip.coupling import Coupling, ridge_coupling
 from unflip.decoder import Reading
 from unflip.labels import UNCHECKED, contrasts
 from unflip.noise import Channel
@@ -205,13 +206,14 @@ class _Loop:
         scores = label_free_parts(self._spectrum, self._rows, means, reg)(slice(None)) - leak
         self._hats.append(hat)
         own_part = targets - expected
-        if self._truth is not None:  # true labels may be seen
-            own_part = array_namespace(own_part).where((self._truth == UNCHECKED)[:, None], own_part, 0.0)
         self._own_parts.append(self._rows.average(own_part))
         if not index:
             self._association = association(self._spectrum, self._rows, targets, scores[:, 0, :], float(reg[0]))
         chosen = without_trace(scores[:, 0, :], self._labels, self._rows.weights)
-        reading, noise = self._read(chosen)
+        coupling = None
+        if self._noise.n_classes > 2:
+            coupling = ridge_coupling(self._spectrum, self._rows, own_part, float(reg[0]))
+        reading, noise = self._read(chosen, coupling)
         return Round(
             targets=targets,
             reg=float(reg[0]),
@@ -221,7 +223,6 @@ class _Loop:
             index=index,
             alignment=self._agreement(chosen),
             noise=noise,
-            anchors=self._contrasts,
             association=self._association,
         )
 
@@ -248,9 +249,8 @@ class _Loop:
             return canonical_correlation(scores, labels, weights, centred=centred)
         return float(loo_alignment(lambda rows: scores[rows, None, :], labels, weights, centred=centred)[0])
 
-    def _read(self, scores: Array) -> tuple[Reading, Channel]:
-        anchors = self._contrasts
-        return read(scores, self._rows, self._codes, self._noise, anchors=anchors, **self._about_priors)
+    def _read(self, scores: Array, coupling: Coupling | None = None) -> tuple[Reading, Channel]:
+        return read(scores, self._rows, self._codes, self._noise, coupling=coupling, **self._about_priors)
 
     def _leak(self, answers: list[_Answer], index: int, rows: slice = slice(None)) -> Array:
         """Part that a row's own label has in its scores after so many rounds, (m, n_regs, k − 1), of some rows."""

@@ -12,6 +12,7 @@ from array_api_compat import array_namespace
 from unflip._arrays import as_numpy, like, pick
 from unflip._typing import Array, FloatArray
 from unflip.association import LEAST_ASSOCIATION, association
+from unflip.coupling import Coupling, ridge_coupling
 from unflip.decoder import Reading, gaussian_reading, likeliest_priors
 from unflip.noise import Channel
 from unflip.rows import DistinctRows
@@ -46,8 +47,6 @@ class Round:
         Agreement of the scores with the observed labels; NaN where rounds are not compared.
     noise : Channel
         With the priors that the read-out was fitted with.
-    anchors : ndarray of shape (k, n_scores)
-        What the true classes are expected to be fitted to.
     association : float
         Standard errors by which the scores of the first round agree with the labels beyond chance.
     """
@@ -60,7 +59,6 @@ class Round:
     index: int
     alignment: float
     noise: Channel
-    anchors: FloatArray
     association: float
 
     @property
@@ -91,10 +89,12 @@ def fit_table(
     scores = without_copies(fits.leave_one_out(means, [reg]), rows.leaving_share).label_free_scores[:, 0, :]
     associated = _association(fits, rows, targets, scores, reg)
     scores = without_trace(scores, means, rows.weights)
-    anchors = noise.transition @ table
-    reading, noise = read(
-        scores, rows, codes, noise, anchors=anchors, infer_priors=infer_priors, priors_known=priors_known
-    )
+    coupling = None
+    if isinstance(fits, Spectrum) and noise.n_classes > 2:
+        share = rows.member_weights / array_namespace(scores).sum(rows.member_weights)
+        coupling = ridge_coupling(fits, rows, targets - share @ targets, reg)
+    how = {"infer_priors": infer_priors, "priors_known": priors_known}
+    reading, noise = read(scores, rows, codes, noise, coupling=coupling, **how)
     leak = array_namespace(scores).zeros_like(scores)
     return Round(
         targets=targets,
@@ -105,7 +105,6 @@ def fit_table(
         index=0,
         alignment=np.nan,
         noise=noise,
-        anchors=anchors,
         association=associated,
     )
 
@@ -145,22 +144,20 @@ def read(
     codes: Array,
     noise: Channel,
     *,
-    anchors: FloatArray,
+    coupling: Coupling | None,
     infer_priors: bool,
     priors_known: bool,
 ) -> tuple[Reading, Channel]:
     """Read the scores of the distinct rows, and return the noise with the priors that were used.
 
-    The anchors are what the true classes are expected to be fitted to, (k, n_scores).
-
-    Where these merely explain the observed proportions (`infer_priors`), the scores may correct them. `priors_known` is
-    that of `gaussian_reading`.
+    Where these merely explain the observed proportions (`infer_priors`), the scores may correct them. `coupling` and
+    `priors_known` are those of `gaussian_reading`.
     """
     members, weights, n_rows = rows.of_members(scores), rows.member_weights, rows.n_effective
     if infer_priors:
         noise = likeliest_priors(members, codes, weights, noise, n_rows=n_rows)
     reading = gaussian_reading(
-        members, codes, weights, noise, n_rows=n_rows, anchors=anchors, priors_known=priors_known
+        members, codes, weights, noise, n_rows=n_rows, coupling=coupling, priors_known=priors_known
     )
     return reading, noise
 

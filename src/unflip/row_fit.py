@@ -21,7 +21,7 @@ from unflip.estimation.base import NoiseEstimator
 from unflip.estimation.evidence import mixture_evidence
 from unflip.estimation.penalty import predicted_reg
 from unflip.estimation.source import Labelled, NoiseSource, centred, noise_source
-from unflip.expected import ExpectedAccuracy, ScoredRows, expected_accuracy, other_noise
+from unflip.expected import ExpectedAccuracy, ObservedRows, expected_accuracy, other_noise
 from unflip.labels import contrasts
 from unflip.noise import Channel, NoiseModel
 from unflip.options import Options
@@ -308,11 +308,13 @@ def _expected(
     rule: Rule,
     options: Options,
 ) -> ExpectedAccuracy:
-    rows, scores = data.rows, data.rows.of_members(found.scores)
-    plain = options.readout == "plain"
-    predicted = decision.classes(decision.values(scores)) if plain else _predicted(found.reading, noise, rule)
+    rows = data.rows
+    if options.readout == "plain":
+        predicted = decision.classes(decision.values(rows.of_members(found.scores)))
+    else:
+        predicted = _predicted(found.reading, noise, rule)
     return expected_accuracy(
-        ScoredRows(scores, data.codes, rows.member_weights, rows.n_effective, found.anchors, options.knows_priors),
+        ObservedRows(data.codes, rows.member_weights, rows.n_effective, options.knows_priors),
         found.reading,
         found.noise,
         others=_others(data, source, noise, priors_known=options.knows_priors) if found.has_signal else [],

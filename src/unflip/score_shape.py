@@ -2,40 +2,138 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from unflip._arrays import as_numpy, expit, like, namespace, pick
+from unflip._arrays import as_numpy, at_least, expit, like, namespace, pick
 from unflip._typing import Array, FloatArray
+from unflip.coupling import Coupling
 from unflip.noise import Channel
 from unflip.proportions import class_probabilities
 from unflip.steepness import TINY
 
 _TOLERANCE = 1e-5  # of the mixture's directions: labels have the last word
 MAX_ROUNDS = 300
+_LEAST_LEFT = 1e-3  # of a row's own share that a class keeps without the row: less is rounding error
+_LEAST_SLACK = 0.1  # 1 − leverage of a row in the covariance; it would be 0 for a row that alone spans a direction
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreMixture:
+    """Gaussian classes of whitened scores, by EM in which the observed label of each row acts as a prior.
+
+    Attributes
+    ----------
+    mass : ndarray of shape (k,)
+        Proportions of the classes.
+    means : ndarray of shape (k, r)
+        Their means m.
+    precision : ndarray of shape (r, r)
+        Inverse of their common covariance.
+    member : array of shape (n, k)
+        Posterior of each row's class, by label and score, that mass, means and precision were found with.
+    """
+
+    mass: FloatArray
+    means: FloatArray
+    precision: FloatArray
+    member: Array
+
+    @classmethod
+    def fit(
+        cls,
+        standard: Array,
+        codes: Array,
+        share: Array,
+        noise: Channel,
+        smallest_variance: float,
+        rounds: int = MAX_ROUNDS,
+    ) -> ScoreMixture:
+        """Fit by EM; parameters are those of `directions_by_shape`."""
+        label_prior = pick(_log_posterior(noise), codes)
+        found = cls.of(standard, pick(noise.posterior, codes), share, smallest_variance)
+        for _ in range(rounds - 1):
+            member = class_probabilities(label_prior + shape_logits(standard, found.directions, found.middle))
+            previous, found = found, cls.of(standard, member, share, smallest_variance)
+            if settled(_about_their_mean(found.directions), _about_their_mean(previous.directions)):
+                break
+        return found
+
+    @classmethod
+    def of(cls, standard: Array, member: Array, share: Array, smallest_variance: float) -> ScoreMixture:
+        """Return the mixture that given posteriors of the classes make of the scores."""
+        mass = as_numpy(share @ member)
+        means = as_numpy((member * share[:, None]).T @ standard) / np.maximum(mass, TINY)[:, None]
+        values, vectors = np.linalg.eigh(np.eye(standard.shape[1]) - (mass * means.T) @ means)
+        precision = (vectors / np.maximum(values, smallest_variance)) @ vectors.T
+        return cls(mass, means, precision, member)
+
+    @property
+    def directions(self) -> FloatArray:
+        """C⁻¹(m_a − m₀), (r, k)."""
+        return np.asarray(self.precision @ (self.means - self.means[0]).T)
+
+    @property
+    def middle(self) -> FloatArray:
+        """Value midway between m_a and m₀ along each direction, (k,)."""
+        return np.asarray(np.einsum("ar,ra->a", self.means + self.means[0], self.directions) / 2)
+
+    def left_out_logits(self, standard: Array, share: Array, coupling: Coupling | None) -> Array:
+        r"""Logits of each row by a mixture that has seen neither the row nor, to first order, its label, (n, k).
+
+        Without row i, whose label adds u to its target and Nⱼᵢu to the other scores zⱼ, the sums behind the means are
+
+        .. math:: \sum_{j \ne i} \pi_j q_{ja} (z_j - N_{ji} u) = S_a - \pi_i q_{ia} z_i - \nu_{ia} u,
+
+        with ν = Σⱼ πⱼqⱼNⱼᵢ, and the covariance loses πᵢeeᵀ + ξuᵀ + uξᵀ − κuuᵀ, where e is the distance of zᵢ to its
+        own mean, ξ = Σⱼ πⱼNⱼᵢeⱼ and κ = Σⱼ πⱼNⱼᵢ². Its inverse follows to first order, for e exactly.
+        """
+        xp = namespace(standard)
+        means, precision, mass = (like(part, standard) for part in (self.means, self.precision, self.mass))
+        own_mass = share[:, None] * self.member
+        sums = mass[:, None] * means
+
+        def between(one: Array, other: Array) -> Array:
+            return xp.sum(one * other, axis=1)[:, None]
+
+        along = standard @ precision
+        size, by_class = between(along, standard), along @ sums.T
+        level = xp.sum((sums @ precision) * sums, axis=1)
+        linear, squared = by_class - own_mass * size, level - 2 * own_mass * by_class + own_mass**2 * size
+        off = standard - self.member @ means
+        off_along = off @ precision
+        of_means = off_along @ means.T
+        kept = share[:, None] / at_least(1 - share[:, None] * between(off_along, off), _LEAST_SLACK)
+        bent = kept * of_means * (between(off_along, standard) - of_means / 2)
+        if coupling is not None:
+            n_classes = means.shape[0]
+            moved = coupling.sums(xp.concat([self.member, standard], axis=1))
+            class_part, score_part = moved[:, :n_classes], moved[:, n_classes:]
+            score_part = score_part - class_part @ means
+            own_along, moved_along = coupling.own @ precision, score_part @ precision
+            own_size, own_score = between(own_along, coupling.own), between(own_along, standard)
+            own_by_class, own_of_means = own_along @ sums.T, own_along @ means.T
+            linear -= class_part * own_score
+            squared += class_part * (class_part * own_size - 2 * own_by_class + 2 * own_mass * own_score)
+            power = coupling.power[:, None]
+            moved_of_means = moved_along @ means.T
+            bent += own_of_means * (between(moved_along, standard) - power * own_score + power * own_of_means / 2)
+            bent += moved_of_means * (own_score - own_of_means)
+        left = at_least(mass - own_mass, _LEAST_LEFT * share[:, None])
+        logits = linear / left - squared / (2 * left**2) + bent
+        return logits - logits[:, :1]
 
 
 def directions_by_shape(
-    standard: Array,
-    codes: Array,
-    share: Array,
-    noise: Channel,
-    smallest_variance: float,
-    rounds: int = MAX_ROUNDS,
-    anchors: FloatArray | None = None,
+    standard: Array, codes: Array, share: Array, noise: Channel, smallest_variance: float
 ) -> tuple[FloatArray, FloatArray]:
     """Directions C⁻¹(m_a − m₀) of the Gaussian mixture, (r, k), from whitened scores, by EM, and the scores midway."""
     if standard.shape[1] == 1 and noise.n_classes == 2:
         slope, midway = _slope_by_shape(standard[:, 0], label_log_odds(codes, noise), share, smallest_variance)
         return np.array([[0.0, slope]]), np.array([0.0, slope * midway])
-    label_prior, member = pick(_log_posterior(noise), codes), pick(noise.posterior, codes)
-    directions, middle = np.zeros((standard.shape[1], noise.n_classes)), np.zeros(noise.n_classes)
-    for _ in range(rounds):
-        previous = directions
-        directions, middle, _ = mixture_step(standard, member, share, smallest_variance, anchors)
-        if settled(_about_their_mean(directions), _about_their_mean(previous)):
-            break
-        member = class_probabilities(label_prior + shape_logits(standard, directions, middle))
-    return directions, middle
+    mixture = ScoreMixture.fit(standard, codes, share, noise, smallest_variance)
+    return mixture.directions, mixture.middle
 
 
 def shape_logits(standard: Array, directions: FloatArray, middle: FloatArray) -> Array:
@@ -46,45 +144,6 @@ def shape_logits(standard: Array, directions: FloatArray, middle: FloatArray) ->
 def _about_their_mean(directions: FloatArray) -> FloatArray:
     """Directions whichever class is called the first: EM must not stop earlier by another name."""
     return np.asarray(directions - directions.mean(axis=1, keepdims=True))
-
-
-def mixture_step(
-    standard: Array,
-    member: Array,
-    share: Array,
-    smallest_variance: float,
-    anchors: FloatArray | None = None,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Directions C⁻¹(m_a − m₀), the score midway between m_a and m₀ along them, and the mass of each class."""
-    mass = as_numpy(share @ member)
-    means = as_numpy((member * share[:, None]).T @ standard) / np.maximum(mass, TINY)[:, None]
-    if anchors is not None:
-        chance = smallest_variance * float((as_numpy(share @ member**2) / np.maximum(mass, TINY)).sum())
-        expected = _along(means, mass, anchors)
-        means = expected + _shrunk(means - expected, mass, chance)
-    within = _floored(np.eye(standard.shape[1]) - (mass * means.T) @ means, smallest_variance)
-    directions = np.linalg.solve(within, (means - means[0]).T)
-    return directions, np.einsum("ar,ra->a", means + means[0], directions) / 2, mass
-
-
-def _along(means: FloatArray, mass: FloatArray, anchors: FloatArray) -> FloatArray:
-    """Return the multiple of the anchors, about their mean, that comes closest to the class means."""
-    apart = anchors - mass @ anchors
-    power = float((mass[:, None] * apart**2).sum())
-    factor = float((mass[:, None] * apart * means).sum()) / power if power > 0 else 0.0
-    return np.asarray(max(factor, 0.0) * apart)
-
-
-def _shrunk(means: FloatArray, mass: FloatArray, chance: float) -> FloatArray:
-    """Shrink the class means along each axis of their scatter by the part of it that chance explains.
-
-    Along an axis of scatter b, of a total variance of 1, means of classes that are alike would scatter by `chance`, the
-    sum over the classes of Σ member²/(Σ member)² times their mass; so (b − chance)/(1 − chance) of it is theirs.
-    """
-    scatter, axes = np.linalg.eigh((mass * means.T) @ means)
-    own = np.clip((scatter - chance) / max(1 - chance, TINY), 0.0, None)
-    kept = np.minimum(own / np.maximum(scatter, TINY), 1.0)
-    return np.asarray((means @ axes * kept) @ axes.T)
 
 
 def _slope_by_shape(standard: Array, label_log_odds: Array, share: Array, smallest: float) -> tuple[float, float]:
@@ -107,12 +166,6 @@ def _slope_by_shape(standard: Array, label_log_odds: Array, share: Array, smalle
 def settled(slopes: FloatArray | float, previous: FloatArray | float) -> bool:
     """Whether EM moves slopes no further than they need be known."""
     return bool(np.abs(slopes - previous).max() <= _TOLERANCE * (1 + np.abs(slopes).max()))
-
-
-def _floored(within: FloatArray, smallest: float) -> FloatArray:
-    """Covariance with eigenvalues of at least `smallest`."""
-    values, vectors = np.linalg.eigh(within)
-    return np.asarray((vectors * np.maximum(values, smallest)) @ vectors.T)
 
 
 def _log_posterior(noise: Channel) -> FloatArray:

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unflip._typing import FloatArray, IntArray
-from unflip.decoder import gaussian_reading, joined
+from unflip.decoder import joined
 from unflip.estimation.anchors import anchor_rates
 from unflip.estimation.automatic import consistent, narrowed
-from unflip.expected import moved_rate
+from unflip.expected import ObservedRows, moved_rate
 from unflip.labels import UNCHECKED
 from unflip.noise import Channel, NoiseModel
 from unflip.rows import DistinctRows
@@ -37,31 +37,18 @@ class Reader(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreReader:
-    """Reads scores that are free of the row's own label by the gaussian read-out."""
+class LogOddsReader:
+    """Reads log-odds that are free of the row's own label, with the slope and offsets that a noise model asks for."""
 
-    scores: FloatArray  # log-odds of each class against the first, (n, k − 1)
-    codes: IntArray
-    n_rows: float
-    priors_known: bool
+    log_odds: FloatArray  # of each class against the first, (n, k)
+    rows: ObservedRows
     has_signal: bool
 
     def __call__(self, noise: Channel, /) -> FloatArray:
-        """Fit the read-out under this noise model; scores without signal leave its priors."""
+        """Calibrate under this noise model; log-odds without signal leave its priors."""
         if not self.has_signal:
-            return np.tile(noise.known_priors, (len(self.codes), 1))
-        weights = np.ones(len(self.codes))
-        anchors = np.eye(noise.n_classes)[:, 1:]
-        reading = gaussian_reading(
-            self.scores,
-            self.codes,
-            weights,
-            noise,
-            n_rows=self.n_rows,
-            anchors=anchors,
-            priors_known=self.priors_known,
-        )
-        return np.asarray(reading.probabilities)
+            return np.tile(noise.known_priors, (len(self.log_odds), 1))
+        return np.asarray(self.rows.read(self.log_odds, noise))
 
 
 @dataclass(frozen=True, eq=False)

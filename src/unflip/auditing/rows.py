@@ -20,15 +20,16 @@ from unflip._sparse import canonical
 from unflip._typing import FloatArray, IntArray, Rows
 from unflip._warning import warn_caller
 from unflip.association import LEAST_ASSOCIATION
-from unflip.auditing.evidence import Evidence, Noise, ScoreReader, guessed_noise, shares
+from unflip.auditing.evidence import Evidence, LogOddsReader, Noise, guessed_noise, shares
 from unflip.auditing.outlook import effective_dimension
 from unflip.auditing.report import Audit, checked_rate
 from unflip.classifier import LPClassifier
+from unflip.decoder import gaussian_reading
 from unflip.estimation.automatic import AssumedNoiseWarning, Automatic
 from unflip.estimation.base import NoiseEstimator
 from unflip.estimation.given import GivenRates
 from unflip.estimation.trusted import TrustedSubset
-from unflip.expected import ExpectedAccuracy, ScoredRows, expected_accuracy, other_noise
+from unflip.expected import ExpectedAccuracy, ObservedRows, expected_accuracy, other_noise
 from unflip.labels import is_missing, true_codes
 from unflip.lazy import as_rows, in_memory, opened
 from unflip.noise import Channel, NoiseModel
@@ -126,7 +127,9 @@ class _Scored:
 
 def _evidence(scored: _Scored, rows: Rows, codes: IntArray, classes: NDArray[Any], truth: IntArray) -> Evidence:
     log_odds, noise = scored.log_odds, scored.noise
-    log_scores = log_softmax(np.column_stack([np.zeros(len(log_odds)), log_odds]), axis=1)
+    logits = np.column_stack([np.zeros(len(log_odds)), log_odds])
+    log_scores = log_softmax(logits, axis=1)
+    observed = ObservedRows(_columns(noise, codes), np.ones(len(codes)), scored.n_rows, noise.priors_given)
     return Evidence(
         classes=classes,
         codes=codes,
@@ -138,7 +141,7 @@ def _evidence(scored: _Scored, rows: Rows, codes: IntArray, classes: NDArray[Any
         accuracy_std=scored.accuracy.error,
         dimension=effective_dimension(rows),
         n_rows=scored.n_rows,
-        read=ScoreReader(log_odds, _columns(noise, codes), scored.n_rows, noise.priors_given, scored.has_signal),
+        read=LogOddsReader(logits, observed, scored.has_signal),
     )
 
 
@@ -160,10 +163,12 @@ def _scored_by_others(
     """Each row by fits to other groups; read anew, because the folds' own read-outs trust near-copies."""
     if noise.assumption and noise.votes is None:
         noise = guessed_noise(held_out, codes, priors)
-    weights, anchors = np.ones(len(codes)), np.eye(held_out.shape[1])
-    rows = ScoredRows(held_out, _columns(noise, codes), weights, n_rows, anchors, noise.priors_given)
+    rows = ObservedRows(_columns(noise, codes), np.ones(len(codes)), n_rows, noise.priors_given)
     channel = noise.channel
-    reading = rows.read(channel)
+    contrasts = held_out[:, 1:] - held_out[:, :1]
+    reading = gaussian_reading(
+        contrasts, rows.codes, rows.weights, channel, n_rows=n_rows, priors_known=noise.priors_given
+    )
     if not has_signal:
         reading = reading.without_signal(channel.known_priors, 1.0)
     accuracy = expected_accuracy(
