@@ -18,6 +18,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from unflip._arrays import as_numpy, is_foreign, like, place
 from unflip._typing import Array, Rows
+from unflip._validation import as_floats
 
 
 def takes_as_it_is(values: object) -> bool:
@@ -76,6 +77,11 @@ def told_of_memory(X: Rows) -> Iterator[None]:
 def checked_weights(sample_weight: object, X: Rows) -> Array:
     """Return weights of the rows, 1 by default, in double precision where the rows are."""
     weights = beside(sample_weight, X)
+    if weights is not None and not is_foreign(weights):
+        weights = as_floats(weights, "sample_weight")
+        if not np.isfinite(weights).all():
+            raise ValueError("sample_weight holds NaN or infinite values: give finite weights, none below 0.")
+        weights = weights if weights.ndim else float(weights)
     if not is_foreign(X):
         return _check_sample_weight(weights, X, dtype=np.float64, ensure_non_negative=True)
     xp = array_namespace(X)

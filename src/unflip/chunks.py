@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import _get_feature_names
 
-from unflip._arrays import as_numpy
+from unflip._arrays import as_numpy, is_foreign
 from unflip._sparse import canonical
 from unflip._typing import Array, FloatArray, IntArray, Rows
+from unflip._validation import as_array, as_floats, check_unmasked, reading_rows, shown
 from unflip.labels import is_missing
 
 _LARGEST = 1e140  # sums of squares of larger values may be no numbers
@@ -121,8 +122,10 @@ class Layout:
     @classmethod
     def of(cls, classes: ArrayLike | None, feature_names: ArrayLike | None) -> Layout:
         """Take what the caller knows."""
-        names = None if feature_names is None else np.asarray(feature_names, dtype=np.str_)
-        known = None if classes is None else sorted_classes(as_numpy(classes))
+        names = None if feature_names is None else as_array(feature_names, "feature_names").astype(np.str_)
+        if names is not None and names.ndim != 1:
+            raise ValueError(f"feature_names = {shown(feature_names)} must be a list of names: give one per column.")
+        known = None if classes is None else checked_classes(classes)
         if known is not None and not len(known):
             raise ValueError("classes is empty: give all labels that there are, or None.")
         return cls(None if names is None else len(names), names, known)
@@ -137,7 +140,8 @@ class Layout:
     def with_columns(self, n_features: int, names: NDArray[Any] | None) -> Layout:
         """Check the columns of a chunk, and learn from the first."""
         if self.n_features is not None and n_features != self.n_features:
-            raise ValueError(f"it has {n_features} columns where {self.n_features} are expected")
+            why = "are expected" if self.feature_names is None else "have feature_names"
+            raise ValueError(f"it has {n_features} columns where {self.n_features} {why}")
         if names is None:
             return replace(self, n_features=n_features)
         names = names.astype(np.str_)
@@ -164,15 +168,27 @@ def read_chunk(given: Any, expected: Layout) -> tuple[Chunk, Layout]:
     X, y, sample_weight = parts_of(given)
     rows = _as_rows(X)
     layout = expected.with_rows(rows, names_of(X))
+    check_unmasked(y=y)
     labels = as_numpy(y)
     if labels.shape != (rows.shape[0],):
-        raise ValueError(f"it has {rows.shape[0]} rows but labels of shape {labels.shape}")
+        raise ValueError(f"it has {rows.shape[0]} rows but y of shape {labels.shape}")
     _check_index(X, y)
     _check_values(rows, layout)
     if layout.classes is None:
         layout = replace(layout, classes=sorted_classes(labels))
     assert layout.classes is not None
     return Chunk(rows, encode_labels(labels, layout.classes), _as_weights(sample_weight, rows.shape[0])), layout
+
+
+def checked_classes(classes: ArrayLike) -> NDArray[Any]:
+    """Return all labels that a caller names, sorted, or say what is wrong with them."""
+    labels = as_array(as_numpy(classes) if is_foreign(classes) else classes, "classes")
+    if labels.ndim != 1:
+        raise ValueError(f"classes = {shown(classes)} must be a list of labels.")
+    try:
+        return sorted_classes(labels)
+    except ValueError as error:
+        raise ValueError(f"classes = {shown(classes)} cannot be used, because {error}.") from None
 
 
 def sorted_classes(labels: NDArray[Any]) -> NDArray[Any]:
@@ -231,6 +247,11 @@ def names_of(X: Any) -> NDArray[Any] | None:
 
 
 def _as_rows(X: Any) -> Rows:
+    with reading_rows(X):
+        return _read_rows(X)
+
+
+def _read_rows(X: Any) -> Rows:
     if issparse(X):
         rows = canonical(X)
     elif is_array_api_obj(X) and array_namespace(X).isdtype(X.dtype, ("real floating", "integral", "bool")):
@@ -284,12 +305,10 @@ def dense_rows(X: Rows, part: slice) -> Array:
 def _as_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
     if sample_weight is None:
         return None
-    try:
-        weights = as_numpy(sample_weight).astype(np.float64)
-    except (TypeError, ValueError):
-        raise ValueError("its weights are no numbers") from None
+    given = as_numpy(sample_weight) if is_foreign(sample_weight) else sample_weight
+    weights = as_floats(given, "sample_weight")
     if weights.shape != (n_rows,):
-        raise ValueError(f"it has {n_rows} rows but weights of shape {weights.shape}")
+        raise ValueError(f"it has {n_rows} rows but sample_weight of shape {weights.shape}")
     for i in np.flatnonzero(~((weights >= 0) & (weights < _LARGEST))):
         raise ValueError(f"the weight of its row {i} is {weights[i]:g}: give finite weights, none below 0")
     for i in np.flatnonzero((weights > 0) & (weights < 1 / _LARGEST)):

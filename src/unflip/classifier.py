@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from unflip._arrays import as_numpy, is_foreign, like, place, taken
 from unflip._namespaces import beside, check_reachable, check_together, checked_weights, precisions, told_of_memory
 from unflip._typing import Array, Rows
-from unflip._validation import check_squares
+from unflip._validation import check_squares, check_unmasked, reading_rows
 from unflip._warning import warn_caller
 from unflip.centred import product
 from unflip.closed_form import ClosedFormFit, fit_moments, refusal
@@ -284,7 +284,9 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             classes = self.classes_
             warn_caller("partial_fit starts anew: the rows of fit are forgotten.")
         checked = clone(self) if known is None else self  # a first call that fails leaves no trace
-        rows = validate_data(checked, X, accept_sparse="csr", dtype=precisions(X), reset=known is None)
+        check_unmasked(y=y)
+        with reading_rows(X):
+            rows = validate_data(checked, X, accept_sparse="csr", dtype=precisions(X), reset=known is None)
         names = getattr(checked, "feature_names_in_", None)
         chunk = (rows, column_or_1d(y), sample_weight)
         return self._fit_moments(with_chunk(known, chunk, classes=classes, feature_names=names))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unflip._typing import FloatArray, IntArray, RandomState
-from unflip._validation import as_floats
+from unflip._validation import as_count, as_floats, as_number, as_path, check_choice, shown
 from unflip.noise import NoiseModel
 from unflip.randomness import generator
 
@@ -67,14 +67,15 @@ def make_mixture(
     >>> X.shape, np.bincount(y)
     ((1000, 50), array([277, 723]))
     """
-    centres = _checked_means(means, n_features, mean_norm)
+    n, p = as_count(n_samples, "n_samples"), as_count(n_features, "n_features", least=1)
+    centres = _checked_means(means, p, mean_norm)
     k = len(centres)
     proportions = NoiseModel.none(k).with_priors(np.full(k, 1 / k) if priors is None else priors).known_priors
     rng = generator(random_state)
-    y = rng.choice(k, size=n_samples, p=proportions)
-    X = rng.normal(size=(n_samples, n_features))
+    y = rng.choice(k, size=n, p=proportions)
+    X = rng.normal(size=(n, p))
     if covariances is not None:
-        for a, factor in enumerate(_factors(covariances, k, n_features)):
+        for a, factor in enumerate(_factors(covariances, k, p)):
             X[y == a] = X[y == a] @ factor
     return X + centres[y], y
 
@@ -108,7 +109,7 @@ def make_messages(n_samples: int, *, random_state: RandomState = None) -> tuple[
     """
     rng = generator(random_state)
     own, neutral = [_phrases(_BILLING), _phrases(_DELIVERY)], _phrases(_EITHER)
-    y = rng.integers(2, size=n_samples)
+    y = rng.integers(2, size=as_count(n_samples, "n_samples"))
     return [_message(rng, own[a], own[1 - a], neutral) for a in y], y.astype(np.intp)
 
 
@@ -133,8 +134,7 @@ def load_amazon_reviews(domain: str, *, data_home: str | os.PathLike[str] | None
     y : ndarray of int, shape (n,)
         0 for a negative review, 1 for a positive one; these labels are clean.
     """
-    if domain not in AMAZON_DOMAINS:
-        raise ValueError(f"domain={domain!r} is not known: use one of {', '.join(map(repr, AMAZON_DOMAINS))}.")
+    check_choice(domain, AMAZON_DOMAINS, "domain")
     from scipy.io import loadmat  # nothing else here reads such files
 
     content = loadmat(_data_file(data_home, "amazon_reviews", f"{domain}.mat", "load_amazon_reviews"))
@@ -239,8 +239,8 @@ def load_scene_votes(*, data_home: str | os.PathLike[str] | None = None) -> Crow
 
 
 def _data_file(data_home: str | os.PathLike[str] | None, folder: str, name: str, loader: str) -> Path:
-    home = data_home if data_home is not None else os.environ.get("UNFLIP_DATA")
-    if not home:
+    home = os.environ.get("UNFLIP_DATA") or None if data_home is None else as_path(data_home, "data_home")
+    if home is None:
         raise FileNotFoundError(
             f"Set the environment variable UNFLIP_DATA to the folder that holds {folder}/ (or give data_home=); "
             f"help({loader}) says where the data come from."
@@ -263,13 +263,16 @@ def _message(rng: np.random.Generator, own: list[str], other: list[str], neutral
 
 def _checked_means(means: ArrayLike | None, n_features: int, mean_norm: float) -> FloatArray:
     if means is None:
-        if not mean_norm >= 0:
-            raise ValueError(f"mean_norm = {mean_norm!r} must be zero or positive: it is ‖μ‖.")
-        mu = np.full(n_features, mean_norm / np.sqrt(n_features))
+        length = as_number(mean_norm, "mean_norm")
+        if not 0 <= length < np.inf:
+            raise ValueError(f"mean_norm = {shown(mean_norm)} must be zero or positive, and finite: it is ‖μ‖.")
+        mu = np.full(n_features, length / np.sqrt(n_features))
         return np.array([-mu, mu])
     centres = as_floats(means, "means")
     if centres.ndim != 2 or centres.shape[1] != n_features:
-        raise ValueError(f"means has shape {centres.shape}; it needs one row of {n_features} features per class.")
+        raise ValueError(
+            f"means has shape {centres.shape}; it needs one row of {n_features} features (n_features) per class."
+        )
     return centres
 
 
@@ -277,7 +280,11 @@ def _factors(covariances: ArrayLike, k: int, p: int) -> list[FloatArray]:
     """Matrices F with FᵀF = covariance, one per class."""
     stack = as_floats(covariances, "covariances")
     if stack.shape not in ((p, p), (k, p, p)):
-        raise ValueError(f"covariances has shape {stack.shape}; give ({p}, {p}) or ({k}, {p}, {p}).")
+        raise ValueError(
+            f"covariances has shape {stack.shape}; give ({p}, {p}) or ({k}, {p}, {p}) for n_features = {p}."
+        )
+    if not np.isfinite(stack).all():
+        raise ValueError("covariances holds NaN or infinite values: give finite numbers.")
     factors = [_square_root(covariance) for covariance in stack.reshape(-1, p, p)]
     return factors * (k // len(factors))
 

@@ -41,11 +41,32 @@ def encode(y: Array, owner: str) -> tuple[NDArray[Any], Array]:
 
 def _of_numpy(y: NDArray[Any]) -> tuple[str, NDArray[Any], IntArray]:
     """Return scikit-learn's type of the target, the classes and the indices."""
+    if y.dtype == object:
+        _check_comparable(y)
     kind = type_of_target(y, input_name="y", raise_unknown=True)
     if kind not in ("binary", "multiclass"):
         return kind, y[:0], np.empty(0, dtype=np.intp)
     classes, codes = np.unique(y, return_inverse=True)
     return kind, classes, codes.astype(np.intp)
+
+
+def _check_comparable(y: NDArray[Any]) -> None:
+    """Raise where labels are missing or have no order; what is no label at all is left to scikit-learn."""
+    try:
+        distinct = set(y.tolist())
+    except TypeError:
+        return
+    if any(map(is_missing, distinct)):
+        raise ValueError(
+            "y holds a missing label: leave such rows out, or give Votes.from_columns(y), where labels may be missing."
+        )
+    try:
+        sorted(distinct)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in distinct})
+        raise ValueError(
+            f"y holds labels of several kinds ({', '.join(kinds)}), which have no order: make them alike."
+        ) from None
 
 
 def _of_others(y: Array) -> tuple[str, NDArray[Any], Array]:

@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from unflip._arrays import place
 from unflip._namespaces import takes_as_it_is
 from unflip._typing import Array, FloatArray, IntArray, Rows
+from unflip._validation import check_unmasked, reading_rows
 from unflip.engines import Blocks, Engine, engine_of, is_dask
 
 _NO_LABELS = "no_validation"  # as scikit-learn has it: None would be labels that are missing
@@ -56,12 +57,14 @@ def validated(
     pass over the data less.
     """
     y = in_memory(y)
+    check_unmasked(y=y)
     if takes_as_it_is(X) and not isinstance(dtype, list):  # who knows namespaces names their precisions
         name = type(estimator).__name__
         raise ValueError(f"{name} reads the rows by NumPy, but X is a {place(X)}: give a NumPy copy of X.")
     if not is_lazy(X):
         options = {"accept_sparse": "csr", "dtype": dtype, "ensure_min_samples": ensure_min_samples}
-        with np.errstate(invalid="ignore"):  # its sum of all numbers may overflow both ways: then it looks at each
+        # scikit-learn's sum of all numbers may overflow both ways: then it looks at each.
+        with reading_rows(X), np.errstate(invalid="ignore"):  # told by what it finds then
             return validate_data(estimator, X, y, reset=reset, **options)
     rows = LazyRows.of(X, dtype)
     _check_size(rows.shape, ensure_min_samples)

@@ -31,6 +31,7 @@ from scipy.linalg import helmert
 from scipy.special import expit, logsumexp, softmax
 
 from unflip._typing import FloatArray
+from unflip._validation import shown
 
 #: A function of scores s and labels y = ±1 that broadcast against each other.
 LossFunction: TypeAlias = Callable[[FloatArray, ArrayLike], FloatArray]
@@ -57,6 +58,11 @@ class Loss:
     value: LossFunction
     gradient: LossFunction
     curvature: LossFunction
+
+    def __post_init__(self) -> None:
+        for name in ("value", "gradient", "curvature"):
+            if not callable(getattr(self, name)):
+                raise ValueError(f"{name} = {shown(getattr(self, name))} must be a function of scores and labels.")
 
 
 @dataclass(frozen=True)
@@ -263,5 +269,7 @@ def resolve(loss: str | Loss) -> Loss:
     if isinstance(loss, Loss):
         return loss
     if not isinstance(loss, str) or loss not in _NAMED:
-        raise ValueError(f"loss={loss!r} is not known: use {', '.join(map(repr, _NAMED))} or an unflip.losses.Loss.")
+        raise ValueError(
+            f"loss={shown(loss)} is not known: use {', '.join(map(repr, _NAMED))} or an unflip.losses.Loss."
+        )
     return _NAMED[loss]

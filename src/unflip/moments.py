@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
+from itertools import pairwise
 from typing import Any
 from zipfile import BadZipFile
 
@@ -15,14 +15,16 @@ import numpy as np
 from array_api_compat import array_namespace, device
 from numpy.typing import ArrayLike, NDArray
 
-from unflip._arrays import as_numpy
+from unflip._arrays import as_numpy, is_foreign
 from unflip._typing import Array
+from unflip._validation import as_array, as_count, as_flag, as_floats, as_path, shown
 from unflip.centred import DenseRows
-from unflip.chunks import Block, Layout, block_height, names_of, parts_of, read_chunk, sorted_classes
+from unflip.chunks import Block, Layout, block_height, checked_classes, names_of, parts_of, read_chunk, sorted_classes
 from unflip.engines import is_dask
 
 _VERSION = 1  # of the files that `Moments.save` writes
 _STRIP = 256  # rows of a p×p matrix made at a time
+_ROUNDING = 1e-8  # relative, of sums over many rows
 
 
 class ChunkError(ValueError):
@@ -99,14 +101,20 @@ class Moments:
         sample_weight : array of shape (n,), optional
             Weight of each row, 1 by default.
         """
-        xp = array_namespace(X)
+        X, codes = _numbers(X, "X", "biuf"), _numbers(codes, "codes", "biu")
+        xp, k = array_namespace(X), as_count(n_classes, "n_classes", least=1)
         if X.ndim != 2 or codes.shape != (X.shape[0],):
             raise ValueError(f"X has shape {X.shape} and codes {codes.shape}: give one class index for each row.")
-        if X.shape[0] and not 0 <= int(xp.min(codes)) <= int(xp.max(codes)) < n_classes:
+        if X.shape[0] and not 0 <= int(xp.min(codes)) <= int(xp.max(codes)) < k:
             raise ValueError(
-                f"codes run from {int(xp.min(codes))} to {int(xp.max(codes))}; they must be 0..{n_classes - 1}."
+                f"codes run from {int(xp.min(codes))} to {int(xp.max(codes))}; they must be 0..{k - 1}, for "
+                f"n_classes = {k}."
             )
-        classes = xp.arange(n_classes, device=device(X))
+        if sample_weight is not None:
+            sample_weight = _numbers(sample_weight, "sample_weight", "biuf")
+            if sample_weight.shape != codes.shape:
+                raise ValueError(f"sample_weight has shape {sample_weight.shape}: give a weight for each of the rows.")
+        classes = xp.arange(k, device=device(X))
         membership = xp.astype(codes[:, None] == classes[None, :], xp.float64)
         if sample_weight is not None:
             membership = membership * sample_weight[:, None]
@@ -117,7 +125,7 @@ class Moments:
         counts = xp.sum(membership, axis=0)
         means = rows.mean[None, :] + sums / _or_one(counts)[:, None]
         squared = X.shape[0] if sample_weight is None else xp.sum(sample_weight**2)
-        return cls(counts, means, scatter, np.arange(n_classes), float(squared))
+        return cls(counts, means, scatter, np.arange(k), float(squared))
 
     @classmethod
     def from_chunks(
@@ -157,7 +165,12 @@ class Moments:
         (20000.0, ['ham', 'spam'])
         """
         running = _Running(Layout.of(classes, feature_names))
-        iterator = iter(chunks)
+        try:
+            iterator = iter(chunks)
+        except TypeError:
+            raise ValueError(
+                f"chunks = {shown(chunks)} must be an iterable of (X, y) or (X, y, sample_weight)."
+            ) from None
         while True:
             try:
                 given = next(iterator)
@@ -178,8 +191,9 @@ class Moments:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Moments:
         """Read what `save` has written."""
+        source = as_path(path, "path")
         try:
-            with Path(path).open("rb") as file:
+            with source.open("rb") as file:
                 found = dict(np.load(file, allow_pickle=False))
         except (BadZipFile, EOFError, KeyError, TypeError, ValueError, zlib.error) as error:
             raise ValueError(f"{path} holds no Moments or is damaged ({error}): make it again.") from error
@@ -191,7 +205,7 @@ class Moments:
         for name, array in arrays.items():
             if array.dtype == object:  # which NumPy would pickle
                 raise ValueError(f"{name}={array.tolist()} cannot be saved: use strings or numbers.")
-        target = Path(path)
+        target = as_path(path, "path")
         part = target.with_name(f"{target.name}.{os.getpid()}.part")
         try:
             with part.open("wb") as file:
@@ -202,7 +216,7 @@ class Moments:
 
     def with_classes(self, classes: ArrayLike) -> Moments:
         """Return the same sums with room for more classes: those here, and others that no row has yet."""
-        wanted = sorted_classes(as_numpy(classes))
+        wanted = checked_classes(classes)
         own, place = self.classes.tolist(), {label: i for i, label in enumerate(wanted.tolist())}
         for label in own:
             if label not in place:
@@ -236,7 +250,7 @@ class Moments:
 
     def gram(self, *, centred: bool) -> Array:
         """Σ wᵢ xᵢxᵢᵀ about the mean or about the origin."""
-        if centred:
+        if as_flag(centred, "centred"):
             return self.scatter
         mean = self.mean
         return self.scatter + self.n * mean[:, None] * mean[None, :]
@@ -244,8 +258,11 @@ class Moments:
     def cross(self, targets: Array, *, centred: bool) -> Array:
         """Σ wᵢ xᵢ t(ỹᵢ) for a target value, or a row of them, per class; about the mean or about the origin."""
         xp = array_namespace(self.counts)
-        origin = self.mean if centred else xp.zeros_like(self.mean)
-        return xp.matmul((self.class_means - origin[None, :]).T * self.counts[None, :], targets)
+        values = targets if is_foreign(targets) else as_floats(targets, "targets")
+        if values.ndim not in (1, 2) or values.shape[0] != self.counts.shape[0]:
+            raise ValueError(f"targets has shape {values.shape}: give a value, or a row, for each class.")
+        origin = self.mean if as_flag(centred, "centred") else xp.zeros_like(self.mean)
+        return xp.matmul((self.class_means - origin[None, :]).T * self.counts[None, :], values)
 
     def __repr__(self) -> str:
         k, p = self.class_means.shape
@@ -412,9 +429,43 @@ def _checked_fields(found: dict[str, NDArray[Any]], path: str | os.PathLike[str]
     if "feature_names" in shapes:
         wanted["feature_names"] = (p,)
     numbers = ("counts", "class_means", "scatter", "squared_weights")
-    if shapes != wanted or not all(np.isfinite(found[name]).all() for name in numbers):
+    if shapes != wanted or not all(_are_finite(found[name]) for name in numbers):
         raise ValueError(f"{path} holds Moments that do not fit together: make it again.")
+    _check_sums(found, path)
     return {**found, "squared_weights": float(found["squared_weights"])}
+
+
+def _are_finite(values: NDArray[Any]) -> bool:
+    return values.dtype.kind in "biuf" and bool(np.isfinite(values).all())
+
+
+def _check_sums(found: dict[str, NDArray[Any]], path: str | os.PathLike[str]) -> None:
+    """Raise where numbers of a file are no sums over rows: weights below 0, or a scatter that no rows have."""
+    counts, scatter, n = found["counts"], found["scatter"], float(found["counts"].sum())
+    classes, diagonal = found["classes"].tolist(), np.diag(scatter)
+    reach = np.sqrt(np.maximum(diagonal, 0.0))
+    slack = _ROUNDING * float(diagonal.max(initial=0.0))
+    wrong = {
+        "a class of negative weight": (counts < 0).any(),
+        "squared weights that its weights do not have": not 0 <= found["squared_weights"] <= n**2 * (1 + _ROUNDING),
+        "classes that are not sorted, or repeat": any(not low < high for low, high in pairwise(classes)),
+        "a scatter of negative variance": (diagonal < 0).any(),
+        "a scatter that is not symmetric": (np.abs(scatter - scatter.T) > slack).any(),
+        "a scatter with a correlation beyond 1": (np.abs(scatter) > np.outer(reach, reach) + slack).any(),
+    }
+    for what, is_so in wrong.items():
+        if is_so:
+            raise ValueError(f"{path} holds Moments with {what}: make it again.")
+
+
+def _numbers(values: Any, name: str, kinds: str) -> Array:
+    """Return an array of any namespace, or of what else NumPy reads as numbers of these kinds."""
+    if is_foreign(values):
+        return values
+    array = as_array(values, name)
+    if array.dtype.kind not in kinds:
+        raise ValueError(f"{name} = {shown(values)} must be an array of numbers, not of dtype {array.dtype}.")
+    return array
 
 
 def _or_one(counts: Array) -> Array:

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unflip._typing import FloatArray, IntArray, RandomState
-from unflip._validation import as_floats
+from unflip._validation import as_array, as_count, as_floats, as_number, check_kind, shown
+from unflip.randomness import seeded
 
 _SUM_TOLERANCE = 1e-8
 # Keeps `flip(y, 0)` independent of rows that were drawn with the same seed 0 elsewhere.
@@ -121,16 +122,20 @@ class NoiseModel(Channel):
         pi_neg : float, optional
             π₁ = P(true negative).
         """
-        _check_rates(eps_pos=eps_pos, eps_neg=eps_neg)
-        if pi_neg is not None and not 0 < as_floats(pi_neg, "pi_neg") < 1:
-            raise ValueError(f"pi_neg = {pi_neg!r} must lie strictly between 0 and 1: both classes have to exist.")
-        transition = np.array([[1 - eps_neg, eps_neg], [eps_pos, 1 - eps_pos]])
-        return cls(transition, None if pi_neg is None else np.array([pi_neg, 1 - pi_neg]))
+        of_pos, of_neg = as_number(eps_pos, "eps_pos"), as_number(eps_neg, "eps_neg")
+        _check_rates(eps_pos=of_pos, eps_neg=of_neg)
+        transition = np.array([[1 - of_neg, of_neg], [of_pos, 1 - of_pos]])
+        if pi_neg is None:
+            return cls(transition)
+        share = as_number(pi_neg, "pi_neg")
+        if not 0 < share < 1:
+            raise ValueError(f"pi_neg = {shown(pi_neg)} must lie strictly between 0 and 1: both classes have to exist.")
+        return cls(transition, np.array([share, 1 - share]))
 
     @classmethod
     def none(cls, n_classes: int = 2) -> NoiseModel:
         """Every label is right."""
-        return cls(np.eye(n_classes))
+        return cls(np.eye(as_count(n_classes, "n_classes", least=2)))
 
     @property
     def eps_pos(self) -> float:
@@ -246,13 +251,18 @@ def _checked_transition(transition: ArrayLike) -> FloatArray:
 
 def _check_rates(*, eps_pos: float, eps_neg: float) -> None:
     for name, rate in (("eps_pos", eps_pos), ("eps_neg", eps_neg)):
-        if not 0 <= as_floats(rate, name) <= 1:
+        if not 0 <= rate <= 1:
             raise ValueError(f"{name} = {rate:g} is not a probability: it must lie in [0, 1].")
     if eps_pos + eps_neg >= 1:
         raise ValueError(
             f"eps_pos + eps_neg = {eps_pos:g} + {eps_neg:g} must be below 1: beyond it the labels point the other "
             "way; swap the two classes if that is so."
         )
+
+
+def check_noise(noise: object) -> None:
+    """Raise unless this is a noise model."""
+    check_kind(noise, NoiseModel, "noise", "give for example NoiseModel.binary(eps_pos=0.2, eps_neg=0.1, pi_neg=0.5)")
 
 
 def checked_proportions(values: ArrayLike, k: int, name: str, *, allow_zero: bool = False) -> FloatArray:
@@ -270,10 +280,10 @@ def checked_proportions(values: ArrayLike, k: int, name: str, *, allow_zero: boo
 
 
 def _checked_indices(y: ArrayLike, k: int) -> IntArray:
-    true = np.asarray(y)
+    true = as_array(y, "y")
     if true.ndim != 1 or (true.size and not np.issubdtype(true.dtype, np.integer)):
         raise ValueError(
-            f"flip takes a one-dimensional array of class indices 0..{k - 1}, not {true.dtype} of shape {true.shape}: "
+            f"flip takes a one-dimensional y of class indices 0..{k - 1}, not {true.dtype} of shape {true.shape}: "
             "encode the labels first, for example with np.unique(y, return_inverse=True)[1]."
         )
     for value in true[(true < 0) | (true >= k)]:
@@ -287,7 +297,7 @@ def _checked_indices(y: ArrayLike, k: int) -> IntArray:
 def _flip_generator(random_state: RandomState) -> np.random.Generator | np.random.RandomState:
     if isinstance(random_state, np.random.Generator | np.random.RandomState):
         return random_state
-    return np.random.default_rng(np.random.SeedSequence(random_state, spawn_key=(_FLIP_STREAM,)))
+    return seeded(random_state, _FLIP_STREAM)
 
 
 def _short(values: FloatArray) -> list[float]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from unflip import losses
 from unflip import targets as target_values
+from unflip._validation import as_number, check_choice
 from unflip.estimation.base import NoiseEstimator
 from unflip.losses import Loss
 from unflip.noise import NoiseModel
@@ -36,8 +36,7 @@ class Options:
 
     def check(self) -> None:
         """Raise where an option is not known, or contradicts another."""
-        if self.readout not in ("gaussian", "plain"):
-            raise ValueError(f"readout={self.readout!r} is not known: use 'gaussian' or 'plain'.")
+        check_choice(self.readout, ("gaussian", "plain"), "readout")
         if isinstance(self.targets, str) and self.targets not in ("refined", *target_values.NAMED):
             choices = ", ".join(map(repr, ("refined", *target_values.NAMED)))
             raise ValueError(
@@ -47,7 +46,7 @@ class Options:
         if isinstance(self.reg, str):
             if self.reg not in ("loo", "theory"):
                 raise ValueError(f"reg={self.reg!r} is not known: use 'loo', 'theory' or a number γ ≥ 0.")
-        elif isinstance(self.reg, bool) or not isinstance(self.reg, Real) or not 0 <= float(self.reg) < np.inf:
+        elif isinstance(self.reg, bool) or self.reg is None or not 0 <= as_number(self.reg, "reg") < np.inf:
             raise ValueError(f"reg={self.reg!r} must be 'loo', 'theory' or a finite number γ ≥ 0.")
         if self.readout == "plain" and not (self.deployment_priors is None and self.costs is None):
             raise ValueError(

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from unflip._typing import RandomState
+from unflip._validation import shown
 
 
 def generator(random_state: RandomState) -> np.random.Generator:
     """Return a generator for a seed, a Generator, a legacy RandomState, or None."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31, size=4))
-    return np.random.default_rng(random_state)
+    return seeded(random_state)
+
+
+def seeded(seed: Any, *stream: int) -> np.random.Generator:
+    """Return a generator for a seed or None, or for one of its independent streams."""
+    try:
+        return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=stream))
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"random_state = {shown(seed)} must be None, a whole number of at least 0, a Generator or a RandomState."
+        ) from None

@@ -43,6 +43,7 @@ ScoreParts: TypeAlias = Callable[[slice], Array]
 RELATIVE_REGS = np.logspace(-4, 4, 50)
 _COARSENESS = 4
 _LARGEST_RELATIVE_REG = 1e12
+_SMALLEST_RELATIVE_REG = 1e-30  # the square of float64's rounding: below it, rounding errors are all that is fitted
 _SMALLEST_POWER = 1e-10
 _PART = 2**11  # rows whose scores are found for all penalties at a time
 
@@ -54,7 +55,12 @@ def candidate_regs(spectrum: Spectrum | GramSpectrum) -> FloatArray:
 
 
 def given_reg(reg: float, spectrum: Spectrum | GramSpectrum, *, readout: str) -> FloatArray:
-    """Return the one penalty that was given, or an error where the gaussian read-out cannot do with it."""
+    """Return the one penalty that was given, or an error where it, or the gaussian read-out's scores, are rounding."""
+    if 0 < reg < _SMALLEST_RELATIVE_REG * spectrum.scale:
+        raise ValueError(
+            f"reg={reg!r} is below {_SMALLEST_RELATIVE_REG:g} times the variance of the features "
+            f"({spectrum.scale:.2g}), where it is lost in rounding: raise reg or rescale X."
+        )
     if readout == "gaussian" and reg > _LARGEST_RELATIVE_REG * spectrum.scale:
         raise ValueError(
             f"reg={reg!r} is beyond {_LARGEST_RELATIVE_REG:g} times the variance of the features "

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from unflip._typing import FloatArray
-from unflip._validation import as_floats
-from unflip.noise import NoiseModel
+from unflip._validation import as_count, as_floats, as_number
+from unflip.noise import NoiseModel, check_noise
 
 _SAME = 1e-10  # difference of rows, relative to the largest entry, that may be rounding
 _SIGNS = np.array([-1.0, 1.0])
@@ -18,9 +17,8 @@ _SIGNS = np.array([-1.0, 1.0])
 
 def naive(k: int = 2) -> FloatArray:
     """Take the observed label at its word: (−1, +1) for two classes, one-hot rows for more."""
-    if not isinstance(k, Integral) or k < 2:
-        raise ValueError(f"k = {k!r} is not a number of classes: a classifier needs at least two classes.")
-    return _SIGNS.copy() if k == 2 else np.eye(k)
+    n_classes = as_count(k, "k", least=2)
+    return _SIGNS.copy() if n_classes == 2 else np.eye(n_classes)
 
 
 def unbiased(noise: NoiseModel) -> FloatArray:
@@ -28,6 +26,7 @@ def unbiased(noise: NoiseModel) -> FloatArray:
 
     Solves ``transition @ t = naive``, the choice ρ± = ε± of Natarajan et al.
     """
+    check_noise(noise)
     table: FloatArray = noise.inverse_transition @ naive(noise.n_classes)
     return table
 
@@ -37,6 +36,7 @@ def optimized(noise: NoiseModel) -> FloatArray:
 
     For two classes its ρ₊ − ρ₋ is the paper's boxed optimum (Eq. optimal_rho); see docs/theory.
     """
+    check_noise(noise)
     table: FloatArray = noise.posterior @ naive(noise.n_classes)
     return table
 
@@ -52,13 +52,14 @@ def from_rho(rho_pos: float, rho_neg: float) -> FloatArray:
     rho_pos, rho_neg : float
         ρ₊ and ρ₋; their sum must not be 1.
     """
-    remainder = 1 - rho_pos - rho_neg
+    of_pos, of_neg = as_number(rho_pos, "rho_pos"), as_number(rho_neg, "rho_neg")
+    remainder = 1 - of_pos - of_neg
     if not np.isfinite(remainder) or remainder == 0:
         raise ValueError(
-            f"rho_pos + rho_neg = {rho_pos:g} + {rho_neg:g} must be finite and differ from 1, where the perturbed "
+            f"rho_pos + rho_neg = {of_pos:g} + {of_neg:g} must be finite and differ from 1, where the perturbed "
             "loss is undefined: move either one."
         )
-    return np.array([rho_pos - rho_neg - 1, rho_pos - rho_neg + 1]) / abs(remainder)
+    return np.array([of_pos - of_neg - 1, of_pos - of_neg + 1]) / abs(remainder)
 
 
 def to_rho(targets: ArrayLike) -> tuple[float, float]:
@@ -100,6 +101,7 @@ _TABLES: dict[str, Callable[[NoiseModel], FloatArray]] = {
 
 def resolve(targets: str | ArrayLike, noise: NoiseModel) -> FloatArray:
     """Return the binary target values that a name stands for, or the given values once checked."""
+    check_noise(noise)
     if isinstance(targets, str):
         if targets not in NAMED:
             raise ValueError(f"targets={targets!r} is not known: use {_choices()} or the values (t_neg, t_pos).")
@@ -112,6 +114,7 @@ def resolve_table(targets: str | ArrayLike, noise: NoiseModel) -> FloatArray:
 
     Two classes get a 2×2 table here, as more get a k×k one: the naive one-hot rows weighed as the name says.
     """
+    check_noise(noise)
     if isinstance(targets, str):
         if targets not in _TABLES:
             raise ValueError(f"targets={targets!r} is not known: use {_choices()} or a table.")
@@ -129,6 +132,7 @@ def resolve_table(targets: str | ArrayLike, noise: NoiseModel) -> FloatArray:
 
 def resolve_classes(targets: str | ArrayLike, noise: NoiseModel) -> FloatArray:
     """Return what a classifier regresses on: (t_neg, t_pos) for two classes, a k×k table for more."""
+    check_noise(noise)
     k = noise.n_classes
     if k == 2:
         return resolve(targets, noise)

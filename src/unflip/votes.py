@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from sklearn.utils.multiclass import type_of_target
 
 from unflip._typing import FloatArray, IntArray, SparseArray
+from unflip._validation import as_array, as_count, shown
 from unflip.labels import is_missing
 
 #: Class index of a row without any vote.
@@ -70,14 +71,15 @@ class Votes:
         n_rows : int, optional
             Number of rows of X, where the last of them have no vote.
         """
-        said, about = _column(labels, "labels"), _checked_rows(rows, n_rows)
+        most = None if n_rows is None else as_count(n_rows, "n_rows")
+        said, about = _column(labels, "labels"), _checked_rows(rows, most)
         who = np.zeros(len(about), dtype=np.intp) if workers is None else _column(workers, "workers")
         if not len(about) == len(who) == len(said):
             raise ValueError(
                 f"rows, workers and labels have {len(about)}, {len(who)} and {len(said)} entries: give one of each "
                 "for every vote."
             )
-        total = int(about.max(initial=-1)) + 1 if n_rows is None else n_rows
+        total = int(about.max(initial=-1)) + 1 if most is None else most
         return cls._of(total, about, who, said)
 
     @classmethod
@@ -119,7 +121,10 @@ class Votes:
 
     def __getitem__(self, rows: ArrayLike) -> Votes:
         """Return the votes on some rows, by their indices or a mask, with the classes and workers that these have."""
-        wanted = np.arange(self.n_rows)[np.asarray(rows)]
+        indices = as_array(rows, "rows")
+        if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "biu"):
+            raise ValueError(f"rows = {shown(rows)} must be a list of row numbers, or a mask.")
+        wanted = np.arange(self.n_rows)[indices if indices.size else []]
         ends = np.searchsorted(self.row, [wanted, wanted + 1])
         n_each = ends[1] - ends[0]
         row = np.repeat(np.arange(len(wanted)), n_each)
@@ -178,11 +183,11 @@ class Votes:
 
 
 def _checked_rows(rows: ArrayLike, n_rows: int | None) -> IntArray:
-    about = np.asarray(rows)
+    about = as_array(rows, "rows")
     if about.ndim != 1 or (about.size and not np.issubdtype(about.dtype, np.integer)):
         raise ValueError(f"rows is {about.dtype} of shape {about.shape}: give the number of a row of X for each vote.")
     for outside in about[(about < 0) | (about >= (np.inf if n_rows is None else n_rows))]:
-        last = "" if n_rows is None else f" to {n_rows - 1}"
+        last = "" if n_rows is None else f", below n_rows = {n_rows}"
         raise ValueError(f"rows holds {outside}, which is no row of X: number them from 0{last}.")
     return about.astype(np.intp)
 
@@ -197,7 +202,7 @@ def _as_objects(values: ArrayLike) -> NDArray[Any]:
 
 def _column(values: ArrayLike, name: str) -> NDArray[Any]:
     column = _as_objects(values)
-    if column.ndim != 1:
+    if column.ndim != 1 or any(isinstance(entry, list) for entry in column):
         raise ValueError(f"{name} has shape {column.shape}: give one entry for each vote, in one dimension.")
     return column
 

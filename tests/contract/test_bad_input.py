@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from unflip import LPClassifier, NoiseModel, datasets
+from unflip import LPClassifier, Moments, NoiseModel, Votes, audit, audit_scores, datasets, estimation, theory
 from unflip.datasets import make_mixture
 from unflip.estimation import CrossMoment, TrustedSubset
 
@@ -71,6 +71,15 @@ def with_value(value):
         ({"reg": np.inf}, (X, Y), "reg=inf"),
         ({"reg": None}, (X, Y), "reg=None"),
         ({"reg": True}, (X, Y), "reg=True"),
+        ({"reg": 1e-200}, (np.outer(X[:, 0], np.ones(3)), Y), "reg=1e-200 is below 1e-30 times the variance"),
+        ({"reg": 5e-324}, (X, Y), "reg=5e-324 is below 1e-30 times the variance .*: raise reg or rescale X"),
+        ({}, (X, Y, np.inf), "sample_weight holds NaN or infinite values"),
+        ({}, (X, [None, *["a", "b"] * 19, "a"]), "y holds a missing label: leave such rows out, or give Votes"),
+        ({}, (X, np.array([1, *["a", "b"] * 19, "a"], dtype=object)), r"several kinds \(int, str\).*make them alike"),
+        ({}, (np.ma.masked_less(X, 0), Y), "X is a masked array, and masks are not read: fill it in"),
+        ({}, (X, np.ma.masked_less(Y, 1)), "y is a masked array"),
+        ({}, (X, Y, np.ma.masked_less(np.ones(40), 0)), "sample_weight is a masked array"),
+        ({}, ([[10**400]] * 40, Y), "X holds a number that is too large for a float: rescale X"),
         ({"fit_intercept": "no"}, (X, Y), "fit_intercept='no' must be True or False"),
         ({"priors": {"a": 0.5}}, (X, Y), "priors = {'a': 0.5} must hold numbers"),
         ({"noise": {"a": 0.5}}, (X, Y), "noise={'a': 0.5} is not known: use 'estimate', a NoiseModel"),
@@ -91,6 +100,85 @@ def test_fit_says_what_is_wrong(options, data, says):
         LPClassifier(**{"noise": None, **options}).fit(*data)
     if "sklearn" not in str(caught.traceback[-1].path):
         assert "\n" not in str(caught.value)
+
+
+MASKED = np.ma.masked_less(X, 0)
+MASKED_LABELS = np.ma.masked_less(Y, 1)
+PROBABILITIES = np.column_stack([0.8 - 0.6 * Y, 0.2 + 0.6 * Y])
+
+
+@pytest.mark.parametrize(
+    ("act", "name"),
+    [
+        (lambda: LPClassifier(None).fit(X, Y).predict(MASKED), "X"),
+        (lambda: LPClassifier(None, targets="naive").partial_fit(MASKED, Y, [0, 1]), "X"),
+        (lambda: LPClassifier(None, targets="naive").partial_fit(X, MASKED_LABELS, [0, 1]), "y"),
+        (lambda: CrossMoment().fit(MASKED, Y), "X"),
+        (lambda: TrustedSubset().fit(X, MASKED_LABELS), "y"),
+        (lambda: estimation.spectral_mixture(MASKED), "X"),
+        (lambda: estimation.estimate_mixture(X, MASKED_LABELS, MILD), "y"),
+        (lambda: estimation.mean_norm_from_rows(X, MASKED_LABELS), "y"),
+        (lambda: audit(MASKED, Y), "X"),
+        (lambda: audit(X, MASKED_LABELS), "y"),
+        (lambda: audit(X, Y, groups=np.ma.masked_less(np.arange(40) // 4, 1)), "groups"),
+        (lambda: audit_scores(np.ma.masked_less(PROBABILITIES, 0.1), Y), "pred_probs"),
+        (lambda: audit_scores(PROBABILITIES, MASKED_LABELS), "y"),
+        (lambda: Moments.from_chunks([(MASKED, Y)]), "X"),
+        (lambda: Moments.from_chunks([(X, MASKED_LABELS)]), "y"),
+        (lambda: Moments.from_rows(MASKED, Y, 2), "X"),
+        (lambda: MILD.flip(MASKED_LABELS), "y"),
+        (lambda: Votes.from_table(MASKED_LABELS, None, Y), "rows"),
+        (lambda: NoiseModel(np.ma.masked_less(np.eye(2), 0)), "transition"),
+    ],
+)
+def test_masks_are_refused_where_they_are_not_read(act, name):
+    with pytest.raises(ValueError, match=f"{name} is a masked array, and masks are not read: fill it in, or leave"):
+        act()
+
+
+DATES = (np.datetime64("2020-01-01") + np.arange(40)).repeat(3).reshape(40, 3)
+
+
+@pytest.mark.parametrize("rows", [DATES, DATES - DATES[0, 0]], ids=["dates", "durations"])
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda rows: LPClassifier(None).fit(rows, Y),
+        lambda rows: LPClassifier(None).fit(X[:, :3], Y).predict(rows),
+        lambda rows: LPClassifier(None, targets="naive").partial_fit(rows, Y, [0, 1]),
+        lambda rows: audit(rows, Y),
+        lambda rows: CrossMoment().fit(rows, Y),
+        lambda rows: estimation.spectral_mixture(rows),
+        lambda rows: Moments.from_chunks([(rows, Y)]),
+    ],
+)
+def test_dates_are_no_features(act, rows):
+    with pytest.raises((TypeError, ValueError), match=r"X holds values of dtype .* turn them into numbers"):
+        act(rows)
+
+
+def test_a_column_of_dates_is_no_feature():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"x": X[:, 0], "when": DATES[:, 0]})
+    with pytest.raises(TypeError, match=r"X holds values of dtype datetime64.*turn them into numbers"):
+        LPClassifier(None).fit(frame, Y)
+
+
+def test_a_plan_needs_a_noise_model():
+    with pytest.raises(ValueError, match=r"noise = None must be a NoiseModel: give for example"):
+        theory.plan(n=100, p=10, mean_norm=1.0, noise=None)
+
+
+def test_an_aspect_beyond_floats_is_named():
+    mixture = theory.Mixture(mean_norm=1.0, aspect=1e308, noise=MILD.with_priors([0.5, 0.5]))
+    for act in (
+        lambda: theory.predict(mixture, reg=1.0),
+        lambda: theory.delta(1e308, 1.0),
+        lambda: theory.h(1e308, 1.0),
+    ):
+        with pytest.raises(ValueError, match=r"aspect = 1e\+308 is so large that its square is no number"):
+            act()
+    assert np.isinf(theory.delta(1e150, 1e-300))
 
 
 def test_predict_says_what_is_wrong():

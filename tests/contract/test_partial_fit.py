@@ -93,7 +93,7 @@ def bad(row, value):
         ((bad(5, np.nan), Y), "NaN"),
         ((bad(5, np.inf), Y), "infinity"),
         ((X[:, :5], Y), "5 features, but LPClassifier is expecting 12"),
-        ((X, Y[:-1]), r"900 rows but labels of shape \(899,\)"),
+        ((X, Y[:-1]), r"900 rows but y of shape \(899,\)"),
         ((X, np.where(CODES == 1, "yes", "maybe")), "the label 'maybe' of its row"),
         ((X[:0], Y[:0]), "0 sample"),
         ((X, Y, None, -WEIGHTS), "weight of its row 0 is -"),

@@ -6,6 +6,7 @@ import http.client
 import io
 import json
 import pickle
+import socket
 import subprocess
 import sys
 import zipfile
@@ -180,6 +181,44 @@ class TestPages:
     @pytest.mark.parametrize(("host", "status"), [("evil.example", 403), ("127.0.0.1", 200), ("localhost", 200)])
     def test_the_explorer_answers_this_machine_alone(self, host, status):
         assert answer("/answer", host)[0] == status
+
+    @pytest.mark.parametrize(
+        "hosts",
+        [
+            [],
+            [""],
+            ["127.0.0.1:{port}@evil.example"],
+            ["127.0.0.1:x@evil"],
+            ["127.0.0.1.evil.example:{port}"],
+            ["localhost.:{port}"],
+            ["127.0.0.1:"],
+            ["127.0.0.1:+80"],
+            ["127.0.0.1:٨٠"],
+            ["localhost:{port}:{port}"],
+            ["evil.example#127.0.0.1"],
+            ["localhost:{port}", "evil.example"],
+            ["localhost:{port}, evil.example"],
+        ],
+    )
+    def test_hosts_that_merely_look_like_this_machine_are_refused(self, hosts):
+        assert answer_to(*hosts) == 403
+
+    @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "localhost:{port}", "127.0.0.1:9000"])
+    def test_hosts_of_this_machine_are_answered(self, host):
+        assert answer_to(host) == 200
+
+
+def answer_to(*hosts):
+    """Return the status of a request with these Host headers, in which {port} is the server's."""
+    with _listening(None) as server:
+        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        try:
+            lines = "".join(f"Host: {host.format(port=server.server_port)}\r\n" for host in hosts)
+            with socket.create_connection(("127.0.0.1", server.server_port), timeout=60) as connection:
+                connection.sendall(f"GET /answer HTTP/1.1\r\n{lines}Connection: close\r\n\r\n".encode())
+                return int(connection.makefile("rb").readline().split()[1])
+        finally:
+            server.shutdown()
 
 
 def answer(path, host="localhost"):

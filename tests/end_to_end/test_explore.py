@@ -1,17 +1,22 @@
 """The page of `unflip explore` in a browser: it shows the theory's numbers, asks nobody else, and stops at Ctrl-C."""
 
 import os
+import re
 import shutil
 import signal
 import socket
+import struct
+import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pytest
 
-from support.processes import started
+from support.processes import started, until
 from unflip import NoiseModel, theory
+from unflip.explorer.command import _MOST_CONNECTIONS, _Page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 # Ends the server at once, with a code of its own, where it calls any other machine.
@@ -21,16 +26,18 @@ def watch(event, arguments):
     if event == "socket.connect" and isinstance(arguments[1], tuple) and arguments[1][0] not in ("127.0.0.1", "::1"):
         os._exit(77)
 sys.addaudithook(watch)
-from unflip.explorer.command import explore
-explore(int(sys.argv[1]), open_browser=False)
+from unflip.explorer import command
+command._Page.timeout = float(sys.argv[2])
+command.explore(int(sys.argv[1]), open_browser=False)
 """
 
 
 @contextmanager
-def served():
+def served(patience=60.0):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    server = started([sys.executable, "-c", SERVER, str(port)], start_new_session=True)
+    words = [sys.executable, "-c", SERVER, str(port), str(patience)]
+    server = started(words, start_new_session=True, stderr=subprocess.PIPE)
     try:
         deadline = time.monotonic() + 60
         while server.poll() is None and time.monotonic() < deadline:
@@ -44,6 +51,87 @@ def served():
         if server.poll() is None:
             server.kill()
             server.wait()
+        server.stderr.close()
+
+
+def connected(port):
+    return socket.create_connection(("127.0.0.1", port), timeout=30)
+
+
+def ask(connection, path="/answer"):
+    connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+
+
+def status(connection):
+    with connection.makefile("rb") as answer:
+        line = answer.readline()
+        answer.read()
+    return line.split()[1:2]
+
+
+def stopped(server):
+    """Stop the server as Ctrl-C does, and return its exit code and what it said on stderr."""
+    server.send_signal(signal.SIGINT)
+    said = server.communicate(timeout=60)[1].decode()
+    return server.returncode, said
+
+
+def n_threads(server):
+    text = Path(f"/proc/{server.pid}/status").read_text()
+    return int(re.search(r"Threads:\s+(\d+)", text)[1])
+
+
+def test_silent_connections_hold_few_threads():
+    if not Path("/proc/self/status").exists():
+        pytest.skip("needs a system that tells the number of threads")
+    with served() as (port, server), ExitStack() as silent:
+        for _ in range(300):
+            silent.enter_context(connected(port)).sendall(b"GET / HTTP/1.1\r\nHost: loc")
+        until(lambda: n_threads(server) >= _MOST_CONNECTIONS, server)
+        for _ in range(20):
+            time.sleep(0.02)
+            assert n_threads(server) <= _MOST_CONNECTIONS + 1  # the one that listens
+        assert stopped(server) == (0, "")
+
+
+def test_silent_connections_give_way():
+    assert 0 < _Page.timeout <= 30
+    with served(patience=0.2) as (port, server), ExitStack() as silent:
+        for _ in range(2 * _MOST_CONNECTIONS):
+            silent.enter_context(connected(port)).sendall(b"GET / HTTP/1.1\r\nHost: loc")
+        with connected(port) as connection:
+            ask(connection)
+            assert status(connection) == [b"200"]
+        assert stopped(server) == (0, "")
+
+
+def test_two_hundred_requests_at_once_are_all_answered():
+    limit = Path("/proc/sys/net/core/somaxconn")
+    if not limit.exists() or int(limit.read_text()) < 256:
+        pytest.skip("needs a system that lets 200 connections wait")
+    with served() as (port, server), ExitStack() as opened:
+        server.send_signal(signal.SIGSTOP)  # so that all of them wait
+        try:
+            asking = [opened.enter_context(connected(port)) for _ in range(200)]
+            for connection in asking:
+                ask(connection)
+        finally:
+            server.send_signal(signal.SIGCONT)
+        assert {tuple(status(connection)) for connection in asking} == {(b"200",)}
+        assert stopped(server) == (0, "")
+
+
+def test_browsers_that_go_away_leave_no_trace():
+    with served() as (port, server):
+        for _ in range(30):
+            with connected(port) as connection:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # reset when closed
+                ask(connection, "/")
+        for path in ("/", "//[", "/answer?n=1e999&p=%ff"):
+            with connected(port) as connection:
+                ask(connection, path)
+                assert status(connection) == [b"404" if path == "//[" else b"200"]
+        assert stopped(server) == (0, "")
 
 
 def expected(n, *, fit_intercept=False):

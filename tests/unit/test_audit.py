@@ -375,9 +375,9 @@ class TestNext:
     def test_how_many(self, found):
         assert found.check_next(0).size == 0
         for m in (-1, 601, 2.5, True):
-            with pytest.raises(ValueError, match="must be a whole number between 0 and the 600 rows"):
+            with pytest.raises(ValueError, match="must be a whole number between 0 and 600"):
                 found.check_next(m)
-            with pytest.raises(ValueError, match="must be a whole number between 0 and the 600 rows"):
+            with pytest.raises(ValueError, match="must be a whole number between 0 and 600"):
                 found.accuracy_after(m)
 
 

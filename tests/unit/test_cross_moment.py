@@ -139,7 +139,7 @@ def test_intervals_widen_with_confidence():
     [
         ({"mean_norm": 0.0}, "mean_norm = 0.0 must be a positive finite number"),
         ({"mean_norm": "long"}, "mean_norm = 'long' must hold numbers"),
-        ({"mean_norm": [1.0, 2.0]}, r"mean_norm = \[1.0, 2.0\] must be a positive"),
+        ({"mean_norm": [1.0, 2.0]}, r"mean_norm = \[1.0, 2.0\] must be one number"),
         ({"reg": -1.0}, "reg = -1.0 must be a positive finite number"),
         ({"pi_neg": 1.0}, "pi_neg = 1.0 must lie strictly between 0 and 1"),
     ],

@@ -313,7 +313,7 @@ def test_what_is_wrong_with_a_collection_is_said(spoil, says):
                 dd.from_pandas(frame(X, y), npartitions=3)[NAMES],
                 dd.from_pandas(frame(X, y).label[1:], npartitions=3),
             ),
-            "rows but labels of shape",
+            "rows but y of shape",
         ),
         (lambda X, y: (partitions(X, 130), np.where(y > 0, np.nan, y)), "labels are fractions or missing"),
     ],

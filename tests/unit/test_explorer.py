@@ -149,7 +149,13 @@ def test_a_request_is_read_as_the_setting_it_names():
 
 @pytest.mark.parametrize(
     ("change", "says"),
-    [({"n": "0"}, "n = 0 and p = 500"), ({"reg": "a"}, "reg = 'a' must be a number"), ({"rho": "nan"}, "rho = nan")],
+    [
+        ({"n": "0"}, "n = 0 must lie between 10 and 100000"),
+        ({"p": "1e50"}, "p = 1e+50 must lie between"),
+        ({"pi_neg": "1e-308"}, "pi_neg = 1e-308 must lie between"),
+        ({"reg": "a"}, "reg = 'a' must be a number"),
+        ({"rho": "nan"}, "rho = nan"),
+    ],
 )
 def test_a_request_that_makes_no_setting_is_named(change, says):
     with pytest.raises(ValueError, match=re.escape(says)):

@@ -134,7 +134,7 @@ def changed(rows, row, column, value):
 FRAME = pandas.DataFrame(X[:50], columns=NAMES)
 BAD = {
     "width": ((X[:50, :4], LABELS[:50]), "4 columns where 6 are expected"),
-    "misaligned": ((X[:50], LABELS[:49]), r"50 rows but labels of shape \(49,\)"),
+    "misaligned": ((X[:50], LABELS[:49]), r"50 rows but y of shape \(49,\)"),
     "index": ((FRAME, pandas.Series(LABELS[:50], index=range(1, 51))), "index of y is not that of X"),
     "empty": ((X[:0], LABELS[:0]), "no rows"),
     "class": ((X[:1], ["cow"]), "the label 'cow' of its row 0 is not among the classes 'cat', 'dog', 'eel'"),
@@ -144,7 +144,7 @@ BAD = {
     "sparse NaN": ((csr_array(changed(X, 7, 2, np.nan)), LABELS), "column 2 of its row 7 is nan"),
     "too large": ((changed(X, 7, 2, 1e200), LABELS), r"is 1e\+200, whose square is too large"),
     "weights": ((X[:3], LABELS[:3], [1.0, -1.0, 1.0]), "weight of its row 1 is -1"),
-    "weight count": ((X[:3], LABELS[:3], [1.0, 1.0]), r"3 rows but weights of shape \(2,\)"),
+    "weight count": ((X[:3], LABELS[:3], [1.0, 1.0]), r"3 rows but sample_weight of shape \(2,\)"),
     "text": ((np.array([["a"] * P] * 3), LABELS[:3]), "rows are no numbers"),
     "vector": ((X[0], LABELS[:P]), r"have shape \(6,\)"),
     "no pair": (X, r"it is ndarray, not \(X, y\)"),
@@ -295,6 +295,15 @@ def test_wrong_files_are_named(tmp_path):
         ({"scatter": X}, "do not fit together"),
         ({"counts": None}, "do not fit together"),
         ({"counts": np.full(3, np.nan)}, "do not fit together"),
+        ({"counts": arrays["counts"].astype(str)}, "do not fit together"),
+        ({"counts": -arrays["counts"]}, "a class of negative weight"),
+        ({"squared_weights": np.asarray(-1.0)}, "squared weights that its weights do not have"),
+        ({"squared_weights": np.asarray(1e9)}, "squared weights that its weights do not have"),
+        ({"classes": arrays["classes"][::-1]}, "classes that are not sorted, or repeat"),
+        ({"classes": arrays["classes"][[0, 0, 2]]}, "classes that are not sorted, or repeat"),
+        ({"scatter": -arrays["scatter"]}, "a scatter of negative variance"),
+        ({"scatter": arrays["scatter"] + np.triu(np.ones((6, 6)), 1)}, "a scatter that is not symmetric"),
+        ({"scatter": arrays["scatter"] + 1e3 * (1 - np.eye(6))}, "a scatter with a correlation beyond 1"),
     ]:
         kept = {name: array for name, array in {**arrays, **change}.items() if array is not None}
         np.savez(tmp_path / "other.npz", **kept)

@@ -289,7 +289,7 @@ SETTING = {"means": np.eye(3, 5), "n": 10, "noise": THREE, "reg": 1.0}
         ({"means": np.ones((3, 0))}, r"means has shape \(3, 0\)"),
         ({"means": np.full((3, 5), np.nan)}, "means hold a value that is not finite"),
         ({"means": [[1.0], [2.0, 3.0], [4.0]]}, "means = .* must hold numbers"),
-        ({"n": 0}, "n = 0 must be a positive whole number"),
+        ({"n": 0}, "n = 0 must be a whole number of at least 1"),
         ({"n": 2.5}, "n = 2.5 must be"),
         ({"reg": -1.0}, "reg = -1.0 must be"),
         ({"reg": np.inf}, "reg = inf must be"),

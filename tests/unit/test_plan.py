@@ -87,7 +87,7 @@ def test_checks_worth_more_than_a_trillion_rows_are_worth_infinitely_many():
         ({"p": "many"}, "p = 'many' must hold numbers"),
         ({"mean_norm": -1.0}, "mean_norm = -1"),
         ({"mean_norm": [1.0, 2.0]}, "must be one number"),
-        ({"noise": NoiseModel.none()}, "has no priors"),
+        ({"noise": NoiseModel.none()}, "Plan needs the class proportions"),
         ({"reg": -1.0}, "reg = -1"),
     ],
 )

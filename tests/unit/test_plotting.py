@@ -241,7 +241,7 @@ class TestPipelines:
     def test_other_last_steps_are_refused_in_a_sentence(self):
         X, observed, _ = draw()
         pipe = make_pipeline(StandardScaler()).fit(X)
-        with pytest.raises(TypeError, match=r"a Pipeline that ends in one: StandardScaler\(\) is neither"):
+        with pytest.raises(TypeError, match=r"a Pipeline that ends in one: estimator = StandardScaler\(\) is neither"):
             ScoreDistributionDisplay.from_estimator(pipe, observed)
         with pytest.raises(NotFittedError):
             NoiseMatrixDisplay.from_estimator(make_pipeline(LPClassifier()))

@@ -216,7 +216,7 @@ def test_no_root_is_said():
     [
         ({"mean_norm": 0.0}, r"mean_norm = 0\.0 must be a positive number: give ‖μ‖"),
         ({"mean_norm": None}, "mean_norm = None must be a positive number"),
-        ({"mean_norm": [1.0, 2.0]}, r"mean_norm = \[1\.0, 2\.0\] must be a positive number"),
+        ({"mean_norm": [1.0, 2.0]}, r"mean_norm = \[1\.0, 2\.0\] must be one number"),
         ({"mean_norm": "large"}, "mean_norm = 'large' must hold numbers"),
         ({"mean_norm": np.inf}, "mean_norm = inf must be a positive number"),
         ({"pi_neg": 1.0}, r"pi_neg = 1\.0 must lie strictly between 0 and 1"),

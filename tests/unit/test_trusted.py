@@ -372,10 +372,10 @@ def test_tiny_classes_get_suggestions_too():
 @pytest.mark.parametrize(
     ("m", "says"),
     [
-        (0, "m = 0 must be a positive whole number"),
-        (-3, "positive whole number"),
-        (2.5, "positive whole number"),
-        (True, "positive whole number"),
+        (0, "m = 0 must be a whole number of at least 1"),
+        (-3, "whole number of at least 1"),
+        (2.5, "whole number of at least 1"),
+        (True, "whole number of at least 1"),
         (301, "m = 301 rows were asked for, but only 300 are not trusted yet"),
     ],
 )

@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from numbers import Integral
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unflip._typing import FloatArray, IntArray
+from unflip._validation import as_count, as_number, as_path, shown
 from unflip.auditing.dependence import Dependence, dependence_test
 from unflip.auditing.evidence import Evidence
 from unflip.auditing.outlook import Outlook
@@ -168,10 +167,11 @@ class Audit:
         With ``growth`` there are that many times as many rows, the new ones labelled as noisily as these.
         A rough guide from the isotropic theory (see docs/audit.md); NaN for `audit_scores` without a dimension.
         """
-        if not 1 <= growth < np.inf:
-            raise ValueError(f"growth = {growth!r} must be at least 1 and finite: 2 means twice as many rows.")
-        checked = self._worst_first[: self._count(m, len(self.evidence.codes))]
-        return self._outlook.after(checked, growth)
+        times = as_number(growth, "growth")
+        if not 1 <= times < np.inf:
+            raise ValueError(f"growth = {shown(growth)} must be at least 1 and finite: 2 means twice as many rows.")
+        checked = self._worst_first[: as_count(m, "m", most=len(self.evidence.codes))]
+        return self._outlook.after(checked, times)
 
     def check_next(self, m: int) -> IntArray:
         """Return the rows whose check tells most.
@@ -181,7 +181,7 @@ class Audit:
         most in doubt, by 1 − Σ P(true class)²: what checking a row adds to what its label tells a classifier.
         """
         unchecked = np.flatnonzero(self.evidence.truth == UNCHECKED)
-        wanted = self._count(m, len(unchecked))
+        wanted = as_count(m, "m", most=len(unchecked))
         if self.noise_source == "anchor rows":
             return self._rows_for_rates(wanted)
         certainty = (self.label_posterior[unchecked] ** 2).sum(axis=1)
@@ -211,7 +211,7 @@ class Audit:
             page = import_module("unflip.report.audit_page")
         except ImportError as error:
             raise ImportError(f'to_html needs {error.name}: install it with pip install "unflip[cli]".') from None
-        page.write_page(self, Path(path), texts=texts, ids=ids)
+        page.write_page(self, as_path(path, "path"), texts=texts, ids=ids)
 
     @property
     def summary(self) -> dict[str, str]:
@@ -248,12 +248,6 @@ class Audit:
     @cached_property
     def _outlook(self) -> Outlook:
         return Outlook.of(self.evidence)
-
-    @staticmethod
-    def _count(m: int, available: int) -> int:
-        if isinstance(m, bool) or not isinstance(m, Integral) or not 0 <= m <= available:
-            raise ValueError(f"m = {m!r} must be a whole number between 0 and the {available} rows there are.")
-        return int(m)
 
     def _rows_for_rates(self, m: int) -> IntArray:
         if m == 0:
@@ -338,8 +332,9 @@ class Audit:
 
 def checked_rate(false_discovery_rate: float) -> float:
     """Return the false-discovery rate, or an error where it is not a share between 0 and 1."""
-    if isinstance(false_discovery_rate, bool) or not 0 < false_discovery_rate < 1:
+    rate = as_number(false_discovery_rate, "false_discovery_rate")
+    if not 0 < rate < 1:
         raise ValueError(
-            f"false_discovery_rate = {false_discovery_rate!r} must lie strictly between 0 and 1, for example 0.1."
+            f"false_discovery_rate = {shown(false_discovery_rate)} must lie strictly between 0 and 1, for example 0.1."
         )
-    return float(false_discovery_rate)
+    return rate

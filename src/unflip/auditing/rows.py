@@ -18,6 +18,7 @@ from unflip._arrays import as_numpy, is_foreign
 from unflip._namespaces import check_reachable, takes_as_it_is
 from unflip._sparse import canonical
 from unflip._typing import FloatArray, IntArray, Rows
+from unflip._validation import as_array, check_unmasked
 from unflip._warning import warn_caller
 from unflip.association import LEAST_ASSOCIATION
 from unflip.auditing.evidence import Evidence, LogOddsReader, Noise, guessed_noise, shares
@@ -88,6 +89,7 @@ def audit(
     estimated = isinstance(noise, str) and noise == "estimate"
     wanted = TrustedSubset(trusted) if estimated and trusted is not None else noise
     check_reachable(X=X, y=y)
+    check_unmasked(X=X, y=y)
     labels = y if isinstance(y, Votes) else np.asarray(column_or_1d(as_numpy(y) if is_foreign(y) else in_memory(y)))
     X = opened(X)
     folds = _group_folds(groups, (len(labels),))
@@ -232,7 +234,7 @@ def _group_folds(groups: ArrayLike | None, shape: tuple[int, ...]) -> Folds:
     """Return training and held-out rows of each fold; none where no two rows share a group."""
     if groups is None:
         return []
-    ids = np.asarray(groups)
+    ids = as_array(groups, "groups")
     if ids.shape != shape:
         raise ValueError(f"groups has shape {ids.shape} but y has {shape}: give one group for each row.")
     if any(is_missing(group) for group in ids.tolist()):
@@ -256,7 +258,7 @@ def _held_out(rows: Rows, labels: NDArray[Any] | Votes, folds: Folds, fitted: LP
             raise ValueError("A class lies in so few groups that the other groups lack it: give finer groups, or none.")
         known: Any = "estimate" if noise.source == "votes" else fitted.noise_
         if checked is not None and not isinstance(labels, Votes):
-            known = GivenRates(fitted.noise_, y_trusted=np.asarray(checked)[train])
+            known = GivenRates(fitted.noise_, y_trusted=np.asanyarray(checked)[train])  # which keeps a mask
         values = as_numpy(LPClassifier(known).fit(chosen(rows, train), others).decision_function(chosen(rows, test)))
         scores[test] = np.column_stack([-values / 2, values / 2]) if values.ndim == 1 else values
     return scores

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from unflip._arrays import as_numpy, is_foreign
 from unflip._typing import FloatArray
-from unflip._validation import as_floats
+from unflip._validation import as_array, as_floats, as_number, shown
 from unflip._warning import warn_caller
 from unflip.auditing.evidence import Evidence, Noise, ProbabilityReader, guessed_noise
 from unflip.auditing.report import Audit, checked_rate
@@ -72,7 +72,7 @@ def audit_scores(
            [0.02, 0.98]])
     """
     rate = checked_rate(false_discovery_rate)
-    labels = np.asarray(as_numpy(y) if is_foreign(y) else y)
+    labels = as_array(as_numpy(y) if is_foreign(y) else y, "y")
     observed = _checked_probabilities(pred_probs, labels.shape)
     classes, codes = encode(labels, "audit_scores")
     if observed.shape[1] != len(classes):
@@ -94,7 +94,7 @@ def audit_scores(
         noise=found,
         accuracy=float(right.mean()),
         accuracy_std=float(right.std() / np.sqrt(len(right))),
-        dimension=np.nan if effective_dimension is None else float(effective_dimension),
+        dimension=np.nan if effective_dimension is None else _checked_dimension(effective_dimension),
         n_rows=float(len(labels)),
         read=read,
     )
@@ -122,6 +122,13 @@ def _accuracy_error(evidence: Evidence) -> float:
     """Return the standard error of the expected accuracy, from the rows and from the rates."""
     moved = [float(other.probabilities.max(axis=1).mean()) for other in evidence.one_error_away()]
     return float(np.hypot(evidence.accuracy_std, np.linalg.norm(np.array(moved) - evidence.accuracy)))
+
+
+def _checked_dimension(effective_dimension: float) -> float:
+    dimension = as_number(effective_dimension, "effective_dimension")
+    if not 0 < dimension < np.inf:
+        raise ValueError(f"effective_dimension = {shown(effective_dimension)} must be positive and finite, or None.")
+    return dimension
 
 
 def _checked_probabilities(pred_probs: ArrayLike, shape: tuple[int, ...]) -> FloatArray:

@@ -6,9 +6,9 @@ from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import _check_sample_weight
 
 from unflip._arrays import as_numpy
+from unflip._namespaces import checked_weights
 from unflip._typing import Array, FloatArray
 from unflip._validation import check_squares
 from unflip._warning import warn_caller
@@ -94,8 +94,7 @@ class Automatic(NoiseEstimator):
             Weights of the rows; a row of weight 2 counts as two copies, one of weight 0 as absent.
         """
         given, labels = validated(self, X, y, dtype=np.float64, ensure_min_samples=2)
-        weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
-        weights = relative_weights(weights)
+        weights = relative_weights(checked_weights(sample_weight, given))
         rows = DistinctRows.of(given, weights)
         check_squares(rows.largest, int(np.prod(given.shape)))
         self.classes_, codes = encode(labels[rows.members], "Automatic")

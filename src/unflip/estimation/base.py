@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from unflip._arrays import as_numpy, largest_magnitude
 from unflip._typing import FloatArray, Rows
-from unflip._validation import check_squares
+from unflip._validation import as_number, check_squares, shown
 from unflip.centred import DenseRows
 from unflip.noise import NoiseModel
 
@@ -66,6 +66,7 @@ def check_magnitude(X: Rows) -> None:
 
 def checked_confidence(confidence: float) -> float:
     """Return the confidence, or an error where it is not a probability between 0 and 1."""
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence = {confidence!r} must lie strictly between 0 and 1, for example 0.95.")
-    return float(confidence)
+    share = as_number(confidence, "confidence")
+    if not 0 < share < 1:
+        raise ValueError(f"confidence = {shown(confidence)} must lie strictly between 0 and 1, for example 0.95.")
+    return share

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unflip._typing import FloatArray, IntArray
-from unflip._validation import as_floats
+from unflip._validation import as_number, shown
 from unflip._warning import warn_caller
 from unflip.estimation.base import NoiseEstimator, check_magnitude
 from unflip.estimation.clusters import Clusters, fit_clusters, label_association, prior_influence, standard_errors
@@ -35,6 +35,7 @@ from unflip.spectrum import LeaveOneOut, Spectrum, decompose
 from unflip.theory.resolvent import bulk_gain, delta
 
 _LARGEST_SUM = 0.999  # of ε₊ + ε₋: a NoiseModel needs labels that say something
+_SHORTEST = 1e-50  # ‖μ‖, and one over the longest: their fourth powers are numbers
 _CLEAR_SIGNAL = 3.0  # standard errors by which labels and scores must agree
 _CHANCE = 0.001  # p-value of labels that follow the clusters
 
@@ -108,11 +109,14 @@ class CrossMoment(NoiseEstimator):
         return self._keep_closed_form(_Statistics.of(spectrum, codes, length, proportion, self.reg))
 
     def _check_options(self, n_classes: int) -> None:
-        for name, value in (("mean_norm", self.mean_norm), ("reg", self.reg)):
-            if value is not None and not (np.ndim(value) == 0 and 0 < as_floats(value, name) < np.inf):
-                raise ValueError(f"{name} = {value!r} must be a positive finite number.")
-        if self.pi_neg is not None and not (np.ndim(self.pi_neg) == 0 and 0 < as_floats(self.pi_neg, "pi_neg") < 1):
-            raise ValueError(f"pi_neg = {self.pi_neg!r} must lie strictly between 0 and 1: both classes have to exist.")
+        if not 0 < as_number(self.reg, "reg") < np.inf:
+            raise ValueError(f"reg = {shown(self.reg)} must be a positive finite number.")
+        if self.mean_norm is not None and not _SHORTEST < as_number(self.mean_norm, "mean_norm") < 1 / _SHORTEST:
+            raise ValueError(f"mean_norm = {shown(self.mean_norm)} must be a positive finite number, at most 1e50.")
+        if self.pi_neg is not None and not 0 < as_number(self.pi_neg, "pi_neg") < 1:
+            raise ValueError(
+                f"pi_neg = {shown(self.pi_neg)} must lie strictly between 0 and 1: both classes have to exist."
+            )
         if n_classes > 2 and (self.mean_norm is not None or self.pi_neg is not None):
             raise ValueError(f"mean_norm and pi_neg describe two classes, but y has {n_classes}: leave both out.")
 
@@ -211,7 +215,8 @@ class _Statistics:
                 moved = [value + step * (place == position) for place, value in enumerate(values)]
                 slope = (_rates(*moved, gain=self.gain) - self.rates()) / step
                 influence += np.outer(slope, statistic.influence)
-        return np.asarray(np.sqrt(np.mean(influence**2, axis=1) / influence.shape[1]))
+        with np.errstate(over="ignore"):  # a class of next to no row: nothing is known of its rate
+            return np.asarray(np.sqrt(np.mean(influence**2, axis=1) / influence.shape[1]))
 
 
 def _rates(share: float, agreement: float, length: float, pi_neg: float, *, gain: float) -> FloatArray:

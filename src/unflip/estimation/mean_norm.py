@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_X_y
 from unflip._arrays import as_numpy, is_foreign, like
 from unflip._sparse import canonical
 from unflip._typing import FloatArray, IntArray, Rows
+from unflip._validation import check_unmasked, reading_rows
 from unflip.centred import CentredRows
 from unflip.estimation.strata import Posterior
 from unflip.labels import UNCHECKED, encode
@@ -51,7 +52,9 @@ def mean_norm_from_rows(X: ArrayLike, y: ArrayLike) -> float:
     >>> print(f"{mean_norm_from_rows(X, y):.1f}")
     2.0
     """
-    rows, labels = check_X_y(X, y, accept_sparse="csr", dtype=np.float64)
+    check_unmasked(y=y)
+    with reading_rows(X):
+        rows, labels = check_X_y(X, y, accept_sparse="csr", dtype=np.float64)
     classes, codes = encode(labels, "mean_norm_from_rows")
     if len(classes) != 2:
         raise ValueError(f"mean_norm_from_rows takes two classes; y has {len(classes)}.")

@@ -18,8 +18,9 @@ from sklearn.utils.validation import check_X_y
 
 from unflip._sparse import as_dense
 from unflip._typing import FloatArray
-from unflip._validation import check_squares
-from unflip.noise import NoiseModel
+from unflip._validation import as_flag, check_squares, check_unmasked, reading_rows
+from unflip.labels import encode
+from unflip.noise import NoiseModel, check_noise
 from unflip.theory import GeneralMixture
 
 
@@ -62,15 +63,17 @@ def estimate_mixture(
     >>> print(f"{theory.predict_mixture(mixture, reg=1.0, fit_intercept=True).accuracy:.2f}")
     0.82
     """
-    if not isinstance(noise, NoiseModel):
-        raise ValueError(f"noise = {noise!r} must be a NoiseModel, for example NoiseModel.binary(...).")
-    given, labels = check_X_y(X, y, accept_sparse="csr", dtype=np.float64)
+    check_noise(noise)
+    common = as_flag(common_covariance, "common_covariance")
+    check_unmasked(y=y)
+    with reading_rows(X):
+        given, labels = check_X_y(X, y, accept_sparse="csr", dtype=np.float64)
     rows = as_dense(given)  # the covariances are p×p whatever the rows are
     largest = float(np.abs(rows).max())
     check_squares(largest, rows.size)
     unit = float(np.ldexp(1.0, np.frexp(largest)[1]))  # a power of two: it costs no digit, and squares of squares fit
     rows = rows / unit
-    classes, codes = np.unique(labels, return_inverse=True)
+    classes, codes = encode(labels, "estimate_mixture")
     if len(classes) != 2 or noise.n_classes != 2:
         given = f"y has {len(classes)}, the noise model {noise.n_classes}"
         raise ValueError(f"estimate_mixture takes two classes; {given}.")
@@ -83,7 +86,7 @@ def estimate_mixture(
     unmixing = np.asarray(np.linalg.inv(known.posterior), dtype=float)  # row = true class, column = observed class
     contrast = (unmixing[1] - unmixing[0]) / 2  # κ
     residuals = [part - mean for part, mean in zip(parts, observed_means, strict=True)]
-    covariances = _covariances(residuals, unmixing, common_covariance)
+    covariances = _covariances(residuals, unmixing, common)
     powers = [float((part**2).mean(axis=0).sum()) / len(part) for part in residuals]  # tr(S_a)/n_a
     return GeneralMixture(
         mean=unit * _shortened(contrast @ observed_means, float(contrast**2 @ powers)),

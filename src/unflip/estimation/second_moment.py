@@ -33,11 +33,12 @@ from scipy.optimize import least_squares
 
 from unflip import targets as target_values
 from unflip._typing import FloatArray, IntArray
-from unflip._validation import as_floats
+from unflip._validation import as_floats, as_number, shown
 from unflip.estimation.base import NoiseEstimator, check_magnitude
 from unflip.labels import encode
 from unflip.lazy import validated
 from unflip.noise import NoiseModel
+from unflip.selection import given_reg
 from unflip.spectrum import LeaveOneOut, Spectrum, decompose
 from unflip.theory.isotropic import TargetMoments, predict_from_moments
 from unflip.theory.model import Mixture
@@ -154,7 +155,7 @@ class SecondMomentMatching(NoiseEstimator):
             rho_pairs=self.rho_pairs,
         )
         spectrum = decompose(rows, fit_intercept=False)
-        left_out = spectrum.leave_one_out(system.targets.T[codes], [float(self.reg)])
+        left_out = spectrum.leave_one_out(system.targets.T[codes], given_reg(self.reg, spectrum, readout="plain"))
         self.second_moments_ = _second_moments(left_out)
         match = match_moments(self.second_moments_, system, positive_share=float(codes.mean()))
         covariance = jackknife_covariance(left_out, _residual_maker(spectrum, len(codes), float(self.reg)))
@@ -260,13 +261,13 @@ def moment_system(*, mean_norm: float, pi_neg: float, aspect: float, reg: float,
     """Return the equations for checked parameters; see `SecondMomentMatching`."""
     length = _checked_positive(mean_norm, "mean_norm", "‖μ‖, half the distance between the class means")
     penalty = _checked_positive(reg, "reg", "the ridge penalty γ, for example 0.1")
-    prior = as_floats(pi_neg, "pi_neg")
-    if prior.ndim or not 0 < prior < 1:
+    prior = as_number(pi_neg, "pi_neg")
+    if not 0 < prior < 1:
         raise ValueError(
-            f"pi_neg = {pi_neg!r} must lie strictly between 0 and 1: give the negative class's proportion."
+            f"pi_neg = {shown(pi_neg)} must lie strictly between 0 and 1: give the negative class's proportion."
         )
     alignment_gain, power_gain = _gains(length, aspect, penalty)
-    return MomentSystem(alignment_gain, power_gain, float(prior), _checked_targets(rho_pairs))
+    return MomentSystem(alignment_gain, power_gain, prior, _checked_targets(rho_pairs))
 
 
 def match_moments(moments: FloatArray, system: MomentSystem, *, positive_share: float) -> Match:
@@ -352,7 +353,7 @@ def _second_moments(left_out: LeaveOneOut) -> FloatArray:
     if not (np.isfinite(moments) & (moments > 0)).all():
         raise ValueError(
             f"The second moments of the scores are {moments.tolist()}, which no mixture has: scale the rows so that "
-            "their noise has variance 1."
+            "their noise has variance 1, or use another reg."
         )
     return moments
 
@@ -390,10 +391,10 @@ def _clipped(root: tuple[float, float]) -> tuple[float, float]:
 
 
 def _checked_positive(value: float, name: str, meaning: str) -> float:
-    number = as_floats(value, name)
-    if number.ndim or not (np.isfinite(number) and number > 0):
-        raise ValueError(f"{name} = {value!r} must be a positive number: give {meaning}.")
-    return float(number)
+    number = as_number(value, name)
+    if not 0 < number < np.inf:
+        raise ValueError(f"{name} = {shown(value)} must be a positive number: give {meaning}.")
+    return number
 
 
 def _checked_targets(rho_pairs: ArrayLike) -> FloatArray:
@@ -401,7 +402,7 @@ def _checked_targets(rho_pairs: ArrayLike) -> FloatArray:
     pairs = as_floats(rho_pairs, "rho_pairs")
     if pairs.shape != (2, 2):
         raise ValueError(
-            f"rho_pairs = {rho_pairs!r} must be two pairs (rho_pos, rho_neg), for example ((0, 0.1), (0, 0.4))."
+            f"rho_pairs = {shown(rho_pairs)} must be two pairs (rho_pos, rho_neg), for example ((0, 0.1), (0, 0.4))."
         )
     table = np.array([target_values.from_rho(*pair) for pair in pairs])
     differences = pairs[:, 0] - pairs[:, 1]

@@ -27,6 +27,7 @@ from sklearn.utils.validation import check_array
 
 from unflip._arrays import as_numpy
 from unflip._typing import FloatArray
+from unflip._validation import reading_rows
 from unflip.estimation.base import check_magnitude
 from unflip.spectrum import Spectrum, decompose
 
@@ -133,7 +134,8 @@ def spectral_mixture(X: ArrayLike) -> SpectralMixture:
     >>> print(f"{found.mean_norm:.1f} {found.pi_small:.1f} {found.noise_std:.1f}")
     2.0 0.3 3.0
     """
-    rows = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=4)
+    with reading_rows(X):
+        rows = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=4)
     check_magnitude(rows)
     spikes = Spikes.of(decompose(rows))
     check_visible(spikes)

@@ -13,15 +13,16 @@ Only θₛ needs true labels; `unflip.estimation.strata` has its posterior.
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from unflip._arrays import as_numpy, own_entries
+from unflip._namespaces import checked_weights
 from unflip._typing import Array, FloatArray, IntArray, RandomState
+from unflip._validation import as_count, as_flag
 from unflip._warning import warn_caller
 from unflip.estimation.base import NoiseEstimator, checked_confidence
 from unflip.estimation.mean_norm import mean_norm_of, rescaled
@@ -101,7 +102,7 @@ class TrustedSubset(NoiseEstimator):
             weight 0 as absent.
         """
         given, labels = validated(self, X, y, dtype=np.float64, ensure_min_samples=2)
-        weights = _check_sample_weight(sample_weight, given, dtype=np.float64, ensure_non_negative=True)
+        weights = checked_weights(sample_weight, given)
         if not weights.any():
             raise ValueError("sample_weight is 0 for every row: give at least one non-zero weight.")
         weights = relative_weights(weights)
@@ -184,7 +185,7 @@ class TrustedSubset(NoiseEstimator):
         unchecked = np.flatnonzero(self._true == UNCHECKED)
         wanted = _checked_count(m, len(unchecked))
         shuffled = generator(random_state).permutation(unchecked)
-        if at_random:
+        if as_flag(at_random, "at_random"):
             return np.asarray(self._rows[shuffled[:wanted]])
         strata = self._strata[shuffled]
         queues = [iter(shuffled[strata == s]) for s in range(self._urgency.n_strata)]
@@ -230,8 +231,7 @@ def _noise_model(true_given_observed: FloatArray, observed: FloatArray) -> Noise
 
 
 def _checked_count(m: int, available: int) -> int:
-    if isinstance(m, bool) or not isinstance(m, Integral) or m <= 0:
-        raise ValueError(f"m = {m!r} must be a positive whole number of rows.")
-    if m > available:
-        raise ValueError(f"m = {m} rows were asked for, but only {available} are not trusted yet: ask for fewer.")
-    return int(m)
+    count = as_count(m, "m", least=1)
+    if count > available:
+        raise ValueError(f"m = {count} rows were asked for, but only {available} are not trusted yet: ask for fewer.")
+    return count

@@ -62,19 +62,18 @@ def document() -> str:
 
 def read_setting(query: Mapping[str, str]) -> Setting:
     """Return the setting that a request asks for, or an error that names what is wrong in it."""
-    numbers = {slider.name: _number(query, slider.name) for slider in SLIDERS}
+    numbers = {slider.name: _number(query, slider) for slider in SLIDERS}
     n, p = int(numbers.pop("n")), int(numbers.pop("p"))
-    if min(n, p) < 1:
-        raise ValueError(f"n = {n} and p = {p} must be at least 1.")
     fit_intercept = query.get("fit_intercept") == "true"
     return Setting(n=n, p=p, **numbers, targets=query.get("targets", ""), fit_intercept=fit_intercept)
 
 
-def _number(query: Mapping[str, str], name: str) -> float:
+def _number(query: Mapping[str, str], slider: Slider) -> float:
+    given, low, high = query.get(slider.name, ""), slider.steps[0], slider.steps[-1]
     try:
-        value = float(query[name])
-    except (KeyError, ValueError):
-        raise ValueError(f"{name} = {query.get(name)!r} must be a number.") from None
-    if not np.isfinite(value):
-        raise ValueError(f"{name} = {value} must be finite.")
+        value = float(given)
+    except ValueError:
+        raise ValueError(f"{slider.name} = {given!r} must be a number.") from None
+    if not low <= value <= high:
+        raise ValueError(f"{slider.name} = {value:g} must lie between {low:g} and {high:g}.")
     return value

@@ -20,6 +20,7 @@ Kind = Literal["numeric", "text", "embedding"]
 _MOST_SPARSE_ROWS = 3000  # beyond, the table of all pairs of rows grows too large
 _N_DIRECTIONS = 500  # of words, that stand for all of them then
 _MOST_WORDS = 50_000
+_LARGEST = 1e140  # numbers of which many squares can be added up
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,6 +184,9 @@ def _block(table: Table, column: str) -> FloatArray:
     bad = np.flatnonzero(~np.isfinite(block).all(axis=1))
     if len(bad):
         raise ValueError(_bad_cell(table, column, int(bad[0]), "not a finite number"))
+    large = np.flatnonzero((np.abs(block) > _LARGEST).any(axis=1))
+    if len(large):
+        raise ValueError(_bad_cell(table, column, int(large[0]), "so large that its square is no number"))
     return block
 
 

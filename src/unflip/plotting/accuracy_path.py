@@ -14,12 +14,13 @@ from sklearn.utils import check_array
 
 from unflip import theory
 from unflip._typing import FloatArray
-from unflip._validation import as_floats
+from unflip._validation import as_floats, as_number, check_kind, shown
 from unflip.classifier import LPClassifier
 from unflip.plotting.display import Display
 from unflip.plotting.fitted import last_step, rows_of_last_step
 from unflip.selection import coarse_regs
 from unflip.spectrum import decompose
+from unflip.theory.model import check_mixture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,10 +55,11 @@ class AccuracyPathDisplay(Display):
         chosen_reg: float | None = None,
         limit: float | None = None,
     ) -> None:
-        self.regs = as_floats(regs, "regs")
-        self.accuracies = {name: as_floats(values, name) for name, values in accuracies.items()}
-        self.errors = {name: as_floats(values, name) for name, values in (errors or {}).items()}
-        self.chosen_reg, self.limit = chosen_reg, limit
+        self.regs = _checked_regs(regs)
+        self.accuracies = _checked_lines(accuracies, "accuracies", self.regs)
+        self.errors = {} if errors is None else _checked_lines(errors, "errors", self.regs)
+        self.chosen_reg = None if chosen_reg is None else as_number(chosen_reg, "chosen_reg")
+        self.limit = None if limit is None else as_number(limit, "limit")
 
     @classmethod
     def from_estimator(
@@ -85,7 +87,7 @@ class AccuracyPathDisplay(Display):
             Axes to draw on.
         """
         fitted, rows = last_step(estimator, LPClassifier), rows_of_last_step(estimator, X)
-        path = _worth_trying(rows, fitted.reg_) if regs is None else as_floats(regs, "regs")
+        path = _worth_trying(rows, fitted.reg_) if regs is None else _checked_regs(regs)
         name = fitted.targets if isinstance(fitted.targets, str) else "LPC"
         found = np.array([_refitted(fitted, rows, y, float(reg)) for reg in path])
         display = cls(path, {name: found[:, 0]}, errors={name: found[:, 1]}, chosen_reg=fitted.reg_)
@@ -104,6 +106,7 @@ class AccuracyPathDisplay(Display):
         ax : matplotlib.axes.Axes, optional
             Axes to draw on.
         """
+        check_mixture(mixture)
         if np.size(mixture.mean_norm) != 1 or np.size(mixture.aspect) != 1:
             raise ValueError("from_mixture draws one mixture: give one mean_norm and one aspect.")
         accuracies = {name: _predicted(mixture, name, fit_intercept) for name in _NAMED}
@@ -129,6 +132,22 @@ class AccuracyPathDisplay(Display):
         ax.set_ylabel("accuracy on clean labels")
         ax.set_title("Accuracy along the penalty")
         ax.legend()
+
+
+def _checked_regs(regs: ArrayLike) -> FloatArray:
+    penalties = as_floats(regs, "regs")
+    if penalties.ndim != 1 or not len(penalties):
+        raise ValueError(f"regs = {shown(regs)} must be a list of penalties: give at least one.")
+    return penalties
+
+
+def _checked_lines(lines: Mapping[str, ArrayLike], name: str, regs: FloatArray) -> dict[str, FloatArray]:
+    check_kind(lines, Mapping, name, "give values along regs by the name of the targets")
+    found = {key: as_floats(values, f"{name}[{key!r}]") for key, values in lines.items()}
+    for key, values in found.items():
+        if values.shape != regs.shape:
+            raise ValueError(f"{name}[{key!r}] has shape {values.shape} and regs {regs.shape}: give as many of both.")
+    return found
 
 
 def _worth_trying(X: ArrayLike, chosen: float) -> FloatArray:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unflip._validation import as_array, check_kind
+from unflip.auditing import Audit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,3 +56,16 @@ class Display(ABC):
     @abstractmethod
     def _draw(self, ax: Axes) -> None:
         """Draw on these axes."""
+
+
+def checked_labels(display_labels: ArrayLike | None, k: int) -> NDArray[Any]:
+    """Return the names of k classes, by default their numbers."""
+    labels = np.arange(k) if display_labels is None else as_array(display_labels, "display_labels")
+    if labels.shape != (k,):
+        raise ValueError(f"display_labels has shape {labels.shape}: give a name for each of the {k} classes.")
+    return labels
+
+
+def check_audit(audit: object) -> None:
+    """Raise unless this is an audit."""
+    check_kind(audit, Audit, "audit", "give what unflip.audit or audit_scores returns")

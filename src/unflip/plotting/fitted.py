@@ -8,13 +8,18 @@ from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from unflip._validation import shown
+
 
 def last_step(estimator: object, *kinds: type) -> Any:
     """Return the fitted estimator of one of these kinds, which may be the last step of a pipeline."""
     found = estimator[-1] if isinstance(estimator, Pipeline) else estimator
     if not isinstance(found, kinds):
         names = " or ".join(kind.__name__ for kind in kinds)
-        raise TypeError(f"from_estimator draws a fitted {names}, or a Pipeline that ends in one: {found!r} is neither.")
+        raise TypeError(
+            f"from_estimator draws a fitted {names}, or a Pipeline that ends in one: estimator = {shown(found)} is "
+            "neither."
+        )
     check_is_fitted(found)
     return found
 

@@ -12,7 +12,7 @@ from unflip._validation import as_floats
 from unflip.auditing import Audit
 from unflip.classifier import LPClassifier
 from unflip.estimation.base import NoiseEstimator
-from unflip.plotting.display import Display
+from unflip.plotting.display import Display, check_audit, checked_labels
 from unflip.plotting.fitted import last_step
 
 if TYPE_CHECKING:
@@ -51,9 +51,13 @@ class NoiseMatrixDisplay(Display):
         self, transition: ArrayLike, *, errors: ArrayLike | None = None, display_labels: ArrayLike | None = None
     ) -> None:
         self.transition = as_floats(transition, "transition")
+        if self.transition.ndim != 2 or len(self.transition) != self.transition.shape[1]:
+            raise ValueError(f"transition has shape {self.transition.shape}: give a k×k table.")
         k = len(self.transition)
         self.errors = np.zeros((k, k)) if errors is None else as_floats(errors, "errors")
-        self.display_labels = np.arange(k) if display_labels is None else np.asarray(display_labels)
+        if self.errors.shape != (k, k):
+            raise ValueError(f"errors has shape {self.errors.shape}: give one for each of the {k}×{k} rates.")
+        self.display_labels = checked_labels(display_labels, k)
 
     @classmethod
     def from_estimator(cls, estimator: LPClassifier | NoiseEstimator | Pipeline, *, ax: Axes | None = None) -> Self:
@@ -64,6 +68,7 @@ class NoiseMatrixDisplay(Display):
     @classmethod
     def from_audit(cls, audit: Audit, *, ax: Axes | None = None) -> Self:
         """Draw the rates of an audit."""
+        check_audit(audit)
         return cls(audit.noise.transition, errors=audit.noise_std, display_labels=audit.classes).plot(ax)
 
     def _draw(self, ax: Axes) -> None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unflip._validation import as_floats
+from unflip._validation import as_array, as_floats, as_number
 from unflip.auditing import Audit
-from unflip.plotting.display import Display
+from unflip.plotting.display import Display, check_audit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +32,13 @@ class PlanDisplay(Display):
     _size: ClassVar[tuple[float, float]] = (6.2, 3.2)
 
     def __init__(self, efforts: Sequence[str], accuracies: ArrayLike, *, error: float = 0.0) -> None:
-        self.efforts, self.accuracies, self.error = list(efforts), as_floats(accuracies, "accuracies"), error
+        self.efforts, self.accuracies = as_array(efforts, "efforts").tolist(), as_floats(accuracies, "accuracies")
+        self.error = as_number(error, "error")
+        if self.accuracies.ndim != 1 or np.shape(self.efforts) != self.accuracies.shape:
+            raise ValueError(
+                f"efforts has shape {np.shape(self.efforts)} and accuracies {self.accuracies.shape}: give as many of "
+                "both."
+            )
         if not np.isfinite(self.accuracies).all():
             raise ValueError(
                 "The audit does not know what efforts would bring: give audit_scores effective_dimension=."
@@ -41,6 +47,7 @@ class PlanDisplay(Display):
     @classmethod
     def from_audit(cls, audit: Audit, *, ax: Axes | None = None) -> Self:
         """Draw the plan of an audit."""
+        check_audit(audit)
         plan = audit.plan
         return cls(plan.effort.tolist(), plan.accuracy, error=audit.expected_accuracy_std).plot(ax)
 

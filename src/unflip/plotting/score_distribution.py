@@ -11,10 +11,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import column_or_1d
 
 from unflip._typing import FloatArray, IntArray
-from unflip._validation import as_floats
+from unflip._validation import as_array, as_floats, shown
 from unflip.auditing import Audit
 from unflip.classifier import LPClassifier
-from unflip.plotting.display import Display
+from unflip.plotting.display import Display, check_audit, checked_labels
 from unflip.plotting.fitted import last_step
 
 if TYPE_CHECKING:
@@ -60,14 +60,14 @@ class ScoreDistributionDisplay(Display):
         display_labels: ArrayLike | None = None,
     ) -> None:
         self.log_odds = as_floats(log_odds, "log_odds")
-        self.codes: IntArray = np.asarray(codes, dtype=np.intp)
+        self.codes: IntArray = _checked_codes(codes)
         self.posterior = as_floats(posterior, "posterior")
         if self.posterior.shape != (len(self.codes), 2) or self.log_odds.shape != self.codes.shape:
             raise ValueError(
                 f"{type(self).__name__} shows two classes, with a log-odds for each row: log_odds has shape "
                 f"{self.log_odds.shape}, posterior {self.posterior.shape}, and there are {len(self.codes)} labels."
             )
-        self.display_labels = np.arange(2) if display_labels is None else np.asarray(display_labels)
+        self.display_labels = checked_labels(display_labels, 2)
         self.means_, self.std_ = _two_gaussians(self.log_odds, self.posterior)
         self.shares_ = np.array([self.posterior[self.codes == b].mean(axis=0) for b in (0, 1)])
 
@@ -98,6 +98,7 @@ class ScoreDistributionDisplay(Display):
     @classmethod
     def from_audit(cls, audit: Audit, *, ax: Axes | None = None) -> Self:
         """Draw the rows of an audit."""
+        check_audit(audit)
         _check_two(audit.classes)
         evidence = audit.evidence
         with np.errstate(divide="ignore"):  # clipped
@@ -135,6 +136,13 @@ def _two_gaussians(log_odds: FloatArray, posterior: FloatArray) -> tuple[FloatAr
     means = log_odds @ weights
     variance = float((posterior * (log_odds[:, None] - means) ** 2).sum() / posterior.sum())
     return means, float(np.sqrt(variance))
+
+
+def _checked_codes(codes: ArrayLike) -> IntArray:
+    classes = as_array(codes, "codes")
+    if classes.ndim != 1 or not np.isin(classes, (0, 1)).all() or len(np.unique(classes)) < 2:
+        raise ValueError(f"codes = {shown(codes)} must hold the class of each row: 0 or 1, and both of them.")
+    return classes.astype(np.intp)
 
 
 def _codes(labels: NDArray[Any], classes: NDArray[Any]) -> IntArray:

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unflip._typing import FloatArray
-from unflip._validation import as_floats
+from unflip._validation import as_count, as_floats
 from unflip.auditing import Audit
-from unflip.plotting.display import Display
+from unflip.auditing.report import checked_rate
+from unflip.plotting.display import Display, check_audit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,13 +41,18 @@ class SuspectsDisplay(Display):
     """
 
     def __init__(self, wrong: ArrayLike, *, n_suspects: int, false_discovery_rate: float) -> None:
-        self.probability_: FloatArray = np.sort(as_floats(wrong, "wrong"))[::-1]
+        probability = as_floats(wrong, "wrong")
+        if probability.ndim != 1:
+            raise ValueError(f"wrong has shape {probability.shape}: give P(label wrong) of each row.")
+        self.probability_: FloatArray = np.sort(probability)[::-1]
         self.precision_: FloatArray = np.cumsum(self.probability_) / np.arange(1, len(self.probability_) + 1)
-        self.n_suspects, self.false_discovery_rate = n_suspects, false_discovery_rate
+        self.n_suspects = as_count(n_suspects, "n_suspects")
+        self.false_discovery_rate = checked_rate(false_discovery_rate)
 
     @classmethod
     def from_audit(cls, audit: Audit, *, ax: Axes | None = None) -> Self:
         """Draw the suspects of an audit, without the rows that were checked."""
+        check_audit(audit)
         n_suspects, rate = audit.n_suspects, audit.false_discovery_rate
         wrong = np.delete(audit.evidence.wrong, audit.checked)
         return cls(wrong, n_suspects=n_suspects, false_discovery_rate=rate).plot(ax)

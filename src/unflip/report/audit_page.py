@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -70,10 +70,12 @@ def page(
     by_command : bool
         Whether the command line made the audit, so that advice speaks of commands rather than of Python.
     """
-    _check_length(audit, texts, "texts")
-    _check_length(audit, ids, "ids")
-    _check_length(audit, numbers, "numbers")
-    suspects = _suspects(audit, texts, ids, range(len(audit.evidence.codes)) if numbers is None else numbers)
+    suspects = _suspects(
+        audit,
+        texts=_in_order(texts, audit, "texts"),
+        ids=_in_order(ids, audit, "ids"),
+        numbers=_in_order(numbers, audit, "numbers"),
+    )
     data = _data(audit, suspects, source)
     style, script = _read("style.css"), "\n".join(_read(name) for name in _SCRIPTS)
     content = _template().render(
@@ -122,10 +124,18 @@ def _hash(content: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
-def _check_length(audit: Audit, given: Sequence[Any] | None, name: str) -> None:
+def _in_order(values: Iterable[Any] | None, audit: Audit, name: str) -> list[Any] | None:
+    """Return one entry for each row, in the order of the rows: a pandas Series would be looked up by its index."""
+    if values is None:
+        return None
+    try:
+        entries = list(values)
+    except TypeError:
+        raise TypeError(f"{name} = {values!r} must be a sequence: give one entry for each row.") from None
     n = len(audit.evidence.codes)
-    if given is not None and len(given) != n:
-        raise ValueError(f"{name} has {len(given)} entries but the audit has {n} rows: give one for each row.")
+    if len(entries) != n:
+        raise ValueError(f"{name} has {len(entries)} entries but the audit has {n} rows: give one for each row.")
+    return entries
 
 
 def _data(audit: Audit, suspects: dict[str, Any], source: str) -> dict[str, Any]:
@@ -143,12 +153,12 @@ def _data(audit: Audit, suspects: dict[str, Any], source: str) -> dict[str, Any]
 
 
 def _suspects(
-    audit: Audit, texts: Sequence[str] | None, ids: Sequence[str] | None, numbers: Sequence[int]
+    audit: Audit, *, texts: list[Any] | None, ids: list[Any] | None, numbers: list[Any] | None
 ) -> dict[str, Any]:
     suspects = audit.suspects
     rows = suspects.row.tolist()
     return {
-        "row": [numbers[row] for row in rows],
+        "row": rows if numbers is None else [numbers[row] for row in rows],
         "id": None if ids is None else [str(ids[row]) for row in rows],
         "text": None if texts is None else [_cut(str(texts[row])) for row in rows],
         "observed": np.searchsorted(audit.classes, suspects.observed).tolist(),

@@ -22,11 +22,11 @@ from scipy.optimize import brentq, minimize_scalar, root
 
 from unflip import targets as target_values
 from unflip._typing import FloatArray
-from unflip._validation import as_floats
+from unflip._validation import as_floats, as_number, shown
 from unflip.losses import Loss, TargetLoss, resolve
 from unflip.noise import NoiseModel
 from unflip.theory.isotropic import predict_squared
-from unflip.theory.model import Mixture, Prediction
+from unflip.theory.model import Mixture, Prediction, check_mixture
 from unflip.theory.resolvent import delta
 
 _LABELS = np.array([-1.0, 1.0])[:, None, None]  # axes: true class, observed class, node of the quadrature
@@ -37,6 +37,7 @@ _TOLERANCE = 1e-9
 _STEPS = np.log([8.0, 2.0, 1.2])  # of log γ, down from a strong penalty
 _STRONG = 100.0  # a penalty at which the squared loss is a good start
 _QUADRATIC = 1e-7  # scores this close to their centre: any loss is quadratic there to as many digits
+_STRONGEST = 1e9  # E[t²] of targets for which the fixed point is known to be found
 _ANGLES = 12  # of targets, to tell the highest hill
 
 
@@ -63,6 +64,7 @@ def predict_convex(
     unbiased 0.795
     optimized 0.876
     """
+    check_mixture(mixture)
     values = target_values.resolve(targets, mixture.noise)
     penalty = as_floats(reg, "reg")
     for value in penalty[~(np.isfinite(penalty) & (penalty > 0))].ravel():
@@ -107,15 +109,18 @@ def optimal_convex_targets(mixture: Mixture, *, reg: float, loss: str | Loss, po
     ndarray of shape (2,)
         (t_neg, t_pos) with t_neg < t_pos.
     """
-    if np.ndim(mixture.mean_norm) or np.ndim(mixture.aspect) or np.ndim(reg):
+    check_mixture(mixture)
+    if np.ndim(mixture.mean_norm) or np.ndim(mixture.aspect) or as_floats(reg, "reg").ndim:
         raise ValueError(
             "optimal_convex_targets takes one mean_norm, one aspect and one reg: call it for each setting."
         )
     posterior = target_values.optimized(mixture.noise)
     spread = np.sqrt(mixture.noise.observed)
-    strength = float(mixture.noise.observed @ posterior**2) if power is None else float(as_floats(power, "power"))
-    if not (np.isfinite(strength) and strength > 0):
-        raise ValueError(f"power = {power!r} must be positive and finite: it is E[t²].")
+    strength = float(mixture.noise.observed @ posterior**2) if power is None else as_number(power, "power")
+    if not 1 / _STRONGEST <= strength <= _STRONGEST:
+        raise ValueError(
+            f"power = {shown(power)} must lie between {1 / _STRONGEST:g} and {_STRONGEST:g}: it is E[t²], about 1."
+        )
 
     def at(angle: float) -> FloatArray:
         return np.asarray(np.sqrt(strength) * np.array([np.cos(angle), np.sin(angle)]) / spread)

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from unflip import targets as target_values
 from unflip._typing import FloatArray
-from unflip._validation import as_floats
+from unflip._validation import as_flag, as_floats, as_number, check_kind, shown
 from unflip.noise import NoiseModel
 from unflip.theory.equivalent import ClassMoments, CommutingMoments, DenseMoments, solve
 from unflip.theory.model import Mixture, Prediction, best_threshold, check_binary_noise, check_distance
@@ -118,8 +118,8 @@ class GeneralMixture:
 
     def __post_init__(self) -> None:
         check_binary_noise(self.noise, "GeneralMixture")
-        if not float(self.n) > 0:
-            raise ValueError(f"n = {self.n!r} must be positive: it is the number of rows.")
+        if not 0 < as_number(self.n, "n") < np.inf:
+            raise ValueError(f"n = {shown(self.n)} must be positive and finite: it is the number of rows.")
 
     @property
     def clean(self) -> GeneralMixture:
@@ -222,16 +222,18 @@ def predict_mixture(
 
     Parameters are those of `predict_general`.
     """
-    penalty = as_floats(reg, "reg")
-    if penalty.ndim or not 0 < penalty < np.inf:
-        raise ValueError(f"reg = {reg!r} must be one number, positive and finite, for general covariances.")
+    check_kind(mixture, GeneralMixture, "mixture", "give theory.GeneralMixture(mean=..., cov_neg=..., ...)")
+    as_flag(fit_intercept, "fit_intercept")
+    penalty = as_number(reg, "reg")
+    if not 0 < penalty < np.inf:
+        raise ValueError(f"reg = {shown(reg)} must be one number, positive and finite, for general covariances.")
     noise, priors = mixture.noise, mixture.noise.known_priors
     values = target_values.resolve(targets, noise)
     average = float(noise.observed @ values) if fit_intercept else 0.0
     first, second = noise.transition @ (values - average), noise.transition @ (values - average) ** 2  # e_b, s_b
 
     moments = mixture.class_moments(fit_intercept=fit_intercept)
-    equivalent = solve(moments, priors, float(reg))
+    equivalent = solve(moments, priors, penalty)
     weights = equivalent.resolvent.times_means @ (equivalent.weights * first)
     means, own = moments.means @ weights, moments.quadratic(weights)
     errors = second - 2 * first * means + means**2 + own
@@ -262,7 +264,9 @@ def pair_of(means: FloatArray, variances: FloatArray, priors: FloatArray) -> Gen
 def _checked_covariance(values: ArrayLike, name: str, p: int) -> FloatArray:
     covariance = as_floats(values, name)
     if covariance.shape not in ((p,), (p, p)):
-        raise ValueError(f"{name} has shape {covariance.shape}: give ({p}, {p}), or ({p},) for a diagonal.")
+        raise ValueError(
+            f"{name} has shape {covariance.shape}: give ({p}, {p}), or ({p},) for a diagonal, as mean has {p} entries."
+        )
     if not np.isfinite(covariance).all():
         raise ValueError(f"{name} holds NaN or infinite entries: estimate it again without them.")
     if covariance.ndim == 1:

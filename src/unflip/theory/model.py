@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
 from unflip._typing import FloatArray
-from unflip._validation import as_floats
-from unflip.noise import NoiseModel
+from unflip._validation import as_floats, check_kind
+from unflip.noise import NoiseModel, check_noise
 
 _SMALLEST_RATIO = 1e-12  # of two variances
 _FARTHEST = 1e50  # a mean whose fourth power is a number
@@ -40,7 +40,7 @@ class Mixture:
             for value in values[~(np.isfinite(values) & ((values >= 0) if allow_zero else (values > 0)))].ravel():
                 needed = "zero or positive" if allow_zero else "positive"
                 raise ValueError(f"{name} = {value:g} must be {needed} and finite: it is {meaning}.")
-        check_distance(self.mean_norm, "mean_norm")
+        check_distance(as_floats(self.mean_norm, "mean_norm"), "mean_norm")
         check_binary_noise(self.noise, "Mixture")
 
     @property
@@ -125,17 +125,21 @@ class Prediction:
         return np.asarray(self.priors[0] * negative + self.priors[1] * positive)
 
 
-def check_distance(means: ArrayLike, name: str) -> None:
+def check_mixture(mixture: object) -> None:
+    """Raise unless this is a `Mixture`."""
+    check_kind(mixture, Mixture, "mixture", "give theory.Mixture(mean_norm=..., aspect=..., noise=...)")
+
+
+def check_distance(means: FloatArray, name: str) -> None:
     """Raise where means, or their lengths, are so large that powers of them are no numbers."""
-    largest = float(np.abs(means).max())
+    largest = float(np.abs(means).max(initial=0.0))
     if largest > _FARTHEST:
         raise ValueError(f"{name} holds {largest:g}, beyond {_FARTHEST:g}: give means in units of the noise.")
 
 
 def check_binary_noise(noise: NoiseModel, owner: str) -> None:
     """Raise unless the noise model is one of two classes with known proportions."""
-    if not isinstance(noise, NoiseModel):
-        raise ValueError(f"noise = {noise!r} must be a NoiseModel, for example NoiseModel.binary(...).")
+    check_noise(noise)
     if noise.n_classes != 2:
         raise ValueError(f"{owner} has two classes; this noise model has {noise.n_classes}.")
     if noise.priors is None:

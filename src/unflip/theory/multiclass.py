@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,8 +27,8 @@ from scipy.stats import qmc
 
 from unflip import targets as target_values
 from unflip._typing import FloatArray
-from unflip._validation import as_floats
-from unflip.noise import NoiseModel
+from unflip._validation import as_count, as_flag, as_floats, as_number, shown
+from unflip.noise import NoiseModel, check_noise
 from unflip.theory.model import check_distance
 from unflip.theory.orthant import MAX_DIMENSION, orthant_probability
 from unflip.theory.resolvent import bulk_gain
@@ -167,6 +166,7 @@ def optimal_multi_lpc(
         the best of several local optima, without proof that there is no better one.
     """
     law = _one_hot_law(means, n, noise, reg, fit_intercept)
+    as_flag(worst, "worst")
 
     def objective(scores: FloatArray, coarse: bool = False) -> float:
         alpha, beta = _pair(law, scores)
@@ -201,6 +201,7 @@ class _OneHotLaw:
 
 def _one_hot_law(means: ArrayLike, n: int, noise: NoiseModel, reg: float, fit_intercept: bool) -> _OneHotLaw:
     centres, penalty = _checked(means, n, noise, reg)
+    as_flag(fit_intercept, "fit_intercept")
     priors, observed, expected = noise.known_priors, noise.observed, noise.transition
     flips = _root_of_flips(priors, expected)
     offset = np.zeros_like(observed)
@@ -290,9 +291,8 @@ def _pair(law: _OneHotLaw, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _checked(means: ArrayLike, n: int, noise: NoiseModel, reg: float) -> tuple[FloatArray, float]:
-    if not isinstance(noise, NoiseModel):
-        raise ValueError(f"noise = {noise!r} must be a NoiseModel, for example NoiseModel(transition, priors).")
-    centres, penalty = as_floats(means, "means"), as_floats(reg, "reg")
+    check_noise(noise)
+    centres, penalty = as_floats(means, "means"), as_number(reg, "reg")
     if centres.ndim != 2 or len(centres) != noise.n_classes or not centres.shape[1]:
         raise ValueError(
             f"means has shape {centres.shape}: give one row of p features for each of the noise model's "
@@ -301,8 +301,7 @@ def _checked(means: ArrayLike, n: int, noise: NoiseModel, reg: float) -> tuple[F
     if not np.isfinite(centres).all():
         raise ValueError("means hold a value that is not finite: give numbers.")
     check_distance(centres, "means")
-    if not isinstance(n, Integral) or n < 1:
-        raise ValueError(f"n = {n!r} must be a positive whole number: it is the number of rows.")
-    if penalty.ndim or not 0 <= penalty < np.inf:
-        raise ValueError(f"reg = {reg!r} must be one number, zero or positive and finite: it is the ridge penalty γ.")
-    return centres, float(penalty)
+    as_count(n, "n", least=1)
+    if not 0 <= penalty < np.inf:
+        raise ValueError(f"reg = {shown(reg)} must be zero or positive and finite: it is the ridge penalty γ.")
+    return centres, penalty

@@ -12,11 +12,12 @@ from scipy.optimize import minimize_scalar
 
 from unflip import targets as target_values
 from unflip._typing import FloatArray
+from unflip._validation import as_flag, as_floats, check_choice, check_kind
 from unflip.losses import SQUARED, Loss, resolve
 from unflip.noise import NoiseModel
 from unflip.theory.covariance import GeneralMixture, predict_mixture
 from unflip.theory.isotropic import target_moments
-from unflip.theory.model import Mixture
+from unflip.theory.model import Mixture, check_binary_noise
 from unflip.theory.multiclass import predict_multiclass
 from unflip.theory.prediction import predict
 
@@ -41,10 +42,11 @@ def optimal_rho(noise: NoiseModel, rho_neg: ArrayLike = 0.0) -> FloatArray:
     rho_neg : array-like
         ρ₋.
     """
+    check_binary_noise(noise, "optimal_rho")
     pi_neg, pi_pos = noise.known_priors
     eps_pos, eps_neg = noise.eps_pos, noise.eps_neg
     excess = pi_pos**2 * eps_pos * (1 - eps_pos) - pi_neg**2 * eps_neg * (1 - eps_neg)
-    return np.asarray(np.asarray(rho_neg) + excess / (pi_neg * pi_pos * (1 - eps_pos - eps_neg)))
+    return np.asarray(as_floats(rho_neg, "rho_neg") + excess / (pi_neg * pi_pos * (1 - eps_pos - eps_neg)))
 
 
 def worst_rho(noise: NoiseModel, rho_neg: ArrayLike = 0.0) -> FloatArray:
@@ -52,11 +54,12 @@ def worst_rho(noise: NoiseModel, rho_neg: ArrayLike = 0.0) -> FloatArray:
 
     ρ̄₊ − ρ₋ = (1 − 2π₁ε₋ − 2π₂ε₊)/(2π₁ − 1). It does not exist for balanced classes.
     """
+    check_binary_noise(noise, "worst_rho")
     pi_neg, pi_pos = noise.known_priors
     if pi_neg == pi_pos:
         raise ValueError("worst_rho does not exist for balanced classes (pi_neg = 0.5): no target is uninformative.")
     alignment = 1 - 2 * pi_neg * noise.eps_neg - 2 * pi_pos * noise.eps_pos
-    return np.asarray(np.asarray(rho_neg) + alignment / (pi_neg - pi_pos))
+    return np.asarray(as_floats(rho_neg, "rho_neg") + alignment / (pi_neg - pi_pos))
 
 
 def optimal_reg(
@@ -93,8 +96,9 @@ def optimal_reg(
         times the variance of the features (1e-3 and 1e3 for other losses), and is that bound where more would be
         better still.
     """
-    if objective not in ("accuracy", "risk"):
-        raise ValueError(f"objective={objective!r} is not known: use 'accuracy' or 'risk'.")
+    check_kind(mixture, (Mixture, GeneralMixture), "mixture", "give one of the two")
+    check_choice(objective, ("accuracy", "risk"), "objective")
+    as_flag(fit_intercept, "fit_intercept")
     values = target_values.resolve(targets, mixture.noise)
     squared = resolve(loss) is SQUARED
     if isinstance(mixture, GeneralMixture):
@@ -132,8 +136,7 @@ def optimal_multiclass_reg(
         "plain" judges the accuracy of the largest score, "best" that of Fisher's discriminants, which is the same for
         every invertible table of targets.
     """
-    if readout not in ("plain", "best"):
-        raise ValueError(f"readout={readout!r} is not known: use 'plain' or 'best'.")
+    check_choice(readout, ("plain", "best"), "readout")
 
     def cost(reg: float) -> float:
         found = predict_multiclass(means=means, n=n, noise=noise, targets=targets, reg=reg, fit_intercept=fit_intercept)

@@ -19,10 +19,10 @@ from scipy.optimize import brentq
 
 from unflip import targets as target_values
 from unflip._typing import FloatArray
-from unflip._validation import as_floats
+from unflip._validation import as_flag, as_floats, as_number, shown
 from unflip.noise import NoiseModel
 from unflip.theory.isotropic import TargetMoments, predict_from_moments, target_moments
-from unflip.theory.model import Mixture
+from unflip.theory.model import Mixture, check_binary_noise
 
 _GROWTH = np.logspace(0, 2, 41)  # rows from n to 100 n
 _SHARES = np.linspace(0, 1, 41)  # of rows checked, or of flips that remain
@@ -65,12 +65,13 @@ class Plan:
     fit_intercept: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("n", "p", "mean_norm", "reg"):
-            if as_floats(getattr(self, name), name).ndim:
-                raise ValueError(f"{name} = {getattr(self, name)!r} must be one number: make a plan for each setting.")
+        check_binary_noise(self.noise, "Plan")
+        as_flag(self.fit_intercept, "fit_intercept")
+        for name in ("mean_norm", "reg"):
+            object.__setattr__(self, name, as_number(getattr(self, name), name))
         for name in ("n", "p"):
-            if not getattr(self, name) >= 1:
-                raise ValueError(f"{name} = {getattr(self, name)!r} must be at least 1.")
+            if not 1 <= as_number(getattr(self, name), name) < np.inf:
+                raise ValueError(f"{name} = {shown(getattr(self, name))} must be at least 1 and finite.")
         self.accuracy_of()  # validates the rest
 
     @property
@@ -122,11 +123,15 @@ class Plan:
         checked : float
             How many of the n rows have their labels checked and put right.
         """
-        if rows is not None and checked:
+        n_checked = as_number(checked, "checked")
+        if not 0 <= n_checked <= self.n:
+            raise ValueError(f"checked = {shown(checked)} must lie between 0 and n = {self.n}.")
+        if rows is not None and n_checked:
             raise ValueError("Give rows or checked, not both: checks are of the n present rows.")
-        if not 0 <= checked <= self.n:
-            raise ValueError(f"checked = {checked!r} must lie between 0 and n = {self.n}.")
-        return self._accuracy(self._moments(checked, self.noise), self.n if rows is None else rows)
+        n_rows = as_floats(self.n if rows is None else rows, "rows")
+        for count in n_rows[~((n_rows >= 1) & (n_rows < np.inf))].ravel():
+            raise ValueError(f"rows = {count:g} must be at least 1 and finite.")
+        return self._accuracy(self._moments(n_checked, self.noise), n_rows)
 
     def worth_in_rows(self, checked: float) -> float:
         """How many further noisy rows would help as much as checking that many of the present ones.

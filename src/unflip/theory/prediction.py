@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
+from unflip._validation import as_flag
 from unflip.losses import SQUARED, Loss, resolve
 from unflip.theory.convex import predict_convex
 from unflip.theory.isotropic import predict_squared
-from unflip.theory.model import Mixture, Prediction
+from unflip.theory.model import Mixture, Prediction, check_mixture
 
 
 def predict(
@@ -49,7 +50,8 @@ def predict(
     unbiased 0.795
     optimized 0.883
     """
-    resolved = resolve(loss)
+    check_mixture(mixture)
+    intercept, resolved = as_flag(fit_intercept, "fit_intercept"), resolve(loss)
     if resolved is SQUARED:
-        return predict_squared(mixture, targets=targets, reg=reg, fit_intercept=fit_intercept)
-    return predict_convex(mixture, targets=targets, reg=reg, loss=resolved, fit_intercept=fit_intercept)
+        return predict_squared(mixture, targets=targets, reg=reg, fit_intercept=intercept)
+    return predict_convex(mixture, targets=targets, reg=reg, loss=resolved, fit_intercept=intercept)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from unflip._typing import FloatArray
 from unflip._validation import as_floats
 
-_LARGEST = 1e150
+_LARGEST = 1e150  # whose square is a number
 
 
 def delta(aspect: ArrayLike, reg: ArrayLike) -> FloatArray:
@@ -37,7 +37,7 @@ def delta(aspect: ArrayLike, reg: ArrayLike) -> FloatArray:
     """
     eta, gamma = _checked(aspect, reg)
     root = _root(eta, gamma)
-    with np.errstate(divide="ignore", invalid="ignore"):  # γ of 0 and of ∞ have limits of their own, below
+    with np.errstate(all="ignore"):  # γ of 0 and of ∞ have limits of their own, below; δ may exceed all floats
         value = np.where(
             1 + gamma > eta,
             2 * eta / ((1 - eta) + gamma + root),
@@ -77,6 +77,8 @@ def _checked(aspect: ArrayLike, reg: ArrayLike) -> tuple[FloatArray, FloatArray]
     eta, gamma = as_floats(aspect, "aspect"), as_floats(reg, "reg")
     for value in eta[~(np.isfinite(eta) & (eta > 0))].ravel():
         raise ValueError(f"aspect = {value:g} must be positive and finite: it is p/n.")
+    for value in eta[eta > _LARGEST].ravel():
+        raise ValueError(f"aspect = {value:g} is so large that its square is no number: use a smaller p/n.")
     for value in gamma[~(gamma >= 0)].ravel():
         raise ValueError(f"reg = {value:g} must be zero or positive: it is the ridge penalty γ.")
     for value in gamma[np.isfinite(gamma) & (gamma > _LARGEST)].ravel():
