@@ -6,7 +6,9 @@ to do with features, the agreement A = Σᵢ wᵢ tᵢᵀsᵢ has mean 0, and it
 .. math:: \operatorname{Var} A \le 2 \lVert V \rVert_F^2 \operatorname{tr}(N N^\top),
 
 V the covariance of the targets. The correlation of scores and labels is no such test: where scores hardly vary but for
-what leaving out the row itself does to them, it can be 1 by chance.
+what leaving out the row itself does to them, it can be 1 by chance. A is a quadratic form, so with few features, or
+few that dominate, its distribution is skewed: it is taken to be a chi-square one of the same skewness, 8/ν = γ₁², and
+made normal by the cube root of Wilson and Hilferty (1931).
 
 With the centring P, the hat matrix H without the intercept's share, the residual maker R = P − H, d its diagonal and
 eᵢ = 1 − σᵢ(1 − dᵢ) the slack of a row that leaves with a share σᵢ of its weight wᵢ, N = cP − R/e, where
@@ -18,18 +20,19 @@ from __future__ import annotations
 import numpy as np
 from array_api_compat import array_namespace
 
-from unflip._typing import Array
+from unflip._arrays import as_numpy
+from unflip._typing import Array, FloatArray
 from unflip.rows import DistinctRows
 from unflip.spectrum import Spectrum
 
-#: Standard errors beyond chance at which features are taken to predict the labels. The penalty is chosen by the same
-#: scores: over 1,500 draws without signal 2 went beyond 3 (tests/theory/test_no_signal.py).
+#: Standard errors beyond chance at which features are taken to predict the labels (tests/theory/test_no_signal.py).
 LEAST_ASSOCIATION = 3.0
+_LEAST_SKEWNESS = 1e-6  # a chi-square distribution of less is normal to rounding
 _ROUNDING = 1e3 * float(np.finfo(float).eps)  # of sums of squares of N, relative to the terms that are subtracted
 
 
 def association(spectrum: Spectrum, rows: DistinctRows, targets: Array, scores: Array, reg: float) -> float:
-    """Return by how many standard errors leave-one-out scores agree with the targets beyond chance.
+    """Return by how many standard errors leave-one-out scores agree with the targets beyond chance, as normal quantile.
 
     Parameters
     ----------
@@ -50,10 +53,38 @@ def association(spectrum: Spectrum, rows: DistinctRows, targets: Array, scores: 
     own, power = own_and_power(spectrum, rows, reg)
     agreement = float(xp.sum(rows.weights[:, None] * (rows.average(targets) - centre) * (scores - centre)))
     covariance = ((targets - centre).T * share) @ (targets - centre)
-    each = rows.weights * rows.leaving_share  # few copies count as one row, as in `DistinctRows.n_effective`
+    each = rows.label_weights
     expected = float(xp.linalg.trace(covariance)) * float(each @ own)
     variance = 2 * float(xp.sum(covariance**2)) * float(xp.mean(each)) * float(each @ power)
-    return (agreement - expected) / np.sqrt(variance) if variance > 0 else 0.0
+    if variance <= 0:
+        return 0.0
+    skewness = _skewness(spectrum, reg) * _skewness_of(np.linalg.eigvalsh(as_numpy(covariance)))
+    return _normal((agreement - expected) / np.sqrt(variance), 8**0.5 * skewness)
+
+
+def _skewness(spectrum: Spectrum, reg: float) -> float:
+    """Return Σλ³/(Σλ²)^1.5 over the eigenvalues λ of N, hat values being equal; 0 where only some are known."""
+    if not spectrum.is_whole:
+        return 0.0
+    kept = as_numpy(spectrum.shrinkage(np.array([reg])))[:, 0]
+    unreached = np.zeros(max(spectrum.n_rows - len(kept), 0))
+    kept = np.concatenate([kept, unreached])
+    return _skewness_of(kept - kept.mean())
+
+
+def _skewness_of(eigenvalues: FloatArray) -> float:
+    squares = float((eigenvalues**2).sum())
+    return float((eigenvalues**3).sum()) / squares**1.5 if squares > 0 else 0.0
+
+
+def _normal(value: float, skewness: float) -> float:
+    """Return a standardised chi-square variable of this skewness as a standard normal one."""
+    if skewness < _LEAST_SKEWNESS:
+        return value
+    n_squares = 8 / skewness**2
+    root = max(1 + value * (2 / n_squares) ** 0.5, 0.0) ** (1 / 3)
+    error = 2 / (9 * n_squares)
+    return float((root - (1 - error)) / error**0.5)
 
 
 def own_and_power(spectrum: Spectrum, rows: DistinctRows, reg: float) -> tuple[Array, Array]:

@@ -23,21 +23,32 @@ from unflip.spectrum import Spectrum
 
 @dataclass(frozen=True, eq=False)
 class Coupling:
-    """What the label of each of n rows adds to sums over the scores of the others.
+    """What the labels of each of m distinct rows add to sums over the scores of the others.
+
+    Copies of a row leave together, as far as `DistinctRows.leaving_share` has it.
 
     Attributes
     ----------
-    own : array of shape (n, r)
-        uᵢ, what its label adds to the target of each row.
+    rows : DistinctRows
+        The rows.
+    own : array of shape (m, r)
+        uᵢ, what its labels add to the target of each distinct row.
     sums : callable
-        Σⱼ πⱼvⱼNⱼᵢ for each row i, (n, c), of columns v of shape (n, c); πⱼ is the share of row j in the weight.
-    power : array of shape (n,)
-        Σⱼ πⱼNⱼᵢ² for each row i.
+        Σⱼ πⱼvⱼNⱼᵢ for each distinct row i, (m, c), of columns v of the members, (n, c); πⱼ is the share of row j in the
+        weight.
+    power : callable
+        Returns Σⱼ πⱼNⱼᵢ² for each distinct row i, (m,).
     """
 
+    rows: DistinctRows
     own: Array
     sums: Callable[[Array], Array]
-    power: Array
+    power: Callable[[], Array]
+
+    @property
+    def leaving(self) -> Array:
+        """Share of the weight that leaves with each distinct row, (m,)."""
+        return self.rows.weights * self.rows.leaving_share / array_namespace(self.own).sum(self.rows.weights)
 
 
 def ridge_coupling(spectrum: Spectrum, rows: DistinctRows, own: Array, reg: float) -> Coupling:
@@ -54,16 +65,29 @@ def ridge_coupling(spectrum: Spectrum, rows: DistinctRows, own: Array, reg: floa
     reg : float
         Penalty γ.
     """
-    xp = array_namespace(rows.weights)
-    share = rows.weights / xp.sum(rows.weights)
-    part = rows.member_weights / rows.of_members(rows.weights)
-    slack, unfitted = spectrum.residual_diagonals([np.array([reg])])[0], spectrum.unfitted(slice(None))[:, None]
+    share = rows.weights / array_namespace(rows.weights).sum(rows.weights)
+    leaving = rows.leaving_share
 
     def sums(columns: Array) -> Array:
+        slack, unfitted = spectrum.residual_diagonals([np.array([reg])])[0], spectrum.unfitted(slice(None))[:, None]
         means = rows.average(columns)
         scaled = means / unfitted
         centred = scaled - share @ scaled if spectrum.fit_intercept else scaled
         moved = centred - spectrum.leave_one_out(means / slack, [reg]).residuals[:, 0, :]
-        return part[:, None] * rows.of_members(share[:, None] * moved)
+        return (leaving * share)[:, None] * moved
 
-    return Coupling(own, sums, part**2 * rows.of_members(share * own_and_power(spectrum, rows, reg)[1]))
+    def power() -> Array:
+        return leaving**2 * share * own_and_power(spectrum, rows, reg)[1]
+
+    return Coupling(rows, rows.average(own), sums, power)
+
+
+def uncoupled(rows: DistinctRows, scores: Array) -> Coupling:
+    """Return the coupling of scores of the distinct rows, (m, r), of which nothing is known but the copies of rows."""
+    xp = array_namespace(scores)
+    return Coupling(
+        rows,
+        own=xp.zeros_like(scores),
+        sums=lambda columns: xp.zeros_like(rows.average(columns)),
+        power=lambda: xp.zeros_like(scores[:, 0]),
+    )

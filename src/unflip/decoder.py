@@ -132,10 +132,13 @@ class Reading:
         Anything from no signal to what was fitted is within the standard error of the steepness. `spread` is that of
         the scores relative to their targets: fitted scores of the same rows may be as large as these.
         """
-        factor, neutral = SMALLEST_SLOPE * min(spread, 1.0), np.log(priors / priors[0])
+        neutral = np.log(priors / priors[0])
+        largest = float(namespace(self.logits).max(namespace(self.logits).abs(self.logits)))
+        kept = SMALLEST_SLOPE / max(largest, 1.0)
+        factor = kept * min(spread, 1.0)
         offsets = neutral + factor * (self.readout.offsets - neutral)
-        flat = Readout(factor * self.readout.slopes, offsets, -float(np.log(SMALLEST_SLOPE)))
-        return replace(self._scaled(SMALLEST_SLOPE, priors), readout=flat)
+        flat = Readout(factor * self.readout.slopes, offsets, -float(np.log(kept)))
+        return replace(self._scaled(kept, priors), readout=flat)
 
     def _scaled(self, factor: float, priors: FloatArray) -> Reading:
         """Scale the part of the log-odds that goes beyond the priors."""
@@ -205,10 +208,9 @@ def gaussian_reading(
         directions, middle = np.array([[0.0, SMALLEST_SLOPE]]), np.zeros(2)  # no log-odds fall with the score
     logits = shape_logits(some, directions, middle)
     steep = likeliest_steepness(logits, some_codes, some_share, noise, proportions, n_rows)
-    offsets = proportions.offsets(steep.factor * logits, some_share)
     directions, middle = steep.factor * directions, steep.factor * middle
-    readout = whitening.undone(Readout(directions, offsets - middle, steep.error))
-    return Reading(readout, shape_logits(standard, directions, middle), offsets)
+    readout = whitening.undone(Readout(directions, steep.offsets - middle, steep.error))
+    return Reading(readout, shape_logits(standard, directions, middle), steep.offsets)
 
 
 def recalibrated(
@@ -226,8 +228,7 @@ def recalibrated(
     share = _shares(weights)
     proportions = _proportions(codes, share, noise, n_rows, priors_known)
     steep = likeliest_steepness(logits, codes, share, noise, proportions, n_rows)
-    scaled = steep.factor * logits
-    return class_probabilities(scaled + like(proportions.offsets(scaled, share), scaled))
+    return class_probabilities(steep.factor * logits + like(steep.offsets, logits))
 
 
 def _proportions(codes: Array, share: Array, noise: Channel, n_rows: float, priors_known: bool) -> Proportions:
@@ -266,10 +267,9 @@ def _read_classes(
     left_out = mixture.left_out_logits(standard, share, coupling)
     steep = likeliest_steepness(left_out, codes, share, noise, proportions, n_rows)
     directions, middle = steep.factor * mixture.directions, steep.factor * mixture.middle
-    offsets = proportions.offsets(shape_logits(standard, directions, middle), share)
+    offsets = proportions.offsets(shape_logits(standard, directions, middle), share, steep.offsets)
     readout = whitening.undone(Readout(directions, offsets - middle, steep.error))
-    left_out = steep.factor * left_out
-    return Reading(readout, left_out, proportions.offsets(left_out, share))
+    return Reading(readout, steep.factor * left_out, steep.offsets)
 
 
 def likeliest_priors(scores: Array, codes: Array, weights: Array, noise: Channel, *, n_rows: float) -> Channel:

@@ -62,7 +62,7 @@ class Proportions:
             log_odds = logits[:, 1] - logits[:, 0]
             return np.array([0.0, self.offset(log_odds, share, None if start is None else float(start[1]))])
         k, neutral = len(self.priors), np.log(self.priors / self.priors[0])
-        pull = (np.eye(k) - 1 / k) / self.n_rows
+        pull = self._pull
         offsets = (neutral if start is None else start).copy()
         step, largest = np.zeros(k - 1), _LARGEST_STEP
         for _ in range(_NEWTON_ROUNDS):
@@ -79,6 +79,24 @@ class Proportions:
             if np.abs(step).max() <= _SETTLED:
                 break
         return offsets
+
+    def moved_offsets(self, probability: Array, change: Array, share: Array, offsets: FloatArray) -> FloatArray:
+        """Return the derivative of `offsets` where logits change by `change`, (n, k), at probabilities (n, k)."""
+        xp = namespace(probability)
+        weighted = share[:, None] * probability
+        mean_change = xp.sum(probability * change, axis=1, keepdims=True)
+        mean, products, moved = map(
+            as_numpy,
+            (xp.sum(weighted, axis=0), weighted.T @ probability, xp.sum(weighted * (change - mean_change), axis=0)),
+        )
+        bent = np.diag(mean) - products + self._pull
+        return np.append(0.0, -np.linalg.solve(bent[1:, 1:], moved[1:]))
+
+    @property
+    def _pull(self) -> FloatArray:
+        """Second derivative of the prior of the offsets, per row that the proportions are worth, (k, k)."""
+        k = len(self.priors)
+        return np.asarray((np.eye(k) - 1 / k) / self.n_rows)
 
     def offset(self, log_odds: Array, share: Array, start: float | None = None) -> float:
         """Return the offset of the log-odds of two classes: Newton's method between bounds that close in."""

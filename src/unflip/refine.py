@@ -35,7 +35,7 @@ from array_api_compat import array_namespace, device
 from unflip._arrays import as_numpy, at_least, like, one_hot, pick
 from unflip._typing import Array, FloatArray
 from unflip.association import association
-from unflip.coupling import Coupling, ridge_coupling
+from unflip.coupling import Coupling, ridge_coupling, uncoupled
 from unflip.decoder import Reading
 from unflip.labels import UNCHECKED, contrasts
 from unflip.noise import Channel
@@ -185,7 +185,7 @@ class _Loop:
             regs = np.array([best])
         scores, leak = (part[:, 0, :] for part in self._convex_scores(fits, means, regs, current.index))
         scores = without_trace(scores, self._labels, self._rows.weights)
-        reading, noise = self._read(scores)
+        reading, noise = self._read(scores, uncoupled(self._rows, scores))
         return replace(
             current, reg=float(regs[0]), scores=scores, reading=reading, leak=leak, alignment=np.nan, noise=noise
         )
@@ -210,9 +210,7 @@ class _Loop:
         if not index:
             self._association = association(self._spectrum, self._rows, targets, scores[:, 0, :], float(reg[0]))
         chosen = without_trace(scores[:, 0, :], self._labels, self._rows.weights)
-        coupling = None
-        if self._noise.n_classes > 2:
-            coupling = ridge_coupling(self._spectrum, self._rows, own_part, float(reg[0]))
+        coupling = ridge_coupling(self._spectrum, self._rows, own_part, float(reg[0]))
         reading, noise = self._read(chosen, coupling)
         return Round(
             targets=targets,
@@ -249,8 +247,8 @@ class _Loop:
             return canonical_correlation(scores, labels, weights, centred=centred)
         return float(loo_alignment(lambda rows: scores[rows, None, :], labels, weights, centred=centred)[0])
 
-    def _read(self, scores: Array, coupling: Coupling | None = None) -> tuple[Reading, Channel]:
-        return read(scores, self._rows, self._codes, self._noise, coupling=coupling, **self._about_priors)
+    def _read(self, scores: Array, coupling: Coupling) -> tuple[Reading, Channel]:
+        return read(scores, coupling, self._codes, self._noise, **self._about_priors)
 
     def _leak(self, answers: list[_Answer], index: int, rows: slice = slice(None)) -> Array:
         """Part that a row's own label has in its scores after so many rounds, (m, n_regs, k − 1), of some rows."""

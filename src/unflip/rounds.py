@@ -12,7 +12,7 @@ from array_api_compat import array_namespace
 from unflip._arrays import as_numpy, like, pick
 from unflip._typing import Array, FloatArray
 from unflip.association import LEAST_ASSOCIATION, association
-from unflip.coupling import Coupling, ridge_coupling
+from unflip.coupling import Coupling, ridge_coupling, uncoupled
 from unflip.decoder import Reading, gaussian_reading, likeliest_priors
 from unflip.noise import Channel
 from unflip.rows import DistinctRows
@@ -89,12 +89,11 @@ def fit_table(
     scores = without_copies(fits.leave_one_out(means, [reg]), rows.leaving_share).label_free_scores[:, 0, :]
     associated = _association(fits, rows, targets, scores, reg)
     scores = without_trace(scores, means, rows.weights)
-    coupling = None
-    if isinstance(fits, Spectrum) and noise.n_classes > 2:
+    coupling = uncoupled(rows, scores)
+    if isinstance(fits, Spectrum):
         share = rows.member_weights / array_namespace(scores).sum(rows.member_weights)
         coupling = ridge_coupling(fits, rows, targets - share @ targets, reg)
-    how = {"infer_priors": infer_priors, "priors_known": priors_known}
-    reading, noise = read(scores, rows, codes, noise, coupling=coupling, **how)
+    reading, noise = read(scores, coupling, codes, noise, infer_priors=infer_priors, priors_known=priors_known)
     leak = array_namespace(scores).zeros_like(scores)
     return Round(
         targets=targets,
@@ -140,11 +139,10 @@ def without_trace(scores: Array, labels: Array, weights: Array) -> Array:
 
 def read(
     scores: Array,
-    rows: DistinctRows,
+    coupling: Coupling,
     codes: Array,
     noise: Channel,
     *,
-    coupling: Coupling | None,
     infer_priors: bool,
     priors_known: bool,
 ) -> tuple[Reading, Channel]:
@@ -153,6 +151,7 @@ def read(
     Where these merely explain the observed proportions (`infer_priors`), the scores may correct them. `coupling` and
     `priors_known` are those of `gaussian_reading`.
     """
+    rows = coupling.rows
     members, weights, n_rows = rows.of_members(scores), rows.member_weights, rows.n_effective
     if infer_priors:
         noise = likeliest_priors(members, codes, weights, noise, n_rows=n_rows)

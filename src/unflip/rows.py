@@ -100,6 +100,17 @@ class DistinctRows:
         few = xp.maximum(_MOST_COPIES / n_copies, _MOST_SHARE * xp.sum(self.weights) / self.weights)
         return xp.where(few < 1, few, 1.0)
 
+    @property
+    def label_weights(self) -> Array:
+        """Weight that labels of one distinct row share: all of it for few copies, or that of one of very many copies.
+
+        Few copies count as one row with one label. Very many are observations in their own right.
+        """
+        if not self.has_copies:
+            return self.weights
+        of_one = self._sums(self.member_weights**2) / self.weights
+        return array_namespace(of_one).where(self.leaving_share < 1, of_one, self.weights)
+
     @cached_property
     def n_effective(self) -> float:
         """How many rows of equal weight, each leaving alone, stand for as much (Kish), at any scale of the weights."""

@@ -89,40 +89,58 @@ class ScoreMixture:
         with ν = Σⱼ πⱼqⱼNⱼᵢ, and the covariance loses πᵢeeᵀ + ξuᵀ + uξᵀ − κuuᵀ, where e is the distance of zᵢ to its
         own mean, ξ = Σⱼ πⱼNⱼᵢeⱼ and κ = Σⱼ πⱼNⱼᵢ². Its inverse follows to first order, for e exactly.
         """
-        xp = namespace(standard)
+        if coupling is None:
+            return _from_first(self._without_own_row(standard, self.member, share))
+        rows, n_classes = coupling.rows, self.means.shape[0]
+        moved = coupling.sums(namespace(standard).concat([self.member, standard], axis=1))
+        standard, member = rows.average(standard), rows.average(self.member)
+        sums = moved[:, :n_classes], moved[:, n_classes:]
+        return rows.of_members(_from_first(self._without_own_row(standard, member, coupling.leaving, coupling, sums)))
+
+    def _without_own_row(
+        self,
+        standard: Array,
+        member: Array,
+        share: Array,
+        coupling: Coupling | None = None,
+        moved: tuple[Array, Array] | None = None,
+    ) -> Array:
         means, precision, mass = (like(part, standard) for part in (self.means, self.precision, self.mass))
-        own_mass = share[:, None] * self.member
-        sums = mass[:, None] * means
-
-        def between(one: Array, other: Array) -> Array:
-            return xp.sum(one * other, axis=1)[:, None]
-
+        own_mass, sums = share[:, None] * member, mass[:, None] * means
         along = standard @ precision
-        size, by_class = between(along, standard), along @ sums.T
-        level = xp.sum((sums @ precision) * sums, axis=1)
+        size, by_class = _between(along, standard), along @ sums.T
+        level = namespace(standard).sum((sums @ precision) * sums, axis=1)
         linear, squared = by_class - own_mass * size, level - 2 * own_mass * by_class + own_mass**2 * size
-        off = standard - self.member @ means
+        off = standard - member @ means
         off_along = off @ precision
         of_means = off_along @ means.T
-        kept = share[:, None] / at_least(1 - share[:, None] * between(off_along, off), _LEAST_SLACK)
-        bent = kept * of_means * (between(off_along, standard) - of_means / 2)
-        if coupling is not None:
-            n_classes = means.shape[0]
-            moved = coupling.sums(xp.concat([self.member, standard], axis=1))
-            class_part, score_part = moved[:, :n_classes], moved[:, n_classes:]
-            score_part = score_part - class_part @ means
-            own_along, moved_along = coupling.own @ precision, score_part @ precision
-            own_size, own_score = between(own_along, coupling.own), between(own_along, standard)
-            own_by_class, own_of_means = own_along @ sums.T, own_along @ means.T
+        kept = share[:, None] / at_least(1 - share[:, None] * _between(off_along, off), _LEAST_SLACK)
+        bent = kept * of_means * (_between(off_along, standard) - of_means / 2)
+        if coupling is not None and moved is not None:
+            own, power = coupling.own, coupling.power()[:, None]
+            class_part, score_part = moved[0], moved[1] - moved[0] @ means
+            own_along, moved_along = own @ precision, score_part @ precision
+            own_score, own_of_means, moved_of_means = (
+                _between(own_along, standard),
+                own_along @ means.T,
+                moved_along @ means.T,
+            )
             linear -= class_part * own_score
-            squared += class_part * (class_part * own_size - 2 * own_by_class + 2 * own_mass * own_score)
-            power = coupling.power[:, None]
-            moved_of_means = moved_along @ means.T
-            bent += own_of_means * (between(moved_along, standard) - power * own_score + power * own_of_means / 2)
+            squared += class_part * (class_part * _between(own_along, own) - 2 * own_along @ sums.T)
+            squared += 2 * class_part * own_mass * own_score
+            bent += own_of_means * (_between(moved_along, standard) - power * own_score + power * own_of_means / 2)
             bent += moved_of_means * (own_score - own_of_means)
         left = at_least(mass - own_mass, _LEAST_LEFT * share[:, None])
-        logits = linear / left - squared / (2 * left**2) + bent
-        return logits - logits[:, :1]
+        return linear / left - squared / (2 * left**2) + bent
+
+
+def _between(one: Array, other: Array) -> Array:
+    """Products of the rows of two arrays, (n, 1)."""
+    return namespace(one).sum(one * other, axis=1, keepdims=True)
+
+
+def _from_first(logits: Array) -> Array:
+    return logits - logits[:, :1]
 
 
 def directions_by_shape(

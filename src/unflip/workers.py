@@ -7,7 +7,8 @@ of the true classes; given these, a table is what the worker said of rows of eac
 .. math:: T^w_{ab} = \frac{n^w_{ab} + s\, T_{ab}}{\sum_b n^w_{ab} + s},
 
 with the sum n of q(a) over the rows of which w said b. T is the table of all votes together: a worker of few votes is
-taken to be like the others, who lend s votes on each class, many where workers hardly differ. EM repeats the two steps.
+taken to be like the others, who lend s votes on each class, many where workers hardly differ. EM repeats the two steps,
+with an s that follows from the tables that it finds.
 With features, P(a | xᵢ) stands in the place of the class proportions (Raykar and others 2010); it must not know the
 row's own votes, which would vouch for themselves.
 """
@@ -45,17 +46,21 @@ class Workers:
         ``tables[w, a, b]`` = P(worker w says b | TRUE class a).
     priors : ndarray of shape (k,)
         Proportions of the true classes.
+    errors : ndarray of shape (w, k, k)
+        Standard error of each entry of ``tables``; 0 where they were given.
     """
 
     names: NDArray[Any]
     tables: FloatArray
     priors: FloatArray
+    errors: FloatArray
 
     @classmethod
     def alike(cls, noise: NoiseModel, votes: Votes) -> Workers:
         """All workers vote as this noise model, with priors, says."""
         shape = (len(votes.workers), *noise.transition.shape)
-        return cls(votes.workers, np.broadcast_to(noise.transition, shape), noise.known_priors)
+        tables = np.broadcast_to(noise.transition, shape)
+        return cls(votes.workers, tables, noise.known_priors, np.zeros(shape))
 
     def log_likelihoods(self, votes: Votes) -> FloatArray:
         """Log P(votes on the row | true class), (n, k)."""
@@ -139,13 +144,14 @@ class Crowd:
         before : Workers
             What the log-odds rest on, where EM starts.
         """
-        workers, posterior = before, self._posterior(before, log_odds)
-        strength = self._strength(posterior)
-        for _ in range(_MAX_ROUNDS):
-            workers = self._tables(posterior, strength)
-            previous, posterior = posterior, self._posterior(workers, log_odds)
-            if np.abs(posterior - previous).max() <= _SETTLED:
-                break
+        workers, posterior, strength = before, self._posterior(before, log_odds), np.inf
+        while (likelier := self._strength(posterior)) < strength:  # workers differ more, the better they are known
+            strength = likelier
+            for _ in range(_MAX_ROUNDS):
+                workers = self._tables(posterior, strength)
+                previous, posterior = posterior, self._posterior(workers, log_odds)
+                if np.abs(posterior - previous).max() <= _SETTLED:
+                    break
         return workers
 
     def _said(self, posterior: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -169,10 +175,13 @@ class Crowd:
     def _tables(self, posterior: FloatArray, strength: float) -> Workers:
         """Tables and proportions by posteriors of the true classes."""
         said, pooled = self._said(posterior)
-        tables = said + strength * pooled
+        counts = said + strength * pooled
+        tables = counts / counts.sum(axis=2, keepdims=True)
         mass = self.weights @ posterior + 1  # a row of each class is added, so that none is empty
         priors = mass / mass.sum() if self.priors is None else self.priors
-        return Workers(self.votes.workers, tables / tables.sum(axis=2, keepdims=True), priors)
+        # A row counts as far as its class is known: by q² instead of q.
+        known = self._said(posterior**2)[0].sum(axis=2, keepdims=True) + strength
+        return Workers(self.votes.workers, tables, priors, np.sqrt(tables * (1 - tables) / (known + 1)))
 
     def _posterior(self, workers: Workers, log_odds: FloatArray) -> FloatArray:
         """P(true class | votes, features), (n, k)."""

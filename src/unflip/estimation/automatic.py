@@ -16,7 +16,7 @@ from unflip.association import LEAST_ASSOCIATION
 from unflip.estimation.anchors import RoughRates, anchor_rates
 from unflip.estimation.base import NoiseEstimator
 from unflip.estimation.cross_moment import CrossMoment
-from unflip.estimation.evidence import MixtureEvidence, mixture_evidence
+from unflip.estimation.evidence import MixtureEvidence, evidence_and_clusters
 from unflip.estimation.proportions import given_proportions
 from unflip.estimation.scores import scored_classes
 from unflip.estimation.trusted import TrustedSubset
@@ -30,6 +30,11 @@ _LARGEST_SUM = 0.999  # of ε₊ + ε₋
 _LEAST_DETERMINANT = 0.05
 _LARGEST_MISFIT, _SMALLEST_MISFIT = 5.0, 0.05  # of given proportions to clusters: standard errors, and beyond these
 _SMALLEST_SHARE_LEFT = 0.1  # of an observed class that flips may leave as its true share
+
+_NOTHING_TOLD = (
+    "The features do not predict the labels better than chance, so no label can be told to be wrong, and the noise rates "
+    "are taken to be 0: add rows or other features, or give a NoiseModel."
+)
 
 Source = Literal["trusted rows", "mixture", "anchor rows"]
 
@@ -119,10 +124,10 @@ class Automatic(NoiseEstimator):
         known = None if self.priors is None else NoiseModel.none(k).with_priors(self.priors).known_priors
         self.assumption_ = ""
         alone = rows.spectrum_weights is None  # weights and copies are no independent rows, which the tests need
-        self.evidence_ = mixture_evidence(spectrum, on_host, k) if alone else None
+        self.evidence_, clusters = evidence_and_clusters(spectrum, on_host, k) if alone else (None, None)
         if self.evidence_ is not None and self.evidence_.supported:
             self.source_ = "mixture"
-            mixture = CrossMoment().fit_spectrum(spectrum, on_host)
+            mixture = CrossMoment().fit_spectrum(spectrum, on_host, clusters)
             if known is not None and k == 2:
                 _check_clusters(known, mixture.noise_.known_priors, len(on_host))
                 mixture = CrossMoment(pi_neg=float(known[0])).fit_spectrum(spectrum, on_host)
@@ -131,9 +136,10 @@ class Automatic(NoiseEstimator):
         scores, associated = scored_classes(rows, codes, k, spectrum)
         rough, observed = anchor_rates(as_numpy(scores), on_host, as_numpy(rows.counts)), rows.shares(codes)
         # Scores that do not predict the labels show no anchor rows: any rates would do, also none.
-        guess = consistent(rough.transition, observed) if associated >= LEAST_ASSOCIATION else None
-        self._keep(guess or NoiseModel(np.eye(k), observed), rough.errors, rows, codes)
-        self.assumption_ = self._guess()
+        is_told = associated >= LEAST_ASSOCIATION
+        guess = consistent(rough.transition, observed) if is_told else NoiseModel(np.eye(k), observed)
+        self._keep(guess, rough.errors, rows, codes)
+        self.assumption_ = self._guess() if is_told else _NOTHING_TOLD
         return self
 
     def _keep(self, noise: NoiseModel, errors: FloatArray, rows: DistinctRows, codes: Array) -> Self:

@@ -13,7 +13,6 @@ form of `unflip.estimation.CrossMoment` for known geometry.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -25,11 +24,9 @@ from sklearn import config_context
 from unflip._typing import FloatArray, IntArray
 from unflip.noise import NoiseModel
 
-if TYPE_CHECKING:
-    from sklearn.mixture import GaussianMixture
-
-_TOLERANCE = 1e-9
+_TOLERANCE = 1e-7  # of the mean log-likelihood of a row
 _MAX_ROUNDS = 5000
+_MOST_ROWS = 4000  # that standard errors are found from
 # Rows added to every cell of the transition: half a row, so that none is ever taken to be impossible.
 _PSEUDO_ROWS = 0.5
 
@@ -63,10 +60,13 @@ class Clusters:
     def log_joint(self, coordinates: FloatArray, codes: IntArray | None) -> FloatArray:
         """Log-density of each row and each true class (n×k), with the observed label or, without codes, on its own."""
         factor = np.linalg.cholesky(self.covariance)
-        whitened = [solve_triangular(factor, (coordinates - mean).T, lower=True) for mean in self.means]
-        squares = np.stack([(part**2).sum(axis=0) for part in whitened], axis=1)
+        centre = self.priors @ self.means  # distances from it are small: squares of differences lose no digits
+        rows, means = (
+            solve_triangular(factor, (points - centre).T, lower=True).T for points in (coordinates, self.means)
+        )
+        squares = (rows**2).sum(axis=1, keepdims=True) - 2 * rows @ means.T + (means**2).sum(axis=1)
         log_density = -0.5 * (squares + len(factor) * np.log(2 * np.pi)) - np.log(np.diag(factor)).sum()
-        labels = 0.0 if codes is None else np.log(self.transition[:, codes].T)
+        labels = 0.0 if codes is None else np.log(self.transition).T[codes]
         return np.asarray(np.log(self.priors) + log_density + labels)
 
     def membership(self, coordinates: FloatArray, codes: IntArray | None = None) -> FloatArray:
@@ -74,13 +74,17 @@ class Clusters:
         log_joint = self.log_joint(coordinates, codes)
         return np.asarray(np.exp(log_joint - logsumexp(log_joint, axis=1, keepdims=True)))
 
-    def log_likelihood(self, coordinates: FloatArray, codes: IntArray) -> float:
-        """Log-likelihood of coordinates and labels."""
+    def log_likelihood(self, coordinates: FloatArray, codes: IntArray | None) -> float:
+        """Log-likelihood of coordinates and, where given, labels."""
         return float(logsumexp(self.log_joint(coordinates, codes), axis=1).sum())
 
 
 def fit_clusters(
-    coordinates: FloatArray, codes: IntArray, n_classes: int, priors: FloatArray | None = None
+    coordinates: FloatArray,
+    codes: IntArray,
+    n_classes: int,
+    priors: FloatArray | None = None,
+    start: Clusters | None = None,
 ) -> Clusters:
     """Fit the labelled mixture: the likelier of two starts, one from the labels and one from the clusters.
 
@@ -94,21 +98,34 @@ def fit_clusters(
         k.
     priors : ndarray of shape (k,), optional
         Proportions of the true classes, where known.
+    start : Clusters, optional
+        What `label_free_clusters` found, where that is known already.
     """
     by_labels = np.full((len(codes), n_classes), 0.2 / n_classes)
     by_labels[np.arange(len(codes)), codes] += 0.8
-    starts = [by_labels, _matched(label_free_mixture(coordinates, n_classes).predict_proba(coordinates), codes)]
-    fits = [_expectation_maximisation(coordinates, codes, start, priors) for start in starts]
+    by_shape = label_free_clusters(coordinates, n_classes) if start is None else start
+    starts = [by_labels, _matched(by_shape.membership(coordinates), codes)]
+    fits = [_expectation_maximisation(coordinates, codes, member, priors) for member in starts]
     return max(fits, key=lambda fit: fit.log_likelihood(coordinates, codes))
 
 
-def label_free_mixture(coordinates: FloatArray, n_classes: int) -> GaussianMixture:
-    """Fit Gaussian clusters with a common covariance, without labels."""
-    from sklearn.mixture import GaussianMixture  # brings half of scikit-learn, and most fits do without
+def label_free_clusters(coordinates: FloatArray, n_classes: int) -> Clusters:
+    """Fit Gaussian clusters with a common covariance, without labels, from k-means; their transition means nothing."""
+    from sklearn.cluster import KMeans  # brings half of scikit-learn, and most fits do without
 
-    model = GaussianMixture(n_classes, covariance_type="tied", n_init=3, tol=1e-5, max_iter=2000, random_state=0)
-    with config_context(array_api_dispatch=False):  # k-means, where it starts, knows NumPy's arrays alone
-        return model.fit(coordinates)
+    if n_classes == 1:
+        return _maximise(coordinates, None, np.ones((len(coordinates), 1)), None)
+    with config_context(array_api_dispatch=False):  # k-means knows NumPy's arrays alone
+        nearest = KMeans(n_classes, n_init=3, random_state=0).fit_predict(coordinates)
+    return _expectation_maximisation(coordinates, None, np.eye(n_classes)[nearest], None)
+
+
+def cluster_gain(coordinates: FloatArray, clusters: Clusters) -> float:
+    """Return by how much Bayes' information criterion prefers the clusters to a single one."""
+    alone = label_free_clusters(coordinates, 1)
+    k, r = clusters.means.shape
+    gain = clusters.log_likelihood(coordinates, None) - alone.log_likelihood(coordinates, None)
+    return float(2 * gain - (k - 1) * (r + 1) * np.log(len(coordinates)))
 
 
 def standard_errors(fit: Clusters, coordinates: FloatArray, *, known_priors: bool = False) -> FloatArray:
@@ -116,7 +133,8 @@ def standard_errors(fit: Clusters, coordinates: FloatArray, *, known_priors: boo
     k = len(fit.priors)
     estimated = np.ones(_n_parameters(fit), dtype=bool)
     estimated[k * (k - 1) : k * (k - 1) + k - 1] = not known_priors
-    information = _information(fit, coordinates)[np.ix_(estimated, estimated)]
+    every = -(-len(coordinates) // _MOST_ROWS)
+    information = every * _information(fit, coordinates[::every])[np.ix_(estimated, estimated)]
     inverse = np.linalg.pinv(information, hermitian=True)
     covariance = inverse[: k * (k - 1), : k * (k - 1)].reshape(k, k - 1, k, k - 1)
     errors = np.zeros((k, k))
@@ -146,7 +164,7 @@ def prior_influence(fit: Clusters, coordinates: FloatArray, codes: IntArray) -> 
 
 
 def _expectation_maximisation(
-    coordinates: FloatArray, codes: IntArray, member: FloatArray, priors: FloatArray | None
+    coordinates: FloatArray, codes: IntArray | None, member: FloatArray, priors: FloatArray | None
 ) -> Clusters:
     previous = -np.inf
     fit = _maximise(coordinates, codes, member, priors)
@@ -161,14 +179,18 @@ def _expectation_maximisation(
     return fit
 
 
-def _maximise(coordinates: FloatArray, codes: IntArray, member: FloatArray, priors: FloatArray | None) -> Clusters:
+def _maximise(
+    coordinates: FloatArray, codes: IntArray | None, member: FloatArray, priors: FloatArray | None
+) -> Clusters:
     n, k = member.shape
     totals = member.sum(axis=0)
     means = (member.T @ coordinates) / totals[:, None]
     centred = means - coordinates.mean(axis=0)
     between = (totals / n * centred.T) @ centred
     within = np.cov(coordinates, rowvar=False, bias=True).reshape(between.shape) - between
-    counts = np.stack([np.bincount(codes, member[:, a], minlength=k) for a in range(k)]) + _PSEUDO_ROWS
+    counts = np.full((k, k), _PSEUDO_ROWS)
+    if codes is not None:
+        counts += np.stack([np.bincount(codes, member[:, a], minlength=k) for a in range(k)])
     shares = totals / n if priors is None else priors
     return Clusters(shares, means, within, counts / counts.sum(axis=1, keepdims=True))
 

@@ -90,8 +90,11 @@ class CrossMoment(NoiseEstimator):
         self.classes_, codes = encode(labels, "CrossMoment")
         return self.fit_spectrum(decompose(rows), codes)
 
-    def fit_spectrum(self, spectrum: Spectrum, codes: IntArray) -> Self:
-        """Estimate from the spectrum of centred rows, all of weight 1, and class indices."""
+    def fit_spectrum(self, spectrum: Spectrum, codes: IntArray, clusters: Clusters | None = None) -> Self:
+        """Estimate from the spectrum of centred rows, all of weight 1, and class indices.
+
+        `clusters` are those along the spikes, where they were fitted before without known proportions.
+        """
         n, n_classes = len(codes), int(codes.max()) + 1
         self._check_options(n_classes)
         if self.mean_norm is not None and self.pi_neg is not None:
@@ -100,7 +103,8 @@ class CrossMoment(NoiseEstimator):
             spikes = Spikes.of(spectrum)
             check_visible(spikes)
             priors = None if self.pi_neg is None else np.array([self.pi_neg, 1 - self.pi_neg])
-            clusters = fit_clusters(spikes.coordinates, codes, n_classes, priors)
+            if clusters is None:
+                clusters = fit_clusters(spikes.coordinates, codes, n_classes, priors)
             if self.mean_norm is None:
                 return self._keep_clusters(clusters, spikes, codes)
             influence = prior_influence(clusters, spikes.coordinates, codes)[:, 0]

@@ -14,14 +14,14 @@ from scipy.stats import chi2
 
 from unflip._arrays import as_numpy, like
 from unflip._typing import FloatArray, IntArray
-from unflip.estimation.clusters import Clusters, fit_clusters, label_association, label_free_mixture
+from unflip.estimation.clusters import Clusters, cluster_gain, fit_clusters, label_association, label_free_clusters
 from unflip.estimation.spectral import Spikes
 from unflip.spectrum import Spectrum
 
 _LIMIT = 3.0  # standard errors
 _SMALLEST_P_VALUE = 0.001
 _BINS = 10
-_MOST_ROWS = 20_000  # that clusters are looked for in
+_MOST_ROWS = 4000  # that clusters are looked for in
 
 
 @dataclass(frozen=True)
@@ -89,31 +89,39 @@ class MixtureEvidence:
 
 def mixture_evidence(spectrum: Spectrum, codes: IntArray, n_classes: int) -> MixtureEvidence:
     """Test the mixture structure on the spectrum of centred rows, all of weight 1, and class indices."""
+    return evidence_and_clusters(spectrum, codes, n_classes)[0]
+
+
+def evidence_and_clusters(
+    spectrum: Spectrum, codes: IntArray, n_classes: int
+) -> tuple[MixtureEvidence, Clusters | None]:
+    """Return the evidence, and the clusters where it came to fitting them; parameters are those of `mixture_evidence`.
+
+    Tests come in the order of what they cost, and none is made after one that has failed.
+    """
     if not spectrum.is_whole:
         reason = "their eigenvalues are too many to find one by one"
-        return MixtureEvidence(n_classes, n_spikes=0, excess_spread=np.nan, untested=reason)
+        return MixtureEvidence(n_classes, n_spikes=0, excess_spread=np.nan, untested=reason), None
     spikes = Spikes.of(spectrum, most=n_classes)
     first = MixtureEvidence(n_classes, len(spikes.strengths), spikes.excess_spread)
     if first.objections:  # without clear directions there is nothing to look along
-        return first
+        return first, None
+    some = spikes.coordinates[:: -(-len(codes) // _MOST_ROWS)]
+    by_shape = label_free_clusters(some, n_classes)
     seen = replace(
         first,
-        cluster_gain=_cluster_gain(spikes.coordinates, n_classes),
+        cluster_gain=cluster_gain(some, by_shape),
         stray_signal=_stray_signal(spectrum, spikes, codes, n_classes),
     )
     if seen.objections:  # clusters that overlap take long to fit, and their labels would prove nothing
-        return seen
-    clusters = fit_clusters(spikes.coordinates, codes, n_classes)
-    return replace(
+        return seen, None
+    clusters = fit_clusters(spikes.coordinates, codes, n_classes, start=by_shape)
+    tested = replace(
         seen,
         label_fit=_label_fit(clusters, spikes.coordinates, codes),
         chance=label_association(clusters, spikes.coordinates, codes),
     )
-
-
-def _cluster_gain(coordinates: FloatArray, n_classes: int) -> float:
-    some = coordinates[:: -(-len(coordinates) // _MOST_ROWS)]
-    return float(label_free_mixture(some, 1).bic(some) - label_free_mixture(some, n_classes).bic(some))
+    return tested, clusters
 
 
 def _stray_signal(spectrum: Spectrum, spikes: Spikes, codes: IntArray, n_classes: int) -> float:
