@@ -1,0 +1,74 @@
+"""Rows that share next to no feature: one-hot columns and singletons, from which nothing can be learnt."""
+
+import numpy as np
+import pytest
+
+from unflip import LPClassifier, NoiseModel
+from unflip.association import LEAST_ASSOCIATION
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of rates that are a guess, and few rows
+
+ONE_HOT = np.eye(200)[:, :50]  # rows 50 to 199 are duplicates
+JITTER = 1e-13
+#: Log-odds without signal are those fitted times a constant, and those fitted are not bounded. Some seeds pass.
+UNBOUNDED = pytest.mark.xfail(strict=False, reason="log-odds without signal are not bounded for several classes")
+
+
+def noisy(n_classes, seed):
+    """Return the noise and labels of classes that have nothing to do with the rows."""
+    noise = NoiseModel(0.7 * np.eye(n_classes) + 0.3 / n_classes, np.full(n_classes, 1 / n_classes))
+    rng = np.random.default_rng(seed)
+    return noise, noise.flip(rng.integers(n_classes, size=200), rng)
+
+
+def jittered(X, seed=1):
+    return X + JITTER * np.random.default_rng(seed).normal(size=X.shape)
+
+
+def check_priors(clf, X, prior):
+    assert clf.association_ < LEAST_ASSOCIATION
+    assert clf.expected_accuracy_ == pytest.approx(prior, abs=0.1)
+    assert clf.predict_proba(X).max() < prior + 0.1
+    assert clf.label_posterior_.max() < 0.99
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_one_hot_rows_leave_the_priors(n_classes, seed):
+    noise, observed = noisy(n_classes, seed)
+    check_priors(LPClassifier(noise).fit(ONE_HOT, observed), ONE_HOT, 1 / n_classes)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("n_classes", [2, pytest.param(4, marks=UNBOUNDED)])
+def test_rounding_errors_of_one_hot_rows_leave_the_priors(n_classes, seed):
+    noise, observed = noisy(n_classes, seed)
+    X = jittered(ONE_HOT)
+    check_priors(LPClassifier(noise).fit(X, observed), X, 1 / n_classes)
+
+
+def test_singletons_leave_the_observed_proportions():
+    X, observed = np.eye(5, 60), [0, 1, 0, 1, 1]
+    clf = LPClassifier(fit_intercept=False).fit(X, observed)
+    assert clf.expected_accuracy_ == pytest.approx(0.6, abs=1e-3)
+    np.testing.assert_allclose(clf.predict_proba(X)[:, 1], 0.6, atol=1e-3)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_rounding_errors_of_singletons_do_not_count(fit_intercept):
+    X, observed = np.eye(5, 60), [0, 1, 0, 1, 1]
+    for seed in range(5):
+        now, then = (LPClassifier(fit_intercept=fit_intercept).fit(rows, observed) for rows in (X, jittered(X, seed)))
+        np.testing.assert_allclose(then.decision_function(X), now.decision_function(X), atol=3e-3)
+        assert then.expected_accuracy_ == pytest.approx(now.expected_accuracy_, abs=1e-3)
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("seed", range(5))
+def test_rounding_errors_of_one_hot_rows_do_not_count(seed, known):
+    """Duplicates become distinct rows, which leave alone: leave-one-out log-odds may move by the little they hold."""
+    noise, observed = noisy(2, seed)
+    given = noise if known else "estimate"
+    now, then = (LPClassifier(given).fit(X, observed) for X in (ONE_HOT, jittered(ONE_HOT)))
+    np.testing.assert_allclose(then.decision_function(ONE_HOT), now.decision_function(ONE_HOT), atol=1e-3)
+    np.testing.assert_allclose(then.label_free_log_odds_, now.label_free_log_odds_, atol=1e-2)

@@ -1,0 +1,211 @@
+"""Answers follow the names of classes, the order of rows, and the axes, origin and units of the features."""
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from support.strategies import close, permutation, rotation
+from unflip import LPClassifier, NoiseModel, audit
+from unflip.association import LEAST_ASSOCIATION
+from unflip.estimation import Automatic, CrossMoment, TrustedSubset, mean_norm_from_rows, spectral_mixture
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of rates that are a guess, and few rows
+
+#: Kinds of rows, and what the noise rates are read from.
+SOURCES = {"mixture": "mixture", "heavy tails": "anchor rows", "no signal": "anchor rows"}
+KINDS, CLASSES = list(SOURCES), [2, 3, 4]
+N, P = 200, 24
+EXACT = 1e-6  # where iterations of a read-out stop
+#: Rates of trusted rows are means of a posterior over a fixed sample of draws, which are those of other classes then:
+#: they may differ by its Monte Carlo error, as a share of their standard error.
+MONTE_CARLO = 0.2
+
+
+def noise_of(n_classes):
+    """Return noise of classes of unequal sizes, which confuses no two pairs of them alike."""
+    rng = np.random.default_rng(n_classes)
+    transition = 0.8 * np.eye(n_classes) + 0.2 * rng.dirichlet(np.full(n_classes, 5.0), size=n_classes)
+    return NoiseModel(transition, rng.dirichlet(np.full(n_classes, 30.0)))
+
+
+@cache
+def drawn(kind, n_classes):
+    """Return rows, true and observed labels."""
+    rng = np.random.default_rng([KINDS.index(kind), n_classes])
+    noise = noise_of(n_classes)
+    y = rng.choice(n_classes, size=N, p=noise.priors)
+    X = rng.normal(size=(N, P))
+    if kind == "mixture":
+        X += 4.0 * np.eye(n_classes, P)[y]
+    elif kind == "heavy tails":
+        X = rng.standard_t(3, size=(N, P)) @ rng.normal(size=(P, P)) / np.sqrt(P)
+        X += 5.0 / np.sqrt(P) * rng.normal(size=(n_classes, P))[y]
+    return X, y, noise.flip(y, rng)
+
+
+@dataclass(frozen=True)
+class Change:
+    """Other names of classes, another order of rows, other features; each may be left alone."""
+
+    names: tuple[int, ...]  # class names[b] is called b
+    seed: int | None = None  # of the order
+    axes: bool = False
+    shift: float = 0.0
+    scale: float = 1.0
+
+    @property
+    def order(self):
+        return np.arange(N) if self.seed is None else permutation(N, self.seed)
+
+    def rows(self, X):
+        turned = X @ rotation(P, 1) if self.axes else X
+        return self.scale * turned[self.order] + self.shift
+
+    def labels(self, y):
+        return np.argsort(self.names)[y][self.order]
+
+    def noise(self, noise):
+        return NoiseModel(self.table(noise.transition), noise.priors[list(self.names)])
+
+    def table(self, table):
+        return table[np.ix_(self.names, self.names)]
+
+    def by_row(self, values):
+        return values[np.ix_(self.order, self.names)]
+
+
+def renamings(n_classes):
+    """Every order of two or three classes, some of four."""
+    every = [names for names in permutations(range(n_classes)) if names != tuple(range(n_classes))]
+    return every if n_classes < 4 else [(1, 0, 2, 3), (3, 0, 1, 2)]
+
+
+def everything(n_classes):
+    """Return all changes together."""
+    return Change(renamings(n_classes)[-1], seed=2, axes=True, shift=-5.0, scale=7.0)
+
+
+def changes(n_classes):
+    """Return single changes, and all together; of three classes each that there is."""
+    same = tuple(range(n_classes))
+    alone = [Change(same, seed=1), Change(same, axes=True), Change(same, shift=30.0), Change(same, scale=1e-3)]
+    names = [Change(names) for names in renamings(n_classes)]
+    return [*(names if n_classes < 4 else names[:1]), *(alone if n_classes == 3 else alone[:1]), everything(n_classes)]
+
+
+CASES = [
+    pytest.param(kind, k, change, id=f"{kind}-{k}-{i}")
+    for kind in KINDS
+    for k in CLASSES
+    for i, change in enumerate(changes(k))
+]
+KNOWN = pytest.mark.parametrize("known", [True, False])
+
+
+def fitted(kind, n_classes, change, known):
+    X, _, observed = drawn(kind, n_classes)
+    clf = LPClassifier(change.noise(noise_of(n_classes)) if known else "estimate")
+    return clf.fit(change.rows(X), change.labels(observed))
+
+
+@cache
+def unchanged(kind, n_classes, known):
+    return fitted(kind, n_classes, Change(tuple(range(n_classes))), known)
+
+
+@pytest.mark.parametrize("n_classes", CLASSES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_rows_are_of_the_kind_they_are_called(kind, n_classes):
+    clf = unchanged(kind, n_classes, known=False)
+    assert clf.noise_estimator_.source_ == SOURCES[kind]
+    assert (clf.association_ < LEAST_ASSOCIATION) == (kind == "no signal")
+
+
+@KNOWN
+@pytest.mark.parametrize(("kind", "n_classes", "change"), CASES)
+def test_a_classifier_follows_its_data(kind, n_classes, change, known):
+    X, names = drawn(kind, n_classes)[0], list(change.names)
+    now, then = unchanged(kind, n_classes, known), fitted(kind, n_classes, change, known)
+    close(then.noise_.transition, change.table(now.noise_.transition), EXACT)
+    close(then.noise_.priors, now.noise_.priors[names], EXACT)
+    close(then.noise_std_, change.table(now.noise_std_), EXACT)
+    close(then.label_posterior_, change.by_row(now.label_posterior_), EXACT)
+    close(then.predict_proba(change.rows(X)), change.by_row(now.predict_proba(X)), EXACT)
+    np.testing.assert_array_equal(then.predict(change.rows(X)), change.labels(now.predict(X)))
+    close(then.expected_accuracy_, now.expected_accuracy_, EXACT)
+    close(then.expected_accuracy_std_, now.expected_accuracy_std_, EXACT)
+    assert then.association_ == pytest.approx(now.association_, rel=EXACT, abs=EXACT)
+
+
+@KNOWN
+@pytest.mark.parametrize("n_classes", [2, 3, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_audit_follows_its_data(kind, n_classes, known):
+    X, _, observed = drawn(kind, n_classes)
+    noise = noise_of(n_classes)
+    now = audit(X, observed, noise=noise if known else "estimate")
+    for change in (Change(renamings(n_classes)[0]), everything(n_classes)):
+        given = change.noise(noise) if known else "estimate"
+        then = audit(change.rows(X), change.labels(observed), noise=given)
+        close(then.noise.transition, change.table(now.noise.transition), EXACT)
+        close(then.label_posterior, change.by_row(now.label_posterior), EXACT)
+        close(then.expected_accuracy, now.expected_accuracy, EXACT)
+        close(then.expected_wrong, now.expected_wrong, EXACT)
+        assert then.n_suspects == now.n_suspects
+        acted_on = change.order[then.suspects.row[: then.n_suspects]]
+        assert set(acted_on) == set(now.suspects.row[: now.n_suspects])
+
+
+def trusted(y, change):
+    """Return the true labels of the first third of the rows, as the change makes them."""
+    return np.where(change.order < N // 3, change.labels(y).astype(float), np.nan)
+
+
+@pytest.mark.parametrize("n_classes", CLASSES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_estimated_rates_follow_their_data(kind, n_classes):
+    """Without known proportions they are those of the classifier."""
+    X, _, observed = drawn(kind, n_classes)
+    priors = noise_of(n_classes).priors
+    now = Automatic(priors=priors).fit(X, observed)
+    for change in (Change(renamings(n_classes)[0]), everything(n_classes)):
+        then = Automatic(priors=priors[list(change.names)]).fit(change.rows(X), change.labels(observed))
+        close(then.noise_.transition, change.table(now.noise_.transition), EXACT)
+        close(then.noise_std_, change.table(now.noise_std_), EXACT)
+
+
+@pytest.mark.parametrize("n_classes", CLASSES)
+def test_rates_of_clusters_follow_their_data(n_classes):
+    """Where rows form no clusters, which of several poor fits is found depends on the order of rows."""
+    X, _, observed = drawn("mixture", n_classes)
+    now = CrossMoment().fit(X, observed)
+    for change in changes(n_classes):
+        then = CrossMoment().fit(change.rows(X), change.labels(observed))
+        close(then.noise_.transition, change.table(now.noise_.transition), EXACT)
+        close(then.noise_.priors, now.noise_.priors[list(change.names)], EXACT)
+
+
+@pytest.mark.parametrize("make", [TrustedSubset, lambda known: Automatic(y_trusted=known)])
+@pytest.mark.parametrize("n_classes", CLASSES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_rates_of_trusted_rows_follow_their_data(kind, n_classes, make):
+    X, y, observed = drawn(kind, n_classes)
+    same = Change(tuple(range(n_classes)))
+    now = make(trusted(y, same)).fit(X, observed)
+    for change in changes(n_classes):
+        then = make(trusted(y, change)).fit(change.rows(X), change.labels(observed))
+        renamed = change.names != same.names
+        within = MONTE_CARLO * change.table(now.noise_std_) if renamed else EXACT
+        assert (np.abs(then.noise_.transition - change.table(now.noise_.transition)) <= within).all()
+        assert (np.abs(then.noise_std_ - change.table(now.noise_std_)) <= within).all()
+
+
+def test_lengths_follow_their_data():
+    X, y, _ = drawn("mixture", 2)
+    for change in changes(2):
+        close(mean_norm_from_rows(change.rows(X), change.labels(y)), mean_norm_from_rows(X, y), EXACT)
+        close(spectral_mixture(change.rows(X)).mean_norm, spectral_mixture(X).mean_norm, EXACT)
+        close(spectral_mixture(change.rows(X)).pi_small, spectral_mixture(X).pi_small, EXACT)

@@ -1,0 +1,137 @@
+"""Labels that have nothing to do with the features: what is reported must be what the class priors give."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from unflip import LPClassifier, NoiseModel, audit
+from unflip.association import LEAST_ASSOCIATION
+from unflip.datasets import make_mixture
+from unflip.estimation.scores import scored_classes
+from unflip.rows import DistinctRows
+
+#: Rows and features: n/p from .03 to 2.
+SHAPES = [(60, 2000), (60, 300), (200, 400), (200, 200), (200, 100)]
+CLASSES = [2, 3, 5, 10]
+FALSE_DISCOVERY_RATE = 0.1
+LARGEST_EXCESS = 0.1
+MOST_SUSPECTS = 0.01
+
+
+def uniform_noise(n_classes, rate=0.3):
+    """Return noise that replaces this share of the labels by a random one, of classes of one size."""
+    k = n_classes
+    return NoiseModel((1 - rate) * np.eye(k) + rate / k, np.full(k, 1 / k))
+
+
+def draw(n_classes, shape, seed, noise):
+    """Return Gaussian rows and noisy labels that are independent of them, each class at least once."""
+    rng = np.random.default_rng([seed, n_classes, *shape])
+    while True:
+        X = rng.normal(size=shape)
+        observed = noise.flip(rng.integers(n_classes, size=shape[0]), rng)
+        if len(np.unique(observed)) == n_classes:
+            return X, observed
+
+
+def audited(n_classes, shape, seed, known):
+    """Return what an audit expects beyond chance, and its share of suspects."""
+    noise = uniform_noise(n_classes)
+    X, observed = draw(n_classes, shape, seed, noise)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # rates that are a guess, and few rows
+        found = audit(X, observed, noise=noise if known else "estimate", false_discovery_rate=FALSE_DISCOVERY_RATE)
+    chance = 1 / n_classes if known else np.bincount(observed).max() / len(observed)
+    return found.expected_accuracy - chance, found.n_suspects / len(observed)
+
+
+def check(n_classes, known, seeds):
+    """Assert that 99% of the draws expect no more than chance, and have next to no suspects.
+
+    With known noise rates no draw has any: with guessed ones, a false pass of the test may bring suspects with it.
+    """
+    draws = [audited(n_classes, shape, seed, known) for shape in SHAPES for seed in seeds]
+    excess, suspects = np.array(draws).T
+    assert (np.abs(excess) > LARGEST_EXCESS).mean() <= 0.01
+    assert (suspects > MOST_SUSPECTS).mean() <= (0.0 if known else 0.01)
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("n_classes", CLASSES)
+def test_without_signal_no_more_than_chance_is_expected(n_classes, known):
+    check(n_classes, known, range(1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("n_classes", CLASSES)
+def test_without_signal_no_more_than_chance_is_expected_over_many_draws(n_classes, known):
+    check(n_classes, known, range(1000, 1040))
+
+
+def test_rows_that_are_fitted_closely_expect_no_more_than_chance():
+    """Refined targets whose leakage is not removed in full expect an accuracy of .9998 here."""
+    noise = NoiseModel(0.7 * np.eye(3) + 0.1, np.full(3, 1 / 3))
+    rng = np.random.default_rng(15)
+    X = rng.normal(size=(200, 400))
+    y = rng.integers(3, size=200)
+    clf = LPClassifier(noise).fit(X, noise.flip(y, random_state=15))
+    assert clf.association_ < LEAST_ASSOCIATION
+    assert clf.expected_accuracy_ == pytest.approx(1 / 3, abs=1e-3)
+    assert clf.label_posterior_.max() < 0.81  # that of the label alone is .8
+
+
+def share_of_false_passes(n_classes, shapes, seeds):
+    """Return how often features without signal are taken to predict the labels; the penalty is the one chosen."""
+    noise, passed = uniform_noise(n_classes), []
+    for shape in shapes:
+        for seed in seeds:
+            X, observed = draw(n_classes, shape, seed, noise)
+            associated = scored_classes(DistinctRows.of(X), observed, n_classes)[1]
+            passed.append(associated >= LEAST_ASSOCIATION)
+    return np.mean(passed), len(passed)
+
+
+def test_the_classifier_passes_by_the_same_value():
+    noise = uniform_noise(3)
+    X, observed = draw(3, (60, 30), 0, noise)
+    expected = scored_classes(DistinctRows.of(X), observed, 3)[1]
+    assert LPClassifier(noise).fit(X, observed).association_ == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.slow
+def test_false_passes_are_rare():
+    """About 2 in 1000, over all shapes and numbers of classes."""
+    shares = [share_of_false_passes(k, SHAPES, range(100)) for k in CLASSES]
+    rate, n_draws = np.mean([share for share, _ in shares]), sum(n for _, n in shares)
+    assert n_draws >= 1500
+    assert rate < 0.002 + 4 * np.sqrt(0.002 / n_draws)
+
+
+@pytest.mark.parametrize("p", [1, 2, 5])
+def test_false_passes_of_few_features_have_the_tail_of_a_chi_square(p):
+    """Agreement along p directions is a sum of p squares: more often beyond 3 than a Gaussian, by this much."""
+    share, n_draws = share_of_false_passes(2, [(200, p)], range(500))
+    tail = chi2.sf(p + LEAST_ASSOCIATION * np.sqrt(2 * p), p)
+    assert share < tail + 4 * np.sqrt(tail / n_draws)
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize(("n_classes", "error"), [(2, 0.05), (3, 0.05), (5, 0.05), (10, 0.1)])
+def test_a_clear_signal_is_found(n_classes, known, error):
+    """Expected accuracies are those on new rows with clean labels."""
+    noise, p = uniform_noise(n_classes), 60
+    for seed in range(2):
+        rng = np.random.default_rng([seed, n_classes])
+        means = 3.5 * np.eye(n_classes, p)
+        X, y = make_mixture(400, p, means=means, priors=noise.priors, random_state=rng)
+        X_new, y_new = make_mixture(4000, p, means=means, priors=noise.priors, random_state=rng)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # few rows for so many classes
+            clf = LPClassifier(noise if known else "estimate").fit(X, noise.flip(y, rng))
+        accuracy = clf.score(X_new, y_new)
+        assert clf.association_ > 10 * LEAST_ASSOCIATION
+        assert accuracy > 0.85
+        assert clf.expected_accuracy_ == pytest.approx(accuracy, abs=error)

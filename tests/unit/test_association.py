@@ -1,0 +1,249 @@
+"""The test that leave-one-out scores agree with labels beyond chance: algebra, null law and invariance."""
+
+import numpy as np
+import pytest
+
+from support.strategies import permutation, rotation
+from unflip import LPClassifier, NoiseModel
+from unflip.association import _own_and_power, association
+from unflip.datasets import make_mixture
+from unflip.labels import contrasts
+from unflip.rows import DistinctRows
+from unflip.selection import label_free_parts
+from unflip.spectrum import decompose
+
+REGS = [1e-7, 1e-4, 1e-2, 1.0, 1e2, 1e6]
+NOISE = NoiseModel(0.7 * np.eye(3) + 0.1, [0.5, 0.3, 0.2])
+ROUNDING = 1e-8  # of a slack of γ = 1e-7, which the diagonals are divided by
+
+
+def scores_of(X, weights, reg, fit_intercept):
+    """Return the spectrum, the distinct rows and the map from targets of members to leave-one-out scores."""
+    rows = DistinctRows.of(X, weights)
+    spectrum = decompose(rows.X, rows.spectrum_weights, fit_intercept=fit_intercept)
+
+    def scores(targets):
+        return label_free_parts(spectrum, rows, rows.average(targets), np.array([reg]))(slice(None))[:, 0, :]
+
+    return spectrum, rows, scores
+
+
+def dense_map(spectrum, rows, reg):
+    """Return N: how scores less the mean target answer to the target of each distinct row, from unit vectors."""
+    scores = label_free_parts(spectrum, rows, np.eye(rows.weights.shape[0]), np.array([reg]))(slice(None))[:, 0, :]
+    mean = rows.weights / rows.weights.sum() if spectrum.fit_intercept else 0.0
+    return scores - mean
+
+
+def check_algebra(X, weights, reg, fit_intercept):
+    spectrum, rows, _ = scores_of(X, weights, reg, fit_intercept)
+    dense = dense_map(spectrum, rows, reg)
+    root = np.sqrt(rows.weights)
+    in_root_weights = root[:, None] * dense / root
+    own, power = _own_and_power(spectrum, rows, reg)
+    expected = (in_root_weights**2).sum(axis=1)
+    np.testing.assert_allclose(power, expected, rtol=ROUNDING, atol=0)
+    np.testing.assert_allclose(own, np.diag(dense), rtol=0, atol=ROUNDING * np.sqrt(expected.max()))
+    return own, power
+
+
+def associated(X, targets, weights=None, *, reg=0.3, fit_intercept=True):
+    spectrum, rows, scores = scores_of(X, weights, reg, fit_intercept)
+    return association(spectrum, rows, targets, scores(targets), reg)
+
+
+def draw_rows(n, p, seed=0):
+    return np.random.default_rng([seed, n, p]).normal(size=(n, p))
+
+
+@pytest.mark.parametrize("reg", REGS)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize(("n", "p"), [(30, 10), (30, 60)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_diagonals_are_those_of_the_dense_map(n, p, fit_intercept, weighted, reg):
+    weights = np.random.default_rng(1).uniform(0.5, 2, size=n) if weighted else None
+    own, power = check_algebra(draw_rows(n, p), weights, reg, fit_intercept)
+    assert (np.abs(own) <= ROUNDING * np.sqrt(power.max())).all()
+    assert (power > 0).all()
+
+
+@pytest.mark.parametrize("reg", REGS)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize(("n", "p"), [(30, 10), (30, 60)])
+def test_copies_that_leave_together_have_no_part_in_their_scores(n, p, fit_intercept, reg):
+    X = draw_rows(n, p)[np.append(np.arange(n), [3, 3, 7])]
+    assert (DistinctRows.of(X).leaving_share == 1).all()
+    own, power = check_algebra(X, None, reg, fit_intercept)
+    assert (np.abs(own) <= ROUNDING * np.sqrt(power.max())).all()
+
+
+@pytest.mark.parametrize("reg", REGS)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize(("n", "p"), [(30, 10), (30, 60)])
+def test_copies_of_which_some_stay_have_a_part_in_their_scores(n, p, fit_intercept, reg):
+    X = draw_rows(n, p)[np.append(np.arange(n), np.full(11, 3))]
+    assert DistinctRows.of(X).leaving_share.min() == pytest.approx(5 / 12)
+    own, _ = check_algebra(X, None, reg, fit_intercept)
+    assert own[3] > 0
+    assert np.argmax(np.abs(own)) == 3
+
+
+def null_values(rows, n_draws, *, seed, n_classes=3, reg=0.3, fit_intercept=True, weights=None):
+    """Return the values for labels drawn without a look at the rows."""
+    spectrum, distinct, scores = scores_of(rows, weights, reg, fit_intercept)
+    table, rng = contrasts(n_classes), np.random.default_rng(seed)
+    values = []
+    for _ in range(n_draws):
+        targets = table[rng.integers(n_classes, size=len(rows))]
+        values.append(association(spectrum, distinct, targets, scores(targets), reg))
+    return np.array(values)
+
+
+def check_null(values):
+    """Mean 0 and variance at most 1, within four standard errors of the same draws."""
+    n = len(values)
+    centred = values - values.mean()
+    variance = values.var(ddof=1)
+    error_of_variance = np.sqrt(((centred**2).var() + variance**2 / n) / n)
+    assert abs(values.mean()) < 4 * np.sqrt(variance / n)
+    assert variance < 1 + 4 * error_of_variance
+
+
+@pytest.mark.parametrize("reg", [1e-4, 1e3])
+@pytest.mark.parametrize("n_classes", [2, 5])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize(("n", "p"), [(80, 30), (60, 200)])
+def test_without_signal_the_mean_is_0_and_the_variance_at_most_1(n, p, fit_intercept, n_classes, reg):
+    values = null_values(draw_rows(n, p), 600, seed=1, n_classes=n_classes, reg=reg, fit_intercept=fit_intercept)
+    check_null(values)
+    assert values.var(ddof=1) > 0.5  # the bound is not idle: for symmetric N it is the variance itself
+
+
+@pytest.mark.parametrize("reg", [1e-4, 0.01, 1.0])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_without_signal_the_mean_is_0_for_one_hot_rows(n_classes, reg):
+    """Rows with a feature of their own each, of different lengths: the intercept alone links them."""
+    check_null(null_values(np.diag(np.linspace(0.5, 2, 60)), 600, seed=2, n_classes=n_classes, reg=reg))
+
+
+@pytest.mark.parametrize("reg", [1e-4, 0.01, 1.0])
+def test_rows_that_nothing_links_have_none(reg):
+    assert np.abs(null_values(np.eye(60), 20, seed=2, reg=reg)).max() < 1e-5
+
+
+@pytest.mark.parametrize("same_label", [1, 5])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_without_signal_duplicates_of_which_some_stay_lower_it(n_classes, same_label):
+    """Of 40 duplicates five leave together and count as one row, whether or not they share their label."""
+    X, reg, rng = np.eye(60)[:, :20], 0.3, np.random.default_rng(5)
+    spectrum, distinct, scores = scores_of(X, None, reg, True)
+    values = []
+    for _ in range(300):
+        codes = np.append(
+            rng.integers(n_classes, size=20), np.repeat(rng.integers(n_classes, size=40), same_label)[:40]
+        )
+        targets = contrasts(n_classes)[codes]
+        values.append(association(spectrum, distinct, targets, scores(targets), reg))
+    assert np.mean(values) < 0
+    assert max(values) < 1
+
+
+def test_a_signal_of_duplicates_shows():
+    rng = np.random.default_rng(0)
+    X = rng.integers(2, size=(300, 2)).astype(float)
+    codes = NoiseModel.binary(eps_pos=0.2, eps_neg=0.2).flip(X[:, 0].astype(int), rng)
+    assert associated(X, contrasts(2)[codes], reg=0.01) > 5
+
+
+def test_without_signal_the_mean_is_0_for_weights():
+    weights = np.random.default_rng(3).uniform(0.2, 3, size=60)
+    check_null(null_values(draw_rows(60, 40), 600, seed=3, weights=weights))
+
+
+def labelled():
+    X, y = make_mixture(90, 40, means=2.0 * np.eye(3, 40), priors=NOISE.priors, random_state=0)
+    return X, NOISE.flip(y, random_state=0)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+class TestWhatLeavesItAlone:
+    def value(self, X, codes, weights=None, *, fit_intercept, reg=0.3, table=None):
+        table = contrasts(3) if table is None else table
+        return associated(X, table[codes], weights, reg=reg, fit_intercept=fit_intercept)
+
+    def test_a_signal_shows(self, fit_intercept):
+        assert self.value(*labelled(), fit_intercept=fit_intercept) > 4
+
+    @pytest.mark.parametrize("factor", [1e-6, 7.0, 1e6])
+    def test_the_scale_of_weights(self, fit_intercept, factor):
+        X, codes = labelled()
+        weights = np.random.default_rng(1).uniform(0.2, 3, size=len(X))
+        now, then = (self.value(X, codes, w, fit_intercept=fit_intercept) for w in (weights, factor * weights))
+        assert then == pytest.approx(now, rel=1e-9)
+
+    @pytest.mark.parametrize("factor", [1e-6, 7.0, 1e6])
+    def test_the_scale_of_features_with_their_penalty(self, fit_intercept, factor):
+        X, codes = labelled()
+        now = self.value(X, codes, fit_intercept=fit_intercept)
+        then = self.value(factor * X, codes, reg=0.3 * factor**2, fit_intercept=fit_intercept)
+        assert then == pytest.approx(now, rel=1e-9)
+
+    def test_the_axes(self, fit_intercept):
+        X, codes = labelled()
+        now, then = (self.value(rows, codes, fit_intercept=fit_intercept) for rows in (X, X @ rotation(40, 1)))
+        assert then == pytest.approx(now, rel=1e-9)
+
+    def test_the_order_of_rows(self, fit_intercept):
+        X, codes = labelled()
+        order = permutation(len(X), 1)
+        now = self.value(X, codes, fit_intercept=fit_intercept)
+        assert self.value(X[order], codes[order], fit_intercept=fit_intercept) == pytest.approx(now, rel=1e-9)
+
+    @pytest.mark.parametrize("names", [[0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]])
+    def test_the_names_of_classes(self, fit_intercept, names):
+        X, codes = labelled()
+        now = self.value(X, codes, fit_intercept=fit_intercept)
+        assert self.value(X, np.array(names)[codes], fit_intercept=fit_intercept) == pytest.approx(now, rel=1e-9)
+
+    def test_the_scale_of_targets(self, fit_intercept):
+        X, codes = labelled()
+        now = self.value(X, codes, fit_intercept=fit_intercept)
+        then = self.value(X, codes, fit_intercept=fit_intercept, table=-3 * contrasts(3))
+        assert then == pytest.approx(now, rel=1e-9)
+
+    @pytest.mark.parametrize("copies", [2, 4])
+    def test_a_weight_in_the_place_of_copies(self, fit_intercept, copies):
+        X, codes = labelled()
+        weights = np.ones(len(X))
+        weights[[3, 50]] = copies
+        repeated = np.repeat(np.arange(len(X)), weights.astype(int))
+        once = self.value(X, codes, weights, fit_intercept=fit_intercept)
+        often = self.value(X[repeated], codes[repeated], fit_intercept=fit_intercept)
+        assert often == pytest.approx(once, rel=1e-9)
+        assert once != pytest.approx(self.value(X, codes, fit_intercept=fit_intercept), rel=1e-4)
+
+    def test_rows_of_weight_0(self, fit_intercept):
+        X, codes = labelled()
+        weights = np.ones(len(X))
+        weights[60:] = 0.0
+        spectrum, rows, scores = scores_of(X, weights, 0.3, fit_intercept)
+        targets = contrasts(3)[codes][:60]
+        found = association(spectrum, rows, targets, scores(targets), 0.3)
+        assert found == pytest.approx(self.value(X[:60], codes[:60], fit_intercept=fit_intercept), rel=1e-9)
+
+
+def test_a_shift_is_the_intercepts():
+    X, codes = labelled()
+    now, then = (associated(rows, contrasts(3)[codes]) for rows in (X, X + 100.0))
+    assert then == pytest.approx(now, rel=1e-8)
+
+
+def test_rows_that_are_all_but_equal_have_none():
+    assert abs(associated(np.ones((20, 3)) * (1 + 1e-15 * np.arange(20))[:, None], draw_rows(20, 1), reg=1.0)) < 3
+
+
+def test_the_classifier_reports_it_for_the_targets_of_the_first_round():
+    X, codes = labelled()
+    posterior = NOISE.posterior[codes]
+    clf = LPClassifier(NOISE, reg=0.3).fit(X, codes)
+    assert clf.association_ == pytest.approx(associated(X, posterior @ contrasts(3)), rel=1e-9)
