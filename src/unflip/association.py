@@ -47,6 +47,16 @@ def association(spectrum: Spectrum, rows: DistinctRows, targets: Array, scores: 
     reg : float
         Penalty γ of the squared loss.
     """
+    return _normal(*standardised(spectrum, rows, targets, scores, reg))
+
+
+def standardised(
+    spectrum: Spectrum, rows: DistinctRows, targets: Array, scores: Array, reg: float
+) -> tuple[float, float]:
+    """Return the agreement beyond chance in standard errors, and the skewness of its distribution without signal.
+
+    Parameters are those of `association`.
+    """
     xp = array_namespace(scores)
     share = rows.member_weights / xp.sum(rows.member_weights)
     centre = share @ targets if spectrum.fit_intercept else xp.zeros_like(targets[0, :])
@@ -57,9 +67,9 @@ def association(spectrum: Spectrum, rows: DistinctRows, targets: Array, scores: 
     expected = float(xp.linalg.trace(covariance)) * float(each @ own)
     variance = 2 * float(xp.sum(covariance**2)) * float(xp.mean(each)) * float(each @ power)
     if variance <= 0:
-        return 0.0
-    skewness = _skewness(spectrum, reg) * _skewness_of(np.linalg.eigvalsh(as_numpy(covariance)))
-    return _normal((agreement - expected) / np.sqrt(variance), 8**0.5 * skewness)
+        return 0.0, 0.0
+    skewness = 8**0.5 * _skewness(spectrum, reg) * _skewness_of(np.linalg.eigvalsh(as_numpy(covariance)))
+    return (agreement - expected) / float(np.sqrt(variance)), skewness
 
 
 def _skewness(spectrum: Spectrum, reg: float) -> float:

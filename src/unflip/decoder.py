@@ -204,7 +204,7 @@ def gaussian_reading(
         return _read_classes(whitening, standard, codes, share, noise, proportions, n_rows, coupling)
     some, some_codes, some_share = _to_fit(standard, codes, share, noise)
     directions, middle = directions_by_shape(some, some_codes, some_share, noise, 1 / n_rows)
-    if directions[0, 1] < SMALLEST_SLOPE:
+    if scores.shape[1] == 1 and directions[0, 1] < SMALLEST_SLOPE:
         directions, middle = np.array([[0.0, SMALLEST_SLOPE]]), np.zeros(2)  # no log-odds fall with the score
     logits = shape_logits(some, directions, middle)
     steep = likeliest_steepness(logits, some_codes, some_share, noise, proportions, n_rows)
@@ -239,7 +239,7 @@ def _proportions(codes: Array, share: Array, noise: Channel, n_rows: float, prio
 
 def _to_fit(standard: Array, codes: Array, share: Array, noise: Channel) -> tuple[Array, Array, Array]:
     """Return what to fit a read-out of two classes to: the rows, or few that stand for very many with two labels."""
-    if noise.transition.shape != (2, 2) or standard.shape[0] < MANY:
+    if noise.transition.shape != (2, 2) or standard.shape[1] > 1 or standard.shape[0] < MANY:
         return standard, codes, share
     values, labels, weights = pooled(standard[:, 0], codes, share)
     return values[:, None], labels, weights

@@ -8,10 +8,18 @@ from scipy.stats import chi2
 from sklearn.linear_model import LogisticRegression
 
 from unflip import NoiseModel
-from unflip.decoder import Reading, Readout, common_slope, gaussian_reading, joined, likeliest_priors, symmetric_slope
-from unflip.labels import contrasts
+from unflip.decoder import (
+    Reading,
+    Readout,
+    common_slope,
+    gaussian_reading,
+    joined,
+    likeliest_priors,
+    recalibrated,
+    symmetric_slope,
+)
 from unflip.proportions import Proportions
-from unflip.score_shape import directions_by_shape
+from unflip.score_shape import ScoreMixture
 
 NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
 CLEAN = NoiseModel.none().with_priors([0.5, 0.5])
@@ -377,19 +385,6 @@ class TestSeveralClasses:
         assert reading.probabilities.max(axis=1).mean() < 0.2
         assert (reading.log_odds.argmax(axis=1) == codes).mean() < 0.15
 
-    def test_few_rows_of_many_classes_are_read_along_their_anchors(self):
-        rng = np.random.default_rng(0)
-        noise = NoiseModel.none(20).with_priors(np.full(20, 1 / 20))
-        codes, new = (rng.integers(20, size=n) for n in (200, 4000))
-        anchors = np.eye(20) - 1 / 20
-        scores, fresh = (2.5 * anchors[y] + rng.normal(size=(len(y), 20)) for y in (codes, new))
-        accuracy = []
-        for known in (None, anchors):
-            reading = gaussian_reading(scores, codes, np.ones(200), noise, n_rows=200, anchors=known)
-            accuracy.append((reading.readout.log_odds(fresh).argmax(axis=1) == new).mean())
-        assert accuracy[1] > accuracy[0] + 0.05
-        assert accuracy[1] > 0.9 * (fresh.argmax(axis=1) == new).mean()
-
     def test_rows_are_read_by_others_alike_whatever_their_order(self):
         scores, codes = self.draw()
         order = np.random.default_rng(1).permutation(300)
@@ -401,75 +396,37 @@ class TestSeveralClasses:
 
     noise = NoiseModel(np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]]), [0.3, 0.3, 0.4])
 
-    def test_rows_are_read_by_directions_of_seven_eighths_of_the_others(self):
-        """Every eighth by its distance from the mean is read by the rest, all as steeply as one another."""
+    def test_rows_are_read_without_their_own_part_as_steeply_as_new_ones(self):
         scores, codes = self.draw()
         scores -= scores.mean(axis=0)
         scores = scores @ np.linalg.inv(np.linalg.cholesky(np.cov(scores.T, bias=True))).T  # whitened
         reading = gaussian_reading(scores, codes, np.ones(300), self.noise, n_rows=300)
-        fold = np.argsort(np.argsort((scores**2).sum(axis=1))) % 8
-        expected = np.empty((300, 3))
-        for held_out in range(8):
-            rest = fold != held_out
-            share = np.full(rest.sum(), 1 / rest.sum())
-            directions, middle = directions_by_shape(scores[rest], codes[rest], share, self.noise, 1 / rest.sum())
-            expected[~rest] = scores[~rest] @ directions - middle
+        share = np.full(300, 1 / 300)
+        mixture = ScoreMixture.fit(scores, codes, share, self.noise, 1 / 300)
+        expected = mixture.left_out_logits(scores, share, None)
         steepness = reading.logits[0, 1] / expected[0, 1]
         np.testing.assert_allclose(reading.logits, steepness * expected, rtol=1e-4, atol=1e-4)
-        slopes, middle = directions_by_shape(scores, codes, np.full(300, 1 / 300), self.noise, 1 / 300)
-        np.testing.assert_allclose(reading.readout.slopes, steepness * slopes, rtol=1e-4, atol=1e-4)
-        offsets = reading.readout.offsets + steepness * middle
+        np.testing.assert_allclose(reading.readout.slopes, steepness * mixture.directions, rtol=1e-4, atol=1e-4)
+        offsets = reading.readout.offsets + steepness * mixture.middle
         for each, beyond in (
             (reading.probabilities, reading.offsets),
             (reading.readout.probabilities(scores), offsets),
         ):
             np.testing.assert_allclose(each.mean(axis=0), pulled(self.noise, beyond, codes, 300), atol=1e-5)
 
-    def test_very_many_rows_are_read_as_new_ones_are(self):
-        """From a thousand per slope on, of which k classes have (k − 1)²."""
+    def test_other_noise_keeps_the_directions_and_moves_slope_and_offsets(self):
         scores, codes = self.draw()
-        few, many = (gaussian_reading(scores, codes, np.ones(300), self.noise, n_rows=n) for n in (4000.0, 4001.0))
-        np.testing.assert_allclose(many.log_odds, many.readout.log_odds(scores), rtol=1e-9, atol=1e-9)
-        assert np.abs(few.log_odds - few.readout.log_odds(scores)).max() > 0.01
-        np.testing.assert_allclose(
-            many.probabilities.mean(axis=0), pulled(self.noise, many.offsets, codes, 4001), atol=1e-6
-        )
-        four = NoiseModel.none(4).with_priors(np.full(4, 0.25))  # nine slopes
-        codes = np.arange(300) % 4
-        few, many = (gaussian_reading(scores, codes, np.ones(300), four, n_rows=n) for n in (9000.0, 9001.0))
-        np.testing.assert_allclose(many.log_odds, many.readout.log_odds(scores), rtol=1e-9, atol=1e-9)
-        assert np.abs(few.log_odds - few.readout.log_odds(scores)).max() > 1e-3
-
-    def test_rows_that_are_all_as_far_from_the_mean_have_no_others_to_be_read_by(self):
-        reading = gaussian_reading(
-            np.repeat([[-1.0], [1.0]], 16, axis=0), np.arange(32) % 3, np.ones(32), self.noise, n_rows=32
-        )
-        np.testing.assert_allclose(reading.probabilities, np.tile(self.noise.priors, (32, 1)), rtol=1e-6)
-
-    @pytest.mark.parametrize(
-        ("k", "apart", "flipped", "anchored", "rounds"),
-        [(3, 1.0, 0.2, False, 300), (6, 1.0, 0.5, False, 1), (6, 2.5, 0.5, True, 300), (6, 1.0, 0.5, True, 1)],
-        ids=["no kind gains enough", "the first step of em", "em along the anchors", "both"],
-    )
-    def test_directions_are_of_the_kind_under_which_labels_of_other_rows_are_likeliest(
-        self, k, apart, flipped, anchored, rounds
-    ):
-        """EM, which another kind has to beat by ten units of log-likelihood; its first step; either along anchors."""
-        rng = np.random.default_rng(0)
-        noise = NoiseModel((1 - flipped) * np.eye(k) + flipped / k, np.full(k, 1 / k))
-        y, anchors = rng.integers(k, size=60), contrasts(k)
-        scores, codes = apart * anchors[y] + rng.normal(size=(60, k)) @ anchors, noise.flip(y, random_state=0)
-        known = anchors if anchored else None
-        reading = gaussian_reading(scores, codes, np.ones(60), noise, n_rows=60, anchors=known)
-        whiten = np.linalg.inv(np.linalg.cholesky(np.cov(scores.T, bias=True))).T
-        standard, aims = ((z - scores.mean(axis=0)) @ whiten for z in (scores, anchors))
-        expected, _ = directions_by_shape(
-            standard, codes, np.full(60, 1 / 60), noise, 1 / 60, rounds, aims if anchored else None
-        )
-        found = np.linalg.solve(whiten, reading.readout.slopes)
-        factor = (found * expected).sum() / (expected**2).sum()
-        assert factor > 0.1
-        np.testing.assert_allclose(found, factor * expected, rtol=1e-3, atol=1e-3)
+        reading = gaussian_reading(scores, codes, np.ones(300), self.noise, n_rows=300)
+        options = {"n_rows": 300.0, "priors_known": False}
+        same = recalibrated(reading.log_odds, codes, np.ones(300), self.noise, **options)
+        np.testing.assert_allclose(same, reading.probabilities, atol=0.04)
+        cleaner = NoiseModel(0.5 * self.noise.transition + 0.5 * np.eye(3), self.noise.priors)
+        other = recalibrated(reading.log_odds, codes, np.ones(300), cleaner, **options)
+        ratios = np.log(other[:, 1:] / other[:, :1]), reading.log_odds[:, 1:] - reading.log_odds[:, :1]
+        for found, before in zip(*(ratio.T for ratio in ratios), strict=True):
+            fitted = np.polyfit(before, found, 1)
+            np.testing.assert_allclose(np.polyval(fitted, before), found, atol=1e-6)
+        assert not np.allclose(other, same, atol=0.04)
 
     def draw(self):
         rng = np.random.default_rng(0)

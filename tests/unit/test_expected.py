@@ -7,24 +7,24 @@ from unflip import LPClassifier, NoiseModel
 from unflip.datasets import make_mixture
 from unflip.decoder import Reading, Readout
 from unflip.estimation import AssumedNoiseWarning
-from unflip.expected import ScoredRows, expected_accuracy, other_noise
+from unflip.expected import ObservedRows, expected_accuracy, other_noise
 
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.2, pi_neg=0.4)
 
 
 def test_it_is_the_mean_probability_of_what_is_predicted():
     readout = Readout(np.array([[0.0, 1.0]]), np.zeros(2), steepness_error=0.2)
-    rows = ScoredRows(np.array([[-2.0], [0.5], [3.0]]), np.array([0, 1, 1]), np.array([1.0, 2.0, 1.0]), 4.0)
-
-    reading = Reading(readout, rows.scores @ readout.slopes, readout.offsets)
+    scores = np.array([[-2.0], [0.5], [3.0]])
+    rows = ObservedRows(np.array([0, 1, 1]), np.array([1.0, 2.0, 1.0]), 4.0)
+    reading = Reading(readout, scores @ readout.slopes, readout.offsets)
     clean = NoiseModel.none().with_priors([0.5, 0.5])
-    predicted = (rows.scores[:, 0] > 0).astype(int)
+    predicted = (scores[:, 0] > 0).astype(int)
     found = expected_accuracy(rows, reading, clean, others=[], deployed=np.array([0.5, 0.5]), predicted=predicted)
-    right = 1 / (1 + np.exp(-np.abs(rows.scores[:, 0])))
+    right = 1 / (1 + np.exp(-np.abs(scores[:, 0])))
     value = np.average(right, weights=rows.weights)
     assert found.value == pytest.approx(value)
     sampling = np.sqrt(np.average((right - value) ** 2, weights=rows.weights) / 4)
-    ends = [1 / (1 + np.exp(-np.exp(by * 0.2) * np.abs(rows.scores[:, 0]))) for by in (-(2**0.5), 2**0.5)]
+    ends = [1 / (1 + np.exp(-np.exp(by * 0.2) * np.abs(scores[:, 0]))) for by in (-(2**0.5), 2**0.5)]
     moved = np.average((ends[1] - ends[0]) / 2, weights=rows.weights)
     assert found.error == pytest.approx(np.hypot(sampling, moved))
 

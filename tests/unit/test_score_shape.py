@@ -1,11 +1,16 @@
-"""The Gaussian mixture of whitened scores, against EM written out, and how class means are shrunk."""
+"""The Gaussian mixture of whitened scores, against EM written out, and its logits without the row itself."""
 
 import numpy as np
 import pytest
 from scipy.special import softmax
 
 from unflip import NoiseModel
-from unflip.score_shape import directions_by_shape, label_log_odds, mixture_step, settled
+from unflip.coupling import ridge_coupling
+from unflip.labels import contrasts
+from unflip.rows import DistinctRows
+from unflip.score_shape import ScoreMixture, directions_by_shape, label_log_odds, settled
+from unflip.selection import label_free_parts
+from unflip.spectrum import decompose
 
 TWO = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1, pi_neg=0.35)
 THREE = NoiseModel(np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]]), [0.2, 0.3, 0.5])
@@ -46,7 +51,7 @@ def test_directions_are_those_of_em(noise, r):
     np.testing.assert_allclose(found, expected, rtol=2e-4, atol=1e-4)
     np.testing.assert_allclose(middle, expected_middle, rtol=2e-4, atol=1e-4)
     if (noise, r) != (TWO, 1):
-        one, _ = directions_by_shape(scores, codes, share, noise, 1e-9, rounds=1)
+        one = ScoreMixture.fit(scores, codes, share, noise, 1e-9, rounds=1).directions
         np.testing.assert_allclose(one, written_out(scores, codes, share, noise, 1)[0], rtol=1e-9, atol=1e-12)
 
 
@@ -86,59 +91,78 @@ def test_log_odds_of_a_label_are_those_of_its_posterior():
     np.testing.assert_allclose(found, [first, second, second], rtol=1e-12)
 
 
-class TestAnchors:
-    """Class means are drawn to a multiple of their anchors by the part of their scatter that chance explains."""
+def mixture_without(i, scores, member, share, precision=None):
+    """Logits of row i by a mixture of the other rows, by its definition; the covariance may be given."""
+    others = np.arange(len(scores)) != i
+    mass = share[others] @ member[others]
+    means = (member[others] * share[others, None]).T @ scores[others] / mass[:, None]
+    if precision is None:
+        second = (scores[others].T * share[others]) @ scores[others]
+        precision = np.linalg.inv(second - (mass * means.T) @ means)
+    return means @ precision, np.einsum("ar,rq,aq->a", means, precision, means) / 2
 
-    def setup_method(self):
-        self.scores, self.codes, self.share = draw(THREE, 2)
-        self.member = THREE.posterior[self.codes]
-        self.anchors = np.array([[0.0, 1.0], [2.0, 0.0], [-1.0, -3.0]])
 
-    def plain_means(self):
-        mass = self.share @ self.member
-        return (self.member * self.share[:, None]).T @ self.scores / mass[:, None], mass
+def relative(logits):
+    return logits - logits[:, :1]
 
-    def directions_of(self, means, mass):
-        """C⁻¹(m_a − m₀) with C = I − Σ mass·m·mᵀ."""
-        within = np.eye(2) - (mass * means.T) @ means
-        return np.linalg.solve(within, (means - means[0]).T)
 
-    def test_many_rows_leave_nothing_to_chance(self):
-        plain, anchored = (
-            mixture_step(self.scores, self.member, self.share, 1e-12, anchors)[0] for anchors in (None, self.anchors)
-        )
-        np.testing.assert_allclose(anchored, plain, rtol=1e-6)
+def test_logits_without_the_row_have_means_of_the_others():
+    """Exactly so, but for the covariance, which moves by the row's own part of it."""
+    scores, codes, share = draw(THREE, 2, n=60)
+    mixture = ScoreMixture.fit(scores, codes, share, THREE, 1e-9)
+    found = mixture.left_out_logits(scores, share, None)
+    plain = scores @ mixture.directions - mixture.middle
+    expected, same_covariance = np.empty((60, 3)), np.empty((60, 3))
+    for i in range(60):
+        slopes, middle = mixture_without(i, scores, mixture.member, share)
+        expected[i] = slopes @ scores[i] - middle
+        slopes, middle = mixture_without(i, scores, mixture.member, share, mixture.precision)
+        same_covariance[i] = slopes @ scores[i] - middle
+    expected, same_covariance = relative(expected), relative(same_covariance)
+    off = scores - mixture.member @ mixture.means
+    along = off @ mixture.precision
+    leverage = share * (along * off).sum(axis=1)
+    of_means = along @ mixture.means.T
+    bent = of_means * ((along * scores).sum(axis=1)[:, None] - of_means / 2)
+    own = relative((share / (1 - leverage))[:, None] * bent)
+    np.testing.assert_allclose(found, same_covariance + own, rtol=1e-9, atol=1e-9)
+    assert np.abs(found - expected).max() < 0.3 * np.abs(plain - expected).max()
 
-    def test_very_few_rows_leave_the_multiple_of_the_anchors_that_is_closest(self):
-        means, mass = self.plain_means()
-        apart = self.anchors - mass @ self.anchors
-        root = np.sqrt(mass)[:, None]
-        factor = np.linalg.lstsq((root * apart).reshape(-1, 1), (root * means).ravel(), rcond=None)[0][0]
-        assert factor != 0
-        found = mixture_step(self.scores, self.member, self.share, 0.5, np.sign(factor) * self.anchors)[0]
-        np.testing.assert_allclose(found, self.directions_of(factor * apart, mass), rtol=1e-9)
 
-    def test_anchors_that_point_the_other_way_are_none(self):
-        means, mass = self.plain_means()
-        apart = self.anchors - mass @ self.anchors
-        away = -np.sign((mass[:, None] * apart * means).sum()) * self.anchors
-        found = mixture_step(self.scores, self.member, self.share, 0.5, away)[0]
-        np.testing.assert_allclose(found, 0, atol=1e-12)
-        same = mixture_step(self.scores, self.member, self.share, 0.5, np.zeros((3, 2)))[0]
-        np.testing.assert_allclose(same, 0, atol=1e-12)
+@pytest.mark.parametrize("reg", [1e-3, 0.3, 1e5])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_logits_without_the_row_do_not_depend_on_its_label(reg, fit_intercept):
+    """The scores of the others move with it: compare a mixture of scores that are computed without it."""
+    rng = np.random.default_rng(0)
+    k, n, p = 4, 160, 40
+    noise = NoiseModel(0.7 * np.eye(k) + 0.3 / k, np.full(k, 1 / k))
+    y = rng.integers(k, size=n)
+    X = 2.0 * rng.normal(size=(k, p))[y] / np.sqrt(p) * 2 + rng.normal(size=(n, p))
+    codes = noise.flip(y, random_state=0)
+    rows, spectrum = DistinctRows.of(X), decompose(X, fit_intercept=fit_intercept)
+    targets = noise.posterior[codes] @ contrasts(k)
 
-    def test_an_axis_keeps_the_part_of_its_scatter_that_chance_does_not_explain(self):
-        """Scatter b along one score, of which (b − chance)/(1 − chance) is the classes' own."""
-        scores, member, share = self.scores[:, :1], self.member, self.share
-        mass = share @ member
-        means = (member * share[:, None]).T @ scores / mass[:, None]
-        scatter = float(mass @ means[:, 0] ** 2)
-        per_unit = float((share @ member**2 / mass).sum())
-        for chance in (0.1 * scatter, 0.5 * scatter, 2 * scatter):
-            kept = max((scatter - chance) / (1 - chance), 0) / scatter
-            found, middle, found_mass = mixture_step(scores, member, share, chance / per_unit, np.zeros((3, 1)))
-            shrunk = kept * means[:, 0]
-            within = max(1 - mass @ shrunk**2, chance / per_unit)
-            np.testing.assert_allclose(found[0], (shrunk - shrunk[0]) / within, rtol=1e-9, atol=1e-12)
-            np.testing.assert_allclose(middle, (shrunk**2 - shrunk[0] ** 2) / within / 2, rtol=1e-9, atol=1e-12)
-            np.testing.assert_allclose(found_mass, mass)
+    def scored(columns):
+        return label_free_parts(spectrum, rows, columns, np.array([reg]))(slice(None))[:, 0, :]
+
+    share = np.full(n, 1 / n)
+    scores = scored(targets)
+    mean = scores.mean(axis=0)
+    root = np.linalg.inv(np.linalg.cholesky(np.cov(scores.T, bias=True))).T
+    standard = (scores - mean) @ root
+    mixture = ScoreMixture.fit(standard, codes, share, noise, 1e-9)
+    own = targets - noise.priors @ contrasts(k)
+    coupling = ridge_coupling(spectrum, rows, own @ root, reg)
+    coupled = mixture.left_out_logits(standard, share, coupling)
+    alone = mixture.left_out_logits(standard, share, None)
+    expected = np.empty((n, k))
+    for i in range(n):
+        without = targets.copy()
+        without[i] -= own[i]
+        moved = (scored(without) - (without - targets).mean(axis=0) * fit_intercept - mean) @ root
+        slopes, middle = mixture_without(i, moved, mixture.member, share)
+        expected[i] = slopes @ standard[i] - middle
+    expected = relative(expected)
+    error, error_alone = (np.std(found - expected) for found in (coupled, alone))
+    assert error < 0.35 * error_alone
+    assert error < 0.1 * np.std(expected)

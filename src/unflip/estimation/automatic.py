@@ -32,8 +32,8 @@ _LARGEST_MISFIT, _SMALLEST_MISFIT = 5.0, 0.05  # of given proportions to cluster
 _SMALLEST_SHARE_LEFT = 0.1  # of an observed class that flips may leave as its true share
 
 _NOTHING_TOLD = (
-    "The features do not predict the labels better than chance, so no label can be told to be wrong, and the noise rates "
-    "are taken to be 0: add rows or other features, or give a NoiseModel."
+    "The features do not predict the labels better than chance, so nothing shows which labels are wrong, and the noise "
+    "rates are taken to be 0: add rows or other features, or give a NoiseModel."
 )
 
 Source = Literal["trusted rows", "mixture", "anchor rows"]
