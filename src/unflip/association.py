@@ -25,8 +25,9 @@ from unflip._typing import Array, FloatArray
 from unflip.rows import DistinctRows
 from unflip.spectrum import Spectrum
 
-#: Standard errors beyond chance at which features are taken to predict the labels (tests/theory/test_no_signal.py).
-LEAST_ASSOCIATION = 3.0
+#: Standard errors beyond chance from which on features surely predict the labels, and up to which they may as well not.
+#: The penalty is chosen by the same scores: without signal 1 draw in 200 goes beyond 3, and 1 in 10 beyond 1.5.
+SURE, UNSURE = 4.0, 1.5
 _LEAST_SKEWNESS = 1e-6  # a chi-square distribution of less is normal to rounding
 _ROUNDING = 1e3 * float(np.finfo(float).eps)  # of sums of squares of N, relative to the terms that are subtracted
 
@@ -85,6 +86,11 @@ def _skewness(spectrum: Spectrum, reg: float) -> float:
 def _skewness_of(eigenvalues: FloatArray) -> float:
     squares = float((eigenvalues**2).sum())
     return float((eigenvalues**3).sum()) / squares**1.5 if squares > 0 else 0.0
+
+
+def certainty(associated: float) -> float:
+    """Return the share of fitted log-odds to report, by the `association` of the scores they were fitted to."""
+    return float(np.clip((associated - UNSURE) / (SURE - UNSURE), 0.0, 1.0)) ** 2
 
 
 def _normal(value: float, skewness: float) -> float:

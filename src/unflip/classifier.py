@@ -129,8 +129,9 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     n_effective_ : float
         How many independent rows of equal weight the training rows stand for.
     association_ : float
-        Standard errors by which leave-one-out scores agree with the observed labels beyond chance. Below 3 the features
-        do not predict the labels: ``predict_proba`` and ``label_posterior_`` then rest on the class priors.
+        Standard errors by which leave-one-out scores agree with the observed labels beyond chance. Below 4 it is not
+        sure that the features predict the labels: ``label_posterior_`` and ``expected_accuracy_`` are then drawn
+        towards the class priors. Below 1.5 they and ``predict_proba`` rest on these alone.
     expected_accuracy_ : float
         Accuracy to expect on new rows with clean labels, known without any.
     expected_accuracy_std_ : float

@@ -126,19 +126,31 @@ class Reading:
         """Return what log-odds would say whose part beyond the priors is steeper by so many standard errors."""
         return self._scaled(float(np.exp(errors * self.readout.steepness_error)), priors)
 
-    def without_signal(self, priors: FloatArray, spread: float) -> Reading:
-        """Return what is left where the features do not predict the labels: the priors, with the scores' order.
+    def believed(self, share: float, priors: FloatArray) -> Reading:
+        """Return log-odds of which a share of what is beyond the priors is believed; the order of scores is kept.
 
-        Anything from no signal to what was fitted is within the standard error of the steepness. `spread` is that of
-        the scores relative to their targets: fitted scores of the same rows may be as large as these.
+        Anything from the priors to what was fitted is within the standard error of the steepness.
         """
-        neutral = np.log(priors / priors[0])
-        largest = float(namespace(self.logits).max(namespace(self.logits).abs(self.logits)))
-        kept = SMALLEST_SLOPE / max(largest, 1.0)
-        factor = kept * min(spread, 1.0)
+        kept = max(share, self._least)
+        error = float(np.hypot(self.readout.steepness_error, np.log(kept)))
+        return replace(self._scaled(kept, priors), readout=replace(self.readout, steepness_error=error))
+
+    def without_signal(self, priors: FloatArray, spread: float) -> Reading:
+        """Return a reading of which nothing is believed, of new rows either.
+
+        `spread` is that of the scores relative to their targets: fitted scores of the same rows may be as large.
+        """
+        believed, neutral = self.believed(0.0, priors), np.log(priors / priors[0])
+        factor = self._least * min(spread, 1.0)
         offsets = neutral + factor * (self.readout.offsets - neutral)
-        flat = Readout(factor * self.readout.slopes, offsets, -float(np.log(kept)))
-        return replace(self._scaled(kept, priors), readout=flat)
+        flat = replace(believed.readout, slopes=factor * self.readout.slopes, offsets=offsets)
+        return replace(believed, readout=flat)
+
+    @property
+    def _least(self) -> float:
+        """Factor that keeps the order of log-odds, and hardly more."""
+        xp = namespace(self.logits)
+        return SMALLEST_SLOPE / max(float(xp.max(xp.abs(self.logits))), 1.0)
 
     def _scaled(self, factor: float, priors: FloatArray) -> Reading:
         """Scale the part of the log-odds that goes beyond the priors."""

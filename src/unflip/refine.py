@@ -34,7 +34,7 @@ from array_api_compat import array_namespace, device
 
 from unflip._arrays import as_numpy, at_least, like, one_hot, pick
 from unflip._typing import Array, FloatArray
-from unflip.association import association
+from unflip.association import SURE, association
 from unflip.coupling import Coupling, ridge_coupling, uncoupled
 from unflip.decoder import Reading
 from unflip.labels import UNCHECKED, contrasts
@@ -101,13 +101,15 @@ def refine(
     stiffness = 1.0 if convex is None else convex.stiffness(noise.n_classes - 1)
     regs = regs / stiffness
     loop = _Loop(spectrum, rows, codes, noise, scale_free, truth, infer_priors, priors_known)
-    current = loop.first(regs)
+    current = first = loop.first(regs)
     best, tolerated = current.alignment, _TOLERATED_LOSS / np.sqrt(rows.n_effective)
-    for _ in range(MAX_ROUNDS if current.has_signal else 0):
+    for _ in range(MAX_ROUNDS):
         following = loop.next(current, _nearby(current.reg, regs, search))
         if following is None or following.alignment < best - tolerated:
             break
         current, best = following, max(best, following.alignment)
+    if 0 < first.alignment < current.alignment:  # refined scores agree with the labels so much more than the first
+        current = replace(current, association=first.association * current.alignment / first.alignment)
     if convex is None:
         return current
     return loop.last(current, convex, stiffness * _nearby(current.reg, regs, search) if search else stiffness * regs)
@@ -143,7 +145,7 @@ class _Loop:
     ) -> None:
         self._spectrum, self._rows, self._codes, self._noise = spectrum, rows, codes, noise
         self._scale_free = scale_free
-        self._about_priors = {"infer_priors": infer_priors, "priors_known": priors_known}
+        self._infer_priors, self._priors_known = infer_priors, priors_known
         self._truth = truth
         self._contrasts = contrasts(noise.n_classes)
         self._labels = rows.average(pick(noise.means(self._contrasts), codes))
@@ -248,7 +250,9 @@ class _Loop:
         return float(loo_alignment(lambda rows: scores[rows, None, :], labels, weights, centred=centred)[0])
 
     def _read(self, scores: Array, coupling: Coupling) -> tuple[Reading, Channel]:
-        return read(scores, coupling, self._codes, self._noise, **self._about_priors)
+        infer_priors = self._infer_priors and self._association >= SURE
+        known = self._priors_known
+        return read(scores, coupling, self._codes, self._noise, infer_priors=infer_priors, priors_known=known)
 
     def _leak(self, answers: list[_Answer], index: int, rows: slice = slice(None)) -> Array:
         """Part that a row's own label has in its scores after so many rounds, (m, n_regs, k − 1), of some rows."""

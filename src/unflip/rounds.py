@@ -11,7 +11,7 @@ from array_api_compat import array_namespace
 
 from unflip._arrays import as_numpy, like, pick
 from unflip._typing import Array, FloatArray
-from unflip.association import LEAST_ASSOCIATION, association
+from unflip.association import SURE, association, certainty
 from unflip.coupling import Coupling, ridge_coupling, uncoupled
 from unflip.decoder import Reading, gaussian_reading, likeliest_priors
 from unflip.noise import Channel
@@ -48,7 +48,7 @@ class Round:
     noise : Channel
         With the priors that the read-out was fitted with.
     association : float
-        Standard errors by which the scores of the first round agree with the labels beyond chance.
+        Standard errors by which the scores agree with the labels beyond chance.
     """
 
     targets: Array
@@ -62,9 +62,9 @@ class Round:
     association: float
 
     @property
-    def has_signal(self) -> bool:
-        """Whether the features predict the labels better than chance."""
-        return self.association >= LEAST_ASSOCIATION
+    def certainty(self) -> float:
+        """Share of the log-odds to believe: 1 where the features surely predict the labels, 0 where they may not."""
+        return certainty(self.association)
 
 
 def fit_table(
@@ -93,6 +93,7 @@ def fit_table(
     if isinstance(fits, Spectrum):
         share = rows.member_weights / array_namespace(scores).sum(rows.member_weights)
         coupling = ridge_coupling(fits, rows, targets - share @ targets, reg)
+    infer_priors = infer_priors and associated >= SURE
     reading, noise = read(scores, coupling, codes, noise, infer_priors=infer_priors, priors_known=priors_known)
     leak = array_namespace(scores).zeros_like(scores)
     return Round(
@@ -148,8 +149,8 @@ def read(
 ) -> tuple[Reading, Channel]:
     """Read the scores of the distinct rows, and return the noise with the priors that were used.
 
-    Where these merely explain the observed proportions (`infer_priors`), the scores may correct them. `coupling` and
-    `priors_known` are those of `gaussian_reading`.
+    Where these merely explain the observed proportions, scores that surely predict the labels may correct them
+    (`infer_priors`). `coupling` and `priors_known` are those of `gaussian_reading`.
     """
     rows = coupling.rows
     members, weights, n_rows = rows.of_members(scores), rows.member_weights, rows.n_effective

@@ -144,12 +144,19 @@ def _rounds(
     options: Options,
     table: FloatArray | None,
 ) -> Round:
-    """Fit the targets, and read nothing off the scores where the features do not predict the labels."""
+    """Fit the targets, and read nothing off scores that may as well not predict the labels."""
     found = _fitted_targets(fits, spectrum, data, source, options, table)
-    if found.has_signal:
+    if found.certainty > 0:
         return found
     flat = found.reading.without_signal(found.noise.known_priors, _relative_spread(found, data))
     return replace(found, reading=flat)
+
+
+def _believed(found: Round) -> Reading:
+    """Return what is reported of the rows: as much of the log-odds as the scores surely tell."""
+    if found.certainty == 1:
+        return found.reading
+    return found.reading.believed(found.certainty, found.noise.known_priors)
 
 
 def _relative_spread(found: Round, data: Labelled) -> float:
@@ -249,7 +256,7 @@ def _decision(found: Round, data: Labelled, noise: NoiseModel, rule: Rule, optio
         return Decision.by_log_odds(log_odds.slopes, log_odds.offsets, rule)
     rows, k = data.rows, noise.n_classes
     scores, weights = rows.of_members(found.scores), rows.member_weights
-    kept = 1.0 if found.has_signal else SMALLEST_SLOPE * min(_relative_spread(found, data), 1.0)
+    kept = 1.0 if found.certainty > 0 else SMALLEST_SLOPE * min(_relative_spread(found, data), 1.0)
     if k == 2:
         slope = symmetric_slope(scores[:, 0], data.codes, weights, found.noise, n_rows=rows.n_effective)
         return Decision(np.eye(1), np.zeros(1), steepness=kept * slope)
@@ -271,7 +278,7 @@ def _posteriors(found: Round, data: Labelled, source: NoiseSource, absent: Array
 
     Copies of a row leave together, so that none vouches for another; rows of no weight have their fitted scores.
     """
-    reading = found.reading
+    reading = _believed(found)
     posterior = known_rows(reading.posterior(data.codes, found.noise), data.truth(_trusted(source)))
     return (
         data.merged(posterior, reading.readout.probabilities(absent)),
@@ -315,9 +322,9 @@ def _expected(
         predicted = _predicted(found.reading, noise, rule)
     return expected_accuracy(
         ObservedRows(data.codes, rows.member_weights, rows.n_effective, options.knows_priors),
-        found.reading,
+        _believed(found),
         found.noise,
-        others=_others(data, source, noise, priors_known=options.knows_priors) if found.has_signal else [],
+        others=_others(data, source, noise, priors_known=options.knows_priors) if found.certainty == 1 else [],
         deployed=rule.priors,
         predicted=predicted,
     )

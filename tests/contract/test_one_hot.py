@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from unflip import LPClassifier, NoiseModel
-from unflip.association import LEAST_ASSOCIATION
+from unflip.association import SURE
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of rates that are a guess, and few rows
 
@@ -24,7 +24,7 @@ def jittered(X, seed=1):
 
 
 def check_priors(clf, X, prior):
-    assert clf.association_ < LEAST_ASSOCIATION
+    assert clf.association_ < SURE
     assert clf.expected_accuracy_ == pytest.approx(prior, abs=0.1)
     assert clf.predict_proba(X).max() < prior + 0.1
     assert clf.label_posterior_.max() < 0.99

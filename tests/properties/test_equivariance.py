@@ -9,7 +9,7 @@ import pytest
 
 from support.strategies import close, permutation, rotation
 from unflip import LPClassifier, NoiseModel, audit
-from unflip.association import LEAST_ASSOCIATION
+from unflip.association import SURE
 from unflip.estimation import Automatic, CrossMoment, TrustedSubset, mean_norm_from_rows, spectral_mixture
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of rates that are a guess, and few rows
@@ -121,7 +121,7 @@ def unchanged(kind, n_classes, known):
 def test_the_rows_are_of_the_kind_they_are_called(kind, n_classes):
     clf = unchanged(kind, n_classes, known=False)
     assert clf.noise_estimator_.source_ == SOURCES[kind]
-    assert (clf.association_ < LEAST_ASSOCIATION) == (kind == "no signal")
+    assert (clf.association_ < SURE) == (kind == "no signal")
 
 
 @KNOWN

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chi2
 
 from unflip import LPClassifier, NoiseModel, audit
-from unflip.association import LEAST_ASSOCIATION
+from unflip.association import SURE
 from unflip.datasets import make_mixture
 from unflip.estimation.scores import scored_classes
 from unflip.rows import DistinctRows
@@ -78,7 +78,7 @@ def test_rows_that_are_fitted_closely_expect_no_more_than_chance():
     X = rng.normal(size=(200, 400))
     y = rng.integers(3, size=200)
     clf = LPClassifier(noise).fit(X, noise.flip(y, random_state=15))
-    assert clf.association_ < LEAST_ASSOCIATION
+    assert clf.association_ < SURE
     assert clf.expected_accuracy_ == pytest.approx(1 / 3, abs=1e-3)
     assert clf.label_posterior_.max() < 0.81  # that of the label alone is .8
 
@@ -90,7 +90,7 @@ def share_of_false_passes(n_classes, shapes, seeds):
         for seed in seeds:
             X, observed = draw(n_classes, shape, seed, noise)
             associated = scored_classes(DistinctRows.of(X), observed, n_classes)[1]
-            passed.append(associated >= LEAST_ASSOCIATION)
+            passed.append(associated >= SURE)
     return np.mean(passed), len(passed)
 
 
@@ -114,7 +114,7 @@ def test_false_passes_are_rare():
 def test_false_passes_of_few_features_have_the_tail_of_a_chi_square(p):
     """Agreement along p directions is a sum of p squares: more often beyond 3 than a Gaussian, by this much."""
     share, n_draws = share_of_false_passes(2, [(200, p)], range(500))
-    tail = chi2.sf(p + LEAST_ASSOCIATION * np.sqrt(2 * p), p)
+    tail = chi2.sf(p + SURE * np.sqrt(2 * p), p)
     assert share < tail + 4 * np.sqrt(tail / n_draws)
 
 
@@ -132,6 +132,6 @@ def test_a_clear_signal_is_found(n_classes, known, error):
             warnings.simplefilter("ignore", UserWarning)  # few rows for so many classes
             clf = LPClassifier(noise if known else "estimate").fit(X, noise.flip(y, rng))
         accuracy = clf.score(X_new, y_new)
-        assert clf.association_ > 4 * LEAST_ASSOCIATION
+        assert clf.association_ > 4 * SURE
         assert accuracy > 0.85
         assert clf.expected_accuracy_ == pytest.approx(accuracy, abs=error)

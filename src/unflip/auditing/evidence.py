@@ -22,6 +22,7 @@ from unflip.estimation.automatic import consistent, narrowed
 from unflip.expected import ObservedRows, moved_rate
 from unflip.labels import UNCHECKED
 from unflip.noise import Channel, NoiseModel
+from unflip.proportions import class_probabilities
 from unflip.rows import DistinctRows
 from unflip.votes import UNLABELLED, Votes
 from unflip.workers import Workers
@@ -42,13 +43,14 @@ class LogOddsReader:
 
     log_odds: FloatArray  # of each class against the first, (n, k)
     rows: ObservedRows
-    has_signal: bool
+    priors: FloatArray  # that they were read with
+    is_sure: bool
 
     def __call__(self, noise: Channel, /) -> FloatArray:
-        """Calibrate under this noise model; log-odds without signal leave its priors."""
-        if not self.has_signal:
-            return np.tile(noise.known_priors, (len(self.log_odds), 1))
-        return np.asarray(self.rows.read(self.log_odds, noise))
+        """Calibrate under this noise model; log-odds that are believed in part move with its priors alone."""
+        if self.is_sure:
+            return np.asarray(self.rows.read(self.log_odds, noise))
+        return np.asarray(class_probabilities(self.log_odds + np.log(noise.known_priors / self.priors)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from unflip._sparse import canonical
 from unflip._typing import FloatArray, IntArray, Rows
 from unflip._validation import as_array, check_unmasked
 from unflip._warning import warn_caller
-from unflip.association import LEAST_ASSOCIATION
+from unflip.association import certainty
 from unflip.auditing.evidence import Evidence, LogOddsReader, Noise, guessed_noise, shares
 from unflip.auditing.outlook import effective_dimension
 from unflip.auditing.report import Audit, checked_rate
@@ -102,7 +102,7 @@ def audit(
     if folds:
         held_out = _held_out(rows, labels, folds, fitted, scored.noise)
         n_rows = _n_independent(np.asarray(groups))
-        scored = _scored_by_others(held_out, codes, scored.noise, priors, n_rows, scored.has_signal)
+        scored = _scored_by_others(held_out, codes, scored.noise, priors, n_rows, scored.certainty)
     if scored.noise.assumption:
         warn_caller(scored.noise.assumption, AssumedNoiseWarning)
     truth = true_codes(trusted, len(labels), np.arange(len(labels)), fitted.classes_, "trusted")
@@ -124,7 +124,7 @@ class _Scored:
     noise: Noise
     accuracy: ExpectedAccuracy
     n_rows: float
-    has_signal: bool
+    certainty: float
 
 
 def _evidence(scored: _Scored, rows: Rows, codes: IntArray, classes: NDArray[Any], truth: IntArray) -> Evidence:
@@ -143,7 +143,7 @@ def _evidence(scored: _Scored, rows: Rows, codes: IntArray, classes: NDArray[Any
         accuracy_std=scored.accuracy.error,
         dimension=effective_dimension(rows),
         n_rows=scored.n_rows,
-        read=LogOddsReader(logits, observed, scored.has_signal),
+        read=LogOddsReader(logits, observed, noise.model.known_priors, scored.certainty == 1),
     )
 
 
@@ -156,11 +156,11 @@ def _scored_alone(fitted: LPClassifier, noise: Noise) -> _Scored:
     """Each row by the fit to all others."""
     accuracy = ExpectedAccuracy(fitted.expected_accuracy_, fitted.expected_accuracy_std_)
     log_odds = as_numpy(fitted.label_free_log_odds_).reshape(fitted.label_posterior_.shape[0], -1)
-    return _Scored(log_odds, noise, accuracy, fitted.n_effective_, fitted.association_ >= LEAST_ASSOCIATION)
+    return _Scored(log_odds, noise, accuracy, fitted.n_effective_, certainty(fitted.association_))
 
 
 def _scored_by_others(
-    held_out: FloatArray, codes: IntArray, noise: Noise, priors: ArrayLike | None, n_rows: float, has_signal: bool
+    held_out: FloatArray, codes: IntArray, noise: Noise, priors: ArrayLike | None, n_rows: float, believed: float
 ) -> _Scored:
     """Each row by fits to other groups; read anew, because the folds' own read-outs trust near-copies."""
     if noise.assumption and noise.votes is None:
@@ -171,17 +171,17 @@ def _scored_by_others(
     reading = gaussian_reading(
         contrasts, rows.codes, rows.weights, channel, n_rows=n_rows, priors_known=noise.priors_given
     )
-    if not has_signal:
-        reading = reading.without_signal(channel.known_priors, 1.0)
+    if believed < 1:
+        reading = reading.believed(believed, channel.known_priors)
     accuracy = expected_accuracy(
         rows,
         reading,
         channel,
-        others=_others(noise, codes) if has_signal else [],
+        others=_others(noise, codes) if believed == 1 else [],
         deployed=noise.model.known_priors,
         predicted=reading.log_odds.argmax(axis=1),
     )
-    return _Scored(reading.log_odds[:, 1:], noise, accuracy, n_rows, has_signal)
+    return _Scored(reading.log_odds[:, 1:], noise, accuracy, n_rows, believed)
 
 
 def _others(noise: Noise, codes: IntArray) -> Sequence[Channel]:

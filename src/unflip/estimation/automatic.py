@@ -12,7 +12,7 @@ from unflip._namespaces import checked_weights
 from unflip._typing import Array, FloatArray
 from unflip._validation import check_squares
 from unflip._warning import warn_caller
-from unflip.association import LEAST_ASSOCIATION
+from unflip.association import UNSURE
 from unflip.estimation.anchors import RoughRates, anchor_rates
 from unflip.estimation.base import NoiseEstimator
 from unflip.estimation.cross_moment import CrossMoment
@@ -31,9 +31,10 @@ _LEAST_DETERMINANT = 0.05
 _LARGEST_MISFIT, _SMALLEST_MISFIT = 5.0, 0.05  # of given proportions to clusters: standard errors, and beyond these
 _SMALLEST_SHARE_LEFT = 0.1  # of an observed class that flips may leave as its true share
 
+_UNTOLD_RATE = 0.25  # labels drawn anew where nothing is known of them; wide standard errors go with it
 _NOTHING_TOLD = (
     "The features do not predict the labels better than chance, so nothing shows which labels are wrong, and the noise "
-    "rates are taken to be 0: add rows or other features, or give a NoiseModel."
+    "rates mean nothing: add rows or other features, or give a NoiseModel."
 )
 
 Source = Literal["trusted rows", "mixture", "anchor rows"]
@@ -135,9 +136,8 @@ class Automatic(NoiseEstimator):
         self.source_ = "anchor rows"
         scores, associated = scored_classes(rows, codes, k, spectrum)
         rough, observed = anchor_rates(as_numpy(scores), on_host, as_numpy(rows.counts)), rows.shares(codes)
-        # Scores that do not predict the labels show no anchor rows: any rates would do, also none.
-        is_told = associated >= LEAST_ASSOCIATION
-        guess = consistent(rough.transition, observed) if is_told else NoiseModel(np.eye(k), observed)
+        is_told = associated > UNSURE
+        guess = consistent(rough.transition, observed) if is_told else _untold(observed)
         self._keep(guess, rough.errors, rows, codes)
         self.assumption_ = self._guess() if is_told else _NOTHING_TOLD
         return self
@@ -189,6 +189,15 @@ def consistent(transition: FloatArray, observed: FloatArray) -> NoiseModel:
             if (priors > _SMALLEST_SHARE_LEFT * observed).all():
                 return NoiseModel(candidate, priors / priors.sum())
     return NoiseModel(identity, observed)
+
+
+def _untold(observed: FloatArray) -> NoiseModel:
+    """Return flips that leave the proportions as they are, for scores that do not predict the labels.
+
+    Such scores show no anchor rows, and proportions that followed from rates which mean nothing would be far off.
+    """
+    transition = (1 - _UNTOLD_RATE) * np.eye(len(observed)) + _UNTOLD_RATE * observed
+    return NoiseModel(transition / transition.sum(axis=1, keepdims=True), observed)
 
 
 def informative(transition: FloatArray) -> FloatArray:
