@@ -98,7 +98,8 @@ def expected_accuracy(
     steeper, flatter = (float(share @ right(probabilities, priors)) for probabilities in both)
     here = under(noise) if others else value
     moved = [under(other) - here for other in others]
-    sampling = float(share @ (each - value) ** 2) / rows.n_rows
+    # Rows differ in P(right), and whether each is right is a draw of its own: in all, that of a share of n rows.
+    sampling = max(value * (1 - value), 0.0) / rows.n_rows
     doubt = sum(change**2 for change in ((steeper - flatter) / 2, *moved))
     return ExpectedAccuracy(min(value, 1.0), float(np.sqrt(sampling + doubt)))
 

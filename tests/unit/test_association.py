@@ -9,6 +9,7 @@ from unflip import LPClassifier, NoiseModel
 from unflip.association import _normal, association, own_and_power, standardised
 from unflip.datasets import make_mixture
 from unflip.labels import contrasts
+from unflip.refine import _Loop, refine
 from unflip.rows import DistinctRows
 from unflip.selection import label_free_parts
 from unflip.spectrum import decompose
@@ -248,8 +249,15 @@ def test_rows_that_are_all_but_equal_have_none():
     assert abs(associated(np.ones((20, 3)) * (1 + 1e-15 * np.arange(20))[:, None], draw_rows(20, 1), reg=1.0)) < 3
 
 
-def test_the_classifier_reports_it_for_the_targets_of_the_first_round():
+def test_the_classifier_reports_it_times_what_refined_scores_agree_more():
     X, codes = labelled()
     posterior = NOISE.posterior[codes]
-    clf = LPClassifier(NOISE, reg=0.3).fit(X, codes)
-    assert clf.association_ == pytest.approx(associated(X, posterior @ contrasts(3)), rel=1e-9)
+    first = associated(X, posterior @ contrasts(3))
+    clf = LPClassifier(NOISE, reg=0.3, targets="optimized").fit(X, codes)
+    assert clf.association_ == pytest.approx(first, rel=1e-9)
+    spectrum, rows = decompose(X), DistinctRows.of(X)
+    noise, regs = NOISE, np.array([0.3])
+    loop = _Loop(spectrum, rows, codes, noise)
+    last = refine(spectrum, rows, codes, noise, regs, search=False)
+    assert last.association == pytest.approx(first * last.alignment / loop.first(regs).alignment, rel=1e-9)
+    assert last.association > first

@@ -23,7 +23,7 @@ def test_it_is_the_mean_probability_of_what_is_predicted():
     right = 1 / (1 + np.exp(-np.abs(scores[:, 0])))
     value = np.average(right, weights=rows.weights)
     assert found.value == pytest.approx(value)
-    sampling = np.sqrt(np.average((right - value) ** 2, weights=rows.weights) / 4)
+    sampling = np.sqrt(value * (1 - value) / 4)
     ends = [1 / (1 + np.exp(-np.exp(by * 0.2) * np.abs(scores[:, 0]))) for by in (-(2**0.5), 2**0.5)]
     moved = np.average((ends[1] - ends[0]) / 2, weights=rows.weights)
     assert found.error == pytest.approx(np.hypot(sampling, moved))
