@@ -74,13 +74,12 @@ def standardised(
 
 
 def _skewness(spectrum: Spectrum, reg: float) -> float:
-    """Return Σλ³/(Σλ²)^1.5 over the eigenvalues λ of N, hat values being equal; 0 where only some are known."""
-    if not spectrum.is_whole:
-        return 0.0
-    kept = as_numpy(spectrum.shrinkage(np.array([reg])))[:, 0]
-    unreached = np.zeros(max(spectrum.n_rows - len(kept), 0))
-    kept = np.concatenate([kept, unreached])
-    return _skewness_of(kept - kept.mean())
+    """Return Σλ³/(Σλ²)^1.5 over the eigenvalues of N, those of H less their mean, as if all hat values were equal."""
+    first, second, third = spectrum.power_sums(reg)
+    mean = first / spectrum.n_rows
+    squares = second - mean * first
+    cubes = third - 3 * mean * second + 2 * mean**2 * first
+    return cubes / squares**1.5 if squares > 0 else 0.0
 
 
 def _skewness_of(eigenvalues: FloatArray) -> float:

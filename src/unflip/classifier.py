@@ -107,8 +107,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     noise_estimator_ : NoiseEstimator or None
         What estimated them, with its evidence; None where the noise model was given.
     workers_ : Workers or None
-        How each worker votes (``.names``, ``.tables``), where there were votes; ``noise_`` then is that of a single
-        vote.
+        How each worker votes (``.names``, ``.tables``, with standard errors ``.errors``), where there were votes;
+        ``noise_`` then is that of a single vote.
     targets_ : ndarray of shape (2,) or (n,), for more than two classes (k, k) or (n, k)
         (t_neg, t_pos) or the table; or the refined target of each row, of k classes its posterior. Rows of no weight
         have no part in the fit: their refined target is 0, of k classes 1/k for each.

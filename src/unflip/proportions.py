@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unflip._arrays import as_numpy, expit, like, namespace, numbers, softmax, sums_by_code
+from unflip._arrays import as_numpy, expit, like, namespace, numbers, row_products, softmax, sums_by_code
 from unflip._typing import Array, FloatArray
 from unflip.noise import Channel
 
@@ -80,15 +80,13 @@ class Proportions:
                 break
         return offsets
 
-    def moved_offsets(self, probability: Array, change: Array, share: Array, offsets: FloatArray) -> FloatArray:
+    def moved_offsets(self, probability: Array, change: Array, share: Array) -> FloatArray:
         """Return the derivative of `offsets` where logits change by `change`, (n, k), at probabilities (n, k)."""
         xp = namespace(probability)
         weighted = share[:, None] * probability
-        mean_change = xp.sum(probability * change, axis=1, keepdims=True)
-        mean, products, moved = map(
-            as_numpy,
-            (xp.sum(weighted, axis=0), weighted.T @ probability, xp.sum(weighted * (change - mean_change), axis=0)),
-        )
+        mean, products = as_numpy(xp.sum(weighted, axis=0)), as_numpy(weighted.T @ probability)
+        mean_change = row_products(probability, change)
+        moved = as_numpy(xp.sum(weighted * change, axis=0)) - as_numpy(weighted.T @ mean_change)
         bent = np.diag(mean) - products + self._pull
         return np.append(0.0, -np.linalg.solve(bent[1:, 1:], moved[1:]))
 

@@ -101,15 +101,13 @@ def refine(
     stiffness = 1.0 if convex is None else convex.stiffness(noise.n_classes - 1)
     regs = regs / stiffness
     loop = _Loop(spectrum, rows, codes, noise, scale_free, truth, infer_priors, priors_known)
-    current = first = loop.first(regs)
+    current = loop.first(regs)
     best, tolerated = current.alignment, _TOLERATED_LOSS / np.sqrt(rows.n_effective)
     for _ in range(MAX_ROUNDS):
         following = loop.next(current, _nearby(current.reg, regs, search))
         if following is None or following.alignment < best - tolerated:
             break
         current, best = following, max(best, following.alignment)
-    if 0 < first.alignment < current.alignment:  # refined scores agree with the labels so much more than the first
-        current = replace(current, association=first.association * current.alignment / first.alignment)
     if convex is None:
         return current
     return loop.last(current, convex, stiffness * _nearby(current.reg, regs, search) if search else stiffness * regs)
@@ -152,7 +150,7 @@ class _Loop:
         self._hats: list[_Hat] = []
         self._own_parts: list[Array] = []  # Δ, per distinct row
         self._derivatives: list[FloatArray] = []  # g of each round but the first
-        self._association = 0.0  # of the first round
+        self._association = self._first_agreement = 0.0  # of the first round
         self._is_close = False  # whether rows are fitted closely, in the first round
 
     def first(self, regs: FloatArray) -> Round:
@@ -211,6 +209,7 @@ class _Loop:
         self._own_parts.append(self._rows.average(own_part))
         if not index:
             self._association = association(self._spectrum, self._rows, targets, scores[:, 0, :], float(reg[0]))
+            self._first_agreement = self._agreement(scores[:, 0, :], centred=True)
         chosen = without_trace(scores[:, 0, :], self._labels, self._rows.weights)
         coupling = ridge_coupling(self._spectrum, self._rows, own_part, float(reg[0]))
         reading, noise = self._read(chosen, coupling)
@@ -221,10 +220,15 @@ class _Loop:
             reading=reading,
             leak=leak[:, 0, :],
             index=index,
-            alignment=self._agreement(chosen),
+            alignment=self._agreement(chosen, centred=self._spectrum.fit_intercept),
             noise=noise,
-            association=self._association,
+            association=self._associated(chosen),
         )
+
+    def _associated(self, scores: Array) -> float:
+        """Return the association of the first round, times what these scores agree more with the labels than its do."""
+        now, first = self._agreement(scores, centred=True), self._first_agreement
+        return self._association * now / first if 0 < first < now else self._association
 
     def _best(self, means: Array, regs: FloatArray, index: int) -> FloatArray:
         """Return the one of these penalties whose scores are best, in an array."""
@@ -242,9 +246,9 @@ class _Loop:
         best = best_reg(label_free, targets, weights, scale_free=self._scale_free, centred=fit_intercept)
         return regs[[best]]
 
-    def _agreement(self, scores: Array) -> float:
+    def _agreement(self, scores: Array, *, centred: bool) -> float:
         """Return how much scores agree with the labels: to compare rounds by."""
-        labels, weights, centred = self._labels, self._rows.weights, self._spectrum.fit_intercept
+        labels, weights = self._labels, self._rows.weights
         if scores.shape[1] > 1:
             return canonical_correlation(scores, labels, weights, centred=centred)
         return float(loo_alignment(lambda rows: scores[rows, None, :], labels, weights, centred=centred)[0])

@@ -86,10 +86,13 @@ class _Cost:
         steep = steepness * self.logits
         offsets = self.proportions.offsets(steep, self.share, start)
         probability = class_probabilities(steep + like(offsets, steep))
+        steep += like(self.proportions.moved_offsets(probability, steep, self.share), steep)
         joint = probability * self.label_given_true
         observed = at_least(xp.sum(joint, axis=1), TINY)
-        moved = self.proportions.moved_offsets(probability, steep, self.share, offsets)
-        each = xp.sum((joint / observed[:, None] - probability) * (steep + like(moved, steep)), axis=1)
+        joint /= observed[:, None]
+        joint -= probability
+        joint *= steep
+        each = xp.sum(joint, axis=1)
         slope, squares, likelihood = as_numpy(
             xp.stack([self.share @ each, self.share @ each**2, self.share @ xp.log(observed)])
         ).tolist()

@@ -81,9 +81,9 @@ def audit(
     >>> observed = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1).flip(y, random_state=0)
     >>> found = audit(X, observed)
     >>> found.noise_source, found.n_suspects
-    ('mixture', 118)
+    ('mixture', 111)
     >>> print(f"{(observed != y)[found.suspects.row[:found.n_suspects]].mean():.2f}")
-    0.93
+    0.97
     """
     rate = checked_rate(false_discovery_rate)
     estimated = isinstance(noise, str) and noise == "estimate"

@@ -96,6 +96,11 @@ class Spectrum(ABC):
         shifted = relative + penalties / self._largest
         return relative / xp.where(shifted > 0, shifted, xp.ones_like(shifted))
 
+    def power_sums(self, reg: float) -> list[float]:
+        """Return sums over all principal directions of the first three powers of their `shrinkage`."""
+        kept = self.shrinkage([reg])[:, 0]
+        return [float(array_namespace(kept).sum(kept**power)) for power in (1, 2, 3)]
+
     @cached_property
     def _largest(self) -> float:
         return float(array_namespace(self._eigenvalues).max(self._eigenvalues)) or 1.0

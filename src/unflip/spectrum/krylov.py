@@ -177,6 +177,11 @@ class KrylovSpectrum(Spectrum):
         self._hats = {reg: known[reg] for reg in latest}
         return [known[reg] for reg in regs.tolist()]
 
+    def power_sums(self, reg: float) -> list[float]:
+        """Return sums of the first three powers of the shrinkage, by quadrature."""
+        kept = self.shrinkage([reg])
+        return [float(self._quadrature.sums(kept**power)[0]) for power in (1, 2, 3)]
+
     def mean_hat(self, regs: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Mean hat value, but for the intercept's share, and its standard error, for each penalty."""
         kept = self.shrinkage(regs)
