@@ -457,3 +457,12 @@ def test_suspects_of_review_data():
     result = audit(X, observed, noise=NOISE)
     assert result.n_suspects > 100
     assert (observed != y)[result.suspects.row[: result.n_suspects]].mean() > 0.8
+
+
+def test_features_that_do_not_predict_the_labels_are_said_not_to():
+    rng = np.random.default_rng(0)
+    by_chance = audit(rng.normal(size=(150, 40)), rng.integers(2, size=150), noise=NOISE)
+    assert "do not predict the labels better than chance" in str(by_chance)
+    assert by_chance.n_suspects == 0
+    X, observed, _ = draw()
+    assert "better than chance" not in str(audit(X, observed, noise=NOISE))

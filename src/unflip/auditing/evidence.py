@@ -144,6 +144,8 @@ class Evidence:
         How many independent rows these stand for.
     read : Reader
         Where the probabilities come from.
+    has_signal : bool
+        Whether the features predict the labels better than chance.
     """
 
     classes: NDArray[Any]
@@ -157,6 +159,7 @@ class Evidence:
     dimension: float
     n_rows: float
     read: Reader
+    has_signal: bool = True
 
     @property
     def columns(self) -> IntArray:

@@ -37,6 +37,11 @@ _N_RATES_SHOWN = 6
 SURPRISING = 0.01  # p-value below which the labels are said to contradict the noise model
 _PLANNED_CHECKS = (10, 50, 100)
 
+NO_SIGNAL = (
+    "The features do not predict the labels better than chance, so no label can be called wrong: add rows or other "
+    "features."
+)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit:
@@ -283,7 +288,8 @@ class Audit:
         now = f"{self.expected_accuracy:.1%} ± {self.expected_accuracy_std:.1%}"
         clean = self.accuracy_after(len(self.evidence.codes))
         instead = "" if np.isnan(clean) else f", about {clean:.1%} were every label right"
-        return f"a classifier has an expected accuracy of {now} on clean labels{instead}."
+        chance = "" if self.evidence.has_signal else f" {NO_SIGNAL}"
+        return f"a classifier has an expected accuracy of {now} on clean labels{instead}.{chance}"
 
     def _said_of_suspects(self) -> str:
         return f"{self._said_of_number()}{self._said_of_checked()}"

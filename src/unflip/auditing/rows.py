@@ -144,6 +144,7 @@ def _evidence(scored: _Scored, rows: Rows, codes: IntArray, classes: NDArray[Any
         dimension=effective_dimension(rows),
         n_rows=scored.n_rows,
         read=LogOddsReader(logits, observed, noise.model.known_priors, scored.certainty == 1),
+        has_signal=scored.certainty > 0,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from unflip.auditing.report import NO_SIGNAL
 from unflip.cli.talk import on_one_line, said_of_votes
 from unflip.files.auditing import FileAudit, Request, next_checks, suspect_rows
 from unflip.files.tables import ending
@@ -114,7 +115,8 @@ def _cost(found: FileAudit) -> str:
     clean = audit.accuracy_after(len(audit.evidence.codes))
     instead = "" if np.isnan(clean) else f"; about {clean:.1%} were every label right"
     now = f"{audit.expected_accuracy:.1%} ± {audit.expected_accuracy_std:.1%}"
-    return _wrapped(f"What it costs: a classifier fitted to these rows gets {now} of new rows right{instead}.")
+    chance = "" if audit.evidence.has_signal else f" {NO_SIGNAL}"
+    return _wrapped(f"What it costs: a classifier fitted to these rows gets {now} of new rows right{instead}.{chance}")
 
 
 def _suspects(found: FileAudit) -> str:
