@@ -131,7 +131,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     association_ : float
         Standard errors by which leave-one-out scores agree with the observed labels beyond chance. Below 4 it is not
         sure that the features predict the labels: ``label_posterior_`` and ``expected_accuracy_`` are then drawn
-        towards the class priors. Below 1.5 they and ``predict_proba`` rest on these alone.
+        towards the class priors, and below 1.5 rest on these alone. So do predictions, unless refined scores agree so
+        much more with the labels.
     expected_accuracy_ : float
         Accuracy to expect on new rows with clean labels, known without any.
     expected_accuracy_std_ : float

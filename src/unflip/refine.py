@@ -222,10 +222,11 @@ class _Loop:
             index=index,
             alignment=self._agreement(chosen, centred=self._spectrum.fit_intercept),
             noise=noise,
-            association=self._associated(chosen),
+            association=self._association,
+            support=self._support(chosen),
         )
 
-    def _associated(self, scores: Array) -> float:
+    def _support(self, scores: Array) -> float:
         """Return the association of the first round, times what these scores agree more with the labels than its do."""
         now, first = self._agreement(scores, centred=True), self._first_agreement
         return self._association * now / first if 0 < first < now else self._association

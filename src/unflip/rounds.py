@@ -11,7 +11,7 @@ from array_api_compat import array_namespace
 
 from unflip._arrays import as_numpy, like, pick
 from unflip._typing import Array, FloatArray
-from unflip.association import SURE, association, certainty
+from unflip.association import SURE, UNSURE, association, certainty
 from unflip.coupling import Coupling, ridge_coupling, uncoupled
 from unflip.decoder import Reading, gaussian_reading, likeliest_priors
 from unflip.noise import Channel
@@ -48,7 +48,9 @@ class Round:
     noise : Channel
         With the priors that the read-out was fitted with.
     association : float
-        Standard errors by which the scores agree with the labels beyond chance.
+        Standard errors by which the scores of the first round agree with the labels beyond chance.
+    support : float
+        The same, times what the scores of this round agree more with the labels than those of the first.
     """
 
     targets: Array
@@ -60,11 +62,17 @@ class Round:
     alignment: float
     noise: Channel
     association: float
+    support: float
 
     @property
     def certainty(self) -> float:
-        """Share of the log-odds to believe: 1 where the features surely predict the labels, 0 where they may not."""
+        """Share of the log-odds to report: 1 where the features surely predict the labels, 0 where they may not."""
         return certainty(self.association)
+
+    @property
+    def has_support(self) -> bool:
+        """Whether to predict by the scores, rather than by the class priors alone."""
+        return self.support > UNSURE
 
 
 def fit_table(
@@ -106,6 +114,7 @@ def fit_table(
         alignment=np.nan,
         noise=noise,
         association=associated,
+        support=associated,
     )
 
 

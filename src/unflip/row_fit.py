@@ -146,7 +146,7 @@ def _rounds(
 ) -> Round:
     """Fit the targets, and read nothing off scores that may as well not predict the labels."""
     found = _fitted_targets(fits, spectrum, data, source, options, table)
-    if found.certainty > 0:
+    if found.has_support:
         return found
     flat = found.reading.without_signal(found.noise.known_priors, _relative_spread(found, data))
     return replace(found, reading=flat)
@@ -256,7 +256,7 @@ def _decision(found: Round, data: Labelled, noise: NoiseModel, rule: Rule, optio
         return Decision.by_log_odds(log_odds.slopes, log_odds.offsets, rule)
     rows, k = data.rows, noise.n_classes
     scores, weights = rows.of_members(found.scores), rows.member_weights
-    kept = 1.0 if found.certainty > 0 else SMALLEST_SLOPE * min(_relative_spread(found, data), 1.0)
+    kept = 1.0 if found.has_support else SMALLEST_SLOPE * min(_relative_spread(found, data), 1.0)
     if k == 2:
         slope = symmetric_slope(scores[:, 0], data.codes, weights, found.noise, n_rows=rows.n_effective)
         return Decision(np.eye(1), np.zeros(1), steepness=kept * slope)

@@ -249,15 +249,16 @@ def test_rows_that_are_all_but_equal_have_none():
     assert abs(associated(np.ones((20, 3)) * (1 + 1e-15 * np.arange(20))[:, None], draw_rows(20, 1), reg=1.0)) < 3
 
 
-def test_the_classifier_reports_it_times_what_refined_scores_agree_more():
+def test_predictions_rest_on_it_times_what_refined_scores_agree_more():
     X, codes = labelled()
     posterior = NOISE.posterior[codes]
     first = associated(X, posterior @ contrasts(3))
-    clf = LPClassifier(NOISE, reg=0.3, targets="optimized").fit(X, codes)
-    assert clf.association_ == pytest.approx(first, rel=1e-9)
+    for targets in ("optimized", "refined"):
+        clf = LPClassifier(NOISE, reg=0.3, targets=targets).fit(X, codes)
+        assert clf.association_ == pytest.approx(first, rel=1e-9)
     spectrum, rows = decompose(X), DistinctRows.of(X)
     noise, regs = NOISE, np.array([0.3])
     loop = _Loop(spectrum, rows, codes, noise)
     last = refine(spectrum, rows, codes, noise, regs, search=False)
-    assert last.association == pytest.approx(first * last.alignment / loop.first(regs).alignment, rel=1e-9)
-    assert last.association > first
+    assert last.support == pytest.approx(first * last.alignment / loop.first(regs).alignment, rel=1e-9)
+    assert last.support > last.association == pytest.approx(first, rel=1e-9)
