@@ -1,14 +1,15 @@
 r"""Do the features predict the labels better than chance? The test that everything reported has to pass.
 
-Leave-one-out scores are linear in the targets, s − t̄ = N(t − t̄), and N has no diagonal. So where labels have nothing
-to do with features, the agreement A = Σᵢ wᵢ tᵢᵀsᵢ has mean 0, and its variance is at most
+With an intercept leave-one-out scores are linear in the targets, s − t̄ = N(t − t̄), and N has no diagonal. So where
+labels have nothing to do with features, the agreement A = Σᵢ wᵢ(tᵢ − t̄)ᵀ(sᵢ − t̄) has mean 0 and a variance of at most
 
-.. math:: \operatorname{Var} A \le 2 \lVert V \rVert_F^2 \operatorname{tr}(N N^\top),
+.. math:: \operatorname{Var} A \le 2 \lVert V \rVert_F^2 \sum_i w_i^2 (N N^\top)_{ii},
 
-V the covariance of the targets. The correlation of scores and labels is no such test: where scores hardly vary but for
-what leaving out the row itself does to them, it can be 1 by chance. A is a quadratic form, so with few features, or
-few that dominate, its distribution is skewed: it is taken to be a chi-square one of the same skewness, 8/ν = γ₁², and
-made normal by the cube root of Wilson and Hilferty (1931).
+V the covariance of the targets and N in coordinates that weigh rows by √w. Without an intercept s − t̄N1 stands in the
+place of s − t̄. The correlation of scores and labels is no such test: where scores hardly vary but for what leaving out
+the row itself does to them, it can be 1 by chance. A is a quadratic form, so with few features, or few that dominate,
+its distribution is skewed: it is taken to be a chi-square one of the same skewness, 8/ν = γ₁², and made normal by the
+cube root of Wilson and Hilferty (1931).
 
 With the centring P, the hat matrix H without the intercept's share, the residual maker R = P − H, d its diagonal and
 eᵢ = 1 − σᵢ(1 − dᵢ) the slack of a row that leaves with a share σᵢ of its weight wᵢ, N = cP − R/e, where
@@ -28,11 +29,14 @@ from unflip.spectrum import Spectrum
 #: Standard errors beyond chance from which on features surely predict the labels, and up to which they may as well not.
 #: Of 1,919 draws without signal a tenth went beyond 1.5; of 4,169 draws 9 went beyond 3, and none beyond 4.
 SURE, UNSURE = 4.0, 1.5
+PROBABLE = (SURE + UNSURE) / 2
 _LEAST_SKEWNESS = 1e-6  # a chi-square distribution of less is normal to rounding
 _ROUNDING = 1e3 * float(np.finfo(float).eps)  # of sums of squares of N, relative to the terms that are subtracted
 
 
-def association(spectrum: Spectrum, rows: DistinctRows, targets: Array, scores: Array, reg: float) -> float:
+def association(
+    spectrum: Spectrum, rows: DistinctRows, targets: Array, scores: Array, reg: float, constant: Array | None = None
+) -> float:
     """Return by how many standard errors leave-one-out scores agree with the targets beyond chance, as normal quantile.
 
     Parameters
@@ -47,12 +51,14 @@ def association(spectrum: Spectrum, rows: DistinctRows, targets: Array, scores: 
         Label-free leave-one-out scores of the distinct rows for these targets.
     reg : float
         Penalty γ of the squared loss.
+    constant : array of shape (m,), optional
+        Such scores for a target of 1 in each row; needed without an intercept, where scores follow the mean target.
     """
-    return _normal(*standardised(spectrum, rows, targets, scores, reg))
+    return _normal(*standardised(spectrum, rows, targets, scores, reg, constant))
 
 
 def standardised(
-    spectrum: Spectrum, rows: DistinctRows, targets: Array, scores: Array, reg: float
+    spectrum: Spectrum, rows: DistinctRows, targets: Array, scores: Array, reg: float, constant: Array | None = None
 ) -> tuple[float, float]:
     """Return the agreement beyond chance in standard errors, and the skewness of its distribution without signal.
 
@@ -60,13 +66,15 @@ def standardised(
     """
     xp = array_namespace(scores)
     share = rows.member_weights / xp.sum(rows.member_weights)
-    centre = share @ targets if spectrum.fit_intercept else xp.zeros_like(targets[0, :])
+    centre = share @ targets
     own, power = own_and_power(spectrum, rows, reg)
-    agreement = float(xp.sum(rows.weights[:, None] * (rows.average(targets) - centre) * (scores - centre)))
+    beyond = scores - centre if constant is None else scores - constant[:, None] * centre
+    weights = xp.where(power > 0, rows.weights, 0.0)  # other rows' scores are rounding errors
+    agreement = float(xp.sum(weights[:, None] * (rows.average(targets) - centre) * beyond))
     covariance = ((targets - centre).T * share) @ (targets - centre)
     each = rows.label_weights
     expected = float(xp.linalg.trace(covariance)) * float(each @ own)
-    variance = 2 * float(xp.sum(covariance**2)) * float(xp.mean(each)) * float(each @ power)
+    variance = 2 * float(xp.sum(covariance**2)) * float(each**2 @ power)
     if variance <= 0:
         return 0.0, 0.0
     skewness = 8**0.5 * _skewness(spectrum, reg) * _skewness_of(np.linalg.eigvalsh(as_numpy(covariance)))
@@ -103,7 +111,7 @@ def _normal(value: float, skewness: float) -> float:
 
 
 def own_and_power(spectrum: Spectrum, rows: DistinctRows, reg: float) -> tuple[Array, Array]:
-    """Return the diagonals of N, which is 0 where rows leave whole, and of NNᵀ, (m,) each."""
+    """Return the diagonals of N, which is 0 where rows leave whole, and of NNᵀ, 0 where it is rounding, (m,) each."""
     xp, regs = array_namespace(rows.weights), np.array([reg])
     hat, hat_squared = (column[:, 0] for column in spectrum.hat_diagonals([regs], [regs, regs]))
     slack, slack_squared = (column[:, 0] for column in spectrum.residual_diagonals([regs], [regs, regs]))
@@ -116,4 +124,5 @@ def own_and_power(spectrum: Spectrum, rows: DistinctRows, reg: float) -> tuple[A
     by_slack = slack_squared / left**2 + scale * (scale * unfitted - 2 * slack / left)
     power = xp.where(hat < left, by_hat, by_slack)
     rounding = _ROUNDING * xp.where(hat < left, hat_squared / left**2, 1.0)
-    return fitted * (1 - scale * leaving * unfitted), xp.where(power > rounding, power, rounding)
+    own = fitted * (1 - scale * leaving * unfitted)
+    return own, xp.where(power > rounding, power, xp.zeros_like(power))

@@ -37,7 +37,7 @@ class Coupling:
         Σⱼ πⱼvⱼNⱼᵢ for each distinct row i, (m, c), of columns v of the members, (n, c); πⱼ is the share of row j in the
         weight.
     power : callable
-        Returns Σⱼ πⱼNⱼᵢ² for each distinct row i, (m,).
+        Returns Σⱼ πⱼNⱼᵢ² for each distinct row i, (m,), for which πᵢ Σⱼ Nᵢⱼ² is taken.
     """
 
     rows: DistinctRows
@@ -52,7 +52,7 @@ class Coupling:
 
 
 def ridge_coupling(spectrum: Spectrum, rows: DistinctRows, own: Array, reg: float) -> Coupling:
-    """Return the coupling of scores of the squared loss; Nᵀv = P(cv) − R(v/d) in the notation of `association`.
+    """Return the coupling of scores of the squared loss; Nᵀv = P(cv) − R(v/e) in the notation of `association`.
 
     Parameters
     ----------
@@ -69,11 +69,12 @@ def ridge_coupling(spectrum: Spectrum, rows: DistinctRows, own: Array, reg: floa
     leaving = rows.leaving_share
 
     def sums(columns: Array) -> Array:
-        slack, unfitted = spectrum.residual_diagonals([np.array([reg])])[0], spectrum.unfitted(slice(None))[:, None]
+        slack, unfitted = spectrum.residual_diagonals([np.array([reg])])[0][:, 0], spectrum.unfitted(slice(None))
+        left, kept = (1 - leaving * (1 - share_left) for share_left in (slack, unfitted))
         means = rows.average(columns)
-        scaled = means / unfitted
+        scaled = means / kept[:, None]
         centred = scaled - share @ scaled if spectrum.fit_intercept else scaled
-        moved = centred - spectrum.leave_one_out(means / slack, [reg]).residuals[:, 0, :]
+        moved = centred - spectrum.leave_one_out(means / left[:, None], [reg]).residuals[:, 0, :]
         return (leaving * share)[:, None] * moved
 
     def power() -> Array:

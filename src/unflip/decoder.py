@@ -150,7 +150,8 @@ class Reading:
     def _least(self) -> float:
         """Factor that keeps the order of log-odds, and hardly more."""
         xp = namespace(self.logits)
-        return SMALLEST_SLOPE / max(float(xp.max(xp.abs(self.logits))), 1.0)
+        widest = xp.max(xp.max(self.logits, axis=1) - xp.min(self.logits, axis=1))
+        return SMALLEST_SLOPE / max(float(widest), 1.0)
 
     def _scaled(self, factor: float, priors: FloatArray) -> Reading:
         """Scale the part of the log-odds that goes beyond the priors."""

@@ -34,14 +34,21 @@ from array_api_compat import array_namespace, device
 
 from unflip._arrays import as_numpy, at_least, like, one_hot, pick
 from unflip._typing import Array, FloatArray
-from unflip.association import SURE, association
+from unflip.association import PROBABLE, association
 from unflip.coupling import Coupling, ridge_coupling, uncoupled
 from unflip.decoder import Reading
 from unflip.labels import UNCHECKED, contrasts
 from unflip.noise import Channel
 from unflip.rounds import Round, best_convex_reg, read, without_trace
 from unflip.rows import DistinctRows
-from unflip.selection import best_reg, canonical_correlation, label_free_parts, loo_alignment, without_copies
+from unflip.selection import (
+    best_reg,
+    canonical_correlation,
+    constant_scores,
+    label_free_parts,
+    loo_alignment,
+    without_copies,
+)
 from unflip.solvers import ApproximateLeaveOneOut, ConvexFits
 from unflip.spectrum import Spectrum
 from unflip.steepness import TINY
@@ -52,6 +59,7 @@ RELATIVE_REGS = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
 #: Agreement with the labels that a round may lose and still be taken, in standard errors 1/√n of a correlation.
 _TOLERATED_LOSS = 2.0
 _SETTLED = 1e-6
+_MOST_GROWTH = 3.0  # of agreement with the labels by refinement: more was seen where first scores are rounding errors
 
 
 def refine(
@@ -208,7 +216,10 @@ class _Loop:
         own_part = targets - expected
         self._own_parts.append(self._rows.average(own_part))
         if not index:
-            self._association = association(self._spectrum, self._rows, targets, scores[:, 0, :], float(reg[0]))
+            constant = constant_scores(self._spectrum, self._rows, reg)
+            self._association = association(
+                self._spectrum, self._rows, targets, scores[:, 0, :], float(reg[0]), constant
+            )
             self._first_agreement = self._agreement(scores[:, 0, :], centred=True)
         chosen = without_trace(scores[:, 0, :], self._labels, self._rows.weights)
         coupling = ridge_coupling(self._spectrum, self._rows, own_part, float(reg[0]))
@@ -229,7 +240,7 @@ class _Loop:
     def _support(self, scores: Array) -> float:
         """Return the association of the first round, times what these scores agree more with the labels than its do."""
         now, first = self._agreement(scores, centred=True), self._first_agreement
-        return self._association * now / first if 0 < first < now else self._association
+        return self._association * min(now / first, _MOST_GROWTH) if 0 < first < now else self._association
 
     def _best(self, means: Array, regs: FloatArray, index: int) -> FloatArray:
         """Return the one of these penalties whose scores are best, in an array."""
@@ -255,7 +266,7 @@ class _Loop:
         return float(loo_alignment(lambda rows: scores[rows, None, :], labels, weights, centred=centred)[0])
 
     def _read(self, scores: Array, coupling: Coupling) -> tuple[Reading, Channel]:
-        infer_priors = self._infer_priors and self._association >= SURE
+        infer_priors = self._infer_priors and self._association >= PROBABLE
         known = self._priors_known
         return read(scores, coupling, self._codes, self._noise, infer_priors=infer_priors, priors_known=known)
 

@@ -11,12 +11,12 @@ from array_api_compat import array_namespace
 
 from unflip._arrays import as_numpy, like, pick
 from unflip._typing import Array, FloatArray
-from unflip.association import SURE, UNSURE, association, certainty
+from unflip.association import PROBABLE, UNSURE, association, certainty
 from unflip.coupling import Coupling, ridge_coupling, uncoupled
 from unflip.decoder import Reading, gaussian_reading, likeliest_priors
 from unflip.noise import Channel
 from unflip.rows import DistinctRows
-from unflip.selection import best_reg, label_free_parts, loo_alignment, without_copies
+from unflip.selection import best_reg, constant_scores, label_free_parts, loo_alignment, without_copies
 from unflip.solvers import ConvexFits
 from unflip.spectrum import CannotLeaveOutError, Spectrum
 
@@ -101,7 +101,7 @@ def fit_table(
     if isinstance(fits, Spectrum):
         share = rows.member_weights / array_namespace(scores).sum(rows.member_weights)
         coupling = ridge_coupling(fits, rows, targets - share @ targets, reg)
-    infer_priors = infer_priors and associated >= SURE
+    infer_priors = infer_priors and associated >= PROBABLE
     reading, noise = read(scores, coupling, codes, noise, infer_priors=infer_priors, priors_known=priors_known)
     leak = array_namespace(scores).zeros_like(scores)
     return Round(
@@ -121,10 +121,11 @@ def fit_table(
 def _association(fits: Spectrum | ConvexFits, rows: DistinctRows, targets: Array, scores: Array, reg: float) -> float:
     """Return the `association` of scores of the squared loss; other losses take the ridge fit that is nearest."""
     if isinstance(fits, Spectrum):
-        return association(fits, rows, targets, scores, reg)
-    nearest = reg / fits.stiffness(targets.shape[1])
-    of_ridge = label_free_parts(fits.spectrum, rows, rows.average(targets), np.array([nearest]))(slice(None))
-    return association(fits.spectrum, rows, targets, of_ridge[:, 0, :], nearest)
+        spectrum = fits
+    else:
+        spectrum, reg = fits.spectrum, reg / fits.stiffness(targets.shape[1])
+        scores = label_free_parts(spectrum, rows, rows.average(targets), np.array([reg]))(slice(None))[:, 0, :]
+    return association(spectrum, rows, targets, scores, reg, constant_scores(spectrum, rows, np.array([reg])))
 
 
 def without_trace(scores: Array, labels: Array, weights: Array) -> Array:
@@ -158,7 +159,7 @@ def read(
 ) -> tuple[Reading, Channel]:
     """Read the scores of the distinct rows, and return the noise with the priors that were used.
 
-    Where these merely explain the observed proportions, scores that surely predict the labels may correct them
+    Where these merely explain the observed proportions, scores that do predict the labels may correct them
     (`infer_priors`). `coupling` and `priors_known` are those of `gaussian_reading`.
     """
     rows = coupling.rows

@@ -25,6 +25,7 @@ from unflip.expected import ExpectedAccuracy, ObservedRows, expected_accuracy, o
 from unflip.labels import contrasts
 from unflip.noise import Channel, NoiseModel
 from unflip.options import Options
+from unflip.proportions import class_probabilities
 from unflip.refine import known_rows, refine
 from unflip.rounds import Round, fit_table
 from unflip.rows import chosen
@@ -154,7 +155,7 @@ def _rounds(
 
 def _believed(found: Round) -> Reading:
     """Return what is reported of the rows: as much of the log-odds as the scores surely tell."""
-    if found.certainty == 1:
+    if found.certainty == 1 or not found.has_support:
         return found.reading
     return found.reading.believed(found.certainty, found.noise.known_priors)
 
@@ -280,9 +281,12 @@ def _posteriors(found: Round, data: Labelled, source: NoiseSource, absent: Array
     """
     reading = _believed(found)
     posterior = known_rows(reading.posterior(data.codes, found.noise), data.truth(_trusted(source)))
+    neutral = np.log(found.noise.known_priors / found.noise.known_priors[0])
+    fitted, share = reading.readout.log_odds(absent), found.certainty if found.has_support else 1.0
+    of_absent = like((1 - share) * neutral, fitted) + share * fitted
     return (
-        data.merged(posterior, reading.readout.probabilities(absent)),
-        data.merged(reading.log_odds, reading.readout.log_odds(absent)),
+        data.merged(posterior, class_probabilities(of_absent)),
+        data.merged(reading.log_odds, of_absent),
     )
 
 

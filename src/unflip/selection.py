@@ -91,6 +91,14 @@ def label_free_parts(spectrum: Spectrum, rows: DistinctRows, targets: Array, reg
     return lambda part: without_copies(left_out(part), share[part]).label_free_scores
 
 
+def constant_scores(spectrum: Spectrum, rows: DistinctRows, regs: FloatArray) -> Array | None:
+    """Return leave-one-out scores of the distinct rows for a target of 1 in each, (m,); None with an intercept."""
+    if spectrum.fit_intercept:
+        return None
+    ones = array_namespace(rows.weights).ones_like(rows.weights)[:, None]
+    return label_free_parts(spectrum, rows, ones, regs)(slice(None))[:, 0, 0]
+
+
 def best_reg(scores: ScoreParts, targets: Array, weights: Array, *, scale_free: bool, centred: bool) -> int:
     """Return the index of the penalty with the best leave-one-out scores.
 

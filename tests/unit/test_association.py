@@ -262,3 +262,42 @@ def test_predictions_rest_on_it_times_what_refined_scores_agree_more():
     last = refine(spectrum, rows, codes, noise, regs, search=False)
     assert last.support == pytest.approx(first * last.alignment / loop.first(regs).alignment, rel=1e-9)
     assert last.support > last.association == pytest.approx(first, rel=1e-9)
+
+
+def test_rows_of_next_to_no_weight_do_not_count():
+    X = draw_rows(60, 30)
+    codes = np.random.default_rng(0).integers(2, size=60)
+    rng = np.random.default_rng(1)
+    more, labels = np.vstack([X, rng.normal(size=(600, 30))]), np.append(codes, rng.integers(2, size=600))
+    weights = np.append(np.ones(60), np.full(600, 1e-7))
+    values = []
+    for rows, targets, weight in ((X, contrasts(2)[codes], None), (more, contrasts(2)[labels], weights)):
+        spectrum, distinct, scores = scores_of(rows, weight, 0.3, fit_intercept=True)
+        values.append(standardised(spectrum, distinct, targets, scores(targets), 0.3)[0])
+    assert values[1] == pytest.approx(values[0], abs=1e-3)
+
+
+def test_without_signal_the_mean_is_0_for_unequal_weights():
+    weights = np.append(np.ones(20), np.full(60, 0.02))
+    values = null_values(draw_rows(80, 40), 600, seed=4, weights=weights)
+    assert abs(values.mean()) < 4 * values.std() / np.sqrt(len(values))
+    assert values.std() < 1.1
+
+
+def test_without_an_intercept_a_mean_off_the_origin_is_no_signal():
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(20):
+        X, y = 1 + rng.normal(size=(120, 30)), (rng.random(120) < 0.8).astype(int)
+        noise = NoiseModel.binary(eps_pos=0.1, eps_neg=0.1)
+        found.append(LPClassifier(noise, fit_intercept=False, reg=1.0).fit(X, noise.flip(y, rng)).association_)
+    assert np.max(found) < 3
+
+
+def test_one_row_far_out_does_not_hide_the_signal_of_the_others():
+    X, y = make_mixture(200, 20, mean_norm=3.0, random_state=0)
+    X = np.column_stack([X, np.zeros(200)])
+    X[0, -1] = 1e6
+    noise = NoiseModel.binary(eps_pos=0.2, eps_neg=0.2)
+    clf = LPClassifier(noise, fit_intercept=False).fit(X, noise.flip(y, random_state=0))
+    assert clf.association_ > 4

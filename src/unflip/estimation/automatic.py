@@ -31,7 +31,7 @@ _LEAST_DETERMINANT = 0.05
 _LARGEST_MISFIT, _SMALLEST_MISFIT = 5.0, 0.05  # of given proportions to clusters: standard errors, and beyond these
 _SMALLEST_SHARE_LEFT = 0.1  # of an observed class that flips may leave as its true share
 
-_UNTOLD_RATE = 0.25  # labels drawn anew where nothing is known of them; wide standard errors go with it
+_UNTOLD_RATE = 0.5  # labels drawn anew where nothing is known of them; wide standard errors go with it
 _NOTHING_TOLD = (
     "The features do not predict the labels better than chance, so nothing shows which labels are wrong, and the noise "
     "rates mean nothing: add rows or other features, or give a NoiseModel."
