@@ -97,7 +97,7 @@ def _skewness_of(eigenvalues: FloatArray) -> float:
 
 def certainty(associated: float) -> float:
     """Return the share of fitted log-odds to report, by the `association` of the scores they were fitted to."""
-    return float(np.clip((associated - UNSURE) / (SURE - UNSURE), 0.0, 1.0)) ** 2
+    return float(np.clip((associated - UNSURE) / (SURE - UNSURE), 0.0, 1.0)) ** 3
 
 
 def _normal(value: float, skewness: float) -> float:
