@@ -17,6 +17,7 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, Ridge, RidgeClassifier, RidgeClassifierCV
 from threadpoolctl import threadpool_limits
 
+import speed_classes
 from timing import draw, floor, measure, peak_memory
 from unflip import LPClassifier, NoiseModel
 from unflip.moments import Moments
@@ -127,8 +128,8 @@ def two_threads(shape, n_repeats=5):
     return pd.DataFrame(lines, columns=["n", "p", "method", "speed_up", "lower", "upper"])
 
 
-def pictures(table):
-    """Draw time and memory against the rows and the features."""
+def pictures(table, growth):
+    """Draw time and memory against the rows and the features, and time against the number of classes."""
     figure, axes = new_figure(9.5, 7.0, 2, 2)
     views = [("n", GROWING_N, "cpu_seconds", "seconds"), ("p", GROWING_P, "cpu_seconds", "seconds"),
              ("n", GROWING_N, "memory", "memory beyond the rows / rows"),
@@ -156,7 +157,7 @@ def main():
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # of guessed rates, and of peers that did not converge: both are what is timed
     if options.draw:
-        pictures(pd.read_csv(options.out))
+        pictures(pd.read_csv(options.out), pd.read_csv(options.out.with_name("speed_growth.csv")))
         return
     print(
         f"NumPy {np.__version__}, {platform.machine()}, {platform.python_implementation()} {platform.python_version()}"
@@ -174,7 +175,7 @@ def main():
     threads = two_threads(SHAPES[0] if options.quick else SHAPES[1])
     threads.to_csv(options.out.with_name("threads.csv"), index=False)
     if not options.quick:
-        pictures(pd.read_csv(options.out))
+        pictures(pd.read_csv(options.out), speed_classes.main(options.out))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ from unflip._typing import Array, FloatArray
 
 #: Numbers of a block of what is made of many rows at once, off the CPU: there few large steps are fast.
 LARGE_BLOCK = 2**26
+#: The smallest number with all digits.
+TINY = float(np.finfo(float).tiny)
 
 
 def is_numpy(values: Array) -> bool:
@@ -80,15 +82,23 @@ def like(table: Any, rows: Array) -> Array:
 
 
 def pick(table: FloatArray, codes: Array) -> Array:
-    """Return the row of a table (k, ...) that each code names, (n, ...)."""
+    """Return the row of a table (k,) or (k, m) that each code names, (n,) or (n, m); see `in_columns`."""
     if is_numpy(codes):
-        return np.asarray(table[codes])
+        return np.take(table.T, codes, axis=-1).T
     return array_namespace(codes).take(like(table, codes), codes, axis=0)
 
 
-def pick_columns(table: FloatArray, codes: Array) -> Array:
-    """Return the column of a table (r, k) that each code names, as rows (n, r)."""
-    return table[:, codes].T if is_numpy(codes) else pick(table.T, codes)
+def times_table(rows: Array, table: FloatArray) -> Array:
+    """Return the product of (n, r) and a table (r, k); see `in_columns`."""
+    return (like(table, rows).T @ rows.T).T
+
+
+def in_columns(values: Array) -> Array:
+    """Return an array (n, k) that is in memory column after column.
+
+    Sums and maxima over the k entries of each row are then those of columns: for small k several times as fast.
+    """
+    return np.asfortranarray(values) if is_numpy(values) else values
 
 
 def taken(values: Array, indices: Array) -> Array:
@@ -160,4 +170,12 @@ def softmax(logits: Array) -> Array:
     """Probabilities of each row's classes; SciPy's function, without what small arrays would pay for its generality."""
     xp = namespace(logits)
     positive = xp.exp(logits - xp.max(logits, axis=1, keepdims=True))
-    return positive / xp.sum(positive, axis=1, keepdims=True)
+    positive /= xp.sum(positive, axis=1, keepdims=True)
+    return positive
+
+
+def logsumexp(logits: Array) -> Array:
+    """Log Σ exp over the classes of each row; SciPy's function likewise."""
+    xp = namespace(logits)
+    largest = xp.max(logits, axis=1, keepdims=True)
+    return largest[:, 0] + xp.log(xp.sum(xp.exp(logits - largest), axis=1))

@@ -123,6 +123,7 @@ def own_and_power(spectrum: Spectrum, rows: DistinctRows, reg: float) -> tuple[A
     by_hat = hat_squared / left**2 - scale * leaving * fitted**2 * (2 - scale * leaving * unfitted)
     by_slack = slack_squared / left**2 + scale * (scale * unfitted - 2 * slack / left)
     power = xp.where(hat < left, by_hat, by_slack)
-    rounding = _ROUNDING * xp.where(hat < left, hat_squared / left**2, 1.0)
+    lost = 1.0 if spectrum.has_exact_slack else 1 / left**2  # digits, where slack is found by subtraction
+    rounding = _ROUNDING * xp.where(hat < left, hat_squared / left**2, lost)
     own = fitted * (1 - scale * leaving * unfitted)
     return own, xp.where(power > rounding, power, xp.zeros_like(power))

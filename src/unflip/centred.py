@@ -54,6 +54,10 @@ class CentredRows(ABC):
         return SparseRows.of(X, weights, centre=centre) if issparse(X) else DenseRows.of(X, weights, centre=centre)
 
     @abstractmethod
+    def of_rows(self, rows: slice) -> Self:
+        """Return some of the rows, about the mean of all."""
+
+    @abstractmethod
     def times(self, columns: Array) -> Array:
         """Multiply the rows with a (p, q) array."""
 

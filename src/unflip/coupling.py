@@ -74,7 +74,7 @@ def ridge_coupling(spectrum: Spectrum, rows: DistinctRows, own: Array, reg: floa
         means = rows.average(columns)
         scaled = means / kept[:, None]
         centred = scaled - share @ scaled if spectrum.fit_intercept else scaled
-        moved = centred - spectrum.leave_one_out(means / left[:, None], [reg]).residuals[:, 0, :]
+        moved = centred - spectrum.residuals(means / left[:, None], reg)
         return (leaving * share)[:, None] * moved
 
     def power() -> Array:

@@ -31,25 +31,29 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import chdtri
 
 from unflip._arrays import (
+    TINY,
     as_numpy,
     at_least,
     expit,
     like,
     namespace,
     pick,
-    pick_columns,
     row_products,
     sums_by_code,
+    taken,
+    times_table,
 )
 from unflip._typing import Array, FloatArray
 from unflip.coupling import Coupling
 from unflip.noise import Channel
-from unflip.pooling import MANY, pooled
+from unflip.pooling import MANY, evenly, pooled
 from unflip.proportions import Proportions, class_probabilities
 from unflip.score_shape import MAX_ROUNDS, ScoreMixture, directions_by_shape, label_log_odds, settled, shape_logits
-from unflip.steepness import STEP, TINY, likeliest_steepness
+from unflip.steepness import STEP, likeliest_steepness
 
 _PRIOR_TOLERANCE = 1e-5
+_ROWS_PER_SLOPE = 200  # from which on a row's own part in the slopes does not show
+_ROUGH = 1e-2  # the last step under another noise model: what it leaves is less than its square
 _UNUSUAL = 0.2  # share of draws whose χ² is beyond the usual
 #: Log-odds per unit of the scores' own spread are at least this: scores that show no signal keep their order and a
 #: probability close to the prior.
@@ -78,7 +82,7 @@ class Readout:
 
     def log_odds(self, scores: Array) -> Array:
         """Log-odds of each class against the first, (n, k), for scores of shape (n, r)."""
-        return scores @ like(self.slopes, scores) + like(self.offsets, scores)
+        return times_table(scores, self.slopes) + like(self.offsets, scores)
 
     def probabilities(self, scores: Array) -> Array:
         """P(true class | score), (n, k)."""
@@ -162,7 +166,7 @@ class Reading:
 def joined(probabilities: Array, codes: Array, noise: Channel) -> Array:
     """P(true class | row, observed label) ∝ P(true class | row)·P(observed label | true class), (n, k)."""
     # However sure the score is, a label that its class cannot have is believed: no row without a class.
-    joint = at_least(probabilities, TINY) * pick_columns(noise.transition, codes)
+    joint = at_least(probabilities, TINY) * pick(noise.transition.T, codes)
     return joint / namespace(joint).sum(joint, axis=1, keepdims=True)
 
 
@@ -184,7 +188,7 @@ def gaussian_reading(
 
     Of more than two classes the directions have (k − 1)² numbers, which fit chance where rows are few. So the steepness
     is found on log-odds of each row by directions that were fitted without the row and its label, in closed form, and
-    these are the log-odds of the rows.
+    these are the log-odds of the rows. One row of very many makes no difference to them.
 
     Parameters
     ----------
@@ -213,7 +217,7 @@ def gaussian_reading(
         return Reading(neutral, _zeros(scores, noise.n_classes), neutral.offsets)
     standard = whitening(scores)
     proportions = _proportions(codes, share, noise, n_rows, priors_known)
-    if noise.n_classes > 2:
+    if noise.n_classes > 2 and scores.shape[0] < max(_ROWS_PER_SLOPE * (noise.n_classes - 1) ** 2, MANY):
         return _read_classes(whitening, standard, codes, share, noise, proportions, n_rows, coupling)
     some, some_codes, some_share = _to_fit(standard, codes, share, noise)
     directions, middle = directions_by_shape(some, some_codes, some_share, noise, 1 / n_rows)
@@ -240,7 +244,8 @@ def recalibrated(
     """
     share = _shares(weights)
     proportions = _proportions(codes, share, noise, n_rows, priors_known)
-    steep = likeliest_steepness(logits, codes, share, noise, proportions, n_rows)
+    unmoved = np.zeros(noise.n_classes)  # log-odds have offsets of their own
+    steep = likeliest_steepness(logits, codes, share, noise, proportions, n_rows, start=unmoved, tolerance=_ROUGH)
     return class_probabilities(steep.factor * logits + like(steep.offsets, logits))
 
 
@@ -251,11 +256,14 @@ def _proportions(codes: Array, share: Array, noise: Channel, n_rows: float, prio
 
 
 def _to_fit(standard: Array, codes: Array, share: Array, noise: Channel) -> tuple[Array, Array, Array]:
-    """Return what to fit a read-out of two classes to: the rows, or few that stand for very many with two labels."""
-    if noise.transition.shape != (2, 2) or standard.shape[1] > 1 or standard.shape[0] < MANY:
+    """Return what to fit a read-out to: the rows, or fewer that stand for very many."""
+    if standard.shape[0] < MANY:
         return standard, codes, share
-    values, labels, weights = pooled(standard[:, 0], codes, share)
-    return values[:, None], labels, weights
+    if noise.transition.shape == (2, 2) and standard.shape[1] == 1:
+        values, labels, weights = pooled(standard[:, 0], codes, share)
+        return values[:, None], labels, weights
+    some = evenly(standard[:, -1], MANY)
+    return taken(standard, some), taken(codes, some), _shares(taken(share, some))
 
 
 def _zeros(rows: Array, n_columns: int) -> Array:
@@ -406,7 +414,7 @@ class _Whitening:
         return int(self.basis.shape[1])
 
     def __call__(self, scores: Array) -> Array:
-        return (scores - like(self.mean, scores)) @ like(self.basis, scores)
+        return times_table(scores - like(self.mean, scores), self.basis)
 
     def undone(self, readout: Readout) -> Readout:
         """Return a read-out of whitened scores as one of the scores themselves."""

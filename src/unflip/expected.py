@@ -8,17 +8,19 @@ uncertain of it: the sample, the steepness of the read-out, and the noise rates.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from unflip._arrays import like, own_entries
+from unflip._arrays import like, own_entries, taken
 from unflip._typing import Array, FloatArray
 from unflip.decoder import Reading, recalibrated
 from unflip.noise import Channel, NoiseModel
+from unflip.pooling import evenly
 
 _PAIRS = float(np.sqrt(2))
+_ENOUGH = 4000  # rows that tell what other rates would change: to a few percent of it
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,10 @@ class ObservedRows:
     weights: Array
     n_rows: float
     priors_known: bool = False
+
+    def some(self, indices: Array) -> ObservedRows:
+        """Return some of the rows, which stand for as many as all."""
+        return replace(self, codes=taken(self.codes, indices), weights=taken(self.weights, indices))
 
     def read(self, logits: Array, noise: Channel) -> Array:
         """P(true class | row) under a noise model, by given logits."""
@@ -80,28 +86,32 @@ def expected_accuracy(
         Class that the rule gives to each row, without a part of the row's own label in it.
     """
     share = rows.weights / array_namespace(rows.weights).sum(rows.weights)
-
-    def right(probabilities: Array, priors: FloatArray) -> Array:
-        """Probability that each prediction is right; rows stand for more or fewer new ones, as their class does."""
-        return own_entries(probabilities * like(deployed / priors, probabilities), predicted)
-
-    def under(other: Channel) -> float:
-        return float(share @ right(rows.read(reading.log_odds, other), other.known_priors))
-
     priors = noise.known_priors
-    each = right(reading.probabilities, priors)
+    each = _right(reading.probabilities, predicted, deployed / priors)
     value = float(share @ each)
     # A label counts twice, as its row's own and through the scores of the others. Sums over pairs of rows vary more
     # than sums over rows do, by a factor between √2 (noisy labels) and 2 of the standard error. Both sides are asked:
     # log-odds that are certain as they are do not change where they are steeper.
     both = (reading.steeper(by, priors).probabilities for by in (_PAIRS, -_PAIRS))
-    steeper, flatter = (float(share @ right(probabilities, priors)) for probabilities in both)
+    steeper, flatter = (float(share @ _right(probabilities, predicted, deployed / priors)) for probabilities in both)
+    some = evenly(each, _ENOUGH)
+    few, log_odds, of_few = rows.some(some), taken(reading.log_odds, some), taken(predicted, some)
+
+    def under(other: Channel) -> float:
+        right = _right(few.read(log_odds, other), of_few, deployed / other.known_priors)
+        return float(few.weights @ right / array_namespace(right).sum(few.weights))
+
     here = under(noise) if others else value
     moved = [under(other) - here for other in others]
     # Rows differ in P(right), and whether each is right is a draw of its own: in all, that of a share of n rows.
     sampling = max(value * (1 - value), 0.0) / rows.n_rows
     doubt = sum(change**2 for change in ((steeper - flatter) / 2, *moved))
     return ExpectedAccuracy(min(value, 1.0), float(np.sqrt(sampling + doubt)))
+
+
+def _right(probabilities: Array, predicted: Array, ratio: FloatArray) -> Array:
+    """Probability that each prediction is right; rows stand for more or fewer new ones, by the ratio of their class."""
+    return own_entries(probabilities * like(ratio, probabilities), predicted)
 
 
 def other_noise(noise: NoiseModel, errors: FloatArray, observed: FloatArray | None) -> list[NoiseModel]:

@@ -38,6 +38,11 @@ def pooled(scores: Array, codes: Array, share: Array) -> tuple[FloatArray, IntAr
     return values, np.repeat([0, 1], lengths), weights
 
 
+def evenly(values: Array, count: int) -> Array:
+    """Return indices of about so many of the values, or of all if these are no more, evenly spaced in their order."""
+    return array_namespace(values).argsort(values)[:: -(-values.shape[0] // count)]
+
+
 def _grouped(ordered: Array, weights: Array) -> tuple[FloatArray, FloatArray]:
     """Return two scores for each group of neighbours among those of one label, and their weights."""
     edges = like(_edges(ordered), ordered)

@@ -11,7 +11,7 @@ from unflip._typing import Array, FloatArray
 from unflip.noise import Channel
 
 _NEWTON_ROUNDS = 100
-_SETTLED = 1e-6  # of the offsets: what a step leaves is less than its square
+_SETTLED = 1e-6  # the last step of offsets: what it leaves is less than its square
 _LARGEST_STEP = 2.0  # at first: it doubles while steps are as large
 
 
@@ -20,7 +20,7 @@ def class_probabilities(logits: Array) -> Array:
     if logits.shape[1] > 2:
         return softmax(logits)
     difference = logits[:, 1] - logits[:, 0]
-    return namespace(logits).stack([expit(-difference), expit(difference)], axis=1)
+    return namespace(logits).stack([expit(-difference), expit(difference)]).T
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,9 @@ class Proportions:
         correlation = float(observed @ ((posterior - priors) ** 2 / priors).sum(axis=1)) / (len(priors) - 1)
         return cls(priors, max(min(correlation, 1.0) * n_rows, 1.0))
 
-    def offsets(self, logits: Array, share: Array, start: FloatArray | None = None) -> FloatArray:
+    def offsets(
+        self, logits: Array, share: Array, start: FloatArray | None = None, tolerance: float = _SETTLED
+    ) -> FloatArray:
         """Offsets (the first 0) under which the mean probability of each class is its prior, give or take a few rows.
 
         They maximise n·(Σ π_a b_a − mean of log Σ exp(logit + b)), which is concave, less Σ(d_a − d̄)²/2 with
@@ -60,7 +62,7 @@ class Proportions:
         """
         if len(self.priors) == 2:
             log_odds = logits[:, 1] - logits[:, 0]
-            return np.array([0.0, self.offset(log_odds, share, None if start is None else float(start[1]))])
+            return np.array([0.0, self.offset(log_odds, share, None if start is None else float(start[1]), tolerance)])
         k, neutral = len(self.priors), np.log(self.priors / self.priors[0])
         pull = self._pull
         offsets = (neutral if start is None else start).copy()
@@ -76,7 +78,7 @@ class Proportions:
                 largest *= 2
             step = np.clip(np.linalg.solve((np.diag(mean) - products + pull)[1:, 1:], slope), -largest, largest)
             offsets[1:] += step
-            if np.abs(step).max() <= _SETTLED:
+            if np.abs(step).max() <= tolerance:
                 break
         return offsets
 
@@ -96,7 +98,7 @@ class Proportions:
         k = len(self.priors)
         return np.asarray((np.eye(k) - 1 / k) / self.n_rows)
 
-    def offset(self, log_odds: Array, share: Array, start: float | None = None) -> float:
+    def offset(self, log_odds: Array, share: Array, start: float | None = None, tolerance: float = _SETTLED) -> float:
         """Return the offset of the log-odds of two classes: Newton's method between bounds that close in."""
         prior, neutral = float(self.priors[1]), float(np.log(self.priors[1] / self.priors[0]))
         pull = 1 / (2 * self.n_rows)
@@ -114,6 +116,6 @@ class Proportions:
             if abs(step) > (high - low) / 2:
                 step = (low + high) / 2 - offset
             offset += step
-            if abs(step) <= _SETTLED:
+            if abs(step) <= tolerance:
                 break
         return offset

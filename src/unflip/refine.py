@@ -32,7 +32,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from unflip._arrays import as_numpy, at_least, like, one_hot, pick
+from unflip._arrays import TINY, as_numpy, at_least, like, one_hot, pick
 from unflip._typing import Array, FloatArray
 from unflip.association import PROBABLE, association
 from unflip.coupling import Coupling, ridge_coupling, uncoupled
@@ -47,11 +47,11 @@ from unflip.selection import (
     constant_scores,
     label_free_parts,
     loo_alignment,
+    searched_reg,
     without_copies,
 )
 from unflip.solvers import ApproximateLeaveOneOut, ConvexFits
 from unflip.spectrum import Spectrum
-from unflip.steepness import TINY
 
 MAX_ROUNDS = 2
 #: Penalties tried in each round, relative to that of the round before: refined targets carry less noise.
@@ -165,20 +165,25 @@ class _Loop:
         expected = self._noise.known_priors @ self._contrasts
         posterior = known_rows(pick(self._noise.posterior, self._codes), self._truth)
         targets = posterior @ like(self._contrasts, posterior)
-        return self._fit(targets, like(expected[None, :], targets), regs, 0)
+        return self._fit(targets, targets - like(expected, targets), regs, 0)
 
     def next(self, before: Round, regs: FloatArray) -> Round | None:
         """Run another round; None where the targets do not change any more."""
-        reading = before.reading
-        posterior = known_rows(reading.posterior(self._codes, before.noise), self._truth)
-        xp, columns = array_namespace(posterior), like(self._contrasts, posterior)
-        targets = posterior @ columns
-        if float(xp.max(xp.abs(targets - before.targets))) < _SETTLED:
+        targets, derivative = self._targets_after(before)
+        if float(array_namespace(targets).max(abs(targets - before.targets))) < _SETTLED:
             return None
-        share = self._rows.member_weights / xp.sum(self._rows.member_weights)
+        self._derivatives.append(derivative)
+        own_part = targets - before.reading.probabilities @ like(self._contrasts, targets)
+        return self._fit(targets, own_part, regs, before.index + 1)
+
+    def _targets_after(self, before: Round) -> tuple[Array, FloatArray]:
+        """Return the posterior means of the contrasts after a round, and their mean derivative by the scores."""
+        posterior = known_rows(before.reading.posterior(self._codes, before.noise), self._truth)
+        weights = self._rows.member_weights
+        share = weights / array_namespace(weights).sum(weights)
         mean, products = map(as_numpy, (share @ posterior, (posterior.T * share) @ posterior))
-        self._derivatives.append(reading.readout.slopes @ (np.diag(mean) - products) @ self._contrasts)
-        return self._fit(targets, reading.probabilities @ columns, regs, before.index + 1)
+        derivative = before.reading.readout.slopes @ (np.diag(mean) - products) @ self._contrasts
+        return posterior @ like(self._contrasts, posterior), derivative
 
     def last(self, current: Round, fits: ConvexFits, regs: FloatArray) -> Round:
         """Fit the targets of the current round with another loss, instead of the squared one."""
@@ -203,27 +208,29 @@ class _Loop:
         leak = self._leak(_convex_answers(self._spectrum, left_out, regs, self._is_close), index)
         return left_out.label_free_scores - leak, leak
 
-    def _fit(self, targets: Array, expected: Array, regs: FloatArray, index: int) -> Round:
-        """Fit these targets, of which `expected` is what is known of them without the row's own label."""
+    def _fit(self, targets: Array, own_part: Array, regs: FloatArray, index: int) -> Round:
+        """Fit these targets, of which `own_part` is what the row's own label adds to them."""
         means = self._rows.average(targets)
         reg = self._best(means, regs, index)
         if not index:
             self._is_close = _is_close(self._spectrum, reg)
         hat = _Hat.of(self._spectrum, reg, close=self._is_close)
         leak = self._leak([_Answer(hat, np.eye(targets.shape[1])[None, :, :])], index)
-        scores = label_free_parts(self._spectrum, self._rows, means, reg)(slice(None)) - leak
+        scores = label_free_parts(self._spectrum, self._rows, means, reg)(slice(None))
+        scores -= leak
         self._hats.append(hat)
-        own_part = targets - expected
         self._own_parts.append(self._rows.average(own_part))
         if not index:
             constant = constant_scores(self._spectrum, self._rows, reg)
             self._association = association(
                 self._spectrum, self._rows, targets, scores[:, 0, :], float(reg[0]), constant
             )
-            self._first_agreement = self._agreement(scores[:, 0, :], centred=True)
         chosen = without_trace(scores[:, 0, :], self._labels, self._rows.weights)
         coupling = ridge_coupling(self._spectrum, self._rows, own_part, float(reg[0]))
         reading, noise = self._read(chosen, coupling)
+        agreement, fit_intercept = self._agreement(chosen, centred=True), self._spectrum.fit_intercept
+        if not index:
+            self._first_agreement = agreement
         return Round(
             targets=targets,
             reg=float(reg[0]),
@@ -231,19 +238,23 @@ class _Loop:
             reading=reading,
             leak=leak[:, 0, :],
             index=index,
-            alignment=self._agreement(chosen, centred=self._spectrum.fit_intercept),
+            alignment=agreement if fit_intercept else self._agreement(chosen, centred=False),
             noise=noise,
             association=self._association,
-            support=self._support(chosen),
+            support=self._support(agreement),
         )
 
-    def _support(self, scores: Array) -> float:
-        """Return the association of the first round, times what these scores agree more with the labels than its do."""
-        now, first = self._agreement(scores, centred=True), self._first_agreement
-        return self._association * min(now / first, _MOST_GROWTH) if 0 < first < now else self._association
+    def _support(self, agreement: float) -> float:
+        """Return the association of the first round, times what scores agree more with the labels than its do."""
+        first = self._first_agreement
+        return self._association * min(agreement / first, _MOST_GROWTH) if 0 < first < agreement else self._association
 
     def _best(self, means: Array, regs: FloatArray, index: int) -> FloatArray:
         """Return the one of these penalties whose scores are best, in an array."""
+        if not index:  # nothing leaks
+            labels, scale_free = self._labels, self._scale_free
+            targets = labels if scale_free else means
+            return searched_reg(self._spectrum, self._rows, means, regs, labels=targets, scale_free=scale_free)
         if len(regs) == 1:
             return regs
         scores, columns = label_free_parts(self._spectrum, self._rows, means, regs), np.eye(means.shape[1])[None, :, :]
@@ -253,9 +264,8 @@ class _Loop:
             return scores(rows) - self._leak([_Answer(hat, columns)], index, rows)
 
         fit_intercept, targets = self._spectrum.fit_intercept, self._labels if self._scale_free else means
-        label_free = without_leak if index else scores  # none leaks in the first round
         weights = self._rows.weights
-        best = best_reg(label_free, targets, weights, scale_free=self._scale_free, centred=fit_intercept)
+        best = best_reg(without_leak, targets, weights, scale_free=self._scale_free, centred=fit_intercept)
         return regs[[best]]
 
     def _agreement(self, scores: Array, *, centred: bool) -> float:

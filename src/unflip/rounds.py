@@ -9,14 +9,21 @@ from functools import partial
 import numpy as np
 from array_api_compat import array_namespace
 
-from unflip._arrays import as_numpy, like, pick
+from unflip._arrays import like, pick
 from unflip._typing import Array, FloatArray
 from unflip.association import PROBABLE, UNSURE, association, certainty
 from unflip.coupling import Coupling, ridge_coupling, uncoupled
 from unflip.decoder import Reading, gaussian_reading, likeliest_priors
 from unflip.noise import Channel
 from unflip.rows import DistinctRows
-from unflip.selection import best_reg, constant_scores, label_free_parts, loo_alignment, without_copies
+from unflip.selection import (
+    constant_scores,
+    label_free_parts,
+    loo_alignment,
+    searched_reg,
+    second_moments,
+    without_copies,
+)
 from unflip.solvers import ConvexFits
 from unflip.spectrum import CannotLeaveOutError, Spectrum
 
@@ -139,13 +146,14 @@ def without_trace(scores: Array, labels: Array, weights: Array) -> Array:
     if scores.shape[1] == 1:
         return scores
     share = weights / array_namespace(weights).sum(weights)
-    centred, wanted = scores - share @ scores, labels - share @ labels
-    powers, axes = np.linalg.eigh(as_numpy((centred.T * share) @ centred))
-    scores_along, wanted_along = (columns @ like(axes, columns) for columns in (centred, wanted))
-    agreement = as_numpy(share @ (scores_along * wanted_along))
-    error = np.sqrt(np.maximum(powers, 0) * as_numpy(share @ wanted_along**2) * float(share @ share))
-    kept = like(axes[:, agreement >= -_CONTRADICTION * error], scores)
-    return scores @ kept @ kept.T
+    of_scores, common, of_labels = (
+        second_moments(*both, share, centred=True) for both in ((scores, scores), (scores, labels), (labels, labels))
+    )
+    powers, axes = np.linalg.eigh(of_scores)
+    agreement, wanted_along = (((table @ axes) * axes).sum(axis=0) for table in (common, of_labels))
+    error = np.sqrt(np.maximum(powers * wanted_along, 0) * float(share @ share))
+    is_kept = agreement >= -_CONTRADICTION * error
+    return scores if is_kept.all() else scores @ like(axes[:, is_kept] @ axes[:, is_kept].T, scores)
 
 
 def read(
@@ -175,12 +183,10 @@ def read(
 def _best_for_table(
     fits: Spectrum | ConvexFits, rows: DistinctRows, means: Array, regs: FloatArray, scale_free: bool
 ) -> float:
+    if isinstance(fits, Spectrum):
+        return float(searched_reg(fits, rows, means, regs, scale_free=scale_free)[0])
     if len(regs) == 1:
         return float(regs[0])
-    if isinstance(fits, Spectrum):
-        parts = label_free_parts(fits, rows, means, regs)
-        best = best_reg(parts, means, rows.weights, scale_free=scale_free, centred=fits.fit_intercept)
-        return float(regs[best])
 
     def label_free(compared: ConvexFits, reg: float) -> FloatArray:
         return np.asarray(without_copies(compared.leave_one_out(means, [reg]), rows.leaving_share).label_free_scores)

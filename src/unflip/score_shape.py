@@ -6,15 +6,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unflip._arrays import as_numpy, at_least, expit, like, namespace, pick
+from unflip._arrays import (
+    LARGE_BLOCK,
+    TINY,
+    as_numpy,
+    at_least,
+    expit,
+    in_columns,
+    is_numpy,
+    like,
+    namespace,
+    pick,
+    times_table,
+)
 from unflip._typing import Array, FloatArray
 from unflip.coupling import Coupling
 from unflip.noise import Channel
 from unflip.proportions import class_probabilities
-from unflip.steepness import TINY
 
 _TOLERANCE = 1e-5  # of the mixture's directions: labels have the last word
-MAX_ROUNDS = 300
+MAX_ROUNDS = 100
+_BLOCK = 2**18  # numbers of a block of rows
 _LEAST_LEFT = 1e-3  # of a row's own share that a class keeps without the row: less is rounding error
 _LEAST_SLACK = 0.1  # 1 − leverage of a row in the covariance; it would be 0 for a row that alone spans a direction
 
@@ -48,12 +60,11 @@ class ScoreMixture:
         share: Array,
         noise: Channel,
         smallest_variance: float,
-        rounds: int = MAX_ROUNDS,
     ) -> ScoreMixture:
         """Fit by EM; parameters are those of `directions_by_shape`."""
         label_prior = pick(_log_posterior(noise), codes)
         found = cls.of(standard, pick(noise.posterior, codes), share, smallest_variance)
-        for _ in range(rounds - 1):
+        for _ in range(MAX_ROUNDS - 1):
             member = class_probabilities(label_prior + shape_logits(standard, found.directions, found.middle))
             previous, found = found, cls.of(standard, member, share, smallest_variance)
             if settled(_about_their_mean(found.directions), _about_their_mean(previous.directions)):
@@ -90,43 +101,45 @@ class ScoreMixture:
         own mean, ξ = Σⱼ πⱼNⱼᵢeⱼ and κ = Σⱼ πⱼNⱼᵢ². Its inverse follows to first order, for e exactly.
         """
         if coupling is None:
-            return _from_first(self._without_own_row(standard, self.member, share))
+            return self._in_parts(standard, self.member, share)
         rows, n_classes = coupling.rows, self.means.shape[0]
-        moved = coupling.sums(namespace(standard).concat([self.member, standard], axis=1))
+        moved = in_columns(coupling.sums(namespace(standard).concat([self.member, standard], axis=1)))
         standard, member = rows.average(standard), rows.average(self.member)
-        sums = moved[:, :n_classes], moved[:, n_classes:]
-        return rows.of_members(_from_first(self._without_own_row(standard, member, coupling.leaving, coupling, sums)))
+        columns = coupling.own, coupling.power()[:, None], moved[:, :n_classes], moved[:, n_classes:]
+        return rows.of_members(self._in_parts(standard, member, coupling.leaving, *columns))
 
-    def _without_own_row(
-        self,
-        standard: Array,
-        member: Array,
-        share: Array,
-        coupling: Coupling | None = None,
-        moved: tuple[Array, Array] | None = None,
-    ) -> Array:
-        means, precision, mass = (like(part, standard) for part in (self.means, self.precision, self.mass))
-        own_mass, sums = share[:, None] * member, mass[:, None] * means
-        along = standard @ precision
-        size, by_class = _between(along, standard), along @ sums.T
-        level = namespace(standard).sum((sums @ precision) * sums, axis=1)
+    def _in_parts(self, *columns: Array) -> Array:
+        """Return `_without_own_row`, made of so many rows at a time that what it takes fits into the cache."""
+        xp, n_rows = namespace(columns[0]), columns[0].shape[0]
+        height = max((_BLOCK if is_numpy(columns[0]) else LARGE_BLOCK) // self.means.size, 1)
+        parts = (slice(start, min(start + height, n_rows)) for start in range(0, n_rows, height))
+        found = [self._without_own_row(*(column[part, ...] for column in columns)).T for part in parts]
+        return _from_first(xp.concat(found, axis=1).T)
+
+    def _without_own_row(self, standard: Array, member: Array, share: Array, *coupled: Array) -> Array:
+        means, precision = self.means, self.precision
+        mass, sums = like(self.mass, standard), self.mass[:, None] * self.means
+        own_mass = share[:, None] * member
+        along = times_table(standard, precision)
+        size, by_class = _between(along, standard), times_table(along, sums.T)
+        level = like(np.einsum("ar,rs,as->a", sums, precision, sums), standard)
         linear, squared = by_class - own_mass * size, level - 2 * own_mass * by_class + own_mass**2 * size
-        off = standard - member @ means
-        off_along = off @ precision
-        of_means = off_along @ means.T
+        off = standard - times_table(member, means)
+        off_along = times_table(off, precision)
+        of_means = times_table(off_along, means.T)
         kept = share[:, None] / at_least(1 - share[:, None] * _between(off_along, off), _LEAST_SLACK)
         bent = kept * of_means * (_between(off_along, standard) - of_means / 2)
-        if coupling is not None and moved is not None:
-            own, power = coupling.own, coupling.power()[:, None]
-            class_part, score_part = moved[0], moved[1] - moved[0] @ means
-            own_along, moved_along = own @ precision, score_part @ precision
+        if coupled:
+            own, power, class_part, moved = coupled
+            score_part = moved - times_table(class_part, means)
+            own_along, moved_along = times_table(own, precision), times_table(score_part, precision)
             own_score, own_of_means, moved_of_means = (
                 _between(own_along, standard),
-                own_along @ means.T,
-                moved_along @ means.T,
+                times_table(own_along, means.T),
+                times_table(moved_along, means.T),
             )
             linear -= class_part * own_score
-            squared += class_part * (class_part * _between(own_along, own) - 2 * own_along @ sums.T)
+            squared += class_part * (class_part * _between(own_along, own) - 2 * times_table(own_along, sums.T))
             squared += 2 * class_part * own_mass * own_score
             bent += own_of_means * (_between(moved_along, standard) - power * own_score + power * own_of_means / 2)
             bent += moved_of_means * (own_score - own_of_means)
@@ -156,7 +169,9 @@ def directions_by_shape(
 
 def shape_logits(standard: Array, directions: FloatArray, middle: FloatArray) -> Array:
     """Log-odds of whitened scores, (n, k), but for the offsets, which are 0 for Gaussian classes of the same size."""
-    return standard @ like(directions, standard) - like(middle, standard)
+    logits = times_table(standard, directions)
+    logits -= like(middle, standard)
+    return logits
 
 
 def _about_their_mean(directions: FloatArray) -> FloatArray:

@@ -6,63 +6,73 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unflip._arrays import as_numpy, at_least, like, namespace, pick
+from unflip._arrays import TINY, at_least, like, namespace, numbers, pick
 from unflip._typing import Array, FloatArray
 from unflip.noise import Channel
 from unflip.proportions import Proportions, class_probabilities
 
 STEP = 0.05  # of log τ, to measure the curvature of the likelihood
 _FARTHEST = 3.0  # that log τ, whose prior is a standard normal, may go
-_SETTLED = 1e-5  # of log τ
+_SETTLED = 1e-5  # the last step of log τ and of offsets
 _MAX_ROUNDS = 50
-#: The smallest number with all digits.
-TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True, eq=False)
 class Steepness:
-    """The steepness τ, the offsets that go with it, the standard error of log τ, and how unlikely the labels are."""
+    """The steepness τ that fits labels best, and the offsets that go with it."""
 
     factor: float
     offsets: FloatArray
-    error: float
-    cost: float
+    _cost: _Cost
+
+    @property
+    def error(self) -> float:
+        """Standard error of log τ, by the curvature of the likelihood."""
+        place = float(np.log(self.factor))
+        after, before = (self._cost.at(place + step, self.offsets).slope for step in (STEP, -STEP))
+        return float(1 / np.sqrt(max((after - before) / (2 * STEP), 1.0)))
 
 
 def likeliest_steepness(
-    logits: Array, codes: Array, share: Array, noise: Channel, proportions: Proportions, n_rows: float
+    logits: Array,
+    codes: Array,
+    share: Array,
+    noise: Channel,
+    proportions: Proportions,
+    n_rows: float,
+    *,
+    start: FloatArray | None = None,
+    tolerance: float = _SETTLED,
 ) -> Steepness:
     """Find the steepness under which the observed labels are likeliest, each with offsets to go with it.
 
-    Newton's method on the derivative of the cost, between bounds that close in; its curvature at first is that of the
-    squared derivatives of single rows.
+    Newton's method on the derivative of the cost, between bounds that close in, from τ = 1 and offsets to `start` with;
+    its curvature at first is that of the squared derivatives of single rows.
     """
-    cost = _Cost(logits, pick(noise.transition.T, codes), share, proportions, n_rows)
+    cost = _Cost(logits, pick(noise.transition.T, codes), share, proportions, n_rows, tolerance)
     low, high, place = -_FARTHEST, _FARTHEST, 0.0
-    here = cost.at(place)
+    here = cost.at(place, start)
     curvature = here.curvature
     for _ in range(_MAX_ROUNDS):
         low, high = (place, high) if here.slope < 0 else (low, place)
         wanted = place - here.slope / curvature
-        following = wanted if low < wanted < high else (low + high) / 2
-        moved, previous = following - place, here
-        place, here = following, cost.at(following, previous.offsets)
-        if abs(moved) <= _SETTLED:
+        step = (wanted if low < wanted < high else (low + high) / 2) - place
+        place, offsets = place + step, here.offsets + step * here.moved_offsets
+        if abs(step) <= tolerance:
             break
-        curvature = max((here.slope - previous.slope) / moved, here.curvature / 4)
-    after, before = (cost.at(place + step, here.offsets).slope for step in (STEP, -STEP))
-    error = 1 / np.sqrt(max((after - before) / (2 * STEP), 1.0))
-    return Steepness(float(np.exp(place)), here.offsets, float(error), here.value)
+        previous, here = here, cost.at(place, offsets)
+        curvature = max((here.slope - previous.slope) / step, here.curvature / 4)
+    return Steepness(float(np.exp(place)), offsets, cost)
 
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """The cost at one log τ, its derivative, and a first guess of its second derivative."""
+    """Derivatives at one log τ: of the cost, its second one as a first guess, and of the offsets there."""
 
-    value: float
     slope: float
     curvature: float
     offsets: FloatArray
+    moved_offsets: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +84,7 @@ class _Cost:
     share: Array
     proportions: Proportions
     n_rows: float
+    tolerance: float
 
     def at(self, log_steepness: float, start: FloatArray | None = None) -> _Point:
         r"""Evaluate it.
@@ -84,21 +95,20 @@ class _Cost:
         """
         xp, steepness = namespace(self.logits), float(np.exp(log_steepness))
         steep = steepness * self.logits
-        offsets = self.proportions.offsets(steep, self.share, start)
+        offsets = self.proportions.offsets(steep, self.share, start, self.tolerance)
         probability = class_probabilities(steep + like(offsets, steep))
-        steep += like(self.proportions.moved_offsets(probability, steep, self.share), steep)
+        moved = self.proportions.moved_offsets(probability, steep, self.share)
+        steep += like(moved, steep)
         joint = probability * self.label_given_true
         observed = at_least(xp.sum(joint, axis=1), TINY)
         joint /= observed[:, None]
         joint -= probability
         joint *= steep
         each = xp.sum(joint, axis=1)
-        slope, squares, likelihood = as_numpy(
-            xp.stack([self.share @ each, self.share @ each**2, self.share @ xp.log(observed)])
-        ).tolist()
+        slope, squares = numbers(self.share @ each, self.share @ each**2)
         return _Point(
-            value=log_steepness**2 / 2 - self.n_rows * likelihood,
             slope=log_steepness - self.n_rows * slope,
             curvature=1 + self.n_rows * squares,
             offsets=offsets,
+            moved_offsets=moved,
         )

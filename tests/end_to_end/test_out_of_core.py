@@ -81,11 +81,11 @@ def test_several_classes(shape, small_blocks):
     assert source.n_most <= BLOCK
 
 
-@pytest.mark.parametrize(("k", "n_passes"), [(2, 7), pytest.param(3, 14, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("k", "n_passes"), [(2, 7), pytest.param(3, 13, marks=pytest.mark.slow)])
 def test_a_default_fit_reads_the_rows_seven_times(k, n_passes, small_blocks):
     """To find copies, for the Gram matrix, for hat values and scores, and twice for each of two rounds.
 
-    Of several classes each round also needs what labels do to the scores of other rows, which takes as many again.
+    Of several classes each round also needs what labels do to the scores of other rows, which takes two more.
     """
     X, _, labels = problem((10_000, 12), k=k, mean=0.0)
     X[7] += 1e-3  # no copy any more

@@ -14,7 +14,6 @@ from unflip._arrays import (
     one_hot,
     own_entries,
     pick,
-    pick_columns,
     place,
     row_products,
     softmax,
@@ -58,7 +57,6 @@ def test_tables_that_must_not_be_written_to_are_copied():
 
 def test_each_code_has_its_row_and_its_column(put):
     same(pick(TABLE, put(CODES)), TABLE[CODES])
-    same(pick_columns(TABLE.T, put(CODES)), TABLE[CODES])
     same(taken(put(TABLE), put(CODES)), TABLE[CODES])
     same(one_hot(put(CODES), 3), np.eye(3)[CODES])
     same(own_entries(put(TABLE[CODES]), put(CODES % 2)), TABLE[CODES, CODES % 2])

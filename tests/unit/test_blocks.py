@@ -307,14 +307,14 @@ def test_constant_targets_take_no_pass(store, monkeypatch):
     np.testing.assert_allclose(found, np.linalg.solve(X.T @ X + 5 * np.eye(4), 3 * X.sum(axis=0)), rtol=1e-12)
 
 
-def test_sums_for_three_sets_of_targets_are_kept(monkeypatch):
+def test_sums_for_two_sets_of_targets_are_kept(monkeypatch):
     rng = np.random.default_rng(0)
     spectrum, targets = decompose(rng.normal(size=(50, 4))), rng.normal(size=(4, 50))
     passes, transposed_times = [], DenseRows.transposed_times
     monkeypatch.setattr(
         DenseRows, "transposed_times", lambda rows, columns: passes.append(1) or transposed_times(rows, columns)
     )
-    for wanted, n_passes in [((0, 1, 2), 3), ((0, 1, 2), 3), ((3, 1, 2), 4), ((0,), 5), ((3, 2), 5), ((1,), 6)]:
+    for wanted, n_passes in [((0, 1), 2), ((0, 1), 2), ((3, 1), 3), ((0,), 4), ((3,), 4), ((1,), 5)]:
         for index in wanted:
             spectrum.path(targets[index], [0.1])
         assert len(passes) == n_passes

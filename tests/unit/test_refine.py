@@ -396,7 +396,7 @@ def test_rows_of_known_class_have_its_target():
 )
 def test_a_round_that_loses_more_agreement_than_chance_would_is_not_taken(agreements, taken, monkeypatch):
     X, codes, _, noise = draw(100, 40, mean_norm=4.0, noise=NoiseModel.binary(eps_pos=0.2, eps_neg=0.1))
-    script = iter((agreements[0], *agreements))  # of the first round once more, as what others are compared with
+    script = iter(agreements)
     monkeypatch.setattr(_Loop, "_agreement", lambda *_, **__: next(script))
     monkeypatch.setattr(_Loop, "_support", lambda *_: 10.0)
     found = refine(decompose(X), DistinctRows.of(X), codes, noise, np.array([0.5]), search=False)

@@ -51,7 +51,7 @@ def test_directions_are_those_of_em(noise, r):
     np.testing.assert_allclose(found, expected, rtol=2e-4, atol=1e-4)
     np.testing.assert_allclose(middle, expected_middle, rtol=2e-4, atol=1e-4)
     if (noise, r) != (TWO, 1):
-        one = ScoreMixture.fit(scores, codes, share, noise, 1e-9, rounds=1).directions
+        one = ScoreMixture.of(scores, noise.posterior[codes], share, 1e-9).directions
         np.testing.assert_allclose(one, written_out(scores, codes, share, noise, 1)[0], rtol=1e-9, atol=1e-12)
 
 

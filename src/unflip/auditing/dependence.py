@@ -13,13 +13,14 @@ moves them, d: the statistic is rᵀ(I + Σddᵀ)⁻¹r.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import softmax
 from scipy.stats import chi2
 
+from unflip._arrays import TINY, in_columns, pick, row_products, softmax
 from unflip._typing import FloatArray, IntArray
 from unflip.auditing.evidence import Evidence
 
@@ -57,39 +58,83 @@ def dependence_test(evidence: Evidence) -> Dependence:
     order = np.argsort(-evidence.log_scores[:, reference], kind="stable")
     bins = np.empty(n, dtype=np.intp)
     bins[order] = np.arange(n) * n_bins // n
-    counts, expected = _counts(evidence, bins)
+    counts = np.bincount(bins * k + evidence.codes, minlength=n_bins * k).reshape(n_bins, k)
+    fit = _LabelFit.to(evidence.log_scores, evidence.codes, evidence.noise.model.transition)
+    expected = fit.counts(bins)
     scale = np.sqrt(evidence.n_rows / n / np.maximum(expected, 1e-9))
     residual = ((counts - expected) * scale).ravel()
-    moves = [((expected - _counts(other, bins)[1]) * scale).ravel() for other in evidence.one_error_away()]
+    others = (fit.under(noise.model.transition) for noise in evidence.noise_one_error_away())
+    moves = [((expected - other.counts(bins)) * scale).ravel() for other in others]
     widened = np.eye(residual.size) + sum((np.outer(move, move) for move in moves), np.zeros((1, 1)))
     statistic = float(residual @ np.linalg.solve(widened, residual))
     degrees = (n_bins - 2) * (k - 1)
     return Dependence(statistic, degrees, float(chi2.sf(statistic, degrees)))
 
 
-def _counts(evidence: Evidence, bins: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return the counts of the observed classes in each bin, and those expected, (n_bins, k) each."""
-    transition, n_bins = evidence.noise.model.transition, int(bins.max()) + 1
-    member = np.eye(n_bins)[bins]
-    fitted = _recalibrated(evidence.log_scores, evidence.codes, transition)
-    return member.T @ np.eye(len(transition))[evidence.codes], member.T @ (fitted @ transition)
+@dataclass(frozen=True, eq=False)
+class _LabelFit:
+    """P(true class | row) ∝ exp(τ·score + b), with log τ and b that make the observed labels likeliest.
 
+    Attributes
+    ----------
+    scores : ndarray of shape (n, k)
+        Log-odds of each class against the first.
+    codes : ndarray of shape (n,)
+        Observed labels.
+    transition : ndarray of shape (k, k)
+        P(observed | true).
+    parameters : ndarray of shape (k,)
+        log τ, and b of all classes but the first.
+    """
 
-def _recalibrated(log_scores: FloatArray, codes: IntArray, transition: FloatArray) -> FloatArray:
-    """P(true class | row) ∝ exp(τ·score + b) with τ and b under which the observed labels are likeliest."""
-    scores = log_scores - log_scores[:, :1]
-    likelihoods = transition[:, codes].T
+    scores: FloatArray
+    codes: IntArray
+    transition: FloatArray
+    parameters: FloatArray
 
-    def logits(parameters: FloatArray) -> FloatArray:
-        return np.asarray(np.exp(parameters[0]) * scores + np.append(0.0, parameters[1:]))
+    @classmethod
+    def to(cls, log_scores: FloatArray, codes: IntArray, transition: FloatArray) -> _LabelFit:
+        """Fit labels under a noise model."""
+        start = cls(in_columns(log_scores - log_scores[:, :1]), codes, transition, np.zeros(len(transition)))
 
-    def cost(parameters: FloatArray) -> tuple[float, FloatArray]:
-        probability = softmax(logits(parameters), axis=1)
-        observed = np.maximum((probability * likelihoods).sum(axis=1, keepdims=True), np.finfo(float).tiny)
-        slope = probability * (likelihoods / observed - 1) / len(codes)  # of the mean log-likelihood, by the logits
-        gradient = np.append(np.exp(parameters[0]) * (slope * scores).sum(), slope[:, 1:].sum(axis=0))
-        return -float(np.log(observed).mean()), -gradient
+        def cost(parameters: FloatArray) -> tuple[float, FloatArray]:
+            fit = replace(start, parameters=parameters)
+            return -float(np.log(fit.observed).mean()), -fit.gradients.mean(axis=0)
 
-    limits = [(-5.0, 3.0)] + [(-20.0, 20.0)] * (len(transition) - 1)
-    best = minimize(cost, np.zeros(len(transition)), jac=True, method="L-BFGS-B", bounds=limits).x
-    return np.asarray(softmax(logits(best), axis=1))
+        best = minimize(cost, start.parameters, jac=True, method="L-BFGS-B", bounds=start.limits).x
+        return replace(start, parameters=best)
+
+    def under(self, transition: FloatArray) -> _LabelFit:
+        """Return the fit under another noise model: one step of Newton's method from this one (Fisher scoring)."""
+        other, gradients = replace(self, transition=transition), self.gradients
+        step = np.linalg.lstsq(gradients.T @ gradients, other.gradients.sum(axis=0))[0]
+        low, high = np.array(self.limits).T
+        return replace(other, parameters=np.clip(self.parameters + step, low, high))
+
+    @property
+    def limits(self) -> list[tuple[float, float]]:
+        """Bounds of the parameters."""
+        return [(-5.0, 3.0)] + [(-20.0, 20.0)] * (len(self.transition) - 1)
+
+    @cached_property
+    def probabilities(self) -> FloatArray:
+        """P(true class | row), (n, k)."""
+        return np.asarray(softmax(np.exp(self.parameters[0]) * self.scores + np.append(0.0, self.parameters[1:])))
+
+    @cached_property
+    def observed(self) -> FloatArray:
+        """P(observed label | row), (n,)."""
+        observed = row_products(self.probabilities, pick(self.transition.T, self.codes))
+        return np.asarray(np.maximum(observed, TINY))
+
+    @cached_property
+    def gradients(self) -> FloatArray:
+        """Derivatives of the log-likelihood of each label by the parameters, (n, k)."""
+        by_logits = self.probabilities * (pick(self.transition.T, self.codes) / self.observed[:, None] - 1)
+        by_steepness = np.exp(self.parameters[0]) * (by_logits * self.scores).sum(axis=1)
+        return np.column_stack([by_steepness, by_logits[:, 1:]])
+
+    def counts(self, bins: IntArray) -> FloatArray:
+        """Return the counts of labels to expect in each bin, (n_bins, k)."""
+        sums = [np.bincount(bins, column) for column in self.probabilities.T]
+        return np.asarray(np.stack(sums, axis=1) @ self.transition)

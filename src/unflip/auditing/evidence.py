@@ -10,6 +10,7 @@ and for other rates the probabilities are read anew from the same scores.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -171,7 +172,7 @@ class Evidence:
         """Whether each row has an observed label, (n,)."""
         return np.asarray(self.codes != UNLABELLED)
 
-    @property
+    @cached_property
     def label_posterior(self) -> FloatArray:
         """P(true class | row, observed label), (n, k); 0 and 1 for rows that were checked."""
         posterior: FloatArray = joined(self.probabilities, self.columns, self.noise.channel)
@@ -179,7 +180,7 @@ class Evidence:
         posterior[checked] = np.eye(len(self.classes))[self.truth[checked]]
         return posterior
 
-    @property
+    @cached_property
     def wrong(self) -> FloatArray:
         """P(the observed label is wrong) of each row; 0 where there is none."""
         wrong = 1 - self.label_posterior[np.arange(len(self.codes)), self.codes]
@@ -187,15 +188,25 @@ class Evidence:
 
     def with_rate(self, true_class: int, change: float) -> Evidence | None:
         """Return the evidence with more or fewer flips out of one class; None where no noise model is like that."""
-        moved = self.noise.moved(true_class, change, shares(self.codes[self.labelled]))
-        return None if moved is None else replace(self, noise=moved, probabilities=self.read(moved.channel))
+        moved = self.noise.moved(true_class, change, self.observed)
+        return None if moved is None else self.under(moved)
 
-    def one_error_away(self) -> list[Evidence]:
-        """Return the evidence with each rate in doubt moved by its standard error, towards fewer flips if possible."""
+    def under(self, noise: Noise) -> Evidence:
+        """Return the evidence under another noise model."""
+        return replace(self, noise=noise, probabilities=self.read(noise.channel))
+
+    def noise_one_error_away(self) -> list[Noise]:
+        """Return the noise with each rate in doubt moved by its standard error, towards fewer flips if possible."""
         errors = np.diag(self.noise.errors)
         moves = [(int(a), float(errors[a])) for a in np.flatnonzero(errors > 0)]
-        found = [self.with_rate(a, -error) or self.with_rate(a, error) for a, error in moves]
+        moved, observed = self.noise.moved, self.observed
+        found = [moved(a, -error, observed) or moved(a, error, observed) for a, error in moves]
         return [other for other in found if other is not None]
+
+    @property
+    def observed(self) -> FloatArray:
+        """Proportions of the observed classes."""
+        return shares(self.codes[self.labelled])
 
 
 def shares(codes: IntArray) -> FloatArray:

@@ -16,6 +16,7 @@ mean of the two is taken. For more than two classes, all pairs of class means ar
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from array_api_compat import array_namespace, device
@@ -30,6 +31,8 @@ from unflip.labels import UNCHECKED
 from unflip.spectrum import sums_of_eigenvalues
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(96)
+_COUNT = _WEIGHTS > np.finfo(float).eps * _WEIGHTS.max()
+_NODES, _WEIGHTS = _NODES[_COUNT], _WEIGHTS[_COUNT]
 _LEAST_SEPARATION, _LARGEST_SEPARATION = 1e-3, 30.0
 _LEAST_INFORMATION = 1e-3
 
@@ -100,13 +103,19 @@ class Outlook:
             return float("nan")
         information = self.information.copy()
         information[checked] = 1.0
-        today = separation_of(self.accuracy, self.priors)
+        today, accuracy_today = self._today
         present = len(information) * self._mean(self.information)
         doubt = self.dimension / present
         power = (today**2 + np.sqrt(today**4 + 16 * today**2 * doubt)) / 8  # u of 4u² = separation²·(u + doubt)
         left = self.dimension / (len(information) * self._mean(information) + (growth - 1) * present)
         later = max(today, 2 * power / np.sqrt(power + left))
-        return self.accuracy + accuracy_of(later, self.priors) - accuracy_of(today, self.priors)
+        return self.accuracy + accuracy_of(later, self.priors) - accuracy_today
+
+    @cached_property
+    def _today(self) -> tuple[float, float]:
+        """Return the separation that today's accuracy is taken for, and its accuracy."""
+        separation = separation_of(self.accuracy, self.priors)
+        return separation, accuracy_of(separation, self.priors)
 
     @staticmethod
     def _mean(information: FloatArray) -> float:

@@ -120,7 +120,8 @@ def _noise(noise: object, priors: ArrayLike | None, trusted: ArrayLike | None, d
 
 def _accuracy_error(evidence: Evidence) -> float:
     """Return the standard error of the expected accuracy, from the rows and from the rates."""
-    moved = [float(other.probabilities.max(axis=1).mean()) for other in evidence.one_error_away()]
+    others = map(evidence.under, evidence.noise_one_error_away())
+    moved = [float(other.probabilities.max(axis=1).mean()) for other in others]
     return float(np.hypot(evidence.accuracy_std, np.linalg.norm(np.array(moved) - evidence.accuracy)))
 
 

@@ -17,14 +17,16 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.optimize import linear_sum_assignment
-from scipy.special import logsumexp
 from scipy.stats import chi2_contingency
 from sklearn import config_context
 
+from unflip._arrays import in_columns, logsumexp, pick, softmax, times_table
 from unflip._typing import FloatArray, IntArray
 from unflip.noise import NoiseModel
+from unflip.score_shape import ScoreMixture, shape_logits
 
-_TOLERANCE = 1e-7  # of the mean log-likelihood of a row
+# Of the mean log-likelihood of a row: of a labelled mixture, and of clusters that are a first guess of it.
+_TOLERANCE, _ROUGH_TOLERANCE = 1e-7, 1e-5
 _MAX_ROUNDS = 5000
 _MOST_ROWS = 4000  # that standard errors are found from
 # Rows added to every cell of the transition: half a row, so that none is ever taken to be impossible.
@@ -64,19 +66,19 @@ class Clusters:
         rows, means = (
             solve_triangular(factor, (points - centre).T, lower=True).T for points in (coordinates, self.means)
         )
-        squares = (rows**2).sum(axis=1, keepdims=True) - 2 * rows @ means.T + (means**2).sum(axis=1)
+        squares = (rows**2).sum(axis=1, keepdims=True) - 2 * times_table(rows, means.T) + (means**2).sum(axis=1)
         log_density = -0.5 * (squares + len(factor) * np.log(2 * np.pi)) - np.log(np.diag(factor)).sum()
-        labels = 0.0 if codes is None else np.log(self.transition).T[codes]
+        labels = 0.0 if codes is None else pick(np.log(self.transition.T), codes)
         return np.asarray(np.log(self.priors) + log_density + labels)
 
     def membership(self, coordinates: FloatArray, codes: IntArray | None = None) -> FloatArray:
         """P(true class | coordinates, and observed label where given), n×k."""
         log_joint = self.log_joint(coordinates, codes)
-        return np.asarray(np.exp(log_joint - logsumexp(log_joint, axis=1, keepdims=True)))
+        return np.asarray(softmax(log_joint))
 
     def log_likelihood(self, coordinates: FloatArray, codes: IntArray | None) -> float:
         """Log-likelihood of coordinates and, where given, labels."""
-        return float(logsumexp(self.log_joint(coordinates, codes), axis=1).sum())
+        return float(logsumexp(self.log_joint(coordinates, codes)).sum())
 
 
 def fit_clusters(
@@ -114,9 +116,10 @@ def label_free_clusters(coordinates: FloatArray, n_classes: int) -> Clusters:
     from sklearn.cluster import KMeans  # brings half of scikit-learn, and most fits do without
 
     if n_classes == 1:
-        return _maximise(coordinates, None, np.ones((len(coordinates), 1)), None)
+        covariance = np.cov(coordinates.T, bias=True).reshape(2 * coordinates.shape[1:])
+        return Clusters(np.ones(1), coordinates.mean(axis=0)[None, :], covariance, np.ones((1, 1)))
     with config_context(array_api_dispatch=False):  # k-means knows NumPy's arrays alone
-        nearest = KMeans(n_classes, n_init=3, random_state=0).fit_predict(coordinates)
+        nearest = KMeans(n_classes, n_init=1, random_state=0).fit_predict(coordinates)
     return _expectation_maximisation(coordinates, None, np.eye(n_classes)[nearest], None)
 
 
@@ -166,33 +169,39 @@ def prior_influence(fit: Clusters, coordinates: FloatArray, codes: IntArray) -> 
 def _expectation_maximisation(
     coordinates: FloatArray, codes: IntArray | None, member: FloatArray, priors: FloatArray | None
 ) -> Clusters:
-    previous = -np.inf
-    fit = _maximise(coordinates, codes, member, priors)
+    """Fit from first memberships, in coordinates of covariance 1."""
+    tolerance = _ROUGH_TOLERANCE if codes is None else _TOLERANCE
+    n, r = coordinates.shape
+    centre, scale = coordinates.mean(axis=0), np.linalg.cholesky(np.cov(coordinates.T, bias=True).reshape(r, r))
+    standard = in_columns(solve_triangular(scale, (coordinates - centre).T, lower=True).T)
+    previous, share = -np.inf, np.full(n, 1 / n)
     for _ in range(_MAX_ROUNDS):
-        log_joint = fit.log_joint(coordinates, codes)
-        per_row = logsumexp(log_joint, axis=1, keepdims=True)
-        fit = _maximise(coordinates, codes, np.exp(log_joint - per_row), priors)
-        current = float(per_row.mean())
-        if current - previous < _TOLERANCE:
+        mixture = ScoreMixture.of(standard, member, share, 1 / n)
+        proportions, transition = mixture.mass if priors is None else priors, _transition(member, codes)
+        logits = shape_logits(standard, mixture.directions, mixture.middle - np.log(proportions))
+        if codes is not None:
+            logits += pick(np.log(transition.T), codes)
+        per_row = logsumexp(logits)
+        current = float(per_row.mean()) + _mean_log_density(mixture)
+        if current - previous < tolerance:
             break
-        previous = current
-    return fit
+        previous, member = current, np.exp(logits - per_row[:, None])
+    covariance = scale @ np.linalg.inv(mixture.precision) @ scale.T
+    return Clusters(proportions, centre + mixture.means @ scale.T, covariance, transition)
 
 
-def _maximise(
-    coordinates: FloatArray, codes: IntArray | None, member: FloatArray, priors: FloatArray | None
-) -> Clusters:
-    n, k = member.shape
-    totals = member.sum(axis=0)
-    means = (member.T @ coordinates) / totals[:, None]
-    centred = means - coordinates.mean(axis=0)
-    between = (totals / n * centred.T) @ centred
-    within = np.cov(coordinates, rowvar=False, bias=True).reshape(between.shape) - between
+def _mean_log_density(mixture: ScoreMixture) -> float:
+    """Mean log-density of rows of covariance 1 about 0 in the first class, but for a constant."""
+    first, precision = mixture.means[0], mixture.precision
+    return float(np.linalg.slogdet(precision)[1] - np.trace(precision) - first @ precision @ first) / 2
+
+
+def _transition(member: FloatArray, codes: IntArray | None) -> FloatArray:
+    k = member.shape[1]
     counts = np.full((k, k), _PSEUDO_ROWS)
     if codes is not None:
         counts += np.stack([np.bincount(codes, member[:, a], minlength=k) for a in range(k)])
-    shares = totals / n if priors is None else priors
-    return Clusters(shares, means, within, counts / counts.sum(axis=1, keepdims=True))
+    return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
 
 def _matched(member: FloatArray, codes: IntArray) -> FloatArray:

@@ -7,7 +7,7 @@ from unflip._typing import Array
 from unflip.association import association
 from unflip.labels import contrasts
 from unflip.rows import DistinctRows
-from unflip.selection import best_reg, candidate_regs, label_free_parts
+from unflip.selection import candidate_regs, label_free_parts, searched_reg
 from unflip.spectrum import Spectrum, decompose
 
 
@@ -48,8 +48,8 @@ def scored_classes(
     table = contrasts(n_classes)
     columns = like(table, rows.weights)
     labels = one_hot(codes, n_classes) @ columns
-    targets, regs = rows.average(labels), candidate_regs(known)
-    best = best_reg(label_free_parts(known, rows, targets, regs), targets, rows.weights, scale_free=True, centred=True)
-    scores = label_free_parts(known, rows, targets, regs[[best]])(slice(None))[:, 0, :]
-    associated = association(known, rows, labels, scores, float(regs[best]))
+    targets = rows.average(labels)
+    reg = searched_reg(known, rows, targets, candidate_regs(known))
+    scores = label_free_parts(known, rows, targets, reg)(slice(None))[:, 0, :]
+    associated = association(known, rows, labels, scores, float(reg[0]))
     return 1 / n_classes + rows.of_members(scores) @ like((table / (table**2).sum(axis=0)).T, scores), associated

@@ -45,9 +45,12 @@ class Spectrum(ABC):
         Sum of the weights.
     is_whole : bool
         Whether every principal direction is known, and leave-one-out exact. Otherwise sums over them are, to an error.
+    has_exact_slack : bool
+        Whether diagonals of residual makers are sums of positive terms, rather than found by subtraction.
     """
 
     is_whole: ClassVar[bool] = True
+    has_exact_slack: ClassVar[bool] = False
 
     def __init__(self, rows: CentredRows, *, fit_intercept: bool) -> None:
         self.fit_intercept = fit_intercept
@@ -100,6 +103,13 @@ class Spectrum(ABC):
         """Return sums over all principal directions of the first three powers of their `shrinkage`."""
         kept = self.shrinkage([reg])[:, 0]
         return [float(array_namespace(kept).sum(kept**power)) for power in (1, 2, 3)]
+
+    def target_powers(self, targets: Array) -> tuple[Array, float] | None:
+        """Squared length of the targets along each principal direction among the rows, and in all; None if unknown.
+
+        Rows count by their weights, all targets are summed over, and with an intercept they are centred.
+        """
+        return None
 
     @cached_property
     def _largest(self) -> float:
@@ -168,6 +178,10 @@ class Spectrum(ABC):
         columns = as_columns(targets)
         sums, squared_norms = self._rows.times_and_squared_norms(self._cross(columns))
         return sums - squared_norms[:, None] * (self.weights[:, None] * columns)
+
+    def residuals(self, targets: Array, reg: float) -> Array:
+        """Residuals t − t̂ of targets, (m, n_targets), about their mean with an intercept."""
+        return self._residuals_and_slack(targets - self._centre(targets), [reg])(slice(None))[0][:, 0, :]
 
     def leave_one_out(self, targets: Array, regs: ArrayLike) -> LeaveOneOut:
         """Leave-one-out fits of every row, for every penalty and target; a row leaves with its whole weight."""

@@ -25,6 +25,8 @@ class DualSpectrum(Spectrum):
     sums of nγ/(s + nγ) over the other directions, exact however small γ is.
     """
 
+    has_exact_slack = True
+
     def __init__(self, X: Rows, weights: Array | None = None, *, fit_intercept: bool) -> None:
         rows = CentredRows.of(X, weights, centre=fit_intercept)
         super().__init__(rows, fit_intercept=fit_intercept)
@@ -64,6 +66,12 @@ class DualSpectrum(Spectrum):
     def residual_diagonals(self, *products: Sequence[ArrayLike], rows: slice = slice(None)) -> list[Array]:
         """Diagonals of products of residual makers, as sums of positive terms: nothing cancels, however small γ is."""
         return [self.diagonal(reduce(mul, map(self._remainder, factors)), rows) for factors in products]
+
+    def target_powers(self, targets: Array) -> tuple[Array, float]:
+        """Squared length of the targets along each principal direction among the rows, and in all."""
+        xp, centred = array_namespace(targets), targets - self._centre(targets)
+        along = xp.sum(self._rotated(centred) ** 2, axis=1)
+        return along, float(xp.sum(xp.matmul(self.weights, centred**2)))
 
     @property
     def principal_rows(self) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +35,7 @@ class KnownFits:
 
     targets: Array  # (m, q)
     functions: Array  # (n_directions, r)
-    fitted: Array  # (m, r, q)
+    fitted: Callable[[slice], Array]  # (m, r, q), of the rows in a slice
     tolerance: float
 
     def mixture(self, targets: Array, functions: Array) -> Array | None:

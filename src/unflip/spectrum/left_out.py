@@ -74,7 +74,8 @@ class LeaveOneOut:
         scores = self.scores
         if self.mean_target is None:
             return scores
-        shift = (self.targets - self.mean_target[None, :]) * (self.removed / (self.n - self.removed))[:, None]
+        shift = self.targets - self.mean_target[None, :]
+        shift *= (self.removed / (self.n - self.removed))[:, None]
         scores += shift[:, None, :]
         return scores
 

@@ -11,6 +11,7 @@ from array_api_compat import array_namespace, device
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
+from unflip._arrays import is_numpy
 from unflip._typing import Array, Rows
 from unflip.centred import CentredRows, DenseRows, SparseRows
 from unflip.engines.blocks import is_on_host
@@ -29,7 +30,8 @@ _SMALLER = 0.6 ** np.arange(1, 9)
 # single (False) and of double precision.
 _RESOLVED = {False: 1e-10, True: 1e-15}
 _SPANNED = {False: 1e-7, True: 1e-10}
-_KEPT_SUMS = 3
+_KEPT_SUMS = 2
+_MOST_KEPT = 2**25  # fitted values; more are made again where they are needed, if the rows are at hand
 _NEAR = 10.0  # variances by which the mean of the rows may be off the origin, to be taken off products
 _SMALLEST_SINGLE_SLACK = 1e-5  # that sums in single precision can tell from none
 
@@ -39,7 +41,7 @@ class PrimalSpectrum(Spectrum):
 
     Products with the eigenvectors for every row cost as much as two Gram matrices, so they are made once, for hat
     values (see `HatTable`). All else needs products of the rows with a few columns. The last of these are kept, as
-    each is a pass over rows that may have to be read again: sums for three sets of targets, fitted values of one.
+    each is a pass over rows that may have to be read again: sums for two sets of targets, fitted values of one.
     Sparse rows stay sparse.
     """
 
@@ -82,6 +84,18 @@ class PrimalSpectrum(Spectrum):
             table = self._other_table = HatTable(functions, self._sums_of_squares(functions), _SPANNED[True])
         return self.weights[rows, None] * table.at(reached, rows)
 
+    def target_powers(self, targets: Array) -> tuple[Array, float]:
+        """Squared length of the targets along each principal direction among the rows, and in all."""
+        xp, centred = array_namespace(targets), targets - self._centre(targets)
+        along = xp.sum(self._rotated(centred) ** 2, axis=1) * self._unit
+        return along, float(xp.sum(xp.matmul(self.weights, centred**2)))
+
+    def residuals(self, targets: Array, reg: float) -> Array:
+        """Residuals of targets; unlike leave-one-out fits, these do not take the place of products that are kept."""
+        centred = targets - self._centre(targets)
+        path = self._gram.path(super()._cross(centred), 0 * centred[0, :], [reg])
+        return centred - self._rows.times(path.coef[:, 0, :])
+
     def kernel_sums(self, targets: Array) -> Array:
         """Sum over the other rows, for a copy of the targets: they are remembered, and the caller may change them."""
         return super().kernel_sums(array_namespace(targets).asarray(targets, copy=True))
@@ -111,7 +125,7 @@ class PrimalSpectrum(Spectrum):
         of_functions, table = mixture_of(fits.functions, kept), self._table
 
         def part(rows: slice) -> tuple[Array, Array]:
-            residuals = mixed(fits.fitted[rows, :, :], of_functions, of_targets)
+            residuals = mixed(fits.fitted(rows), of_functions, of_targets)
             residuals -= centred[rows, None, :]
             residuals *= -1  # in place: there are as many as rows times penalties
             slack = table.at(kept, rows)
@@ -134,17 +148,28 @@ class PrimalSpectrum(Spectrum):
         self._fits = None  # so that two are never kept at a time
         functions = self._table.functions if spanned else self._functions(kept, regs)
         fitted = functions if functions.shape[1] < kept.shape[1] else xp.linalg.qr(kept)[0]
-        rotated = xp.matmul(self._gram.vectors.T, self._cross(centred)) / self._unit[:, None]
-        coef = times(self._gram.vectors, fitted[:, :, None] * rotated[:, None, :])
+        coef = times(self._gram.vectors, fitted[:, :, None] * self._rotated(centred)[:, None, :])
         columns = xp.reshape(coef, (coef.shape[0], -1))
+        at_hand = isinstance(self._rows, SparseRows) or is_numpy(self._dense.X)
+        on_demand = at_hand and self.n_rows * columns.shape[1] > _MOST_KEPT
         if spanned:
-            values = self._rows.times(columns)
+            values = columns if on_demand else self._rows.times(columns)
         else:
-            values, sums = self._fitted_and_sums(columns, functions)
+            values, sums = self._fitted_and_sums(columns[:, :0] if on_demand else columns, functions)
             self._table = HatTable(functions, sums, _SPANNED[self._is_double])
-        values = xp.reshape(values, (self.n_rows, *coef.shape[1:]))
-        self._fits = KnownFits(centred, fitted, values, _SPANNED[self._is_double])
-        return self._fits, xp.eye(centred.shape[1], dtype=centred.dtype, device=device(centred))
+        same = xp.eye(centred.shape[1], dtype=centred.dtype, device=device(centred))
+
+        def part(rows: slice) -> Array:
+            some = self._rows.of_rows(rows).times(columns) if on_demand else values[rows, :]
+            return xp.reshape(some, (-1, *coef.shape[1:]))
+
+        fits = KnownFits(centred, fitted, part, _SPANNED[self._is_double])
+        self._fits = None if on_demand else fits
+        return fits, same
+
+    def _rotated(self, centred: Array) -> Array:
+        """Coefficients of unpenalised fits along the principal directions."""
+        return array_namespace(centred).matmul(self._gram.vectors.T, self._cross(centred)) / self._unit[:, None]
 
     def _resolution(self, regs: ArrayLike) -> float:
         return SMALLEST_SLACK if self._is_double else _SMALLEST_SINGLE_SLACK  # found by subtraction: digits are lost

@@ -1,0 +1,188 @@
+"""What fits and audits of several classes cost, and how that grows with rows, features and classes.
+
+Each line compares `LPClassifier` with known rates, with nothing known, and an audit with its printed summary and its
+page, with the floor (one Gram matrix and one eigendecomposition of the same rows) and with cleanlab around logistic
+regression: processor time on one thread, medians of runs in one process, in turns.
+"""
+
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
+
+from timing import floor, measure, peak_memory
+from unflip import LPClassifier, NoiseModel, audit
+from unflip.datasets import make_mixture
+from verdicts import verdict
+
+FLOOR, KNOWN, DEFAULT, AUDIT, PRINT = "floor", "rates known", "default", "audit, print, page", "print"
+CLEANLAB = "CleanLearning"
+SECOND = "seconds"
+
+
+@dataclass(frozen=True)
+class Case:
+    """Rows to time on, and what each task may take at most, in units of another task or in seconds."""
+
+    n: int
+    p: int
+    k: int
+    kind: str
+    limits: dict
+
+    @property
+    def name(self):
+        """The shape in words."""
+        return f"{self.n:,} × {self.p}, {self.k} classes, {self.kind}"
+
+
+FEW = {KNOWN: (2.8, FLOOR), DEFAULT: (3.5, FLOOR), AUDIT: (6, FLOOR)}
+TEN = {KNOWN: (6, FLOOR), DEFAULT: (10, FLOOR), AUDIT: (15, FLOOR)}
+CASES = [
+    Case(1600, 400, 2, "correlated", FEW),
+    Case(1600, 400, 2, "mixture", FEW | {DEFAULT: (4.5, FLOOR)}),
+    Case(1600, 400, 10, "correlated", TEN),
+    Case(1600, 400, 10, "mixture", TEN),
+    Case(10_000, 768, 10, "correlated", {KNOWN: (4.5, FLOOR), DEFAULT: (6, FLOOR), AUDIT: (9, FLOOR)}),
+    Case(50_000, 100, 10, "correlated", {KNOWN: (0.25, CLEANLAB), DEFAULT: (0.35, CLEANLAB)}),
+    Case(2000, 300, 50, "correlated", {KNOWN: (2, SECOND), DEFAULT: (1.5, SECOND)}),
+    Case(700, 124, 10, "correlated", {KNOWN: (1, CLEANLAB), DEFAULT: (1.5, CLEANLAB)}),
+    Case(5000, 50, 10, "correlated", {KNOWN: (1, CLEANLAB), DEFAULT: (1.5, CLEANLAB), AUDIT: (3, CLEANLAB)}),
+    Case(1200, 617, 26, "correlated", {DEFAULT: (2, SECOND), PRINT: (0.1, SECOND)}),
+    Case(2000, 50, 40, "correlated", {DEFAULT: (2, SECOND), PRINT: (0.1, SECOND)}),
+    Case(1000, 500, 2, "mixture", {KNOWN: (3, FLOOR), DEFAULT: (8, FLOOR)}),
+    Case(1600, 400, 2, "u = 1", {KNOWN: (3, FLOOR), DEFAULT: (8, FLOOR)}),
+    Case(1600, 400, 2, "u = 2", {KNOWN: (3, FLOOR), DEFAULT: (8, FLOOR)}),
+    Case(5000, 100, 2, "u = 1", {DEFAULT: (20, FLOOR)}),
+    Case(20_000, 50, 2, "u = 1", {DEFAULT: (40, FLOOR)}),
+]
+LARGE = [Case(2000, 200, 1000, "correlated", {}), Case(1_000_000, 20, 10, "correlated", {})]
+GROWTH = {
+    "n": [(n, 100, 5) for n in (1000, 2000, 4000, 8000, 16_000)],
+    "p": [(4000, p, 5) for p in (50, 100, 200, 400, 800)],
+    "k": [(4000, 100, k) for k in (4, 8, 16, 32, 64)],
+}
+
+
+def problem(case, seed=0):
+    """Return rows, labels of which 30% are drawn anew, and the noise model."""
+    rng = np.random.default_rng(seed)
+    if case.kind.startswith("u"):
+        X, y = make_mixture(case.n, case.p, mean_norm=float(case.kind[-1]), random_state=rng)
+        noise = NoiseModel.binary(eps_pos=0.3, eps_neg=0.2, pi_neg=0.5)
+        return X, noise.flip(y, random_state=rng), noise
+    means = rng.normal(size=(case.k, case.p))
+    means *= 3 / np.linalg.norm(means, axis=1, keepdims=True)
+    y = np.append(np.arange(case.k), rng.integers(case.k, size=case.n - case.k))  # every class occurs
+    X = rng.normal(size=(case.n, case.p)) + means[y]
+    if case.kind == "correlated":
+        X *= np.logspace(0, -1, case.p)
+    noise = NoiseModel(0.7 * np.eye(case.k) + 0.3 / case.k, np.full(case.k, 1 / case.k))
+    observed = noise.flip(y, random_state=rng)
+    observed[: case.k] = np.arange(case.k)
+    return X, observed, noise
+
+
+def tasks(X, y, noise, folder):
+    """Return what to time, by name."""
+
+    def audited():
+        found = audit(X, y)
+        str(found)
+        found.to_html(folder / "page.html")
+
+    named = {
+        FLOOR: lambda: floor(X),
+        KNOWN: lambda: LPClassifier(noise).fit(X, y),
+        DEFAULT: lambda: LPClassifier().fit(X, y),
+        AUDIT: audited,
+    }
+    try:
+        from cleanlab.classification import CleanLearning
+    except ImportError:
+        return named
+    one_process = {"n_jobs": 1}
+    return named | {
+        CLEANLAB: lambda: CleanLearning(LogisticRegression(), find_label_issues_kwargs=one_process).fit(X, y)
+    }
+
+
+def compared(case, n_repeats=5):
+    """Time all tasks on one data set, and print what they take in floors and whether the limits are kept."""
+    X, y, noise = problem(case)
+    with tempfile.TemporaryDirectory() as folder:
+        named = tasks(X, y, noise, Path(folder))
+        turns = measure(list(named.values()), n_repeats, time.process_time)
+    seconds = dict(zip(named, np.median(turns, axis=0), strict=True)) | {SECOND: 1.0}
+    found = audit(X, y)
+    start = time.process_time()
+    str(found)
+    seconds[PRINT] = time.process_time() - start
+    print(f"{case.name}: floor {1e3 * seconds[FLOOR]:.1f} ms", flush=True)
+    for name in (KNOWN, DEFAULT, AUDIT, PRINT, CLEANLAB):
+        if name in seconds:
+            print(f"    {name:20} {seconds[name] / seconds[FLOOR]:8.2f} floors {seconds[name]:8.3f} s")
+    for name, (limit, unit) in case.limits.items():
+        if unit in seconds:
+            verdict(seconds[name] <= limit * seconds[unit], f"{name} ≤ {limit:g} {unit}",
+                    f"{seconds[name] / seconds[unit]:.2f}")  # fmt: skip
+    ratio = seconds[DEFAULT] / seconds[KNOWN]
+    verdict(ratio <= 1.6, "default ≤ 1.6 rates known", f"{ratio:.2f}")
+    return [(case.n, case.p, case.k, case.kind, name, seconds[name], seconds[name] / seconds[FLOOR])
+            for name in seconds if name != SECOND]  # fmt: skip
+
+
+def large(case):
+    """Fit many rows or many classes with known rates, and say what that takes."""
+    X, y, noise = problem(case)
+    start = time.process_time()
+    memory = peak_memory(lambda: LPClassifier(noise).fit(X, y))
+    seconds, limit = time.process_time() - start, 4 * X.nbytes + 1e9
+    reached = f"{memory / 1e9:.2f} of {limit / 1e9:.2f} GB, {seconds:.0f} s with memory traced"
+    verdict(memory <= limit, f"{case.name}: memory beyond the rows ≤ 4 X + 1 GB", reached)
+
+
+def fits(case):
+    """Return seconds of fits with known rates and with nothing known."""
+    X, y, noise = problem(case)
+    functions = [lambda: LPClassifier(noise).fit(X, y), lambda: LPClassifier().fit(X, y)]
+    return measure(functions, 3, time.process_time).min(axis=0)
+
+
+def growth():
+    """Time fits of growing size; return the table and the log-log slopes."""
+    lines = []
+    for along, shapes in GROWTH.items():
+        for shape in shapes:
+            known, default = fits(Case(*shape, "correlated", {}))
+            lines += [(along, *shape, KNOWN, known), (along, *shape, DEFAULT, default)]
+    table = pd.DataFrame(lines, columns=["along", "n", "p", "k", "method", "cpu_seconds"])
+    for (along, method), part in table.groupby(["along", "method"], sort=False):
+        last = part.iloc[-2:]
+        slope = np.diff(np.log(last.cpu_seconds)) / np.diff(np.log(last[along]))
+        overall = np.polyfit(np.log(part[along]), np.log(part.cpu_seconds), 1)[0]
+        said = f"{overall:.2f} over all, {slope[0]:.2f} at the end"
+        if along == "k":
+            verdict(overall <= 2.2, f"time against {along}, {method}: slope ≤ 2.2", said)
+        else:
+            print(f"        time against {along}, {method}: slope {said}")
+    return table
+
+
+def main(out):
+    """Measure, print and store."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with threadpool_limits(1):
+        lines = [line for case in CASES for line in compared(case)]
+        columns = ["n", "p", "k", "kind", "method", "cpu_seconds", "floors"]
+        pd.DataFrame(lines, columns=columns).to_csv(out.with_name("speed_classes.csv"), index=False)
+        for case in LARGE:
+            large(case)
+        table = growth()
+        table.to_csv(out.with_name("speed_growth.csv"), index=False)
+    return table
