@@ -168,14 +168,14 @@ def expit(log_odds: Array) -> Array:
 
 def softmax(logits: Array) -> Array:
     """Probabilities of each row's classes; SciPy's function, without what small arrays would pay for its generality."""
-    xp = namespace(logits)
-    positive = xp.exp(logits - xp.max(logits, axis=1, keepdims=True))
-    positive /= xp.sum(positive, axis=1, keepdims=True)
-    return positive
+    return softmax_and_logsumexp(logits)[0]
 
 
-def logsumexp(logits: Array) -> Array:
-    """Log Σ exp over the classes of each row; SciPy's function likewise."""
+def softmax_and_logsumexp(logits: Array) -> tuple[Array, Array]:
+    """Probabilities of each row's classes, (n, k), and the log of the sum that they were divided by, (n,)."""
     xp = namespace(logits)
     largest = xp.max(logits, axis=1, keepdims=True)
-    return largest[:, 0] + xp.log(xp.sum(xp.exp(logits - largest), axis=1))
+    positive = xp.exp(logits - largest)
+    total = xp.sum(positive, axis=1, keepdims=True)
+    positive /= total
+    return positive, (largest + xp.log(total))[:, 0]

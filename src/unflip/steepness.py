@@ -24,13 +24,17 @@ class Steepness:
     factor: float
     offsets: FloatArray
     _cost: _Cost
+    _curvature: float | None  # of the cost, as far as it was seen on the way
 
     @property
     def error(self) -> float:
-        """Standard error of log τ, by the curvature of the likelihood."""
-        place = float(np.log(self.factor))
-        after, before = (self._cost.at(place + step, self.offsets).slope for step in (STEP, -STEP))
-        return float(1 / np.sqrt(max((after - before) / (2 * STEP), 1.0)))
+        """Standard error of log τ, by the curvature of the cost."""
+        curvature = self._curvature
+        if curvature is None:
+            place = float(np.log(self.factor))
+            after, before = (self._cost.at(place + step, self.offsets).slope for step in (STEP, -STEP))
+            curvature = (after - before) / (2 * STEP)
+        return float(1 / np.sqrt(max(curvature, 1.0)))
 
 
 def likeliest_steepness(
@@ -51,7 +55,7 @@ def likeliest_steepness(
     """
     cost = _Cost(logits, pick(noise.transition.T, codes), share, proportions, n_rows, tolerance)
     low, high, place = -_FARTHEST, _FARTHEST, 0.0
-    here = cost.at(place, start)
+    here, seen = cost.at(place, start), None
     curvature = here.curvature
     for _ in range(_MAX_ROUNDS):
         low, high = (place, high) if here.slope < 0 else (low, place)
@@ -61,8 +65,9 @@ def likeliest_steepness(
         if abs(step) <= tolerance:
             break
         previous, here = here, cost.at(place, offsets)
-        curvature = max((here.slope - previous.slope) / step, here.curvature / 4)
-    return Steepness(float(np.exp(place)), offsets, cost)
+        seen = (here.slope - previous.slope) / step
+        curvature = max(seen, here.curvature / 4)
+    return Steepness(float(np.exp(place)), offsets, cost, seen)
 
 
 @dataclass(frozen=True, eq=False)

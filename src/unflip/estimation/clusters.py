@@ -20,12 +20,12 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import chi2_contingency
 from sklearn import config_context
 
-from unflip._arrays import in_columns, logsumexp, pick, softmax, times_table
+from unflip._arrays import in_columns, pick, softmax, softmax_and_logsumexp, times_table
 from unflip._typing import FloatArray, IntArray
 from unflip.noise import NoiseModel
 from unflip.score_shape import ScoreMixture, shape_logits
 
-# Of the mean log-likelihood of a row: of a labelled mixture, and of clusters that are a first guess of it.
+# Of the mean log-likelihood of a row: of the labelled mixture, and of what it is started from.
 _TOLERANCE, _ROUGH_TOLERANCE = 1e-7, 1e-5
 _MAX_ROUNDS = 5000
 _MOST_ROWS = 4000  # that standard errors are found from
@@ -78,7 +78,7 @@ class Clusters:
 
     def log_likelihood(self, coordinates: FloatArray, codes: IntArray | None) -> float:
         """Log-likelihood of coordinates and, where given, labels."""
-        return float(logsumexp(self.log_joint(coordinates, codes)).sum())
+        return float(softmax_and_logsumexp(self.log_joint(coordinates, codes))[1].sum())
 
 
 def fit_clusters(
@@ -107,8 +107,9 @@ def fit_clusters(
     by_labels[np.arange(len(codes)), codes] += 0.8
     by_shape = label_free_clusters(coordinates, n_classes) if start is None else start
     starts = [by_labels, _matched(by_shape.membership(coordinates), codes)]
-    fits = [_expectation_maximisation(coordinates, codes, member, priors) for member in starts]
-    return max(fits, key=lambda fit: fit.log_likelihood(coordinates, codes))
+    rough = [_expectation_maximisation(coordinates, codes, member, priors, _ROUGH_TOLERANCE) for member in starts]
+    likelier = max(rough, key=lambda fit: fit.log_likelihood(coordinates, codes))
+    return _expectation_maximisation(coordinates, codes, likelier.membership(coordinates, codes), priors, _TOLERANCE)
 
 
 def label_free_clusters(coordinates: FloatArray, n_classes: int) -> Clusters:
@@ -120,7 +121,7 @@ def label_free_clusters(coordinates: FloatArray, n_classes: int) -> Clusters:
         return Clusters(np.ones(1), coordinates.mean(axis=0)[None, :], covariance, np.ones((1, 1)))
     with config_context(array_api_dispatch=False):  # k-means knows NumPy's arrays alone
         nearest = KMeans(n_classes, n_init=1, random_state=0).fit_predict(coordinates)
-    return _expectation_maximisation(coordinates, None, np.eye(n_classes)[nearest], None)
+    return _expectation_maximisation(coordinates, None, np.eye(n_classes)[nearest], None, _ROUGH_TOLERANCE)
 
 
 def cluster_gain(coordinates: FloatArray, clusters: Clusters) -> float:
@@ -167,10 +168,13 @@ def prior_influence(fit: Clusters, coordinates: FloatArray, codes: IntArray) -> 
 
 
 def _expectation_maximisation(
-    coordinates: FloatArray, codes: IntArray | None, member: FloatArray, priors: FloatArray | None
+    coordinates: FloatArray,
+    codes: IntArray | None,
+    member: FloatArray,
+    priors: FloatArray | None,
+    tolerance: float,
 ) -> Clusters:
     """Fit from first memberships, in coordinates of covariance 1."""
-    tolerance = _ROUGH_TOLERANCE if codes is None else _TOLERANCE
     n, r = coordinates.shape
     centre, scale = coordinates.mean(axis=0), np.linalg.cholesky(np.cov(coordinates.T, bias=True).reshape(r, r))
     standard = in_columns(solve_triangular(scale, (coordinates - centre).T, lower=True).T)
@@ -181,11 +185,11 @@ def _expectation_maximisation(
         logits = shape_logits(standard, mixture.directions, mixture.middle - np.log(proportions))
         if codes is not None:
             logits += pick(np.log(transition.T), codes)
-        per_row = logsumexp(logits)
+        member, per_row = softmax_and_logsumexp(logits)
         current = float(per_row.mean()) + _mean_log_density(mixture)
         if current - previous < tolerance:
             break
-        previous, member = current, np.exp(logits - per_row[:, None])
+        previous = current
     covariance = scale @ np.linalg.inv(mixture.precision) @ scale.T
     return Clusters(proportions, centre + mixture.means @ scale.T, covariance, transition)
 
