@@ -168,6 +168,8 @@ def expit(log_odds: Array) -> Array:
 
 def softmax(logits: Array) -> Array:
     """Probabilities of each row's classes; SciPy's function, without what small arrays would pay for its generality."""
+    if not is_numpy(logits) and hasattr(namespace(logits), "softmax"):  # not in the standard; one pass where it exists
+        return namespace(logits).softmax(logits, axis=1)
     return softmax_and_logsumexp(logits)[0]
 
 

@@ -48,11 +48,19 @@ from unflip.coupling import Coupling
 from unflip.noise import Channel
 from unflip.pooling import MANY, evenly, pooled
 from unflip.proportions import Proportions, class_probabilities
-from unflip.score_shape import MAX_ROUNDS, ScoreMixture, directions_by_shape, label_log_odds, settled, shape_logits
+from unflip.score_shape import (
+    MAX_ROUNDS,
+    ScoreMixture,
+    directions_by_shape,
+    label_log_odds,
+    settled,
+    shape_logits,
+    with_one,
+)
 from unflip.steepness import STEP, likeliest_steepness
 
 _PRIOR_TOLERANCE = 1e-5
-_ROWS_PER_SLOPE = 200  # from which on a row's own part in the slopes does not show
+_ROWS_PER_SLOPE = 200
 _ROUGH = 1e-2  # the last step under another noise model: what it leaves is less than its square
 _UNUSUAL = 0.2  # share of draws whose χ² is beyond the usual
 #: Log-odds per unit of the scores' own spread are at least this: scores that show no signal keep their order and a
@@ -188,7 +196,8 @@ def gaussian_reading(
 
     Of more than two classes the directions have (k − 1)² numbers, which fit chance where rows are few. So the steepness
     is found on log-odds of each row by directions that were fitted without the row and its label, in closed form, and
-    these are the log-odds of the rows. One row of very many makes no difference to them.
+    these are the log-odds of the rows. From 200 rows for each of these numbers on that makes no difference: it moved
+    expected accuracies by less than 0.0005.
 
     Parameters
     ----------
@@ -217,7 +226,7 @@ def gaussian_reading(
         return Reading(neutral, _zeros(scores, noise.n_classes), neutral.offsets)
     standard = whitening(scores)
     proportions = _proportions(codes, share, noise, n_rows, priors_known)
-    if noise.n_classes > 2 and scores.shape[0] < max(_ROWS_PER_SLOPE * (noise.n_classes - 1) ** 2, MANY):
+    if noise.n_classes > 2 and scores.shape[0] < _ROWS_PER_SLOPE * (noise.n_classes - 1) ** 2:
         return _read_classes(whitening, standard, codes, share, noise, proportions, n_rows, coupling)
     some, some_codes, some_share = _to_fit(standard, codes, share, noise)
     directions, middle = directions_by_shape(some, some_codes, some_share, noise, 1 / n_rows)
@@ -321,13 +330,13 @@ def _mixture_priors(standard: Array, codes: Array, share: Array, noise: Channel,
     priors, k = noise.known_priors, noise.n_classes
     with np.errstate(divide="ignore"):  # the log of 0 is −∞: impossible
         label_given_true = pick(np.log(noise.transition.T), codes)
+    scores = with_one(standard)
     for _ in range(MAX_ROUNDS):
-        mixture = ScoreMixture.of(standard, member, share, 1 / n_rows)
+        mixture = ScoreMixture.of(scores, member, share, 1 / n_rows)
         previous, priors = priors, (n_rows * mixture.mass + 1) / (n_rows + k)
         if np.abs(priors - previous).max() <= _PRIOR_TOLERANCE:
             break
-        logits = shape_logits(standard, mixture.directions, mixture.middle - np.log(priors))
-        member = class_probabilities(label_given_true + logits)
+        member = class_probabilities(label_given_true + mixture.logits(scores, np.log(priors)))
     return priors
 
 

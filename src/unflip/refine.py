@@ -343,8 +343,9 @@ class _Hat:
 
     @classmethod
     def of(cls, spectrum: Spectrum, regs: FloatArray, rows: slice = slice(None), *, close: bool = False) -> _Hat:
-        slack = at_least(spectrum.residual_diagonals([regs], rows=rows)[0], TINY)
-        own = -slack if close else spectrum.hat_diagonals([regs], rows=rows)[0]
+        own, slack = spectrum.hat_and_slack(regs, rows)
+        slack = at_least(slack, TINY)
+        own = -slack if close else own
         mean = array_namespace(slack).mean
         return cls(regs, own, slack, mean(own, axis=0), mean(slack, axis=0))
 

@@ -62,21 +62,23 @@ class ScoreMixture:
         smallest_variance: float,
     ) -> ScoreMixture:
         """Fit by EM; parameters are those of `directions_by_shape`."""
-        label_prior = pick(_log_posterior(noise), codes)
-        found = cls.of(standard, pick(noise.posterior, codes), share, smallest_variance)
+        label_prior, scores = pick(_log_posterior(noise), codes), with_one(standard)
+        found = cls.of(scores, pick(noise.posterior, codes), share, smallest_variance)
         for _ in range(MAX_ROUNDS - 1):
-            member = class_probabilities(label_prior + shape_logits(standard, found.directions, found.middle))
-            previous, found = found, cls.of(standard, member, share, smallest_variance)
+            logits = found.logits(scores)
+            logits += label_prior
+            member = class_probabilities(logits)
+            previous, found = found, cls.of(scores, member, share, smallest_variance)
             if settled(_about_their_mean(found.directions), _about_their_mean(previous.directions)):
                 break
         return found
 
     @classmethod
-    def of(cls, standard: Array, member: Array, share: Array, smallest_variance: float) -> ScoreMixture:
-        """Return the mixture that given posteriors of the classes make of the scores."""
-        mass = as_numpy(share @ member)
-        means = as_numpy((member * share[:, None]).T @ standard) / np.maximum(mass, TINY)[:, None]
-        values, vectors = np.linalg.eigh(np.eye(standard.shape[1]) - (mass * means.T) @ means)
+    def of(cls, scores: Array, member: Array, share: Array, smallest_variance: float) -> ScoreMixture:
+        """Return the mixture that given posteriors of the classes make of whitened scores `with_one`."""
+        sums = as_numpy((member * share[:, None]).T @ scores)
+        mass, means = sums[:, -1], sums[:, :-1] / np.maximum(sums[:, -1:], TINY)
+        values, vectors = np.linalg.eigh(np.eye(means.shape[1]) - (mass * means.T) @ means)
         precision = (vectors / np.maximum(values, smallest_variance)) @ vectors.T
         return cls(mass, means, precision, member)
 
@@ -89,6 +91,10 @@ class ScoreMixture:
     def middle(self) -> FloatArray:
         """Value midway between m_a and m₀ along each direction, (k,)."""
         return np.asarray(np.einsum("ar,ra->a", self.means + self.means[0], self.directions) / 2)
+
+    def logits(self, scores: Array, offsets: FloatArray | float = 0.0) -> Array:
+        """Log-odds of whitened scores `with_one`, (n, k), and these offsets."""
+        return times_table(scores, np.vstack([self.directions, offsets - self.middle]))
 
     def left_out_logits(self, standard: Array, share: Array, coupling: Coupling | None) -> Array:
         r"""Logits of each row by a mixture that has seen neither the row nor, to first order, its label, (n, k).
@@ -145,6 +151,12 @@ class ScoreMixture:
             bent += moved_of_means * (own_score - own_of_means)
         left = at_least(mass - own_mass, _LEAST_LEFT * share[:, None])
         return linear / left - squared / (2 * left**2) + bent
+
+
+def with_one(standard: Array) -> Array:
+    """Return scores and a column of 1: one product with them does for means and proportions, or for offsets too."""
+    xp = namespace(standard)
+    return xp.concat([standard.T, xp.ones_like(standard[:, :1]).T]).T
 
 
 def _between(one: Array, other: Array) -> Array:

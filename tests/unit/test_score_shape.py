@@ -8,7 +8,7 @@ from unflip import NoiseModel
 from unflip.coupling import ridge_coupling
 from unflip.labels import contrasts
 from unflip.rows import DistinctRows
-from unflip.score_shape import ScoreMixture, directions_by_shape, label_log_odds, settled
+from unflip.score_shape import ScoreMixture, directions_by_shape, label_log_odds, settled, with_one
 from unflip.selection import label_free_parts
 from unflip.spectrum import decompose
 
@@ -51,7 +51,7 @@ def test_directions_are_those_of_em(noise, r):
     np.testing.assert_allclose(found, expected, rtol=2e-4, atol=1e-4)
     np.testing.assert_allclose(middle, expected_middle, rtol=2e-4, atol=1e-4)
     if (noise, r) != (TWO, 1):
-        one = ScoreMixture.of(scores, noise.posterior[codes], share, 1e-9).directions
+        one = ScoreMixture.of(with_one(scores), noise.posterior[codes], share, 1e-9).directions
         np.testing.assert_allclose(one, written_out(scores, codes, share, noise, 1)[0], rtol=1e-9, atol=1e-12)
 
 

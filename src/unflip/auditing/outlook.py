@@ -31,7 +31,7 @@ from unflip.labels import UNCHECKED
 from unflip.spectrum import sums_of_eigenvalues
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(96)
-_COUNT = _WEIGHTS > np.finfo(float).eps * _WEIGHTS.max()
+_COUNT = np.finfo(float).eps * _WEIGHTS.max() < _WEIGHTS
 _NODES, _WEIGHTS = _NODES[_COUNT], _WEIGHTS[_COUNT]
 _LEAST_SEPARATION, _LARGEST_SEPARATION = 1e-3, 30.0
 _LEAST_INFORMATION = 1e-3

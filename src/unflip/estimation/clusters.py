@@ -20,15 +20,17 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import chi2_contingency
 from sklearn import config_context
 
-from unflip._arrays import in_columns, pick, softmax, softmax_and_logsumexp, times_table
+from unflip._arrays import pick, softmax, softmax_and_logsumexp, times_table
 from unflip._typing import FloatArray, IntArray
 from unflip.noise import NoiseModel
-from unflip.score_shape import ScoreMixture, shape_logits
+from unflip.score_shape import ScoreMixture, with_one
 
 # Of the mean log-likelihood of a row: of the labelled mixture, and of what it is started from.
 _TOLERANCE, _ROUGH_TOLERANCE = 1e-7, 1e-5
 _MAX_ROUNDS = 5000
-_MOST_ROWS = 4000  # that standard errors are found from
+#: Rows that clusters are looked for in; the mixture is then fitted to all.
+MOST_ROWS = 4000
+_ROWS_FOR_ERRORS = 2000  # an information matrix of so many rows is right to a few percent
 # Rows added to every cell of the transition: half a row, so that none is ever taken to be impossible.
 _PSEUDO_ROWS = 0.5
 
@@ -103,12 +105,14 @@ def fit_clusters(
     start : Clusters, optional
         What `label_free_clusters` found, where that is known already.
     """
-    by_labels = np.full((len(codes), n_classes), 0.2 / n_classes)
-    by_labels[np.arange(len(codes)), codes] += 0.8
-    by_shape = label_free_clusters(coordinates, n_classes) if start is None else start
-    starts = [by_labels, _matched(by_shape.membership(coordinates), codes)]
-    rough = [_expectation_maximisation(coordinates, codes, member, priors, _ROUGH_TOLERANCE) for member in starts]
-    likelier = max(rough, key=lambda fit: fit.log_likelihood(coordinates, codes))
+    some = slice(None, None, -(-len(codes) // MOST_ROWS))
+    few, of_few = coordinates[some], codes[some]
+    by_labels = np.full((len(of_few), n_classes), 0.2 / n_classes)
+    by_labels[np.arange(len(of_few)), of_few] += 0.8
+    by_shape = label_free_clusters(few, n_classes) if start is None else start
+    starts = [by_labels, _matched(by_shape.membership(few), of_few)]
+    rough = [_expectation_maximisation(few, of_few, member, priors, _ROUGH_TOLERANCE) for member in starts]
+    likelier = max(rough, key=lambda fit: fit.log_likelihood(few, of_few))
     return _expectation_maximisation(coordinates, codes, likelier.membership(coordinates, codes), priors, _TOLERANCE)
 
 
@@ -137,7 +141,7 @@ def standard_errors(fit: Clusters, coordinates: FloatArray, *, known_priors: boo
     k = len(fit.priors)
     estimated = np.ones(_n_parameters(fit), dtype=bool)
     estimated[k * (k - 1) : k * (k - 1) + k - 1] = not known_priors
-    every = -(-len(coordinates) // _MOST_ROWS)
+    every = -(-len(coordinates) // _ROWS_FOR_ERRORS)
     information = every * _information(fit, coordinates[::every])[np.ix_(estimated, estimated)]
     inverse = np.linalg.pinv(information, hermitian=True)
     covariance = inverse[: k * (k - 1), : k * (k - 1)].reshape(k, k - 1, k, k - 1)
@@ -177,12 +181,12 @@ def _expectation_maximisation(
     """Fit from first memberships, in coordinates of covariance 1."""
     n, r = coordinates.shape
     centre, scale = coordinates.mean(axis=0), np.linalg.cholesky(np.cov(coordinates.T, bias=True).reshape(r, r))
-    standard = in_columns(solve_triangular(scale, (coordinates - centre).T, lower=True).T)
+    standard = with_one(solve_triangular(scale, (coordinates - centre).T, lower=True).T)
     previous, share = -np.inf, np.full(n, 1 / n)
     for _ in range(_MAX_ROUNDS):
         mixture = ScoreMixture.of(standard, member, share, 1 / n)
         proportions, transition = mixture.mass if priors is None else priors, _transition(member, codes)
-        logits = shape_logits(standard, mixture.directions, mixture.middle - np.log(proportions))
+        logits = mixture.logits(standard, np.log(proportions))
         if codes is not None:
             logits += pick(np.log(transition.T), codes)
         member, per_row = softmax_and_logsumexp(logits)

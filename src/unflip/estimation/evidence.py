@@ -14,14 +14,20 @@ from scipy.stats import chi2
 
 from unflip._arrays import as_numpy, like
 from unflip._typing import FloatArray, IntArray
-from unflip.estimation.clusters import Clusters, cluster_gain, fit_clusters, label_association, label_free_clusters
+from unflip.estimation.clusters import (
+    MOST_ROWS,
+    Clusters,
+    cluster_gain,
+    fit_clusters,
+    label_association,
+    label_free_clusters,
+)
 from unflip.estimation.spectral import Spikes
 from unflip.spectrum import Spectrum
 
 _LIMIT = 3.0  # standard errors
 _SMALLEST_P_VALUE = 0.001
 _BINS = 10
-_MOST_ROWS = 4000  # that clusters are looked for in
 
 
 @dataclass(frozen=True)
@@ -106,7 +112,7 @@ def evidence_and_clusters(
     first = MixtureEvidence(n_classes, len(spikes.strengths), spikes.excess_spread)
     if first.objections:  # without clear directions there is nothing to look along
         return first, None
-    some = spikes.coordinates[:: -(-len(codes) // _MOST_ROWS)]
+    some = spikes.coordinates[:: -(-len(codes) // MOST_ROWS)]
     by_shape = label_free_clusters(some, n_classes)
     seen = replace(
         first,
@@ -137,11 +143,10 @@ def _stray_signal(spectrum: Spectrum, spikes: Spikes, codes: IntArray, n_classes
     scores = sums / n / spikes.noise_variance  # Σⱼ xᵢᵀxⱼtⱼ/n over other rows
     everywhere = centred * scores
     scale = spikes.strengths / spikes.visibility
-    shares = centred[:, :, None] * spikes.coordinates[:, None, :]  # t·w
-    along = shares.mean(axis=0)
-    noise = shares.var(axis=0) / n
+    along = centred.T @ spikes.coordinates / n  # means of t·w, (k, n_spikes)
+    noise = ((centred**2).T @ spikes.coordinates**2 / n - along**2) / n
     stray = everywhere.sum(axis=1).mean() - float(((along**2 - noise) * scale).sum())
-    influence = 2 * everywhere.sum(axis=1) - 2 * ((along * shares) * scale).sum(axis=(1, 2))
+    influence = 2 * everywhere.sum(axis=1) - 2 * (centred * (spikes.coordinates @ (along * scale).T)).sum(axis=1)
     return float(stray / (influence.std() / np.sqrt(n)))
 
 

@@ -9,6 +9,7 @@ from itertools import accumulate, combinations, pairwise
 from operator import mul
 from typing import ClassVar
 
+import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
@@ -20,6 +21,7 @@ from unflip.spectrum.stacks import RidgePath, as_columns, as_regs
 
 #: Slack that is found by subtraction cannot be told from none below this.
 SMALLEST_SLACK = 1e-10
+_KEPT_SHRINKAGE = 32  # sets of penalties
 
 
 class Spectrum(ABC):
@@ -56,6 +58,7 @@ class Spectrum(ABC):
         self.fit_intercept = fit_intercept
         self._rows, self.weights, self.mean = rows, rows.weights, rows.mean
         self.n = float(array_namespace(rows.weights).sum(rows.weights))
+        self._shrinkage: dict[tuple[float, ...], Array] = {}  # of penalties asked for before
 
     @abstractmethod
     def path(self, targets: Array, regs: ArrayLike) -> RidgePath:
@@ -94,6 +97,14 @@ class Spectrum(ABC):
 
     def shrinkage(self, regs: ArrayLike) -> Array:
         """s/(s + nγ), the share of each principal direction that a fit keeps; a column for each γ."""
+        key = tuple(np.atleast_1d(np.asarray(regs, dtype=float)).tolist())
+        if key not in self._shrinkage:
+            if len(self._shrinkage) == _KEPT_SHRINKAGE:
+                self._shrinkage.clear()
+            self._shrinkage[key] = self._find_shrinkage(regs)
+        return self._shrinkage[key]
+
+    def _find_shrinkage(self, regs: ArrayLike) -> Array:
         penalties = self.n * as_regs(regs, self._eigenvalues)[None, :]
         xp, relative = array_namespace(self._eigenvalues), self._eigenvalues[:, None] / self._largest
         shifted = relative + penalties / self._largest
@@ -151,6 +162,11 @@ class Spectrum(ABC):
         diagonals = iter(self.hat_diagonals(*(factors for part in parts for factors in part), rows=rows))
         unfitted = self.unfitted(rows)[:, None]
         return [sum(((-1) ** len(factors) * next(diagonals) for factors in part), unfitted) for part in parts]
+
+    def hat_and_slack(self, regs: ArrayLike, rows: slice = slice(None)) -> tuple[Array, Array]:
+        """Return `hat_diagonals` and `residual_diagonals` of single matrices, (m, n_regs) each."""
+        hat = self.hat_diagonals([regs], rows=rows)[0]
+        return hat, self.unfitted(rows)[:, None] - hat
 
     def unfitted(self, rows: slice) -> Array:
         """Share of each row's own target that the intercept leaves unfitted, (m,)."""

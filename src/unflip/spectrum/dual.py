@@ -67,6 +67,10 @@ class DualSpectrum(Spectrum):
         """Diagonals of products of residual makers, as sums of positive terms: nothing cancels, however small γ is."""
         return [self.diagonal(reduce(mul, map(self._remainder, factors)), rows) for factors in products]
 
+    def hat_and_slack(self, regs: ArrayLike, rows: slice = slice(None)) -> tuple[Array, Array]:
+        """Return both as sums of positive terms."""
+        return self.hat_diagonals([regs], rows=rows)[0], self.residual_diagonals([regs], rows=rows)[0]
+
     def target_powers(self, targets: Array) -> tuple[Array, float]:
         """Squared length of the targets along each principal direction among the rows, and in all."""
         xp, centred = array_namespace(targets), targets - self._centre(targets)
