@@ -77,6 +77,17 @@ def test_standard_errors_are_those_of_repeated_draws():
     assert np.std(priors) / np.mean(influence) == pytest.approx(1, abs=0.36)
 
 
+def test_standard_errors_of_many_classes_are_nearly_those_of_all_parameters(monkeypatch):
+    """As if shape and proportions were known: of clusters that overlap little it makes no difference."""
+    w, codes = draw(TRUTH, 4000, 7)
+    fit = fit_clusters(w, codes, 3)
+    together = standard_errors(fit, w)
+    monkeypatch.setattr("unflip.estimation.clusters._MOST_PARAMETERS", 0)
+    alone = standard_errors(fit, w)
+    assert (alone <= together).all()
+    np.testing.assert_allclose(alone, together, rtol=0.25)
+
+
 def test_clusters_are_named_after_their_labels():
     """Even where labels are so noisy that a start from them alone would hardly tell the classes apart."""
     noisy = Clusters(TRUTH.priors, TRUTH.means, TRUTH.covariance, np.full((3, 3), 0.3) + 0.1 * np.eye(3))

@@ -30,6 +30,7 @@ _TOLERANCE, _ROUGH_TOLERANCE = 1e-7, 1e-5
 _MAX_ROUNDS = 5000
 #: Rows that clusters are looked for in; the mixture is then fitted to all.
 MOST_ROWS = 4000
+_MOST_PARAMETERS = 300  # whose errors are found together: those of ten classes
 _ROWS_FOR_ERRORS = 2000  # an information matrix of so many rows is right to a few percent
 # Rows added to every cell of the transition: half a row, so that none is ever taken to be impossible.
 _PSEUDO_ROWS = 0.5
@@ -137,20 +138,38 @@ def cluster_gain(coordinates: FloatArray, clusters: Clusters) -> float:
 
 
 def standard_errors(fit: Clusters, coordinates: FloatArray, *, known_priors: bool = False) -> FloatArray:
-    """Return those of the transition, k×k."""
+    """Return those of the transition, k×k; for many classes as if proportions and shape of the clusters were known."""
+    k = len(fit.priors)
+    every = -(-len(coordinates) // _ROWS_FOR_ERRORS)
+    some = coordinates[::every]
+    if _n_parameters(fit) <= _MOST_PARAMETERS:
+        covariances = _covariances(fit, some, known_priors=known_priors)
+    else:
+        covariances = _covariances_by_class(fit, some)
+    errors = np.zeros((k, k))
+    for a, covariance in enumerate(covariances):
+        errors[a, _others(a, k)] = np.sqrt(np.diag(covariance) / every)
+        errors[a, a] = np.sqrt(covariance.sum() / every)
+    return errors
+
+
+def _covariances(fit: Clusters, coordinates: FloatArray, *, known_priors: bool) -> list[FloatArray]:
+    """Return the covariance matrix of the flip rates out of each class, (k − 1)×(k − 1), by all parameters."""
     k = len(fit.priors)
     estimated = np.ones(_n_parameters(fit), dtype=bool)
     estimated[k * (k - 1) : k * (k - 1) + k - 1] = not known_priors
-    every = -(-len(coordinates) // _ROWS_FOR_ERRORS)
-    information = every * _information(fit, coordinates[::every])[np.ix_(estimated, estimated)]
+    information = _information(fit, coordinates)[np.ix_(estimated, estimated)]
     inverse = np.linalg.pinv(information, hermitian=True)
-    covariance = inverse[: k * (k - 1), : k * (k - 1)].reshape(k, k - 1, k, k - 1)
-    errors = np.zeros((k, k))
-    for a in range(k):
-        block = covariance[a, :, a, :]
-        errors[a, _others(a, k)] = np.sqrt(np.diag(block))
-        errors[a, a] = np.sqrt(block.sum())
-    return errors
+    of_pairs = inverse[: k * (k - 1), : k * (k - 1)].reshape(k, k - 1, k, k - 1)
+    return [of_pairs[a, :, a, :] for a in range(k)]
+
+
+def _covariances_by_class(fit: Clusters, coordinates: FloatArray) -> list[FloatArray]:
+    """Return the same as if all but the flip rates out of that class were known."""
+    k, member = len(fit.priors), fit.membership(coordinates)
+    power = (member**2).T @ (1 / (member @ fit.transition))
+    information = [np.diag(power[a, _others(a, k)]) + power[a, a] for a in range(k)]
+    return [np.linalg.pinv(matrix, hermitian=True) for matrix in information]
 
 
 def label_association(fit: Clusters, coordinates: FloatArray, codes: IntArray) -> float:
