@@ -1,8 +1,8 @@
 """How fits of Dask rows scale with workers: the same fit by one process, by one worker and by two.
 
 Parquet files of single-precision rows are made in a temporary folder and removed in the end. Fits are default ones with
-the noise rates given, of a DataFrame that is read from the files again in every pass. Workers are processes of one
-thread; "one process" is the same code under Dask's synchronous scheduler. Times are by the clock, so that other
+the noise rates given or estimated, of a DataFrame that is read from the files again in every pass. Workers are
+processes of one thread; "one process" is the same code under Dask's synchronous scheduler. Times are by the clock, so that other
 programs count: the load of the machine is stored beside them, and so are processor times, which they hardly change.
 What these allow is the time of one process over that of the client and the busiest worker, one after the other. Memory
 is what NumPy and Python hold at most in this process, which pages of the files and the workers' memory are no part of,
@@ -38,7 +38,6 @@ from unflip.parquet_rows import ParquetRows
 from unflip.selection import candidate_regs
 from unflip.spectrum import decompose
 
-NOISE = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1)
 MEMORY = {"MALLOC_MMAP_THRESHOLD_": 2**25, "MALLOC_TRIM_THRESHOLD_": 2**28}  # workers keep memory that they use again
 FULL, QUICK = (48, 5000, 512), (8, 10_000, 64)  # files, rows of each, features
 MEMORY_SIZES, MEMORY_FEATURES = (40_000, 80_000), 32
@@ -67,16 +66,21 @@ class Line:
         )
 
 
-def written(folder, n_files, n_rows, p):
+def noise_of(k):
+    """Flips of two classes at unequal rates, or 30% of the labels of more drawn anew."""
+    return NoiseModel.binary(eps_pos=0.2, eps_neg=0.1) if k == 2 else NoiseModel(0.7 * np.eye(k) + 0.3 / k)
+
+
+def written(folder, n_files, n_rows, p, k=2):
     """Write files of features that vary unequally, with labels of which the given shares are flipped."""
-    rng = np.random.default_rng(0)
+    rng, noise = np.random.default_rng(0), noise_of(k)
     scales = np.linspace(1, 2, p, dtype=np.float32)
     for index in range(n_files):
-        y = rng.integers(2, size=n_rows)
+        y = rng.integers(k, size=n_rows)
         X = rng.standard_normal(size=(n_rows, p), dtype=np.float32) * scales
-        X[:, 0] += y
+        X[:, :k] += np.eye(k, dtype=np.float32)[y]
         columns = {f"x{j:03d}": X[:, j] for j in range(p)}
-        pq.write_table(pa.table(columns | {"label": NOISE.flip(y, rng)}), folder / f"part-{index:03d}.parquet")
+        pq.write_table(pa.table(columns | {"label": noise.flip(y, rng)}), folder / f"part-{index:03d}.parquet")
 
 
 def collections(folder, n_files, persisted=False):
@@ -100,13 +104,13 @@ class Passes(logging.Handler):
         self.seconds.append(record.args[1])
 
 
-def fitted(X, y, client=None):
+def fitted(X, y, noise, client=None):
     """Return a fit and what it took: seconds, those in passes, processor times here and of a worker, the load."""
     passes, log = Passes(), logging.getLogger("unflip")
     log.addHandler(passes)
     log.setLevel(logging.INFO)
     load, own, others, start = os.getloadavg()[0], time.process_time(), processor_times(client), time.perf_counter()
-    found = LPClassifier(NOISE).fit(X, y)
+    found = LPClassifier(noise).fit(X, y)
     seconds, own = time.perf_counter() - start, time.process_time() - own
     busiest = max((now - others[name] for name, now in processor_times(client).items()), default=0.0)
     log.removeHandler(passes)
@@ -118,7 +122,7 @@ def processor_times(client):
     return {} if client is None else client.run(time.process_time)
 
 
-def by_workers(n_workers, folder, n_files, persisted):
+def by_workers(n_workers, folder, n_files, persisted, noise):
     """Fit on so many workers of one thread, which have read a file before, so that their start does not count."""
     with (
         dask.config.set({f"distributed.nanny.pre-spawn-environ.{name}": value for name, value in MEMORY.items()}),
@@ -126,7 +130,7 @@ def by_workers(n_workers, folder, n_files, persisted):
         Client(cluster) as client,
     ):
         client.run(_warm, str(next(folder.glob("*.parquet"))))
-        return fitted(*collections(folder, n_files, persisted), client)
+        return fitted(*collections(folder, n_files, persisted), noise, client)
 
 
 def _warm(path):
@@ -137,11 +141,11 @@ def _warm(path):
     pandas.read_parquet(path)
 
 
-def lines(folder, n_files, n_rows, p, persisted):
+def lines(folder, n_files, n_rows, p, persisted, noise):
     """Yield a line for each fit; the first is what the others are compared with."""
     halves = n_files // 2
     with dask.config.set(scheduler="synchronous"):
-        one = {n: fitted(*collections(folder, n, persisted)) for n in (n_files, halves)}
+        one = {n: fitted(*collections(folder, n, persisted), noise) for n in (n_files, halves)}
     reference = {n: found.coef_ for n, (found, _) in one.items()}
 
     def line(who, workers, n, result):
@@ -153,10 +157,10 @@ def lines(folder, n_files, n_rows, p, persisted):
     names = [f"x{j:03d}" for j in range(p)]
     labels = collections(folder, n_files)[1].compute(scheduler="synchronous").to_numpy()
     rows = ParquetRows(sorted(folder.glob("*.parquet")), columns=names)
-    yield line("one process, ParquetRows", 0, n_files, fitted(rows, labels))
-    yield line("one worker", 1, n_files, by_workers(1, folder, n_files, persisted))
-    yield line("two workers", 2, n_files, by_workers(2, folder, n_files, persisted))
-    yield line("one worker, half the rows", 1, halves, by_workers(1, folder, halves, persisted))
+    yield line("one process, ParquetRows", 0, n_files, fitted(rows, labels, noise))
+    yield line("one worker", 1, n_files, by_workers(1, folder, n_files, persisted, noise))
+    yield line("two workers", 2, n_files, by_workers(2, folder, n_files, persisted, noise))
+    yield line("one worker, half the rows", 1, halves, by_workers(1, folder, halves, persisted, noise))
 
 
 def rates(p, n=20_000):
@@ -202,7 +206,7 @@ def bytes_per_row():
             with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster):
                 X, y = collections(Path(folder), 4)
                 tracemalloc.start()
-                LPClassifier(NOISE).fit(X, y)
+                LPClassifier(noise_of(2)).fit(X, y)
                 peaks.append(tracemalloc.get_traced_memory()[1])
                 tracemalloc.stop()
     return (peaks[1] - peaks[0]) / (MEMORY_SIZES[1] - MEMORY_SIZES[0])
@@ -213,13 +217,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="80,000 rows of 64 features instead of 240,000 of 512")
     parser.add_argument("--persist", action="store_true", help="hold the rows in memory instead of reading them again")
+    parser.add_argument("--classes", type=int, default=2)
+    parser.add_argument("--estimate", action="store_true", help="estimate the rates instead of giving them")
     parser.add_argument("--out", type=Path, default=Path("results/dask_scaling.csv"))
     options = parser.parse_args()
     sizes = QUICK if options.quick else FULL
     found = []
     with tempfile.TemporaryDirectory() as folder, threadpool_limits(1):
-        written(Path(folder), *sizes)
-        for line in lines(Path(folder), *sizes, options.persist):
+        written(Path(folder), *sizes, options.classes)
+        noise = "estimate" if options.estimate else noise_of(options.classes)
+        for line in lines(Path(folder), *sizes, options.persist, noise):
             found.append(line)
             print(line, flush=True)
     seconds = {line.who: line.seconds for line in found}

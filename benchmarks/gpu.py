@@ -59,6 +59,7 @@ class Library:
         else:
             X = self.xp.random.default_rng(0).standard_normal((n, p), dtype=kind)
         X[:, :k] += 2 * self.from_host(np.eye(k, dtype=dtype)[y])
+        X *= self.from_host(np.logspace(0, -1, p, dtype=dtype))  # no isotropic mixture, as real rows are none
         return X, observed
 
     def to_host(self, array):

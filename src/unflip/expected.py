@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from array_api_compat import array_namespace
 
-from unflip._arrays import like, own_entries, taken
+from unflip._arrays import like, numbers, own_entries, taken
 from unflip._typing import Array, FloatArray
 from unflip.decoder import Reading, recalibrated
 from unflip.noise import Channel, NoiseModel
 from unflip.pooling import evenly
 
 _PAIRS = float(np.sqrt(2))
+_LARGEST_ERROR = 0.5  # standard deviation that a number between 0 and 1 can have
 _ENOUGH = 4000  # rows that tell what other rates would change: to a few percent of it
 
 
@@ -85,33 +86,36 @@ def expected_accuracy(
     predicted : array of shape (n,)
         Class that the rule gives to each row, without a part of the row's own label in it.
     """
-    share = rows.weights / array_namespace(rows.weights).sum(rows.weights)
     priors = noise.known_priors
-    each = _right(reading.probabilities, predicted, deployed / priors)
-    value = float(share @ each)
+
+    def accuracy(probabilities: Array, trained: FloatArray) -> float:
+        return _share_right(probabilities, predicted, deployed / trained, rows.weights)
+
+    value = accuracy(reading.probabilities, priors)
     # A label counts twice, as its row's own and through the scores of the others. Sums over pairs of rows vary more
     # than sums over rows do, by a factor between √2 (noisy labels) and 2 of the standard error. Both sides are asked:
     # log-odds that are certain as they are do not change where they are steeper.
-    both = (reading.steeper(by, priors).probabilities for by in (_PAIRS, -_PAIRS))
-    steeper, flatter = (float(share @ _right(probabilities, predicted, deployed / priors)) for probabilities in both)
-    some = evenly(each, _ENOUGH)
+    steeper, flatter = (accuracy(reading.steeper(by, priors).probabilities, priors) for by in (_PAIRS, -_PAIRS))
+    some = evenly(own_entries(reading.log_odds, predicted), _ENOUGH)
     few, log_odds, of_few = rows.some(some), taken(reading.log_odds, some), taken(predicted, some)
 
     def under(other: Channel) -> float:
-        right = _right(few.read(log_odds, other), of_few, deployed / other.known_priors)
-        return float(few.weights @ right / array_namespace(right).sum(few.weights))
+        return _share_right(few.read(log_odds, other), of_few, deployed / other.known_priors, few.weights)
 
     here = under(noise) if others else value
     moved = [under(other) - here for other in others]
     # Rows differ in P(right), and whether each is right is a draw of its own: in all, that of a share of n rows.
-    sampling = max(value * (1 - value), 0.0) / rows.n_rows
+    sampling = value * (1 - value) / rows.n_rows
     doubt = sum(change**2 for change in ((steeper - flatter) / 2, *moved))
-    return ExpectedAccuracy(min(value, 1.0), float(np.sqrt(sampling + doubt)))
+    return ExpectedAccuracy(value, min(float(np.sqrt(sampling + doubt)), _LARGEST_ERROR))
 
 
-def _right(probabilities: Array, predicted: Array, ratio: FloatArray) -> Array:
-    """Probability that each prediction is right; rows stand for more or fewer new ones, by the ratio of their class."""
-    return own_entries(probabilities * like(ratio, probabilities), predicted)
+def _share_right(probabilities: Array, predicted: Array, ratio: FloatArray, weights: Array) -> float:
+    """Return the expected share of right predictions; rows stand for more or fewer new ones, by their class's ratio."""
+    weighted = probabilities * like(ratio, probabilities)
+    of_rows = array_namespace(weighted).sum(weighted, axis=1)
+    right, total = numbers(weights @ own_entries(weighted, predicted), weights @ of_rows)
+    return right / total
 
 
 def other_noise(noise: NoiseModel, errors: FloatArray, observed: FloatArray | None) -> list[NoiseModel]:

@@ -154,7 +154,8 @@ def _guessed_merits(
 ) -> FloatArray | None:
     """Return the `merits` of each penalty if all rows had the same hat value h; None where that is not to be had.
 
-    Leave-one-out scores are (t̂ − ht)/(1 − h), so that their products follow from sums over the principal directions.
+    Label-free leave-one-out scores then are t̂/(1 − h) − ct about their mean, with c = h/(1 − h), less 1/(n − 1) with an
+    intercept, so that their products follow from sums over the principal directions.
     """
     known = None if rows.has_copies else spectrum.target_powers(targets)
     if known is None:
@@ -162,10 +163,12 @@ def _guessed_merits(
     (powers, total), kept = known, spectrum.shrinkage(regs)
     sums = array_namespace(kept).sum(kept, axis=0), powers @ kept, powers @ kept**2
     hat, fitted, squared = (as_numpy(values) for values in sums)
-    hat, total = hat / spectrum.n_rows, max(total, TINY)
+    n, total = spectrum.n_rows, max(total, TINY)
+    hat = (hat + spectrum.fit_intercept) / n
     slack = np.maximum(1 - hat, TINY)
-    agreement = (fitted / total - hat) / slack
-    power = np.maximum(squared / total - 2 * hat * fitted / total + hat**2, TINY) / slack**2
+    own = hat / slack - (1 / (n - 1) if spectrum.fit_intercept else 0.0)
+    fitted, squared = fitted / total / slack, squared / total / slack**2
+    agreement, power = fitted - own, np.maximum(squared - 2 * own * fitted + own**2, TINY)
     return np.asarray(agreement / np.sqrt(power) if scale_free else 2 * agreement - power - 1)
 
 

@@ -9,6 +9,7 @@ from unflip._arrays import (
     as_numpy,
     at_least,
     expit,
+    in_columns,
     is_foreign,
     like,
     one_hot,
@@ -17,8 +18,10 @@ from unflip._arrays import (
     place,
     row_products,
     softmax,
+    softmax_and_logsumexp,
     sums_by_code,
     taken,
+    times_table,
 )
 from unflip._namespaces import check_together
 from unflip.lazy import LazyRows
@@ -60,6 +63,22 @@ def test_each_code_has_its_row_and_its_column(put):
     same(taken(put(TABLE), put(CODES)), TABLE[CODES])
     same(one_hot(put(CODES), 3), np.eye(3)[CODES])
     same(own_entries(put(TABLE[CODES]), put(CODES % 2)), TABLE[CODES, CODES % 2])
+
+
+def test_products_and_picks_lie_column_after_column(put):
+    rows = put(np.arange(10.0).reshape(5, 2))
+    same(times_table(rows, TABLE.T), np.arange(10.0).reshape(5, 2) @ TABLE.T)
+    same(in_columns(rows), np.arange(10.0).reshape(5, 2))
+    if put is np.asarray:
+        for found in (times_table(rows, TABLE.T), in_columns(rows), pick(TABLE, CODES)):
+            assert found.flags.f_contiguous
+
+
+def test_softmax_comes_with_the_log_of_its_sum(put):
+    logits = np.array([[1e3, 1e3 - 1, 0.0], [-1e3, -1e3, -1e3]])
+    found, log_sum = softmax_and_logsumexp(put(logits))
+    same(found, special.softmax(logits, axis=1))
+    np.testing.assert_allclose(as_numpy(log_sum), special.logsumexp(logits, axis=1), rtol=1e-15)
 
 
 def test_sums(put):

@@ -10,6 +10,7 @@ from scipy.special import ndtr
 
 from support.amazon import needs_data
 from unflip import Audit, LPClassifier, NoiseModel, audit, audit_scores, theory
+from unflip.auditing.dependence import _LabelFit
 from unflip.auditing.outlook import Outlook, accuracy_of, effective_dimension, separation_of
 from unflip.auditing.suspects import cut
 from unflip.datasets import load_amazon_reviews, make_mixture
@@ -220,6 +221,19 @@ class TestDependence:
         unsure = audit(X, observed, trusted=trusted).dependence
         assert sure.p_value < 0.01 < unsure.p_value
         assert unsure.degrees == 8
+
+    def test_a_few_steps_to_other_rates_are_nearly_a_fit_under_them(self):
+        """They miss the counts that such a fit expects by less than a fifth of their standard errors."""
+        X, observed, _ = draw(n=1000)
+        evidence = audit(X, observed, noise=NOISE).evidence
+        bins = np.digitize(evidence.log_scores[:, 1], np.quantile(evidence.log_scores[:, 1], [0.25, 0.5, 0.75]))
+        fit = _LabelFit.to(evidence.log_scores, evidence.codes, NOISE.transition)
+        for move in (-0.05, 0.05):
+            other = NOISE.transition + move * np.array([[1, -1], [0, 0]])
+            refitted = _LabelFit.to(evidence.log_scores, evidence.codes, other).counts(bins)
+            near = fit.under(other).counts(bins)
+            assert np.abs((near - refitted) / np.sqrt(refitted)).max() < 0.2
+            assert np.abs((fit.counts(bins) - refitted) / np.sqrt(refitted)).max() > 0.4
 
     def test_few_rows_are_not_tested(self):
         X, observed, _ = draw(n=30)

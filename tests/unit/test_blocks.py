@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.linalg import hadamard
+from scipy.sparse import csr_array
 
 from unflip import LPClassifier, NoiseModel, centred
 from unflip.centred import DenseRows, product
@@ -318,3 +319,29 @@ def test_sums_for_two_sets_of_targets_are_kept(monkeypatch):
         for index in wanted:
             spectrum.path(targets[index], [0.1])
         assert len(passes) == n_passes
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_fitted_values_too_many_to_keep_are_made_again(monkeypatch, sparse):
+    rng = np.random.default_rng(0)
+    X, targets, regs = rng.normal(size=(60, 5)), rng.normal(size=(60, 3)), np.logspace(-2, 2, 7)
+    rows = csr_array(X) if sparse else X
+    wanted = decompose(rows).leave_one_out(targets, regs).scores
+    monkeypatch.setattr("unflip.spectrum.primal._MOST_KEPT", 60 * 3)
+    spectrum = decompose(rows)
+    np.testing.assert_allclose(spectrum.leave_one_out(targets, regs).scores, wanted, rtol=1e-12)
+    part = spectrum.leave_one_out_parts(targets, regs)(slice(7, 19)).scores
+    np.testing.assert_allclose(part, wanted[7:19], rtol=1e-12)
+    one = spectrum.leave_one_out(targets, regs[:1]).scores
+    np.testing.assert_allclose(one, wanted[:, :1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("shape", [(50, 9), (20, 30)], ids=["primal", "dual"])
+def test_residuals_are_those_of_the_path(shape, fit_intercept):
+    rng = np.random.default_rng(0)
+    X, targets, weights = rng.normal(size=shape), rng.normal(size=(shape[0], 2)), rng.random(shape[0])
+    spectrum = decompose(X, weights, fit_intercept=fit_intercept)
+    path = spectrum.path(targets, [0.3])
+    fitted = X @ path.coef[:, 0, :] + path.intercept[0]
+    np.testing.assert_allclose(spectrum.residuals(targets, 0.3), targets - fitted, rtol=1e-9, atol=1e-12)

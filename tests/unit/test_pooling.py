@@ -7,7 +7,7 @@ from scipy.special import expit
 from unflip import NoiseModel, decoder
 from unflip.decoder import gaussian_reading
 from unflip.noise import Channel
-from unflip.pooling import MANY, pooled
+from unflip.pooling import MANY, evenly, pooled
 
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1, pi_neg=0.6)
 
@@ -80,3 +80,24 @@ def test_one_score_of_very_many_rows_of_two_classes_and_two_labels_is_pooled(n, 
     found = gaussian_reading(scores, codes, np.ones(n), noise, n_rows=1e6)
     assert calls == [n] * is_pooled
     assert found.logits.shape == (n, noise.n_classes)
+
+
+def test_several_classes_of_many_rows_are_read_off_some_of_them(monkeypatch):
+    """Log-odds are those of a fit to all rows, up to the standard error of their steepness."""
+    rng = np.random.default_rng(0)
+    noise = NoiseModel(0.7 * np.eye(3) + 0.1, np.full(3, 1 / 3))
+    y = rng.integers(3, size=20_000)
+    scores = 1.5 * np.eye(3)[y] @ np.linalg.qr(rng.normal(size=(3, 3)))[0][:, :2] + rng.normal(size=(20_000, 2))
+    codes, weights = noise.flip(y, random_state=0), np.ones(20_000)
+    whole = gaussian_reading(scores, codes, weights, noise, n_rows=20_000)
+    monkeypatch.setattr(decoder, "MANY", 5000)
+    some = gaussian_reading(scores, codes, weights, noise, n_rows=20_000)
+    assert some.log_odds.shape == whole.log_odds.shape
+    assert 0 < np.abs(some.probabilities - whole.probabilities).mean() < 0.02
+    assert some.probabilities.mean(axis=0) == pytest.approx(whole.probabilities.mean(axis=0), abs=0.01)
+
+
+def test_values_are_chosen_evenly_in_their_order():
+    values = np.random.default_rng(0).permutation(100.0 * np.arange(10))
+    np.testing.assert_array_equal(values[evenly(values, 5)], [0, 200, 400, 600, 800])
+    np.testing.assert_array_equal(np.sort(evenly(values, 10)), np.arange(10))

@@ -166,3 +166,11 @@ def test_logits_without_the_row_do_not_depend_on_its_label(reg, fit_intercept):
     error, error_alone = (np.std(found - expected) for found in (coupled, alone))
     assert error < 0.35 * error_alone
     assert error < 0.1 * np.std(expected)
+
+
+def test_logits_without_the_row_are_the_same_in_parts(monkeypatch):
+    scores, codes, share = draw(THREE, 2, n=60)
+    mixture = ScoreMixture.fit(scores, codes, share, THREE, 1e-9)
+    whole = mixture.left_out_logits(scores, share, None)
+    monkeypatch.setattr("unflip.score_shape._BLOCK", 7 * mixture.means.size)
+    np.testing.assert_allclose(mixture.left_out_logits(scores, share, None), whole, rtol=1e-12)

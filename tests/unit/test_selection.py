@@ -5,7 +5,18 @@ import pytest
 from scipy.special import ndtr
 
 from unflip import NoiseModel, selection, targets
-from unflip.selection import best_reg, candidate_regs, canonical_correlation, loo_alignment, loo_squared_error
+from unflip.datasets import make_mixture
+from unflip.rows import DistinctRows
+from unflip.selection import (
+    best_reg,
+    candidate_regs,
+    canonical_correlation,
+    label_free_parts,
+    loo_alignment,
+    loo_squared_error,
+    merits,
+    searched_reg,
+)
 from unflip.spectrum import decompose
 
 NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.2, pi_neg=0.4)
@@ -114,3 +125,55 @@ def test_criteria_do_not_depend_on_the_parts_they_are_summed_over(centred, monke
     monkeypatch.setattr(selection, "_PART", 7)
     np.testing.assert_allclose(loo_alignment(scores.__getitem__, t, weights, centred=centred), whole[0], rtol=1e-9)
     np.testing.assert_allclose(loo_squared_error(scores.__getitem__, t, weights), whole[1], rtol=1e-12)
+
+
+class TestSearch:
+    """The penalty found near a guess is as good as the one that a search of all of them finds."""
+
+    @pytest.mark.parametrize("scale_free", [True, False])
+    @pytest.mark.parametrize("fit_intercept", [True, False])
+    @pytest.mark.parametrize("shape", [(300, 60), (120, 200)], ids=["primal", "dual"])
+    def test_it_finds_the_best_of_all(self, shape, fit_intercept, scale_free):
+        for seed in range(5):
+            X, y = make_mixture(*shape, mean_norm=2.0, random_state=seed)
+            X *= np.logspace(0, -1, shape[1])
+            t = (2.0 * NOISE.flip(y, random_state=seed) - 1)[:, None]
+            spectrum, rows = decompose(X, fit_intercept=fit_intercept), DistinctRows.of(X)
+            regs, how = candidate_regs(spectrum), {"scale_free": scale_free}
+            parts = label_free_parts(spectrum, rows, t, regs)
+            found = merits(parts, t, rows.weights, centred=fit_intercept, **how)
+            chosen = searched_reg(spectrum, rows, t, regs, **how)
+            assert found[regs == chosen] == pytest.approx(found.max(), abs=0.01)
+
+    @pytest.mark.parametrize("fit_intercept", [True, False])
+    @pytest.mark.parametrize("shape", [(50, 9), (20, 30)], ids=["primal", "dual"])
+    def test_powers_along_the_directions_are_those_of_projections(self, shape, fit_intercept):
+        rng = np.random.default_rng(0)
+        X, t, weights = rng.normal(size=shape), rng.normal(size=(shape[0], 2)), rng.random(shape[0])
+        spectrum = decompose(X, weights, fit_intercept=fit_intercept)
+        powers, total = spectrum.target_powers(t)
+        centre = weights / weights.sum() if fit_intercept else np.zeros(shape[0])
+        centred, root = t - centre @ t, np.sqrt(weights)[:, None]
+        left, sizes, _ = np.linalg.svd(root * (X - centre @ X), full_matrices=False)
+        wanted = ((left[:, sizes > 1e-9].T @ (root * centred)) ** 2).sum(axis=1)
+        np.testing.assert_allclose(np.sort(powers)[-len(wanted) :], np.sort(wanted), rtol=1e-9)
+        assert total == pytest.approx(((root * centred) ** 2).sum(), rel=1e-12)
+
+    def test_few_penalties_are_compared_where_the_guess_is_good(self, monkeypatch):
+        X, y = make_mixture(400, 100, mean_norm=2.0, random_state=0)
+        compared = []
+        parts = selection.label_free_parts
+        monkeypatch.setattr(selection, "label_free_parts", lambda *a: compared.append(len(a[3])) or parts(*a))
+        searched_reg(spectrum := decompose(X), DistinctRows.of(X), 2.0 * y[:, None] - 1, candidate_regs(spectrum))
+        assert len(compared) == 1
+        assert compared[0] <= 11
+
+    def test_all_are_compared_where_one_row_misleads_the_guess(self, monkeypatch):
+        X, y = make_mixture(200, 20, mean_norm=3.0, random_state=0)
+        X = np.column_stack([X, 1e4 * (np.arange(200) == 0)])
+        compared = []
+        parts = selection.label_free_parts
+        monkeypatch.setattr(selection, "label_free_parts", lambda *a: compared.append(len(a[3])) or parts(*a))
+        spectrum = decompose(X, fit_intercept=False)
+        searched_reg(spectrum, DistinctRows.of(X), 2.0 * y[:, None] - 1, candidate_regs(spectrum))
+        assert compared[-1] == 50

@@ -27,6 +27,7 @@ from unflip.auditing.evidence import Evidence
 _N_BINS = 10
 _FEWEST_PER_BIN = 10
 _FEWEST_BINS = 4
+_N_STEPS = 3
 
 
 @dataclass(frozen=True)
@@ -105,11 +106,15 @@ class _LabelFit:
         return replace(start, parameters=best)
 
     def under(self, transition: FloatArray) -> _LabelFit:
-        """Return the fit under another noise model: one step of Newton's method from this one (Fisher scoring)."""
-        other, gradients = replace(self, transition=transition), self.gradients
-        step = np.linalg.lstsq(gradients.T @ gradients, other.gradients.sum(axis=0))[0]
-        low, high = np.array(self.limits).T
-        return replace(other, parameters=np.clip(self.parameters + step, low, high))
+        """Return the fit under another noise model that is near: a few steps of Fisher scoring from this one."""
+        other, (low, high) = replace(self, transition=transition), np.array(self.limits).T
+        for _ in range(_N_STEPS):
+            gradients = other.gradients
+            information = gradients.T @ gradients
+            ridge = np.finfo(float).eps * len(gradients) * np.trace(information) + TINY  # some may have no effect
+            step = np.linalg.solve(information + ridge * np.eye(len(information)), gradients.sum(axis=0))
+            other = replace(other, parameters=np.clip(other.parameters + step, low, high))
+        return other
 
     @property
     def limits(self) -> list[tuple[float, float]]:

@@ -50,7 +50,9 @@ def anchor_rates(scores: FloatArray, codes: IntArray, weights: FloatArray) -> Ro
 
 
 def _pooled(anchors: FloatArray, sizes: FloatArray) -> FloatArray:
-    """Move the share of flips in each group towards that of all, as ten more rows would: few say little of one class.
+    """Move the labels of each group towards what all groups have, as ten more rows would: few say little of one class.
+
+    These rows are flipped as often as those of all groups, to classes in proportion to their sizes.
 
     Parameters
     ----------
@@ -60,10 +62,9 @@ def _pooled(anchors: FloatArray, sizes: FloatArray) -> FloatArray:
         Number of anchor rows.
     """
     flips = 1 - np.diag(anchors)
-    moved = (sizes * flips + _FEWEST * np.average(flips, weights=sizes)) / (sizes + _FEWEST)
-    table = anchors * (moved / np.maximum(flips, np.finfo(float).tiny))[:, None]
-    np.fill_diagonal(table, 1 - moved)
-    return table
+    of_all = np.average(flips, weights=sizes)
+    others = with_diagonal(of_all * sizes / (sizes.sum() - sizes[:, None]))
+    return np.asarray((sizes[:, None] * anchors + _FEWEST * others) / (sizes[:, None] + _FEWEST))
 
 
 def with_diagonal(rates: FloatArray) -> FloatArray:

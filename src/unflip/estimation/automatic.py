@@ -27,7 +27,7 @@ from unflip.rows import DistinctRows, relative_weights
 from unflip.spectrum import Spectrum, decompose
 
 _LARGEST_SUM = 0.999  # of ε₊ + ε₋
-_LEAST_DETERMINANT = 0.05
+_LEAST_TOLD = 0.05  # geometric mean of the k − 1 eigenvalues of a transition beside 1; of two classes 1 − ε₊ − ε₋
 _LARGEST_MISFIT, _SMALLEST_MISFIT = 5.0, 0.05  # of given proportions to clusters: standard errors, and beyond these
 _SMALLEST_SHARE_LEFT = 0.1  # of an observed class that flips may leave as its true share
 
@@ -181,10 +181,10 @@ def _check_clusters(priors: FloatArray, found: FloatArray, n: int) -> None:
 
 def consistent(transition: FloatArray, observed: FloatArray) -> NoiseModel:
     """Return these flips with the priors that explain the observed proportions, halved until there are such priors."""
-    identity = np.eye(len(observed))
+    k, identity = len(observed), np.eye(len(observed))
     for kept in (1.0, 0.5, 0.25, 0.125):
         candidate = identity + kept * (transition - identity)
-        if np.linalg.det(candidate) > _LEAST_DETERMINANT:
+        if np.linalg.det(candidate) > _LEAST_TOLD ** (k - 1):
             priors = np.linalg.solve(candidate.T, observed)
             if (priors > _SMALLEST_SHARE_LEFT * observed).all():
                 return NoiseModel(candidate, priors / priors.sum())
