@@ -21,7 +21,8 @@ from unflip.pooling import evenly
 
 _PAIRS = float(np.sqrt(2))
 _LARGEST_ERROR = 0.5  # standard deviation that a number between 0 and 1 can have
-_ENOUGH = 4000  # rows that tell what other rates would change: to a few percent of it
+# Rows that tell what other rates would change, to a few percent of it: so many numbers, but no fewer rows than that.
+_ENOUGH_NUMBERS, _ENOUGH_ROWS = 40_000, 500
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ def expected_accuracy(
     reading: Reading,
     noise: Channel,
     *,
+    base: Channel | None = None,
     others: Sequence[Channel],
     deployed: FloatArray,
     predicted: Array,
@@ -79,6 +81,8 @@ def expected_accuracy(
         Of their scores, under `noise`.
     noise : Channel
         With priors.
+    base : Channel, optional
+        What `others` are moved from, where that has other priors than `noise`: scores may have corrected these.
     others : sequence of Channel
         Such that are one standard error away, each in a way of its own.
     deployed : ndarray of shape (k,)
@@ -96,13 +100,14 @@ def expected_accuracy(
     # than sums over rows do, by a factor between √2 (noisy labels) and 2 of the standard error. Both sides are asked:
     # log-odds that are certain as they are do not change where they are steeper.
     steeper, flatter = (accuracy(reading.steeper(by, priors).probabilities, priors) for by in (_PAIRS, -_PAIRS))
-    some = evenly(own_entries(reading.log_odds, predicted), _ENOUGH)
+    enough = max(_ENOUGH_NUMBERS // noise.n_classes, _ENOUGH_ROWS)
+    some = evenly(own_entries(reading.log_odds, predicted), enough)
     few, log_odds, of_few = rows.some(some), taken(reading.log_odds, some), taken(predicted, some)
 
     def under(other: Channel) -> float:
         return _share_right(few.read(log_odds, other), of_few, deployed / other.known_priors, few.weights)
 
-    here = under(noise) if others else value
+    here = under(noise if base is None else base) if others else value
     moved = [under(other) - here for other in others]
     # Rows differ in P(right), and whether each is right is a draw of its own: in all, that of a share of n rows.
     sampling = value * (1 - value) / rows.n_rows
@@ -119,7 +124,7 @@ def _share_right(probabilities: Array, predicted: Array, ratio: FloatArray, weig
 
 
 def other_noise(noise: NoiseModel, errors: FloatArray, observed: FloatArray | None) -> list[NoiseModel]:
-    """Return noise models one standard error away, the rates out of one true class at a time.
+    """Return the noise model, and such as are one standard error away, the rates out of one true class at a time.
 
     Parameters
     ----------
@@ -130,7 +135,7 @@ def other_noise(noise: NoiseModel, errors: FloatArray, observed: FloatArray | No
     observed : ndarray of shape (k,) or None
         Observed class proportions that the priors follow; None where the priors are known.
     """
-    found = []
+    found = [moved_rate(noise, 0, 0.0, observed) or noise]
     for a in np.flatnonzero(np.diag(errors) > 0):
         error = float(errors[a, a])
         fewer, more = (moved_rate(noise, int(a), sign * error, observed) for sign in (-1, 1))

@@ -324,21 +324,23 @@ def _expected(
         predicted = decision.classes(decision.values(rows.of_members(found.scores)))
     else:
         predicted = _predicted(found.reading, noise, rule)
+    base, *others = _moved_noise(data, source, noise, priors_known=options.knows_priors)
     return expected_accuracy(
         ObservedRows(data.codes, rows.member_weights, rows.n_effective, options.knows_priors),
         _believed(found),
         found.noise,
-        others=_others(data, source, noise, priors_known=options.knows_priors) if found.certainty == 1 else [],
+        base=base,
+        others=others if found.certainty == 1 else [],
         deployed=rule.priors,
         predicted=predicted,
     )
 
 
-def _others(data: Labelled, source: NoiseSource, noise: NoiseModel, *, priors_known: bool) -> Sequence[Channel]:
-    """Return what is observed under rates that are one standard error away."""
+def _moved_noise(data: Labelled, source: NoiseSource, noise: NoiseModel, *, priors_known: bool) -> Sequence[Channel]:
+    """Return what is observed under the rates, and under such that are one standard error away."""
     votes = data.votes
     if votes is not None and source.crowd is not None and source.workers is not None:
-        return source.workers.one_error_away(votes, source.errors)
+        return [source.workers.channel(votes), *source.workers.one_error_away(votes, source.errors)]
     observed = data.observed if votes is None else votes.shares(data.rows.member_weights)
     found = other_noise(noise, source.errors, None if priors_known else observed)
     return found if votes is None else [Workers.alike(other, votes).channel(votes) for other in found]

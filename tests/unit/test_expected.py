@@ -77,12 +77,13 @@ def test_balanced_deployment_expects_balanced_accuracy():
 
 def test_other_noise_models_are_one_error_away():
     errors = np.array([[0.05, 0.05], [0.1, 0.1]])
-    found = other_noise(NOISE, errors, None)
+    unmoved, *found = other_noise(NOISE, errors, None)
+    assert unmoved == NOISE
     assert [model.eps_neg for model in found] == pytest.approx([0.15, 0.2])
     assert [model.eps_pos for model in found] == pytest.approx([0.3, 0.2])
     assert all((model.priors == NOISE.priors).all() for model in found)
-    assert other_noise(NOISE, np.zeros((2, 2)), None) == []
-    none_seen = other_noise(NoiseModel.binary(eps_pos=0, eps_neg=0.2, pi_neg=0.5), np.full((2, 2), 0.1), None)
+    assert other_noise(NOISE, np.zeros((2, 2)), None) == [NOISE]
+    _, *none_seen = other_noise(NoiseModel.binary(eps_pos=0, eps_neg=0.2, pi_neg=0.5), np.full((2, 2), 0.1), None)
     assert [model.eps_pos for model in none_seen] == pytest.approx([0, 0.1])  # a rate of 0 can only be too low
     follow = other_noise(NOISE, errors, NOISE.observed)
     for model in follow:
@@ -97,3 +98,15 @@ def test_doubt_about_the_rates_widens_the_error():
     # Priors that are known are worth more rows, which moves the threshold a little.
     assert estimated.expected_accuracy_ == pytest.approx(known.expected_accuracy_, abs=0.002)
     assert estimated.expected_accuracy_std_ > 1.02 * known.expected_accuracy_std_
+
+
+@pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning")
+def test_priors_that_scores_correct_are_no_doubt_about_the_rates():
+    """Rates one error away are compared with these rates and priors that follow in the same way."""
+    rng = np.random.default_rng(0)
+    k, n = 12, 1500
+    noise = NoiseModel(0.7 * np.eye(k) + 0.3 / k)
+    y = rng.choice(k, size=n, p=np.linspace(1, 3, k) / np.linspace(1, 3, k).sum())
+    X = 4.0 * np.eye(k)[y] + rng.normal(size=(n, k))
+    found = LPClassifier().fit(X * np.linspace(1, 2, k), noise.flip(y, random_state=0))
+    assert 0.003 < found.expected_accuracy_std_ < 0.05

@@ -195,6 +195,12 @@ class Evidence:
         """Return the evidence under another noise model."""
         return replace(self, noise=noise, probabilities=self.read(noise.channel))
 
+    @property
+    def unmoved(self) -> Evidence:
+        """The evidence under rates as they are, and priors that follow from them: what other rates compare with."""
+        noise = self.noise.moved(0, 0.0, self.observed)
+        return self if noise is None else self.under(noise)
+
     def noise_one_error_away(self) -> list[Noise]:
         """Return the noise with each rate in doubt moved by its standard error, towards fewer flips if possible."""
         errors = np.diag(self.noise.errors)

@@ -174,22 +174,24 @@ def _scored_by_others(
     )
     if believed < 1:
         reading = reading.believed(believed, channel.known_priors)
+    base, *others = _moved_noise(noise, codes)
     accuracy = expected_accuracy(
         rows,
         reading,
         channel,
-        others=_others(noise, codes) if believed == 1 else [],
+        base=base,
+        others=others if believed == 1 else [],
         deployed=noise.model.known_priors,
         predicted=reading.log_odds.argmax(axis=1),
     )
     return _Scored(reading.log_odds[:, 1:], noise, accuracy, n_rows, believed)
 
 
-def _others(noise: Noise, codes: IntArray) -> Sequence[Channel]:
-    """Return what is observed under rates that are one standard error away."""
+def _moved_noise(noise: Noise, codes: IntArray) -> Sequence[Channel]:
+    """Return what is observed under the rates, and under such that are one standard error away."""
     votes = noise.votes
     if votes is not None and noise.workers is not None and not votes.single:
-        return noise.workers.one_error_away(votes, noise.errors)
+        return [noise.workers.channel(votes), *noise.workers.one_error_away(votes, noise.errors)]
     observed = shares(codes[codes != UNLABELLED])
     found = other_noise(noise.model, noise.errors, None if noise.priors_known else observed)
     return found if votes is None else [Workers.alike(model, votes).channel(votes) for model in found]

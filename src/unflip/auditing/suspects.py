@@ -74,7 +74,9 @@ def expected_wrong(evidence: Evidence) -> tuple[float, float]:
     wrong = evidence.wrong
     total = float(wrong.sum())
     sampling = float(wrong @ (1 - wrong)) * len(wrong) / evidence.n_rows
-    moved = [float(other.wrong.sum()) - total for other in map(evidence.under, evidence.noise_one_error_away())]
+    others = evidence.noise_one_error_away()
+    unmoved = float(evidence.unmoved.wrong.sum()) if others else total
+    moved = [float(other.wrong.sum()) - unmoved for other in map(evidence.under, others)]
     return total, float(np.sqrt(sampling + sum(change**2 for change in moved)))
 
 
