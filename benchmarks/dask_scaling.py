@@ -1,12 +1,12 @@
 """How fits of Dask rows scale with workers: the same fit by one process, by one worker and by two.
 
-Parquet files of single-precision rows are made in a temporary folder and removed in the end. Fits are default ones with
-the noise rates given or estimated, of a DataFrame that is read from the files again in every pass. Workers are
-processes of one thread; "one process" is the same code under Dask's synchronous scheduler. Times are by the clock, so that other
-programs count: the load of the machine is stored beside them, and so are processor times, which they hardly change.
-What these allow is the time of one process over that of the client and the busiest worker, one after the other. Memory
-is what NumPy and Python hold at most in this process, which pages of the files and the workers' memory are no part of,
-per row from two sizes.
+Parquet files of single-precision rows are made in a temporary folder and removed in the end. Fits are default ones,
+with the noise rates given or estimated, of a DataFrame that is read from the files again in every pass. Workers are
+processes of one thread; "one process" is the same code under Dask's synchronous scheduler. Times are by the clock, so
+that other programs count: the load of the machine is stored beside them, and so are processor times, which they hardly
+change. What these allow is the time of one process over that of the client and the busiest worker, one after the other.
+Memory is what NumPy and Python hold at most in this process, which pages of the files and the workers' memory are no
+part of, per row from two sizes.
 """
 # ruff: noqa: E402 (Dask would take sparse.py, which lies beside this file, for the library of that name)
 

@@ -46,7 +46,7 @@ from unflip._arrays import (
 from unflip._typing import Array, FloatArray
 from unflip.coupling import Coupling
 from unflip.noise import Channel
-from unflip.pooling import MANY, evenly, pooled
+from unflip.pooling import MANY, pooled
 from unflip.proportions import Proportions, class_probabilities
 from unflip.score_shape import (
     MAX_ROUNDS,
@@ -61,6 +61,7 @@ from unflip.steepness import STEP, likeliest_steepness
 
 _PRIOR_TOLERANCE = 1e-5
 _ROWS_PER_SLOPE = 200
+_ENOUGH_ROWS = 2**17  # of several classes: slopes are then as close as they need be
 _ROUGH = 1e-2  # the last step under another noise model: what it leaves is less than its square
 _UNUSUAL = 0.2  # share of draws whose χ² is beyond the usual
 #: Log-odds per unit of the scores' own spread are at least this: scores that show no signal keep their order and a
@@ -265,13 +266,15 @@ def _proportions(codes: Array, share: Array, noise: Channel, n_rows: float, prio
 
 
 def _to_fit(standard: Array, codes: Array, share: Array, noise: Channel) -> tuple[Array, Array, Array]:
-    """Return what to fit a read-out to: the rows, or fewer that stand for very many."""
-    if standard.shape[0] < MANY:
-        return standard, codes, share
-    if noise.transition.shape == (2, 2) and standard.shape[1] == 1:
+    """Return what to fit a read-out to: the rows, or fewer that stand for very many, a random sample if need be."""
+    n_rows = standard.shape[0]
+    if n_rows >= MANY and noise.transition.shape == (2, 2) and standard.shape[1] == 1:
         values, labels, weights = pooled(standard[:, 0], codes, share)
         return values[:, None], labels, weights
-    some = evenly(standard[:, -1], MANY)
+    if n_rows <= _ENOUGH_ROWS:
+        return standard, codes, share
+    # The same ones in every round, whatever the scores: one that depends on these would move with rounding errors.
+    some = like(np.sort(np.random.default_rng(0).permutation(n_rows)[:_ENOUGH_ROWS]), standard)
     return taken(standard, some), taken(codes, some), _shares(taken(share, some))
 
 

@@ -90,9 +90,12 @@ def test_several_classes_of_many_rows_are_read_off_some_of_them(monkeypatch):
     scores = 1.5 * np.eye(3)[y] @ np.linalg.qr(rng.normal(size=(3, 3)))[0][:, :2] + rng.normal(size=(20_000, 2))
     codes, weights = noise.flip(y, random_state=0), np.ones(20_000)
     whole = gaussian_reading(scores, codes, weights, noise, n_rows=20_000)
-    monkeypatch.setattr(decoder, "MANY", 5000)
+    monkeypatch.setattr(decoder, "_ENOUGH_ROWS", 5000)
     some = gaussian_reading(scores, codes, weights, noise, n_rows=20_000)
     assert some.log_odds.shape == whole.log_odds.shape
+    turned = scores @ np.linalg.qr(rng.normal(size=(2, 2)))[0]  # the same rows are chosen
+    again = gaussian_reading(turned, codes, weights, noise, n_rows=20_000)
+    np.testing.assert_allclose(again.log_odds, some.log_odds, rtol=1e-6, atol=1e-6)
     assert 0 < np.abs(some.probabilities - whole.probabilities).mean() < 0.02
     assert some.probabilities.mean(axis=0) == pytest.approx(whole.probabilities.mean(axis=0), abs=0.01)
 
