@@ -1,4 +1,4 @@
-"""Time and memory of this library and its peers, against the rows, the features and the floor.
+"""Time and memory of this library and its peers, against the rows, the features, the classes and the floor.
 
 The floor is one Gram matrix and one eigendecomposition of the same rows. Everything runs in one process on the same
 data, in turns: processor time on one thread, medians of five with quartiles; what takes longer than ``--patience``
@@ -24,7 +24,6 @@ from unflip.moments import Moments
 from unflip.report.style import as_png, legend_below, new_figure, set_title
 from unflip.spectrum import GramSpectrum, decompose
 
-IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 REGS = np.logspace(-3, 3, 50)
 CONDITIONS = {"well": 1.0, "ill": 1e6}
 SHAPES = [(1600, 400), (10_000, 1000), (2000, 10_000), (100_000, 1000)]
@@ -128,8 +127,8 @@ def two_threads(shape, n_repeats=5):
     return pd.DataFrame(lines, columns=["n", "p", "method", "speed_up", "lower", "upper"])
 
 
-def pictures(table, growth):
-    """Draw time and memory against the rows and the features, and time against the number of classes."""
+def pictures(table):
+    """Draw time and memory against the rows and the features."""
     figure, axes = new_figure(9.5, 7.0, 2, 2)
     views = [("n", GROWING_N, "cpu_seconds", "seconds"), ("p", GROWING_P, "cpu_seconds", "seconds"),
              ("n", GROWING_N, "memory", "memory beyond the rows / rows"),
@@ -144,7 +143,7 @@ def pictures(table, growth):
         ax.set_xlabel("rows" if along == "n" else "features")
         ax.set_ylabel(label)
     legend_below(figure, axes[0], 4)
-    (IMAGES / "speed.png").write_bytes(as_png(figure))
+    (speed_classes.IMAGES / "speed.png").write_bytes(as_png(figure))
 
 
 def main():
@@ -157,7 +156,8 @@ def main():
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # of guessed rates, and of peers that did not converge: both are what is timed
     if options.draw:
-        pictures(pd.read_csv(options.out), pd.read_csv(options.out.with_name("speed_growth.csv")))
+        pictures(pd.read_csv(options.out))
+        speed_classes.picture(pd.read_csv(options.out.with_name("speed_growth.csv")))
         return
     print(
         f"NumPy {np.__version__}, {platform.machine()}, {platform.python_implementation()} {platform.python_version()}"
@@ -175,7 +175,8 @@ def main():
     threads = two_threads(SHAPES[0] if options.quick else SHAPES[1])
     threads.to_csv(options.out.with_name("threads.csv"), index=False)
     if not options.quick:
-        pictures(pd.read_csv(options.out), speed_classes.main(options.out))
+        pictures(pd.read_csv(options.out))
+        speed_classes.main(options.out)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,10 @@ from threadpoolctl import threadpool_limits
 from timing import floor, measure, peak_memory
 from unflip import LPClassifier, NoiseModel, audit
 from unflip.datasets import make_mixture
+from unflip.report.style import as_png, legend_below, new_figure, set_title
 from verdicts import verdict
+
+IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 
 FLOOR, KNOWN, DEFAULT, AUDIT, PRINT = "floor", "rates known", "default", "audit, print, page", "print"
 CLEANLAB = "CleanLearning"
@@ -174,8 +177,28 @@ def growth():
     return table
 
 
+def picture(table):
+    """Draw the time of fits against rows, features and classes."""
+    figure, axes = new_figure(9.5, 3.6, 1, 3)
+    fixed = {"n": "100 features, 5 classes", "p": "4000 rows, 5 classes", "k": "4000 rows, 100 features"}
+    names = {"n": "rows", "p": "features", "k": "classes"}
+    for ax, (along, part) in zip(axes, table.groupby("along", sort=False), strict=True):
+        set_title(ax, fixed[along])
+        for (method, line), colour in zip(part.groupby("method", sort=False), ("#009E73", "#000000"), strict=True):
+            ax.loglog(line[along], line.cpu_seconds, marker="o", color=colour, label=f"LPClassifier, {method}")
+        sizes = part[along].unique()
+        ax.minorticks_off()
+        ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
+        ax.set_yticks([0.03, 0.1, 0.3, 1, 3], ["0.03", "0.1", "0.3", "1", "3"])
+        ax.set_ylim(0.025, 5)
+        ax.set_xlabel(names[along])
+        ax.set_ylabel("seconds")
+    legend_below(figure, axes[0], 2)
+    (IMAGES / "speed_growth.png").write_bytes(as_png(figure))
+
+
 def main(out):
-    """Measure, print and store."""
+    """Measure, print, store and draw."""
     out.parent.mkdir(parents=True, exist_ok=True)
     with threadpool_limits(1):
         lines = [line for case in CASES for line in compared(case)]
@@ -185,4 +208,4 @@ def main(out):
             large(case)
         table = growth()
         table.to_csv(out.with_name("speed_growth.csv"), index=False)
-    return table
+    picture(table)
