@@ -46,7 +46,7 @@ from unflip._arrays import (
 from unflip._typing import Array, FloatArray
 from unflip.coupling import Coupling
 from unflip.noise import Channel
-from unflip.pooling import MANY, pooled
+from unflip.pooling import MANY, pooled, some_rows
 from unflip.proportions import Proportions, class_probabilities
 from unflip.score_shape import (
     MAX_ROUNDS,
@@ -61,8 +61,8 @@ from unflip.steepness import STEP, likeliest_steepness
 
 _PRIOR_TOLERANCE = 1e-5
 _ROWS_PER_SLOPE = 200
-_ENOUGH_ROWS = 2**17  # of several classes: slopes are then as close as they need be
-_ROUGH = 1e-2  # the last step under another noise model: what it leaves is less than its square
+_ENOUGH_ROWS = 2**17  # for slopes that are as close as they need be
+_ROUGH = 1e-2  # the last step under another noise model
 _UNUSUAL = 0.2  # share of draws whose χ² is beyond the usual
 #: Log-odds per unit of the scores' own spread are at least this: scores that show no signal keep their order and a
 #: probability close to the prior.
@@ -227,7 +227,7 @@ def gaussian_reading(
         return Reading(neutral, _zeros(scores, noise.n_classes), neutral.offsets)
     standard = whitening(scores)
     proportions = _proportions(codes, share, noise, n_rows, priors_known)
-    if noise.n_classes > 2 and scores.shape[0] < _ROWS_PER_SLOPE * (noise.n_classes - 1) ** 2:
+    if noise.n_classes > 2 and round(n_rows) < _ROWS_PER_SLOPE * (noise.n_classes - 1) ** 2:
         return _read_classes(whitening, standard, codes, share, noise, proportions, n_rows, coupling)
     some, some_codes, some_share = _to_fit(standard, codes, share, noise)
     directions, middle = directions_by_shape(some, some_codes, some_share, noise, 1 / n_rows)
@@ -273,8 +273,7 @@ def _to_fit(standard: Array, codes: Array, share: Array, noise: Channel) -> tupl
         return values[:, None], labels, weights
     if n_rows <= _ENOUGH_ROWS:
         return standard, codes, share
-    # The same ones in every round, whatever the scores: one that depends on these would move with rounding errors.
-    some = like(np.sort(np.random.default_rng(0).permutation(n_rows)[:_ENOUGH_ROWS]), standard)
+    some = like(some_rows(n_rows, _ENOUGH_ROWS), standard)
     return taken(standard, some), taken(codes, some), _shares(taken(share, some))
 
 

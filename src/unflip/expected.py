@@ -95,13 +95,14 @@ def expected_accuracy(
     def accuracy(probabilities: Array, trained: FloatArray) -> float:
         return _share_right(probabilities, predicted, deployed / trained, rows.weights)
 
-    value = accuracy(reading.probabilities, priors)
+    probabilities = reading.probabilities
+    value = min(accuracy(probabilities, priors), 1.0)
     # A label counts twice, as its row's own and through the scores of the others. Sums over pairs of rows vary more
     # than sums over rows do, by a factor between √2 (noisy labels) and 2 of the standard error. Both sides are asked:
     # log-odds that are certain as they are do not change where they are steeper.
     steeper, flatter = (accuracy(reading.steeper(by, priors).probabilities, priors) for by in (_PAIRS, -_PAIRS))
     enough = max(_ENOUGH_NUMBERS // noise.n_classes, _ENOUGH_ROWS)
-    some = evenly(own_entries(reading.log_odds, predicted), enough)
+    some = evenly(own_entries(probabilities, predicted), enough)
     few, log_odds, of_few = rows.some(some), taken(reading.log_odds, some), taken(predicted, some)
 
     def under(other: Channel) -> float:

@@ -43,6 +43,14 @@ def evenly(values: Array, count: int) -> Array:
     return array_namespace(values).argsort(values)[:: -(-values.shape[0] // count)]
 
 
+def some_rows(n: int, count: int) -> IntArray:
+    """Return positions of so many of n rows, or of all, in order: drawn at random, so that no order of rows matters.
+
+    They are the same ones each time, whatever the values: a choice by these would move with rounding errors.
+    """
+    return np.sort(np.random.default_rng(0).permutation(n)[:count]) if n > count else np.arange(n)
+
+
 def _grouped(ordered: Array, weights: Array) -> tuple[FloatArray, FloatArray]:
     """Return two scores for each group of neighbours among those of one label, and their weights."""
     edges = like(_edges(ordered), ordered)

@@ -11,7 +11,7 @@ from unflip._typing import Array, FloatArray
 from unflip.noise import Channel
 
 _NEWTON_ROUNDS = 100
-_SETTLED = 1e-6  # the last step of offsets: what it leaves is less than its square
+_SETTLED = 1e-6  # the last step of offsets: what a step of Newton's method leaves is less than its square
 _LARGEST_STEP = 2.0  # at first: it doubles while steps are as large
 
 

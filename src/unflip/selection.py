@@ -113,7 +113,7 @@ def searched_reg(
     """Return the one of ascending penalties with the best leave-one-out scores, in an array.
 
     Scores are compared near the penalty that generalised cross-validation favours, which takes sums over the rows
-    alone, and for all penalties only where the best is none between these.
+    alone; and for all penalties where the best is none between these, or a few rows mislead the guess.
 
     Parameters
     ----------
@@ -135,12 +135,13 @@ def searched_reg(
     wanted = targets if labels is None else labels
     guess = _guessed_merits(spectrum, rows, targets, regs, scale_free)
     everywhere = slice(0, len(regs))
-    for part in (everywhere if guess is None else _around(int(np.argmax(guess)), len(regs)), everywhere):
+    nearby = everywhere if guess is None else _around(int(np.argmax(guess)), len(regs))
+    for part in (nearby, everywhere):
         scores = label_free_parts(spectrum, rows, targets, regs[part])
         found = merits(scores, wanted, rows.weights, scale_free=scale_free, centred=spectrum.fit_intercept)
         best = part.start + int(np.argmax(found))
         is_inside = best not in {part.start, part.stop - 1} - {0, len(regs) - 1}
-        if is_inside and (guess is None or abs(float(found.max()) - guess[best]) < _MISLED):
+        if guess is None or part == everywhere or (is_inside and abs(float(found.max()) - guess[best]) < _MISLED):
             break
     return regs[[best]]
 
@@ -255,8 +256,9 @@ def canonical_correlation(scores: Array, labels: Array, weights: Array, *, centr
 
 def second_moments(first: Array, second: Array, share: Array, *, centred: bool) -> FloatArray:
     """Mean products of the columns of (m, r) and (m, s), about their means or about 0, (r, s)."""
-    about = np.outer(as_numpy(share @ first), as_numpy(share @ second)) if centred else 0.0
-    return as_numpy((first.T * share) @ second) - about
+    if centred:  # before the product: scores may vary by far less than their mean
+        first, second = first - share @ first, second - share @ second
+    return as_numpy((first.T * share) @ second)
 
 
 def _whitening(moments: FloatArray) -> FloatArray:

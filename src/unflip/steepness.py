@@ -65,6 +65,7 @@ def likeliest_steepness(
         if abs(step) <= tolerance:
             break
         previous, here = here, cost.at(place, offsets)
+        offsets = here.offsets
         seen = (here.slope - previous.slope) / step
         curvature = max(seen, here.curvature / 4)
     return Steepness(float(np.exp(place)), offsets, cost, seen)

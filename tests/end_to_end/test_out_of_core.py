@@ -81,21 +81,21 @@ def test_several_classes(shape, small_blocks):
     assert source.n_most <= BLOCK
 
 
-@pytest.mark.parametrize(("k", "n_passes"), [(2, 7), pytest.param(3, 13, marks=pytest.mark.slow)])
-def test_a_default_fit_reads_the_rows_seven_times(k, n_passes, small_blocks):
+@pytest.mark.parametrize("k", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_a_default_fit_reads_the_rows_seven_times(k, small_blocks):
     """To find copies, for the Gram matrix, for hat values and scores, and twice for each of two rounds.
 
-    Of several classes each round also needs what labels do to the scores of other rows, which takes two more.
+    Few rows of several classes take two more in each round, for what labels do to the scores of other rows.
     """
     X, _, labels = problem((10_000, 12), k=k, mean=0.0)
     X[7] += 1e-3  # no copy any more
     source = Stored(X)
     LPClassifier().fit(source, labels)
-    assert n_passes <= source.n_passes < n_passes + 0.1
+    assert 7 <= source.n_passes < 7.1
     assert source.n_most <= BLOCK
     before = source.n_passes
     LPClassifier(reg=0.1).fit(source, labels)
-    assert source.n_passes - before < n_passes + 0.1
+    assert source.n_passes - before < 7.1
 
 
 def test_a_mixture_takes_two_more_passes(small_blocks):

@@ -47,6 +47,12 @@ class TestAlgebra:
         assert found.expected_accuracy == fitted.expected_accuracy_
         assert found.expected_accuracy_std == fitted.expected_accuracy_std_
 
+    def test_what_is_returned_may_be_changed(self):
+        X, observed, _ = draw()
+        result = audit(X, observed, noise=NOISE)
+        result.label_posterior[:] = 0.5
+        assert result.expected_wrong == audit(X, observed, noise=NOISE).expected_wrong
+
     @pytest.mark.parametrize("noise", [NoiseModel.binary(eps_pos=0.3, eps_neg=0.2, pi_neg=0.4), THREE])
     def test_probabilities_of_observed_labels_are_read_backwards_by_bayes(self, noise):
         rng = np.random.default_rng(0)

@@ -97,6 +97,18 @@ def test_clusters_are_named_after_their_labels():
     np.testing.assert_allclose(fit.transition, noisy.transition, atol=0.06)
 
 
+@pytest.mark.parametrize("order", ["tiled", "sorted"])
+def test_many_rows_may_come_in_any_order(order):
+    """Clusters are looked for in some of the rows, in which all classes must occur."""
+    rng = np.random.default_rng(0)
+    y = np.tile(np.arange(4), 4000) if order == "tiled" else np.repeat(np.arange(4), 4000)
+    codes = np.where(rng.random(16_000) < 0.2, rng.integers(4, size=16_000), y)
+    w = 5.0 * np.eye(4)[:, :3][y] + rng.normal(size=(16_000, 3))
+    fit = fit_clusters(w, codes, 4)
+    np.testing.assert_allclose(np.diag(fit.transition), 0.85, atol=0.02)
+    assert standard_errors(fit, w).max() < 0.02
+
+
 def test_no_flip_is_ever_impossible():
     rng = np.random.default_rng(0)
     codes = rng.integers(2, size=300)

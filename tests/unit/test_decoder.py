@@ -7,7 +7,7 @@ from scipy.special import softmax
 from scipy.stats import chi2
 from sklearn.linear_model import LogisticRegression
 
-from unflip import NoiseModel
+from unflip import LPClassifier, NoiseModel
 from unflip.decoder import (
     Reading,
     Readout,
@@ -504,3 +504,16 @@ def test_a_steepness_of_three_classes_that_nothing_tells_is_as_uncertain_as_its_
     reading = gaussian_reading(scores, noise.flip(y, random_state=0), np.ones(1000), noise, n_rows=1000.0)
     assert reading.readout.steepness_error == pytest.approx(1, rel=0.2)
     np.testing.assert_array_equal(reading.log_odds.argmax(axis=1), y)
+
+
+@pytest.mark.parametrize("n_copies", [7, 9])
+def test_copies_of_several_classes_are_read_as_weights_are(n_copies):
+    """Also where there are so many that rows are no longer left out: 800 rows of three classes, copies counted once."""
+    rng = np.random.default_rng(0)
+    noise = NoiseModel(0.7 * np.eye(3) + 0.1)
+    y = rng.integers(3, size=100)
+    X, labels = 2.0 * np.eye(5)[y] + rng.normal(size=(100, 5)), noise.flip(y, random_state=0)
+    weighted = LPClassifier(noise).fit(X, labels, sample_weight=np.full(100, float(n_copies)))
+    copied = LPClassifier(noise).fit(np.repeat(X, n_copies, axis=0), np.repeat(labels, n_copies))
+    assert copied.expected_accuracy_ == pytest.approx(weighted.expected_accuracy_, abs=1e-9)
+    np.testing.assert_allclose(copied.label_posterior_[::n_copies], weighted.label_posterior_, atol=1e-8)

@@ -16,6 +16,7 @@ from unflip.selection import (
     loo_squared_error,
     merits,
     searched_reg,
+    second_moments,
 )
 from unflip.spectrum import decompose
 
@@ -176,4 +177,12 @@ class TestSearch:
         monkeypatch.setattr(selection, "label_free_parts", lambda *a: compared.append(len(a[3])) or parts(*a))
         spectrum = decompose(X, fit_intercept=False)
         searched_reg(spectrum, DistinctRows.of(X), 2.0 * y[:, None] - 1, candidate_regs(spectrum))
+        assert compared[0] <= 11
         assert compared[-1] == 50
+
+
+def test_moments_about_the_mean_lose_no_digits_to_it():
+    rng = np.random.default_rng(0)
+    columns, share = rng.normal(size=(200, 2)), np.full(200, 1 / 200)
+    found = second_moments(1 + 2.0**-30 * columns, columns, share, centred=True)
+    np.testing.assert_allclose(2.0**30 * found, np.cov(columns.T, bias=True), rtol=1e-5)

@@ -86,7 +86,7 @@ class Audit:
     @cached_property
     def label_posterior(self) -> FloatArray:
         """P(true class | row, observed label or votes), (n, k); 0 and 1 for trusted rows."""
-        return self.evidence.label_posterior
+        return self.evidence.label_posterior.copy()
 
     @cached_property
     def suspects(self) -> Table:

@@ -121,8 +121,8 @@ def _noise(noise: object, priors: ArrayLike | None, trusted: ArrayLike | None, d
 def _accuracy_error(evidence: Evidence) -> float:
     """Return the standard error of the expected accuracy, from the rows and from the rates."""
     others = map(evidence.under, evidence.noise_one_error_away())
-    moved = [float(other.probabilities.max(axis=1).mean()) for other in others]
-    return float(np.hypot(evidence.accuracy_std, np.linalg.norm(np.array(moved) - evidence.accuracy)))
+    unmoved, *moved = (float(each.probabilities.max(axis=1).mean()) for each in (evidence.unmoved, *others))
+    return float(np.hypot(evidence.accuracy_std, np.linalg.norm(np.array(moved) - unmoved)))
 
 
 def _checked_dimension(effective_dimension: float) -> float:

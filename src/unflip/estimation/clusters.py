@@ -23,6 +23,7 @@ from sklearn import config_context
 from unflip._arrays import pick, softmax, softmax_and_logsumexp, times_table
 from unflip._typing import FloatArray, IntArray
 from unflip.noise import NoiseModel
+from unflip.pooling import some_rows
 from unflip.score_shape import ScoreMixture, with_one
 
 # Of the mean log-likelihood of a row: of the labelled mixture, and of what it is started from.
@@ -106,7 +107,7 @@ def fit_clusters(
     start : Clusters, optional
         What `label_free_clusters` found, where that is known already.
     """
-    some = slice(None, None, -(-len(codes) // MOST_ROWS))
+    some = some_rows(len(codes), MOST_ROWS)
     few, of_few = coordinates[some], codes[some]
     by_labels = np.full((len(of_few), n_classes), 0.2 / n_classes)
     by_labels[np.arange(len(of_few)), of_few] += 0.8
@@ -140,8 +141,8 @@ def cluster_gain(coordinates: FloatArray, clusters: Clusters) -> float:
 def standard_errors(fit: Clusters, coordinates: FloatArray, *, known_priors: bool = False) -> FloatArray:
     """Return those of the transition, k×k; for many classes as if proportions and shape of the clusters were known."""
     k = len(fit.priors)
-    every = -(-len(coordinates) // _ROWS_FOR_ERRORS)
-    some = coordinates[::every]
+    some = coordinates[some_rows(len(coordinates), _ROWS_FOR_ERRORS)]
+    every = len(coordinates) / len(some)
     if _n_parameters(fit) <= _MOST_PARAMETERS:
         covariances = _covariances(fit, some, known_priors=known_priors)
     else:

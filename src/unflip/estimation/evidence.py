@@ -23,6 +23,7 @@ from unflip.estimation.clusters import (
     label_free_clusters,
 )
 from unflip.estimation.spectral import Spikes
+from unflip.pooling import some_rows
 from unflip.spectrum import Spectrum
 
 _LIMIT = 3.0  # standard errors
@@ -112,7 +113,7 @@ def evidence_and_clusters(
     first = MixtureEvidence(n_classes, len(spikes.strengths), spikes.excess_spread)
     if first.objections:  # without clear directions there is nothing to look along
         return first, None
-    some = spikes.coordinates[:: -(-len(codes) // MOST_ROWS)]
+    some = spikes.coordinates[some_rows(len(codes), MOST_ROWS)]
     by_shape = label_free_clusters(some, n_classes)
     seen = replace(
         first,

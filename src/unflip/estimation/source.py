@@ -17,7 +17,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from unflip._arrays import as_numpy, is_foreign, like, place
 from unflip._typing import Array, FloatArray, Rows
-from unflip._validation import as_floats
+from unflip._validation import as_floats, shown
 from unflip._warning import warn_caller
 from unflip.estimation.automatic import AssumedNoiseWarning, Automatic, narrowed
 from unflip.estimation.base import NoiseEstimator
@@ -137,7 +137,7 @@ def given_model(noise: object, priors: ArrayLike | None, classes: NDArray[Any]) 
     if model.n_classes != len(classes):
         raise ValueError(
             f"The noise model knows {model.n_classes} classes but y has {len(classes)}: give a transition matrix for "
-            f"the classes {classes.tolist()}, in that order."
+            f"the classes {shown(classes.tolist())}, in that order."
         )
     if priors is None:
         return model
