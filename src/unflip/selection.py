@@ -256,9 +256,10 @@ def canonical_correlation(scores: Array, labels: Array, weights: Array, *, centr
 
 def second_moments(first: Array, second: Array, share: Array, *, centred: bool) -> FloatArray:
     """Mean products of the columns of (m, r) and (m, s), about their means or about 0, (r, s)."""
-    if centred:  # before the product: scores may vary by far less than their mean
-        first, second = first - share @ first, second - share @ second
-    return as_numpy((first.T * share) @ second)
+    # Means are taken off before the product: scores may vary by far less than that.
+    of_first, of_second = (share @ first, share @ second) if centred else (0.0, 0.0)
+    products = (((first[rows, :] - of_first).T * share[rows]) @ (second[rows, :] - of_second) for rows in _parts(first))
+    return as_numpy(sum(products))
 
 
 def _whitening(moments: FloatArray) -> FloatArray:
