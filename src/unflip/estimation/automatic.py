@@ -12,7 +12,7 @@ from unflip._namespaces import checked_weights
 from unflip._typing import Array, FloatArray
 from unflip._validation import check_squares
 from unflip._warning import warn_caller
-from unflip.association import UNSURE
+from unflip.association import SURE, UNSURE
 from unflip.estimation.anchors import RoughRates, anchor_rates
 from unflip.estimation.base import NoiseEstimator
 from unflip.estimation.cross_moment import CrossMoment
@@ -27,7 +27,7 @@ from unflip.rows import DistinctRows, relative_weights
 from unflip.spectrum import Spectrum, decompose
 
 _LARGEST_SUM = 0.999  # of ε₊ + ε₋
-_LEAST_TOLD = 0.05  # geometric mean of the k − 1 eigenvalues of a transition beside 1; of two classes 1 − ε₊ − ε₋
+_LEAST_TOLD = 0.05  # of two classes 1 − ε₊ − ε₋
 _LARGEST_MISFIT, _SMALLEST_MISFIT = 5.0, 0.05  # of given proportions to clusters: standard errors, and beyond these
 _SMALLEST_SHARE_LEFT = 0.1  # of an observed class that flips may leave as its true share
 
@@ -137,7 +137,8 @@ class Automatic(NoiseEstimator):
         scores, associated = scored_classes(rows, codes, k, spectrum)
         rough, observed = anchor_rates(as_numpy(scores), on_host, as_numpy(rows.counts)), rows.shares(codes)
         is_told = associated > UNSURE
-        guess = consistent(rough.transition, observed) if is_told else _untold(observed)
+        is_sure = associated >= SURE
+        guess = consistent(rough.transition, observed, is_sure=is_sure) if is_told else _untold(observed)
         self._keep(guess, rough.errors, rows, codes)
         self.assumption_ = self._guess() if is_told else _NOTHING_TOLD
         return self
@@ -179,12 +180,18 @@ def _check_clusters(priors: FloatArray, found: FloatArray, n: int) -> None:
         )
 
 
-def consistent(transition: FloatArray, observed: FloatArray) -> NoiseModel:
-    """Return these flips with the priors that explain the observed proportions, halved until there are such priors."""
+def consistent(transition: FloatArray, observed: FloatArray, *, is_sure: bool = False) -> NoiseModel:
+    """Return these flips with the priors that explain the observed proportions, halved until there are such priors.
+
+    Flips are halved, too, where labels would tell next to nothing of the true class: by the geometric mean of the k − 1
+    eigenvalues of the transition beside 1, if the features surely predict the labels, and else by their product, as
+    rates of many classes that are read off chance make much of it.
+    """
     k, identity = len(observed), np.eye(len(observed))
+    least = _LEAST_TOLD ** (k - 1) if is_sure else _LEAST_TOLD
     for kept in (1.0, 0.5, 0.25, 0.125):
         candidate = identity + kept * (transition - identity)
-        if np.linalg.det(candidate) > _LEAST_TOLD ** (k - 1):
+        if np.linalg.det(candidate) > least:
             priors = np.linalg.solve(candidate.T, observed)
             if (priors > _SMALLEST_SHARE_LEFT * observed).all():
                 return NoiseModel(candidate, priors / priors.sum())
