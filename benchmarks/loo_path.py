@@ -13,10 +13,10 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression, RidgeClassifierCV
+from sklearn.linear_model import RidgeClassifierCV
 from threadpoolctl import threadpool_limits
 
-from timing import draw, floor, measure, peak_memory
+from timing import cleanlab_fit, draw, floor, measure, peak_memory
 from unflip import LPClassifier, NoiseModel
 from unflip.estimation import AssumedNoiseWarning
 from unflip.moments import Moments
@@ -72,16 +72,6 @@ def path(X, y):
 def scores(X, targets):
     """Score every row by the fit to the others, for all penalties."""
     return decompose(X).leave_one_out(targets, REGS).scores
-
-
-def cleanlab_fit(X, y):
-    """Return the fit of a peer, or None where it is not installed."""
-    try:
-        from cleanlab.classification import CleanLearning
-    except ImportError:
-        return None
-    in_one_process = {"n_jobs": 1}
-    return lambda: CleanLearning(LogisticRegression(), find_label_issues_kwargs=in_one_process).fit(X, y)
 
 
 def tasks(n, p):

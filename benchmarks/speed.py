@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, Ridge
 from threadpoolctl import threadpool_limits
 
 import speed_classes
-from timing import draw, floor, measure, peak_memory
+from timing import cleanlab_fit, draw, floor, measure, peak_memory
 from unflip import LPClassifier, NoiseModel
 from unflip.moments import Moments
 from unflip.report.style import as_png, legend_below, new_figure, set_title
@@ -63,14 +63,8 @@ def methods(X, y):
         LOGISTIC: lambda: LogisticRegression().fit(X, y),
         "LogisticRegressionCV, 10 C": lambda: LogisticRegressionCV(Cs=10, cv=5).fit(X, y),
     }
-    try:
-        from cleanlab.classification import CleanLearning
-    except ImportError:
-        return found
-    one_process = {"n_jobs": 1}
-    return found | {
-        CLEANLAB: lambda: CleanLearning(LogisticRegression(), find_label_issues_kwargs=one_process).fit(X, y)
-    }
+    peer = cleanlab_fit(X, y)
+    return found if peer is None else found | {CLEANLAB: peer}
 
 
 def path(X, y):

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from timing import floor, measure, peak_memory
+from timing import cleanlab_fit, floor, measure, peak_memory
 from unflip import LPClassifier, NoiseModel, audit
 from unflip.datasets import make_mixture
 from unflip.report.style import as_png, legend_below, new_figure, set_title
@@ -105,14 +104,8 @@ def tasks(X, y, noise, folder):
         DEFAULT: lambda: LPClassifier().fit(X, y),
         AUDIT: audited,
     }
-    try:
-        from cleanlab.classification import CleanLearning
-    except ImportError:
-        return named
-    one_process = {"n_jobs": 1}
-    return named | {
-        CLEANLAB: lambda: CleanLearning(LogisticRegression(), find_label_issues_kwargs=one_process).fit(X, y)
-    }
+    peer = cleanlab_fit(X, y)
+    return named if peer is None else named | {CLEANLAB: peer}
 
 
 def compared(case, n_repeats=5):

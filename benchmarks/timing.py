@@ -4,6 +4,7 @@ import time
 import tracemalloc
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
 
 
 def draw(n, p, condition=1.0):
@@ -27,6 +28,16 @@ def draw(n, p, condition=1.0):
 def floor(X):
     """One Gram matrix, the smaller one, and its eigendecomposition."""
     np.linalg.eigh(X.T @ X if X.shape[0] > X.shape[1] else X @ X.T)
+
+
+def cleanlab_fit(X, y):
+    """Return the fit of a peer in one process, or None where it is not installed."""
+    try:
+        from cleanlab.classification import CleanLearning
+    except ImportError:
+        return None
+    one_process = {"n_jobs": 1}
+    return lambda: CleanLearning(LogisticRegression(), find_label_issues_kwargs=one_process).fit(X, y)
 
 
 def measure(functions, n_repeats, clock=time.perf_counter):
