@@ -324,13 +324,14 @@ def _expected(
         predicted = decision.classes(decision.values(rows.of_members(found.scores)))
     else:
         predicted = _predicted(found.reading, noise, rule)
-    base, *others = _moved_noise(data, source, noise, priors_known=options.knows_priors)
+    certain = found.certainty == 1
+    moved = _moved_noise(data, source, noise, priors_known=options.knows_priors) if certain else [found.noise]
     return expected_accuracy(
         ObservedRows(data.codes, rows.member_weights, rows.n_effective, options.knows_priors),
         _believed(found),
         found.noise,
-        base=base,
-        others=others if found.certainty == 1 else [],
+        base=moved[0],
+        others=moved[1:],
         deployed=rule.priors,
         predicted=predicted,
     )

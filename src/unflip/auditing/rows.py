@@ -174,13 +174,13 @@ def _scored_by_others(
     )
     if believed < 1:
         reading = reading.believed(believed, channel.known_priors)
-    base, *others = _moved_noise(noise, codes)
+    moved = _moved_noise(noise, codes) if believed == 1 else [channel]
     accuracy = expected_accuracy(
         rows,
         reading,
         channel,
-        base=base,
-        others=others if believed == 1 else [],
+        base=moved[0],
+        others=moved[1:],
         deployed=noise.model.known_priors,
         predicted=reading.log_odds.argmax(axis=1),
     )
