@@ -1,10 +1,10 @@
-# Each target sets up what it needs: a virtual environment in .venv with the package and its tools.
+# Each target first creates .venv, a virtual environment with the package and its tools.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
 READY   = $(VENV)/.ready
 
-# Two test processes with one BLAS thread each are faster here than one process with two.
+# Two test processes with one BLAS thread each are faster than one process with two threads.
 PYTEST  = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 -q
 
 .PHONY: demo reproduce test test-all lint docs golden transcripts benchmark clean
@@ -27,14 +27,14 @@ lint: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The site, with the gallery's pictures: build/site/index.html. A warning is an error.
+# Build the site with the gallery: build/site/index.html. Warnings are errors.
 docs: $(READY)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build -b html -n -W --keep-going -q -j 2 docs build/site
 
 golden: $(READY)
 	$(BIN)/python tests/golden/remake.py
 
-# Run the shell sessions of the pages and write what they print now.
+# Run the shell sessions on the pages, and update their output.
 transcripts: $(READY)
 	$(BIN)/python tests/support/transcripts.py
 

@@ -1,8 +1,9 @@
-"""How accurate classifiers from noisy labels are: this library beside ridge, logistic regression and cleanlab.
+"""Accuracy on clean labels: this library, ridge, logistic regression and cleanlab.
 
-Everything is fitted to the same splits and flips. Differences are paired; their 95% intervals are over draws, or over
-test rows where a set has a single draw. cleanlab's best grid point is picked on the test rows, in its favour. Parts
-other than ``sklearn`` need the data sets (UNFLIP_DATA), cleanlab comes with the extra ``unflip[benchmark]``.
+All methods are fitted to the same splits and the same noisy labels. Differences are paired. Their
+95% confidence intervals are over draws, or over test rows if a set has a single draw. cleanlab's
+best grid point is chosen on the test rows, in its favour. Parts other than ``sklearn`` need the
+data sets (UNFLIP_DATA). cleanlab comes with the extra ``unflip[benchmark]``.
 """
 
 import warnings
@@ -25,7 +26,7 @@ from accuracy_targets import (
 from cleanlab_grid import with_best
 from parts import announced, has_data, parsed
 
-# Draws of each part, its verdicts, how many splits, and how many in a quick run.
+# For each part: its draws, its PASS or MISS checks, splits of a full run, splits of a quick run.
 PARTS = {
     "amazon": (amazon_draws, judge_amazon, 20, 2),
     "imbalanced": (imbalanced_draws, judge_imbalanced, 20, 2),
@@ -36,18 +37,20 @@ COLON = "colon"
 
 
 def results(part, options):
-    """Run a part and store it, or read what is stored."""
-    table, bins = (options.out / f"accuracy_{part}{kind}.csv" for kind in ("", "_reliability"))
+    """Run a part and store its results, or read the stored ones."""
+    table = options.out / f"accuracy_{part}.csv"
+    bins = options.out / f"accuracy_{part}_reliability.csv"
     if not options.stored:
         draws, _, full, short = PARTS[part]
-        frame, claims = run(draws(options.splits or (short if options.quick else full), options.quick))
+        n_splits = options.splits or (short if options.quick else full)
+        frame, claims = run(draws(n_splits, options.quick))
         frame.round(5).to_csv(table, index=False)
         claims.round(5).to_csv(bins, index=False)
     return with_best(pd.read_csv(table, dtype={"level": str})), pd.read_csv(bins)
 
 
 def report(part, options):
-    """Print the tables and verdicts of one part; return its results."""
+    """Print the tables and checks of one part; return its results."""
     draws, judge, _, _ = PARTS[part]
     with announced(part, draws.__doc__):
         frame, claims = results(part, options)
@@ -59,7 +62,7 @@ def report(part, options):
 
 
 def report_all(frames):
-    """Print the verdicts over all parts."""
+    """Print the checks over all parts."""
     everything = pd.concat(frames, ignore_index=True)
     print("over all parts:")
     judge_wrong_labels(everything)
@@ -75,7 +78,7 @@ def main():
         "fewer sets and draws: a minute or two",
         stored=True,
     )
-    # Estimated rates always warn; other warnings of this library are stored with the results.
+    # Estimated noise rates always warn. Other warnings of this library are stored.
     warnings.simplefilter("ignore", UserWarning)
     warnings.simplefilter("ignore", FutureWarning)
     options.out.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The draws that accuracies are measured on: reviews, crowd workers' votes, breast cancer and digits."""
+"""Data for accuracy.py: reviews, annotators' votes, breast cancer and digits."""
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits
@@ -8,9 +8,10 @@ from draws import Draw, all_rows, realised, review_draws, split_rows
 from unflip import NoiseModel
 from unflip.datasets import AMAZON_DOMAINS, load_sentiment_votes
 
+# Noise rates (ε₊, ε₋) of the reviews, and symmetric noise rates of scikit-learn's data sets.
 LEVELS = ((0.2, 0.1), (0.3, 0.3), (0.4, 0.1), (0.4, 0.3))
 SYMMETRIC = (0.0, 0.1, 0.2)
-NEGATIVES = 0.3
+NEGATIVES = 0.3  # share of negative rows in the imbalanced reviews
 
 
 def amazon_draws(splits, quick):
@@ -24,26 +25,30 @@ def imbalanced_draws(splits, quick):
 
 
 def fewer_negatives(y, rng):
-    """Keep all positives, and as many negatives as are 30% of what is kept."""
-    positives, negatives = np.flatnonzero(y == 1), np.flatnonzero(y == 0)
+    """Keep all positive rows, and so many negative rows that they are 30% of the kept ones."""
+    positives = np.flatnonzero(y == 1)
+    negatives = np.flatnonzero(y == 0)
     n_kept = round(len(positives) * NEGATIVES / (1 - NEGATIVES))
     return np.concatenate([positives, rng.permutation(negatives)[:n_kept]])
 
 
 def named_reviews(splits, quick, seed, choose):
-    """Each domain at each pair of rates, with its key."""
+    """Yield each domain at each pair of noise rates, with its key."""
     domains = AMAZON_DOMAINS[: 2 if quick else None]
     for domain, split, draw, _ in review_draws(domains, LEVELS, splits, seed, choose=choose):
         yield (domain, f"{draw.noise.eps_pos:g}/{draw.noise.eps_neg:g}", split), draw
 
 
 def vote_draws(splits, quick):
-    """Film reviews with crowd workers' votes for labels: all training rows, realised rates."""
+    """Film reviews labelled by annotators: all training rows, realised noise rates."""
     crowd = load_sentiment_votes()
     scaler = StandardScaler().fit(crowd.X_train)
-    X, X_test = scaler.transform(crowd.X_train), scaler.transform(crowd.X_test)
-    named = [("least accurate worker", 0, crowd.worst_votes())]
-    named += [("random vote", s, crowd.random_votes(np.random.default_rng((3, s)))) for s in range(splits)]
+    X = scaler.transform(crowd.X_train)
+    X_test = scaler.transform(crowd.X_test)
+    named = [("least accurate annotator", 0, crowd.worst_votes())]
+    named += [
+        ("random vote", s, crowd.random_votes(np.random.default_rng((3, s)))) for s in range(splits)
+    ]
     for name, split, votes in named:
         noise = realised(crowd.y_train, votes)
         level = f"{noise.eps_pos:.2f}/{noise.eps_neg:.2f}" if name != "random vote" else "realised"
@@ -52,7 +57,8 @@ def vote_draws(splits, quick):
 
 def sklearn_draws(splits, quick):
     """Breast cancer and digits with symmetric noise, 70% for training."""
-    cancer, digits = load_breast_cancer(), load_digits()
+    cancer = load_breast_cancer()
+    digits = load_digits()
     pair = np.isin(digits.target, (3, 8))
     sets = {
         "cancer": (cancer.data, cancer.target),

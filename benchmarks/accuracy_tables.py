@@ -1,4 +1,4 @@
-"""Tables of accuracies and of what else was measured, with paired differences and their intervals."""
+"""Tables of accuracy.py, with paired differences and their confidence intervals."""
 
 import numpy as np
 from scipy.stats import t as student
@@ -8,10 +8,10 @@ from measures import DRAW, wide
 from peers import (
     CLEANLAB,
     CLEANLAB_GIVEN,
+    DEFAULT,
     HAS_CLEANLAB,
     LOGISTIC,
     LOGISTIC_AWARE,
-    NOTHING,
     ORACLE,
     OURS,
     RATES,
@@ -19,7 +19,7 @@ from peers import (
     RIDGE_AWARE,
 )
 
-#: Parts whose sets are alike, so that tables pool them.
+#: Parts whose data sets are similar; their tables pool them.
 POOLED = ("amazon", "imbalanced")
 SHOWN = (
     *OURS,
@@ -53,11 +53,12 @@ def print_tables(part, frame, claims):
 
 
 def print_methods(frame, title):
-    """Print all measures of each method and how far this library's are above it."""
+    """Print the measures of each method, and the gain of this library over it."""
     n_draws = len(frame[DRAW].drop_duplicates())
     print(f"\n  {title}, {n_draws} draw{'s' if n_draws > 1 else ''}")
     print(
-        f"  {'':26s} accuracy  rates known beyond  nothing known beyond  balanced  AUC    wrong labels  relative time"
+        f"  {'':26s} accuracy  gain, rates given  gain, default         balanced  AUC    wrong "
+        "labels  relative time"
     )
     time_ours = frame.loc[frame["method"] == RATES, "seconds"].median()
     for method in SHOWN:
@@ -66,14 +67,15 @@ def print_methods(frame, title):
             means = mine[["accuracy", "balanced", "auc", "auroc_wrong"]].mean()
             auroc = "" if np.isnan(means["auroc_wrong"]) else f"{means['auroc_wrong']:.3f}"
             print(
-                f"  {method:26s} {means['accuracy']:7.2f}   {interval(paired(frame, RATES, method)):16s}   "
-                f"{interval(paired(frame, NOTHING, method)):19s}  {means['balanced']:7.2f}  {means['auc']:.3f}  "
-                f"{auroc:12s}  {mine['seconds'].median() / time_ours:6.1f}"
+                f"  {method:26s} {means['accuracy']:7.2f}   "
+                f"{interval(paired(frame, RATES, method)):16s}   "
+                f"{interval(paired(frame, DEFAULT, method)):19s}  {means['balanced']:7.2f}  "
+                f"{means['auc']:.3f}  {auroc:12s}  {mine['seconds'].median() / time_ours:6.1f}"
             )
 
 
 def paired(frame, a, b, measure="accuracy"):
-    """Mean of a − b over draws, and half of its 95% interval."""
+    """Return the mean of a − b over draws, and half of its 95% confidence interval."""
     table = wide(frame, measure)
     if a not in table or b not in table:
         return np.nan, np.nan
@@ -85,44 +87,57 @@ def paired(frame, a, b, measure="accuracy"):
     return difference.mean(), student.ppf(0.975, n - 1) * difference.std() / np.sqrt(n)
 
 
-def interval(found):
-    """Write a difference and its interval."""
-    middle, half = found
-    return "" if np.isnan(middle) else f"{middle:+6.2f}" + ("" if np.isnan(half) else f" ± {half:.2f}")
+def interval(difference):
+    """Format a mean difference and half of its confidence interval."""
+    middle, half = difference
+    if np.isnan(middle):
+        return ""
+    error = "" if np.isnan(half) else f" ± {half:.2f}"
+    return f"{middle:+6.2f}{error}"
 
 
 def print_groups(part, frame, measure="accuracy", digits=2):
-    """Print the mean of a measure for each method and level, and for each set where the part does not pool them."""
+    """Print the mean of a measure by method and noise level, and by set if sets are not pooled."""
     by = ["level"] if part in POOLED else ["set", "level"]
     table = frame.groupby(["method", *by], sort=False)[measure].mean().unstack(by)
     names = [" ".join(column) if isinstance(column, tuple) else column for column in table.columns]
     widths = [max(7, len(name)) for name in names]
-    print(f"\n  {measure:26s} " + "  ".join(f"{name:>{w}s}" for name, w in zip(names, widths, strict=True)))
+    print(
+        f"\n  {measure:26s} "
+        + "  ".join(f"{name:>{w}s}" for name, w in zip(names, widths, strict=True))
+    )
     for method in SHOWN:
         if method in table.index and table.loc[method].notna().any():
-            cells = [f"{value:{w}.{digits}f}" for value, w in zip(table.loc[method], widths, strict=True)]
+            cells = [
+                f"{value:{w}.{digits}f}" for value, w in zip(table.loc[method], widths, strict=True)
+            ]
             print(f"  {method:26s} " + "  ".join(cells))
 
 
 def print_claims(claims, methods):
-    """Print claimed and true shares side by side."""
+    """Print stated probabilities beside true shares."""
     for kind in claims["kind"].unique():
-        print(f"\n  {kind}: claimed/true share in percent, and rows, by tenth of the claimed probability")
+        print(
+            f"\n  {kind}: stated/true share in percent, and number of rows, by tenth of the "
+            "stated probability"
+        )
         for method in methods:
             mine = claims[(claims["method"] == method) & (claims["kind"] == kind)]
             shares = [
-                f"{100 * row.claimed:3.0f}/{100 * row.true:3.0f}" if row.n else "   -   " for row in mine.itertuples()
+                f"{100 * row.claimed:3.0f}/{100 * row.true:3.0f}" if row.n else "   -   "
+                for row in mine.itertuples()
             ]
             print(f"  {method:18s} " + "  ".join(shares))
             print(f"  {'':18s} " + "  ".join(f"{row.n:7d}" for row in mine.itertuples()))
 
 
 def print_oddities(frame):
-    """Print what this library's classifiers warned of, their penalties and estimated rates."""
+    """Print the range of reg and the warnings of this library's classifiers."""
     for method in OURS:
         mine = frame[frame["method"] == method]
         texts = mine["warnings"].dropna()
         print(
-            f"  {method:18s} log10 of reg {np.log10(mine['reg']).min():.1f} to {np.log10(mine['reg']).max():.1f}, "
-            f"{len(texts)} warnings" + "".join(f"; {text}" for text in texts.unique()[:3])
+            f"  {method:18s} log10(reg) {np.log10(mine['reg']).min():.1f} to "
+            f"{np.log10(mine['reg']).max():.1f}, {len(texts)} "
+            "warnings" + "".join(f"; {text}" for text in texts.unique()[:3])
         )

@@ -1,8 +1,9 @@
-"""`unflip audit` on files: how many of its first suspects are wrong indeed, how long it takes, and how it grows.
+"""`unflip audit` on files: wrong labels among the first suspects, time and memory.
 
-Figures are those of the whole program, started anew and read through ``--json``, but for part ``decisions``: what
-decisions on suspects are worth. The reviews need their data set: ``blitzer_sentiment`` in the folder that UNFLIP_DATA
-names. Labels are flipped at known seeds: 30% of the positive ones and 10% of the negative ones, if not said otherwise.
+The whole program is run and its ``--json`` output is read. Part ``decisions`` measures the gain of
+decisions on suspects. The reviews need their data set, ``blitzer_sentiment`` in the folder of
+UNFLIP_DATA. By default 30% of the positive and 10% of the negative labels are flipped, with fixed
+seeds.
 """
 
 import argparse
@@ -21,24 +22,30 @@ from pathlib import Path
 import numpy as np
 
 from unflip import LPClassifier, NoiseModel
+from unflip.cli.files.feature_columns import Features, fit_features
 from unflip.datasets import make_mixture
 from unflip.estimation import AssumedNoiseWarning
-from unflip.estimation.given import GivenRates
-from unflip.files.features import Features, fit_features
+from unflip.estimation.given_rates import GivenRates
 
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1)
 NAMES = np.array(["negative", "positive"])
 RATES = ["--eps", "negative=0.1,positive=0.3"]
-LIMIT_SECONDS, LIMIT_SHARE, N_FIRST = 60, 0.9, 200
+LIMIT_SECONDS = 60  # longest time of an audit
+LIMIT_SHARE = 0.9  # smallest share of wrong labels among the first N_FIRST suspects
+N_FIRST = 200
 WORDS_PER_PIECE = 22
-N_TRAINING, N_DECIDED = 1400, 300
+N_TRAINING = 1400
+N_DECIDED = 300
 
 
 def reviews():
-    """All reviews, or None where the data are not there."""
+    """Return all reviews, or None without the data."""
     path = Path(os.environ.get("UNFLIP_DATA", "")) / "blitzer_sentiment" / "reviews.json.gz"
     if not path.is_file():
-        print("UNFLIP_DATA names no folder with blitzer_sentiment/reviews.json.gz: parts that need it are left out.")
+        print(
+            "No file blitzer_sentiment/reviews.json.gz in the folder of UNFLIP_DATA: parts that "
+            "need it are skipped."
+        )
         return None
     with gzip.open(path) as file:
         return json.load(file)
@@ -53,32 +60,51 @@ def write(path, header, columns):
 
 
 def audited(path, *options):
-    """Run the program; return its answer, the seconds it took, and those of a processor that it used."""
-    command = [sys.executable, "-m", "unflip", "audit", str(path), "--label", "label", "--json", *options]
-    begin, before = time.perf_counter(), os.times()
+    """Run the program; return its JSON output, wall-clock seconds and CPU seconds."""
+    command = [
+        sys.executable,
+        "-m",
+        "unflip",
+        "audit",
+        str(path),
+        "--label",
+        "label",
+        "--json",
+        *options,
+    ]
+    begin = time.perf_counter()
+    before = os.times()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    seconds, after = time.perf_counter() - begin, os.times()
-    used = after.children_user + after.children_system - before.children_user - before.children_system
+    seconds = time.perf_counter() - begin
+    after = os.times()
+    used = (
+        after.children_user + after.children_system - before.children_user - before.children_system
+    )
     if done.returncode:
         sys.exit(done.stderr)
     return json.loads(done.stdout), seconds, used
 
 
 def shares(answer, wrong):
-    """Share of wrong labels among the first 200 rows listed, and among the suspects to act on."""
+    """Return the share of wrong labels among the first 200 rows, and among the suspects."""
     rows = np.array([line["row"] for line in answer["suspects"]])
     return wrong[rows[:N_FIRST]].mean(), wrong[rows[: answer["n_suspects"]]].mean()
 
 
 def part_reviews(folder, n_seeds, domain):
-    """Reviews of one kind of product as texts, rates estimated and given."""
-    found = reviews()
-    if found is None:
+    """Audit the reviews of one kind of product as texts, noise rates estimated and given."""
+    all_reviews = reviews()
+    if all_reviews is None:
         return
-    chosen = [review for review in found if review["domain"] == domain]
-    texts, true = [f"{r['title']}\n{r['text']}" for r in chosen], np.array([r["label"] for r in chosen])
-    print(f"\n{domain}: {len(texts)} reviews; share of wrong labels among the first {N_FIRST}, and among the suspects")
-    print(f"{'rates':<10}{'seed':>5}{'first 200':>11}{'suspects':>10}{'number':>8}{'seconds':>9}{'processor':>11}")
+    texts, true = of_domain(all_reviews, domain)
+    print(
+        f"\n{domain}: {len(texts)} reviews; share of wrong labels among the first {N_FIRST}, and "
+        "among the suspects"
+    )
+    print(
+        f"{'rates':<10}{'seed':>5}{'first 200':>11}{'suspects':>10}{'number':>8}"
+        f"{'seconds':>9}{'CPU':>11}"
+    )
     for mode, options in {"estimated": [], "given": RATES}.items():
         lines = []
         for seed in range(n_seeds):
@@ -88,47 +114,75 @@ def part_reviews(folder, n_seeds, domain):
             answer, seconds, used = audited(path, "--text", "text", *options)
             lines.append((*shares(answer, observed != true), answer["n_suspects"], seconds, used))
             print(line(mode, seed, lines[-1]), flush=True)
-        least, longest = min(line[0] for line in lines), max(line[3] for line in lines)
-        verdict = "PASS" if np.mean(lines, axis=0)[0] >= LIMIT_SHARE and longest < LIMIT_SECONDS else "MISS"
-        print(line(mode, "mean", np.mean(lines, axis=0)))
+        least = min(line[0] for line in lines)
+        longest = max(line[3] for line in lines)
+        means = np.mean(lines, axis=0)
+        verdict = "PASS" if means[0] >= LIMIT_SHARE and longest < LIMIT_SECONDS else "MISS"
+        print(line(mode, "mean", means))
         print(f"  {verdict}: lowest {least:.3f}, longest {longest:.1f} s")
 
 
+def of_domain(all_reviews, domain):
+    """Return the texts and the labels of one domain."""
+    chosen = [review for review in all_reviews if review["domain"] == domain]
+    texts = [f"{review['title']}\n{review['text']}" for review in chosen]
+    return texts, np.array([review["label"] for review in chosen])
+
+
 def line(mode, seed, figures):
-    """One line of the table."""
-    first, all_of_them, number, seconds, used = figures
-    return f"{mode:<10}{seed:>5}{first:>11.3f}{all_of_them:>10.3f}{number:>8.0f}{seconds:>9.1f}{used:>11.1f}"
+    """Format one line of the table."""
+    first, suspects, number, seconds, used = figures
+    return (
+        f"{mode:<10}{seed:>5}{first:>11.3f}{suspects:>10.3f}{number:>8.0f}"
+        f"{seconds:>9.1f}{used:>11.1f}"
+    )
 
 
 def part_decisions(n_splits):
-    """Worth of decisions on suspects: expected, on clean rows, and of fits to the corrected labels instead."""
-    found = reviews()
-    if found is None:
+    """Gain of decisions on suspects: expected, measured, and with a fit to corrected labels."""
+    all_reviews = reviews()
+    if all_reviews is None:
         return
-    print(f"\n{N_DECIDED} suspects decided truly, {N_TRAINING} training rows; points, means of {n_splits} splits")
-    for domain, noise in {"kitchen": NOISE, "books": NoiseModel.binary(eps_pos=0.4, eps_neg=0.3)}.items():
-        chosen = [review for review in found if review["domain"] == domain]
-        texts, true = [f"{r['title']}\n{r['text']}" for r in chosen], np.array([r["label"] for r in chosen])
+    print(
+        f"\n{N_DECIDED} suspects checked, {N_TRAINING} training rows; percentage points, means of "
+        f"{n_splits} splits"
+    )
+    for domain, noise in {
+        "kitchen": NOISE,
+        "books": NoiseModel.binary(eps_pos=0.4, eps_neg=0.3),
+    }.items():
+        texts, true = of_domain(all_reviews, domain)
         _, X = fit_features(Features(kind="text", columns=("text",)), texts)
         for mode, rates in {"estimated": "estimate", "given": noise}.items():
             lines = [decided(X, true, noise, rates, seed) for seed in range(n_splits)]
             names = ("expected_gain", "gain", "accuracy", "of_corrected_labels", "left_wrong")
-            figures = (f"{name} {100 * value:.1f}" for name, value in zip(names, np.mean(lines, axis=0), strict=True))
+            figures = (
+                f"{name} {100 * value:.1f}"
+                for name, value in zip(names, np.mean(lines, axis=0), strict=True)
+            )
             print(f"{domain:<8} rates {mode:<10}", ", ".join(figures), flush=True)
 
 
 def decided(X, true, noise, rates, seed):
-    """One split: expected and true gain, accuracy so and by fitting to the corrected labels, labels left wrong."""
+    """Return gains and accuracies of one split.
+
+    These are the expected and the measured gain, the accuracy with the checked labels, the accuracy
+    of a fit to the corrected labels instead, and the share of labels that remain wrong.
+    """
     rows = np.random.default_rng(seed).permutation(len(true))
-    train, test = rows[:N_TRAINING], rows[N_TRAINING:]
+    train = rows[:N_TRAINING]
+    test = rows[N_TRAINING:]
     observed = noise.flip(true[train], random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssumedNoiseWarning)
         before = LPClassifier(rates).fit(X[train], observed)
         worst = np.argsort(before.label_posterior_[np.arange(len(train)), observed])[:N_DECIDED]
-        truth, corrected = np.full(len(train), None), observed.copy()
+        truth = np.full(len(train), None)
+        corrected = observed.copy()
         truth[worst] = corrected[worst] = true[train][worst]
-        after = LPClassifier(GivenRates(before.noise_, before.noise_std_, truth)).fit(X[train], observed)
+        after = LPClassifier(GivenRates(before.noise_, before.noise_std_, truth)).fit(
+            X[train], observed
+        )
         instead = LPClassifier().fit(X[train], corrected)
     scores = [fitted.score(X[test], true[test]) for fitted in (before, after, instead)]
     expected = after.expected_accuracy_ - before.expected_accuracy_
@@ -136,19 +190,22 @@ def decided(X, true, noise, rates, seed):
 
 
 def part_rows(folder, n_rows):
-    """Many rows: numbers, and pieces of reviews."""
+    """Audit many rows: numbers, and pieces of reviews."""
     X, true = make_mixture(n_rows, 100, mean_norm=1.5, random_state=0)
     observed = NOISE.flip(true, random_state=0)
     path = folder / "numbers.csv"
     write(path, [*(f"x{j}" for j in range(100)), "label"], [*X.round(5).T, NAMES[observed]])
     show("100 numeric columns", path, observed != true)
-    found = reviews()
-    if found is None:
+    all_reviews = reviews()
+    if all_reviews is None:
         return
-    pieces, labels = [], []
-    for review in found:
+    pieces = []
+    labels = []
+    for review in all_reviews:
         words = f"{review['title']} {review['text']}".split()
-        cut = [" ".join(words[i : i + WORDS_PER_PIECE]) for i in range(0, len(words), WORDS_PER_PIECE)]
+        cut = [
+            " ".join(words[i : i + WORDS_PER_PIECE]) for i in range(0, len(words), WORDS_PER_PIECE)
+        ]
         pieces += cut
         labels += [review["label"]] * len(cut)
     chosen = np.random.default_rng(0).permutation(len(pieces))[:n_rows]
@@ -160,32 +217,44 @@ def part_rows(folder, n_rows):
 
 
 def show(name, path, wrong, *options):
-    """Audit a file and print what that took."""
+    """Audit a file, and print the time and memory."""
     for mode, rates in {"estimated": [], "given": RATES}.items():
         answer, seconds, used = audited(path, *options, *rates)
         first, _ = shares(answer, wrong)
-        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20  # of the largest so far
+        # Peak of the largest child process so far.
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
         print(
-            f"{len(wrong)} rows, {name}, rates {mode}: {seconds:.0f} s ({used:.0f} s of a processor), "
-            f"at most {peak:.1f} GiB, "
-            f"first {N_FIRST} wrong: {first:.3f}",
+            f"{len(wrong)} rows, {name}, rates {mode}: {seconds:.0f} s ({used:.0f} s of CPU time), "
+            f"peak {peak:.1f} GiB, wrong labels among the first {N_FIRST}: {first:.3f}",
             flush=True,
         )
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--part", choices=["reviews", "decisions", "rows"], action="append")
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--domain", default="kitchen", choices=["books", "dvd", "electronics", "kitchen"])
-    parser.add_argument("--rows", type=int, default=50_000)
+    parser.add_argument(
+        "--part",
+        choices=["reviews", "decisions", "rows"],
+        action="append",
+        help="part to run, can be repeated; all by default",
+    )
+    parser.add_argument("--seeds", type=int, default=5, help="number of seeds (default: 5)")
+    parser.add_argument(
+        "--domain",
+        default="kitchen",
+        choices=["books", "dvd", "electronics", "kitchen"],
+        help="product of the reviews (default: kitchen)",
+    )
+    parser.add_argument("--rows", type=int, default=50_000, help="rows of part rows (50000)")
     parser.add_argument("--quick", action="store_true", help="two seeds, one split, 5000 rows")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
-        for part in asked.part or ["reviews", "decisions", "rows"]:
+        for part in arguments.part or ["reviews", "decisions", "rows"]:
             if part == "reviews":
-                part_reviews(Path(scratch), 2 if asked.quick else asked.seeds, asked.domain)
+                part_reviews(
+                    Path(scratch), 2 if arguments.quick else arguments.seeds, arguments.domain
+                )
             elif part == "decisions":
-                part_decisions(1 if asked.quick else asked.seeds)
+                part_decisions(1 if arguments.quick else arguments.seeds)
             else:
-                part_rows(Path(scratch), 5000 if asked.quick else asked.rows)
+                part_rows(Path(scratch), 5000 if arguments.quick else arguments.rows)

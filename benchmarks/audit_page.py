@@ -1,4 +1,4 @@
-"""How long the page of an audit takes to write and to open, with 50,000 suspects, in headless Chromium."""
+"""Time to write and to open the HTML page of an audit with 50,000 suspects, in Chromium."""
 
 import argparse
 import shutil
@@ -11,20 +11,36 @@ import numpy as np
 from playwright.sync_api import sync_playwright
 
 from unflip import NoiseModel, audit_scores
-from unflip.report.audit_page import write_page
+from unflip.auditing.html.audit_page import write_page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 LIMIT = 3.0  # seconds to open
-WORDS = ("the", "delivery", "came", "late", "but", "service", "was", "kind", "and", "I", "would", "order", "again")
+WORDS = (
+    "the",
+    "delivery",
+    "came",
+    "late",
+    "but",
+    "service",
+    "was",
+    "kind",
+    "and",
+    "I",
+    "would",
+    "order",
+    "again",
+)
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.3, pi_neg=0.5)
-# Each returns the milliseconds until the list is drawn anew.
+# Each returns the milliseconds until the list is redrawn.
 STEPS = {
     "sort by text": "() => timed(() => document.querySelector('#columns .text button').click())",
     "filter": "() => timed(() => document.querySelector('#only-act').click())",
     "accept": "() => timed(() => document.querySelector('#rows .accept').click())",
 }
 SEARCH = """() => new Promise((done) => {
-  const [field, rows, start] = [document.querySelector('#search'), document.querySelector('#rows'), performance.now()];
+  const field = document.querySelector('#search');
+  const rows = document.querySelector('#rows');
+  const start = performance.now();
   new MutationObserver(() => done(performance.now() - start)).observe(rows, { childList: true });
   field.value = 'order again';
   field.dispatchEvent(new Event('input'));
@@ -32,11 +48,13 @@ SEARCH = """() => new Promise((done) => {
 
 
 def page_of(n_suspects, folder, n_words):
-    """Write the page of an audit with that many suspects; return its path, and the seconds that took."""
+    """Write the page of an audit with that many suspects; return its path and the seconds."""
     rng = np.random.default_rng(0)
     labels = np.repeat([0, 1], [n_suspects, n_suspects // 50])
     sure = rng.uniform(0.6, 0.69, len(labels))
-    audit = audit_scores(np.column_stack([1 - sure, sure]), labels, noise=NOISE, effective_dimension=100)
+    audit = audit_scores(
+        np.column_stack([1 - sure, sure]), labels, noise=NOISE, effective_dimension=100
+    )
     assert len(audit.suspects) == n_suspects
     texts = [" ".join(rng.choice(WORDS, n_words)) for _ in labels]
     ids = [f"review-{i:06d}" for i in range(len(labels))]
@@ -46,7 +64,7 @@ def page_of(n_suspects, folder, n_words):
 
 
 def opening_seconds(browser, path):
-    """Open the page in a fresh context until the first rows and charts are there."""
+    """Return the seconds until the first rows and charts appear, in a fresh context."""
     page = browser.new_context().new_page()
     start = time.perf_counter()
     page.goto(path.as_uri())
@@ -58,12 +76,18 @@ def opening_seconds(browser, path):
 
 
 def step_milliseconds(browser, path):
-    """Return how long each step of working with the list takes."""
+    """Return the milliseconds of each step: sort, filter, accept, search."""
     page = browser.new_page()
     page.goto(path.as_uri())
     page.wait_for_selector("#rows tr")
     page.evaluate(
-        "() => { window.timed = (act) => { const s = performance.now(); act(); return performance.now() - s; } }"
+        """() => {
+          window.timed = (act) => {
+            const start = performance.now();
+            act();
+            return performance.now() - start;
+          };
+        }"""
     )
     return {name: page.evaluate(step) for name, step in {**STEPS, "search": SEARCH}.items()}
 
@@ -71,20 +95,27 @@ def step_milliseconds(browser, path):
 def main():
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--suspects", type=int, default=50_000)
-    parser.add_argument("--words", type=int, default=40, help="words of each text")
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--suspects", type=int, default=50_000, help="number of suspects")
+    parser.add_argument("--words", type=int, default=40, help="words per text")
+    parser.add_argument("--repeats", type=int, default=5, help="times the page is opened")
     options = parser.parse_args()
     if CHROMIUM is None:
-        parser.exit(message="No Chromium was found, so there is nothing to open the page with.\n")
+        parser.exit(message="Chromium is not installed: the page cannot be opened.\n")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         path, seconds = page_of(options.suspects, Path(folder), options.words)
-        print(f"{options.suspects} suspects, {path.stat().st_size / 1e6:.1f} MB, written in {seconds:.2f} s")
+        print(
+            f"{options.suspects} suspects, {path.stat().st_size / 1e6:.1f} MB, written in "
+            f"{seconds:.2f} s"
+        )
         browser = driver.chromium.launch(executable_path=CHROMIUM)
         opened = [opening_seconds(browser, path) for _ in range(options.repeats)]
-        median, worst = statistics.median(opened), max(opened)
+        median = statistics.median(opened)
+        worst = max(opened)
         verdict = "PASS" if worst < LIMIT else "MISS"
-        print(f"opened in {median:.2f} s (median of {len(opened)}), at most {worst:.2f} s: {verdict} at {LIMIT:g} s")
+        print(
+            f"opened in {median:.2f} s (median of {len(opened)}), at most {worst:.2f} s: {verdict} "
+            f"at {LIMIT:g} s"
+        )
         for name, milliseconds in step_milliseconds(browser, path).items():
             print(f"{name}: {milliseconds:.0f} ms")
         browser.close()

@@ -1,20 +1,22 @@
-"""The best of cleanlab's grid points, picked on the test rows in its favour."""
+"""The best of cleanlab's grid points, chosen on the test rows in its favour."""
 
 import pandas as pd
 
 from measures import DRAW
 from peers import GRID
 
-BEST_OF_ALL, BEST_OF_LEVEL, BEST_OF_SPLIT = (f"cleanlab best per {unit}" for unit in ("part", "level", "split"))
+BEST_OF_ALL = "cleanlab best per part"
+BEST_OF_LEVEL = "cleanlab best per level"
+BEST_OF_SPLIT = "cleanlab best per split"
 
 
 def grid_rows(frame):
-    """Rows of all grid points."""
+    """Return the results of all grid points."""
     return frame[frame["method"].str.startswith(GRID)]
 
 
 def with_best(frame):
-    """Add cleanlab's best grid point, picked by test accuracy in three ways; its time is that of the whole search."""
+    """Add cleanlab's best grid points by test accuracy; their time is that of the whole search."""
     grid = grid_rows(frame)
     if grid.empty:
         return frame
@@ -25,7 +27,7 @@ def with_best(frame):
 
 
 def best_points(grid, by, measure="accuracy"):
-    """Rows of the grid point with the best mean in each group."""
+    """Return the results of the grid point with the best mean in each group."""
     keys = [grid[key] for key in by]
     means = grid.groupby([*by, "method"])[measure].mean()
     if not by:
@@ -36,13 +38,13 @@ def best_points(grid, by, measure="accuracy"):
 
 
 def searched(rows, cost, name):
-    """Rename rows of grid points and charge them the whole search."""
+    """Rename results of grid points, and set their time to that of the whole search."""
     seconds = cost.reindex(pd.MultiIndex.from_frame(rows[DRAW])).to_numpy()
     return rows.assign(point=rows["method"], method=name, seconds=seconds)
 
 
 def print_points(frame):
-    """Print the accuracy of each grid point, and how well it finds wrong labels."""
+    """Print the accuracy of each grid point, and its AUROC of wrong labels."""
     means = grid_rows(frame).groupby("method", sort=False)[["accuracy", "auroc_wrong"]].mean()
     cells = (
         f"{name.removeprefix(GRID)} {row['accuracy']:.2f} (wrong labels {row['auroc_wrong']:.3f})"

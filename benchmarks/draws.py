@@ -1,4 +1,4 @@
-"""What classifiers are fitted to: rows split at random, labels flipped or taken from votes, some of them trusted."""
+"""Data for the benchmarks: random splits, noisy labels, realised noise rates, trusted labels."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from unflip.datasets import load_amazon_reviews
 
 @dataclass(frozen=True)
 class Draw:
-    """Training rows with true and observed labels, test rows with true ones, and the noise model."""
+    """Training rows with true and observed labels, test rows with true labels, noise model."""
 
     X: np.ndarray
     y: np.ndarray
@@ -27,12 +27,15 @@ class Draw:
 
 
 def split_rows(X, y, n_train, noise, rng, standardise=True):
-    """Split at random, standardise by the training rows, flip their labels."""
+    """Split at random, standardise by the training rows, add label noise to them."""
     order = rng.permutation(len(y))
-    train, test = order[:n_train], order[n_train:]
+    train = order[:n_train]
+    test = order[n_train:]
     scaler = StandardScaler(with_mean=standardise, with_std=standardise).fit(X[train])
     observed = noise.flip(y[train], random_state=rng)
-    return Draw(scaler.transform(X[train]), y[train], observed, scaler.transform(X[test]), y[test], noise)
+    return Draw(
+        scaler.transform(X[train]), y[train], observed, scaler.transform(X[test]), y[test], noise
+    )
 
 
 def all_rows(y, rng):
@@ -41,10 +44,11 @@ def all_rows(y, rng):
 
 
 def review_draws(domains, rates, n_draws, seed, n_train=None, choose=all_rows):
-    """Amazon reviews of each domain at each pair of rates, with four fifths for training where no number is given.
+    """Yield draws of Amazon reviews, for each domain and each pair of noise rates.
 
-    ``choose`` returns the rows that are kept of a domain. Yields the domain, the number of the draw, the draw, and its
-    generator for what else is drawn.
+    Four fifths of the rows are for training, unless ``n_train`` is set. ``choose`` returns the rows
+    of a domain to keep. Yields the domain, the number of the draw, the draw, and its random
+    generator.
     """
     for d, domain in enumerate(domains):
         X, y = load_amazon_reviews(domain)
@@ -53,21 +57,27 @@ def review_draws(domains, rates, n_draws, seed, n_train=None, choose=all_rows):
             for number in range(n_draws):
                 rng = np.random.default_rng((seed, d, r, number))
                 kept = choose(y, rng)
-                yield domain, number, split_rows(X[kept], y[kept], n_train or int(0.8 * len(kept)), noise, rng), rng
+                size = n_train or int(0.8 * len(kept))
+                yield domain, number, split_rows(X[kept], y[kept], size, noise, rng), rng
 
 
 def flipped_shares(y, observed, n_classes=2):
-    """Share of each observed label among the rows of each true class: counting with the true labels."""
-    return np.array([np.bincount(observed[y == a], minlength=n_classes) / (y == a).sum() for a in range(n_classes)])
+    """Count with the true labels: share of each observed label, by true class, (k, k)."""
+    return np.array(
+        [
+            np.bincount(observed[y == a], minlength=n_classes) / (y == a).sum()
+            for a in range(n_classes)
+        ]
+    )
 
 
 def realised(y, observed):
-    """Noise model of the flips that did happen."""
+    """Return the noise model with the realised noise rates."""
     return NoiseModel(flipped_shares(y, observed, y.max() + 1))
 
 
 def trusted_labels(y, n_trusted, rng):
-    """Return the labels of some random rows, NaN for the others."""
+    """Return the true labels of random rows, NaN for the others."""
     y_trusted = np.full(len(y), np.nan)
     chosen = rng.choice(len(y), n_trusted, replace=False)
     y_trusted[chosen] = y[chosen]

@@ -1,7 +1,8 @@
-"""Time of fits on a GPU against the floor, against one core, and of rows streamed through the GPU.
+"""Time of fits on a GPU: against the floor, against one core, and with streamed rows.
 
-The floor is one Gram matrix and one eigendecomposition of the same rows by the array library itself, on the same
-device. Everything is measured in one process, in turns; medians of five with quartiles. Needs torch or CuPy and a GPU.
+The floor is one Gram matrix and one eigendecomposition of the same rows by the array library
+itself, on the same device. All methods run in one process, in turns; medians of five with
+quartiles. Needs torch or CuPy and a GPU.
 """
 
 import argparse
@@ -17,24 +18,29 @@ from threadpoolctl import threadpool_limits
 
 from timing import draw, floor
 from unflip import LPClassifier, NoiseModel
-from unflip.spectrum import decompose
-from unflip.streamed import StreamedRows, streamed
+from unflip.data.streamed import StreamedRows, streamed
+from unflip.ridge.spectrum import decompose
 from verdicts import verdict
 
 REGS = np.logspace(-3, 3, 50)
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1, pi_neg=0.5)
 GIGABYTE = 1e9
-KNOWN, DEFAULT = "LPClassifier, rates known: refined", "LPClassifier: rates estimated as well"
-#: Most floors that each may take.
+COLUMNS = (
+    *("library", "n", "p", "k", "dtype", "work"),
+    *("milliseconds", "lower", "upper", "floors"),
+)
+GIVEN = "LPClassifier, noise rates given"
+DEFAULT = "LPClassifier, noise rates estimated"
+#: Largest ratio to the floor, by (rows, features, classes, dtype) and method.
 LIMITS = {
-    (50_000, 768, 10, "float32"): {KNOWN: 12, DEFAULT: 24},
-    (20_000, 4096, 2, "float32"): {KNOWN: 3, DEFAULT: 5},
-    (1_000_000, 1000, 2, "float64"): {KNOWN: 2.6},
+    (50_000, 768, 10, "float32"): {GIVEN: 12, DEFAULT: 24},
+    (20_000, 4096, 2, "float32"): {GIVEN: 3, DEFAULT: 5},
+    (1_000_000, 1000, 2, "float64"): {GIVEN: 2.6},
 }
 
 
 def noise_of(k):
-    """30% of the labels drawn anew, or, for two classes, unequal rates."""
+    """Return unequal noise rates for two classes, or 30% uniform noise for more."""
     return NOISE if k == 2 else NoiseModel(0.7 * np.eye(k) + 0.3 / k, np.full(k, 1 / k))
 
 
@@ -42,14 +48,15 @@ class Library:
     """An array library with a GPU."""
 
     def __init__(self, name):
-        self.name, self.xp = name, importlib.import_module(name)
+        self.name = name
+        self.xp = importlib.import_module(name)
 
     def empty(self):
-        """Return an array that tells the device."""
+        """Return an empty array on the device."""
         return self.xp.empty(0, device="cuda") if self.name == "torch" else self.xp.empty(0)
 
     def rows(self, n, p, dtype="float64", k=2):
-        """Draw rows on the device, and labels that they tell a little of, some of them drawn anew."""
+        """Draw rows on the device, and noisy labels of classes with different means."""
         kind = getattr(self.xp, dtype)
         y = np.random.default_rng(0).integers(k, size=n)
         observed = self.from_host(noise_of(k).flip(y, random_state=0))
@@ -59,7 +66,8 @@ class Library:
         else:
             X = self.xp.random.default_rng(0).standard_normal((n, p), dtype=kind)
         X[:, :k] += 2 * self.from_host(np.eye(k, dtype=dtype)[y])
-        X *= self.from_host(np.logspace(0, -1, p, dtype=dtype))  # no isotropic mixture, as real rows are none
+        # Unequal variances: real data are not isotropic either.
+        X *= self.from_host(np.logspace(0, -1, p, dtype=dtype))
         return X, observed
 
     def to_host(self, array):
@@ -68,26 +76,30 @@ class Library:
 
     def from_host(self, array):
         """Copy an array to the device."""
-        return self.xp.as_tensor(array, device="cuda") if self.name == "torch" else self.xp.asarray(array)
+        return (
+            self.xp.as_tensor(array, device="cuda")
+            if self.name == "torch"
+            else self.xp.asarray(array)
+        )
 
     def wait(self):
-        """Wait until the device has done all it was asked to."""
+        """Wait until the device is idle."""
         self.xp.cuda.synchronize() if self.name == "torch" else self.xp.cuda.Device().synchronize()
 
-    def forget(self):
-        """Give memory back to the device."""
+    def free(self):
+        """Free cached device memory."""
         if self.name == "torch":
             self.xp.cuda.empty_cache()
         else:
             self.xp.get_default_memory_pool().free_all_blocks()
 
     def floor(self, X):
-        """One Gram matrix and its eigendecomposition."""
+        """Compute one Gram matrix and its eigendecomposition."""
         self.xp.linalg.eigh(X.T @ X)
 
 
 def in_turns(library, functions, n_repeats=5):
-    """Milliseconds of shape (repeats, functions), after two turns that are not counted."""
+    """Time the functions in turns, after two warm-ups; return ms, (repeats, functions)."""
     seconds = np.empty((n_repeats + 2, len(functions)))
     for i in range(n_repeats + 2):
         for j, function in enumerate(functions):
@@ -99,43 +111,57 @@ def in_turns(library, functions, n_repeats=5):
     return 1e3 * seconds[2:]
 
 
-def said(name, values, base):
-    """Print and return the quartiles of some times, and their ratio to the floor."""
+def summary(name, values, base):
+    """Print and return the quartiles of the times, and their ratio to the floor."""
     low, middle, high = np.percentile(values, [25, 50, 75])
-    print(f"    {name:44} {middle:9.1f} ms ({low:.1f} to {high:.1f}) {middle / base:7.2f} floors", flush=True)
+    print(
+        f"    {name:44} {middle:9.1f} ms ({low:.1f} to {high:.1f}) {middle / base:7.2f} floors",
+        flush=True,
+    )
     return name, middle, low, high, middle / base
 
 
 def of_size(library, n, p, dtype="float64", k=2):
-    """Time fits of one size on the device."""
-    print(f"{library.name} {library.xp.__version__}, {n} × {p}, {k} classes, {dtype} on the device", flush=True)
+    """Time fits of one size on the device, and check the limits."""
+    print(
+        f"{library.name} {library.xp.__version__}, {n} × {p}, {k} classes, {dtype} on the device",
+        flush=True,
+    )
     X, y = library.rows(n, p, dtype, k)
     functions = {"floor: Gram matrix and eigendecomposition": lambda: library.floor(X)}
     if k == 2:
-        targets, shares = 2.0 * y - 1, library.xp.stack([1.0 - y, 1.0 * y], axis=1)
+        targets = 2.0 * y - 1
+        shares = library.xp.stack([1.0 - y, 1.0 * y], axis=1)
         functions |= {
-            "50 penalties, exact leave-one-out": lambda: decompose(X, shares=shares).leave_one_out(targets, REGS).scores
+            "50 values of reg, exact leave-one-out": lambda: (
+                decompose(X, shares=shares).leave_one_out(targets, REGS).scores
+            )
         }
     functions |= {
-        KNOWN: lambda: LPClassifier(noise_of(k)).fit(X, y),
+        GIVEN: lambda: LPClassifier(noise_of(k)).fit(X, y),
         DEFAULT: lambda: LPClassifier().fit(X, y),
     }
     times = in_turns(library, list(functions.values()))
     base = float(np.median(times[:, 0]))
-    found = [(library.name, n, p, k, dtype, *said(name, times[:, i], base)) for i, name in enumerate(functions)]
-    for line in found:
+    lines = [
+        (library.name, n, p, k, dtype, *summary(name, times[:, i], base))
+        for i, name in enumerate(functions)
+    ]
+    for line in lines:
         limit = LIMITS.get((n, p, k, dtype), {}).get(line[5])
         if limit is not None:
             verdict(line[-1] <= limit, f"{line[5]} ≤ {limit} floors", f"{line[-1]:.2f}")
-    return found
+    return lines
 
 
 def against_core(library, n, p):
-    """Compare answers and times with one core of the host."""
+    """Compare results and times with one core of the host."""
     X, y = draw(n, p)
     X[:, 0] += y
     y = NOISE.flip(y, random_state=0)
-    on_device, labels, targets = library.from_host(X), library.from_host(y), 2.0 * y - 1
+    on_device = library.from_host(X)
+    labels = library.from_host(y)
+    targets = 2.0 * y - 1
     device_targets = library.from_host(targets)
 
     def core():
@@ -157,30 +183,42 @@ def against_core(library, n, p):
                 scores = library.to_host(result)
             elif function is core:
                 error = np.abs(scores - result).max() / result.std()
-        ours, theirs = LPClassifier(NOISE).fit(on_device, labels), LPClassifier(NOISE).fit(X, y)
-    print(f"{n} × {p}: leave-one-out of 50 penalties {seconds[1]:.2f} s on one core (floor {seconds[2]:.2f} s), "
-          f"{1e3 * seconds[0]:.1f} ms on the device: {seconds[1] / seconds[0]:.0f} times as fast; "
-          f"largest difference of a score {error:.1e} of their spread", flush=True)  # fmt: skip
-    coef = library.to_host(ours.coef_)
-    error = np.abs(coef - theirs.coef_).max() / np.abs(theirs.coef_).max()
-    print(f"    refined fit: largest difference of a coefficient {error:.1e} of the largest", flush=True)
+        fit_device = LPClassifier(NOISE).fit(on_device, labels)
+        fit_core = LPClassifier(NOISE).fit(X, y)
+    print(
+        f"{n} × {p}: leave-one-out, 50 values of reg: {seconds[1]:.2f} s on one core (floor "
+        f"{seconds[2]:.2f} s), {1e3 * seconds[0]:.1f} ms on the device, "
+        f"{seconds[1] / seconds[0]:.0f} times as fast; largest difference of a score {error:.1e} "
+        "of their standard deviation",
+        flush=True,
+    )
+    coef = library.to_host(fit_device.coef_)
+    error = np.abs(coef - fit_core.coef_).max() / np.abs(fit_core.coef_).max()
+    print(
+        f"    LPClassifier: largest difference of a coefficient {error:.1e} of the largest",
+        flush=True,
+    )
 
 
 def through_device(library, gigabytes, p, folder):
-    """Stream a file of single precision through the device: copies alone, leave-one-out, and a refined fit."""
+    """Stream a single-precision file through the device: copies, leave-one-out, a full fit."""
     path = Path(folder) / "unflip-streamed-rows.f32"
     n = int(gigabytes * GIGABYTE / 4 / p)
     try:
         labels = write_rows(library, path, n, p)
         rows = np.memmap(path, dtype=np.float32, mode="r", shape=(n, p))
-        print(f"{n} × {p} float32, {rows.nbytes / GIGABYTE:.1f} GB, from a file in the host's page cache", flush=True)
+        print(
+            f"{n} × {p} float32, {rows.nbytes / GIGABYTE:.1f} GB, from a file in the host's page "
+            "cache",
+            flush=True,
+        )
         stream(library, rows, labels)
     finally:
         path.unlink(missing_ok=True)
 
 
 def write_rows(library, path, n, p):
-    """Write rows to a file, and return their labels: the same rows again and again, each time a little moved."""
+    """Write the same rows repeatedly, slightly shifted, to a file; return their labels."""
     block, labels = (library.to_host(part) for part in library.rows(100_000, p, "float32"))
     rng = np.random.default_rng(0)
     with path.open("wb") as file:
@@ -191,12 +229,14 @@ def write_rows(library, path, n, p):
 
 
 def stream(library, rows, labels):
-    """Time copies of the rows, and fits that need so many passes over them."""
-    like, (n, p) = library.empty(), rows.shape
+    """Time copies of the rows, and fits with different numbers of passes."""
+    like = library.empty()
+    n, p = rows.shape
     height = StreamedRows.block_values // p
     parts = [slice(start, min(start + height, n)) for start in range(0, n, height)]
     y = library.from_host(labels)
-    targets, shares = 2.0 * y - 1, library.xp.stack([1.0 - y, 1.0 * y], axis=1)
+    targets = 2.0 * y - 1
+    shares = library.xp.stack([1.0 - y, 1.0 * y], axis=1)
     held = streamed(rows, like)
 
     def copies():
@@ -213,27 +253,41 @@ def stream(library, rows, labels):
     work = {
         "copies alone": copies,
         "one pass: Gram matrix, eigendecomposition": sums,
-        "two passes: leave-one-out of 5 penalties": lambda: sums().leave_one_out(targets, REGS[::10]).scores,
-        "LPClassifier, rates known: refined": lambda: LPClassifier(NOISE).fit(streamed(rows, like), y),
-        "copies one after the other, by the array library": plain_copies,
+        "two passes: leave-one-out, 5 values of reg": lambda: (
+            sums().leave_one_out(targets, REGS[::10]).scores
+        ),
+        GIVEN: lambda: LPClassifier(NOISE).fit(streamed(rows, like), y),
+        "plain copies by the array library, one by one": plain_copies,
     }
     for name, function in work.items():
         seconds = in_turns(library, [function], 1 if function is plain_copies else 3)[:, 0] / 1e3
         middle = np.median(seconds)
         rate = rows.nbytes / GIGABYTE / middle
         print(
-            f"    {name:50} {middle:6.2f} s ({seconds.min():.2f} to {seconds.max():.2f}), {rate:5.1f} GB/s", flush=True
+            f"    {name:50} {middle:6.2f} s ({seconds.min():.2f} to {seconds.max():.2f}), "
+            f"{rate:5.1f} GB/s",
+            flush=True,
         )
 
 
 def main():
     """Measure, print and store."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--arrays", default="torch", choices=["torch", "cupy"])
-    parser.add_argument("--rows", type=int, nargs="*", default=[100_000, 1_000_000])
-    parser.add_argument("--gigabytes", type=float, default=20.0, help="size of the streamed file; 0 for none")
-    parser.add_argument("--folder", default=tempfile.gettempdir())
-    parser.add_argument("--out", type=Path, default=Path("results/gpu.csv"))
+    parser.add_argument(
+        "--arrays", default="torch", choices=["torch", "cupy"], help="array library"
+    )
+    parser.add_argument(
+        "--rows",
+        type=int,
+        nargs="*",
+        default=[100_000, 1_000_000],
+        help="numbers of rows, with 1000 features",
+    )
+    parser.add_argument(
+        "--gigabytes", type=float, default=20.0, help="size of the streamed file; 0 skips this part"
+    )
+    parser.add_argument("--folder", default=tempfile.gettempdir(), help="where the file is")
+    parser.add_argument("--out", type=Path, default=Path("results/gpu.csv"), help="CSV file")
     options = parser.parse_args()
     library = Library(options.arrays)
     lines = []
@@ -242,15 +296,15 @@ def main():
         shapes += [(n, p, dtype, k) for n, p, k, dtype in LIMITS if n not in options.rows]
         for n, p, dtype, k in shapes:
             lines += of_size(library, n, p, dtype, k)
-            library.forget()
+            library.free()
         against_core(library, 100_000, 1000)
         if options.gigabytes:
             through_device(library, options.gigabytes, 1000, options.folder)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     with options.out.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows(
-            [("library", "n", "p", "k", "dtype", "work", "milliseconds", "lower", "upper", "floors"), *lines]
-        )
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        writer.writerows(lines)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What penalties, exact leave-one-out scores and fits cost beyond one Gram matrix and one eigendecomposition.
+"""Time of leave-one-out and fits, relative to one Gram matrix and one eigendecomposition.
 
-Times are ratios to that floor, `eigh(X.T @ X)` (`X @ X.T` for more features than rows) of the same rows in double
-precision, in the same process and in turns. Each line has a limit, and says whether it is kept.
+Times are ratios to this floor, `eigh(X.T @ X)` (`X @ X.T` for more features than rows) of the same
+rows in double precision, in the same process and in turns. Lines with a limit say PASS or MISS.
 """
 
 import argparse
@@ -19,14 +19,17 @@ from threadpoolctl import threadpool_limits
 from timing import cleanlab_fit, draw, floor, measure, peak_memory
 from unflip import LPClassifier, NoiseModel
 from unflip.estimation import AssumedNoiseWarning
-from unflip.moments import Moments
-from unflip.spectrum import GramSpectrum, decompose
+from unflip.ridge.moments import Moments
+from unflip.ridge.spectrum import GramSpectrum, decompose
 
 REGS = np.logspace(-3, 3, 50)
 NOISE = NoiseModel.binary(eps_pos=0.2, eps_neg=0.2)
-PATH, ESTIMATE, MIXED = "path from sums", "LPClassifier, noise estimated", ", single precision"
-SCORES, FIT = "leave-one-out", "LPClassifier"
-#: Most floors that each task may take, for each shape.
+PATH = "path from sums"
+SCORES = "leave-one-out"
+MIXED = ", single precision"
+FIT = "LPClassifier"
+ESTIMATE = "LPClassifier, noise rates estimated"
+#: Largest ratio to the floor, by shape and task.
 LIMITS = {
     (1600, 400): {PATH: 1.15, SCORES: 1.8, SCORES + MIXED: 1.45, FIT: 3.5},
     (10_000, 1000): {PATH: 1.15, SCORES: 2.2, SCORES + MIXED: 1.6},
@@ -34,12 +37,14 @@ LIMITS = {
     (2000, 10_000): {SCORES: 1.1},
 }
 QUICK = [(1600, 400)]
-SPEEDUP, SHARE, OVERHEAD = 1.7, 0.35, 1.1
+SPEEDUP = 1.7  # of two threads over one, at least
+SHARE = 0.35  # memory beyond the rows over that of the rows, at most
+OVERHEAD = 1.1  # of another array library over NumPy, at most
 
 
 @dataclass(frozen=True)
 class Line:
-    """One measurement: a ratio with its quartiles, and the limit that it should keep."""
+    """One measurement: a ratio with its quartiles, and its limit."""
 
     task: str
     n: int
@@ -52,32 +57,39 @@ class Line:
 
     @property
     def verdict(self):
-        """PASS or MISS; empty where there is no limit."""
+        """PASS or MISS; empty without a limit."""
         if np.isnan(self.limit):
             return ""
-        return "PASS" if (self.ratio >= self.limit if self.at_least else self.ratio <= self.limit) else "MISS"
+        passed = self.ratio >= self.limit if self.at_least else self.ratio <= self.limit
+        return "PASS" if passed else "MISS"
 
     def __str__(self):
         limit = "" if np.isnan(self.limit) else f"{'≥' if self.at_least else '≤'} {self.limit:g}"
         span = f"({self.lower:.2f} to {self.upper:.2f})"
-        return f"{self.n:7d} × {self.p:<6d} {self.task:40s} {self.ratio:6.2f} {span:16s} {limit:7s} {self.verdict}"
+        return (
+            f"{self.n:7d} × {self.p:<6d} {self.task:40s} {self.ratio:6.2f} {span:16s} {limit:7s} "
+            f"{self.verdict}"
+        )
 
 
 def path(X, y):
-    """Fit all penalties from sums over the rows."""
+    """Fit all values of reg from sums over the rows."""
     moments = Moments.from_rows(X, y, n_classes=2)
-    return GramSpectrum.from_moments(moments, fit_intercept=True).solve(moments, np.array([-1.0, 1.0]), REGS)
+    return GramSpectrum.from_moments(moments, fit_intercept=True).solve(
+        moments, np.array([-1.0, 1.0]), REGS
+    )
 
 
 def scores(X, targets):
-    """Score every row by the fit to the others, for all penalties."""
+    """Return the leave-one-out scores for all values of reg."""
     return decompose(X).leave_one_out(targets, REGS).scores
 
 
 def tasks(n, p):
-    """Return what to time, by name; the first is the floor."""
+    """Return the functions to time, by name; the first is the floor."""
     X, y = draw(n, p)
-    single, targets = X.astype(np.float32), 2.0 * y - 1
+    single = X.astype(np.float32)
+    targets = 2.0 * y - 1
     named = {"floor": lambda: floor(X)}
     if n > p:
         named[PATH] = lambda: path(X, y)
@@ -100,17 +112,21 @@ def line(task, shape, ratios, limit=np.nan, *, at_least=False):
 
 
 def times(shape, n_repeats):
-    """Compare all tasks of one shape with the floor, on one thread: in processor time, which is this process's own."""
+    """Compare all tasks of one shape with the floor, in CPU time on one thread."""
     named = tasks(*shape)
     with threadpool_limits(1):
         seconds = measure(list(named.values()), n_repeats, time.process_time)
     ratios = seconds / seconds[:, :1]
     limits = LIMITS[shape]
-    return [line(name, shape, ratios[:, j], limits.get(name, np.nan)) for j, name in enumerate(named) if j]
+    return [
+        line(name, shape, ratios[:, j], limits.get(name, np.nan))
+        for j, name in enumerate(named)
+        if j
+    ]
 
 
 def two_threads(shape, n_repeats):
-    """How much faster leave-one-out scores are on two threads than on one."""
+    """Return the speed-up of leave-one-out scores by two threads."""
     X, y = draw(*shape)
 
     def on(n_threads):
@@ -118,11 +134,13 @@ def two_threads(shape, n_repeats):
             scores(X, 2.0 * y - 1)
 
     seconds = measure([lambda: on(1), lambda: on(2)], n_repeats)
-    return line("speed-up of two threads", shape, seconds[:, 0] / seconds[:, 1], SPEEDUP, at_least=True)
+    return line(
+        "speed-up of two threads", shape, seconds[:, 0] / seconds[:, 1], SPEEDUP, at_least=True
+    )
 
 
 def other_namespace(shape, n_repeats):
-    """Compare torch, or else the strict array-API namespace, with plain NumPy; None where neither is installed."""
+    """Compare torch, or array-api-strict, with NumPy; None if neither is installed."""
     X, y = draw(*shape)
     targets = 2.0 * y - 1
     try:
@@ -136,13 +154,13 @@ def other_namespace(shape, n_repeats):
             return None
     others = xp.asarray(X), xp.asarray(targets)
     with threadpool_limits(1):
-        tried = [lambda: scores(X, targets), lambda: scores(*others)]
-        seconds = measure(tried, n_repeats, time.process_time)
+        compared = [lambda: scores(X, targets), lambda: scores(*others)]
+        seconds = measure(compared, n_repeats, time.process_time)
     return line(f"{xp.__name__} against NumPy", shape, seconds[:, 1] / seconds[:, 0], OVERHEAD)
 
 
 def memory(shape):
-    """Peak memory beyond the rows, as a share of theirs."""
+    """Return the peak memory beyond the rows, as a multiple of the rows."""
     X, y = draw(*shape)
     peaks = {}
     for name, function in {
@@ -150,11 +168,14 @@ def memory(shape):
         FIT: lambda: LPClassifier(NOISE).fit(X, y),
     }.items():
         peaks[name] = peak_memory(function) / X.nbytes
-    return [line(f"memory beyond the rows, {name}", shape, [peak], SHARE) for name, peak in peaks.items()]
+    return [
+        line(f"memory beyond the rows, {name}", shape, [peak], SHARE)
+        for name, peak in peaks.items()
+    ]
 
 
 def lines(shapes, n_repeats):
-    """Yield all lines for these shapes."""
+    """Yield the lines of these shapes."""
     for shape in shapes:
         yield from times(shape, n_repeats if shape in QUICK else max(n_repeats // 8, 2))
     middle = (10_000, 1000) if (10_000, 1000) in shapes else shapes[0]
@@ -167,25 +188,36 @@ def lines(shapes, n_repeats):
 
 
 def main():
-    """Print the lines and store them."""
+    """Measure, print and store the lines."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="the smallest rows alone")
-    parser.add_argument("--shape", nargs=2, type=int, action="append", help="rows and features, of those with limits")
-    parser.add_argument("--repeats", type=int, default=21)
-    parser.add_argument("--out", type=Path, default=Path("results/loo_path.csv"))
+    parser.add_argument("--quick", action="store_true", help="only the smallest shape")
+    parser.add_argument(
+        "--shape",
+        nargs=2,
+        type=int,
+        action="append",
+        help="rows and features, one of the shapes with limits",
+    )
+    parser.add_argument("--repeats", type=int, default=21, help="repetitions (default: 21)")
+    parser.add_argument("--out", type=Path, default=Path("results/loo_path.csv"), help="CSV file")
     options = parser.parse_args()
     warnings.simplefilter("ignore", AssumedNoiseWarning)
-    chosen = [tuple(shape) for shape in options.shape or []] or (QUICK if options.quick else list(LIMITS))
+    chosen = [tuple(shape) for shape in options.shape or []] or (
+        QUICK if options.quick else list(LIMITS)
+    )
 
-    print(f"{len(REGS)} penalties, NumPy {np.__version__}, {platform.machine()}; ratios with quartiles")
+    print(
+        f"{len(REGS)} values of reg, NumPy {np.__version__}, {platform.machine()}; ratios with "
+        "quartiles"
+    )
     options.out.parent.mkdir(parents=True, exist_ok=True)
     with options.out.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow([*(field.name for field in fields(Line)), "verdict"])
-        for found in lines(chosen, options.repeats):
-            writer.writerow([*astuple(found), found.verdict])
+        for measured in lines(chosen, options.repeats):
+            writer.writerow([*astuple(measured), measured.verdict])
             file.flush()
-            print(found, flush=True)
+            print(measured, flush=True)
 
 
 if __name__ == "__main__":

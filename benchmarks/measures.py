@@ -1,29 +1,33 @@
-"""What is measured of a fitted classifier, and the table of one measure with a column for each method."""
+"""Measures of fitted classifiers, and tables with one column per method."""
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-#: Columns that name a draw.
+#: Columns that identify a draw.
 DRAW = ["set", "level", "split"]
 
 
 def right(outcome, draw):
-    """Whether each test row is predicted right."""
+    """Return whether each test row is predicted correctly."""
     return outcome.predicted == draw.y_test
 
 
-def best_auroc(forms, draw, rows=slice(None)):
-    """AUROC of wrong labels among these rows, by the best form of the doubt; NaN where none is wrong."""
+def best_auroc(scores, draw, rows=slice(None)):
+    """Return the AUROC of wrong labels by the best of several scores; NaN if no label is wrong."""
     wrong = (draw.observed != draw.y)[rows]
-    return max((roc_auc_score(wrong, doubt[rows]) for doubt in forms), default=np.nan) if wrong.any() else np.nan
+    if not wrong.any():
+        return np.nan
+    return max((roc_auc_score(wrong, score[rows]) for score in scores), default=np.nan)
 
 
 def expectation(outcome, hits):
-    """Compare the accuracy that a classifier expects with that on the test rows."""
+    """Compare the expected accuracy with the accuracy on the test rows."""
     if outcome.classifier is None:
         return {}
-    actual, expected = hits.mean(), outcome.classifier.expected_accuracy_
-    chance = expected * (1 - expected) / len(hits)  # variance of the test share if the claim is right
+    actual = hits.mean()
+    expected = outcome.classifier.expected_accuracy_
+    # Sampling variance of the test accuracy if the expected accuracy is correct.
+    chance = expected * (1 - expected) / len(hits)
     error = np.sqrt(outcome.classifier.expected_accuracy_std_**2 + chance)
     return {
         "expected": expected,
@@ -34,5 +38,5 @@ def expectation(outcome, hits):
 
 
 def wide(frame, measure="accuracy"):
-    """One row per draw, one column per method."""
+    """Return a table with one row per draw and one column per method."""
     return frame.pivot(index=DRAW, columns="method", values=measure)

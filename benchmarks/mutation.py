@@ -1,13 +1,13 @@
-"""How many small errors in the numerical core the quick tests find: one is put in at a time, and a test must fail.
+"""Mutation tests: how many small errors in the numerical core the quick tests find.
 
-All tests are collected once. A first run of them notes which lines of the package each runs through, and how long it
-takes. Then each mutant gets a fork of the process that runs the tests of its lines, fast ones first, up to the first
-that fails, or for so many seconds' worth of them. Tests that start other processes, which do not see a mutant, and
-simulations are left out: what they alone would find counts as not found.
+All tests are collected once. A first run records which lines each test executes, and its time. Then
+each mutant is tried in a fork of the process. The fork runs the tests of the changed lines, fast
+ones first, until one fails or the time limit is reached. Tests that start other processes, and
+simulations, are left out: an error that only they would find counts as not found.
 
-Verdicts go to a table, line by line; the same command goes on where an earlier one stopped, and with more seconds it
-tries those again that survived fewer. Survivors are printed, but for those in survivors.csv, which says of each why no
-test finds it.
+Verdicts are appended to a table. The same command resumes where it stopped; with more seconds it
+tries survivors again. Survivors are printed, except those in survivors.csv, which gives the reason
+for each.
 """
 
 import argparse
@@ -28,16 +28,33 @@ from threadpoolctl import threadpool_limits
 from mutants import ROOT, Mutant, mutants
 
 SOURCE = ROOT / "src" / "unflip"
-CORE = ["targets", "spectrum", "theory", "decoder", "score_shape", "steepness", "proportions", "refine"]
-TESTS = ["src", "tests/unit", "tests/contract", "tests/properties", "tests/golden", "README.md", "docs"]
+CORE = [
+    "targets",
+    "ridge/spectrum",
+    "theory",
+    "calibration/calibrate",
+    "calibration/mixture",
+    "calibration/slope",
+    "calibration/intercepts",
+    "model/refinement/refine",
+]
+TESTS = [
+    "src",
+    "tests/unit",
+    "tests/contract",
+    "tests/properties",
+    "tests/golden",
+    "README.md",
+    "docs",
+]
 COLUMNS = ["file", "line", "column", "kind", "before", "after", "verdict", "tests", "seconds"]
 JUDGED = Path(__file__).with_name("survivors.csv")
 KEY = ["file", "line", "column", "kind", "after"]
-_MEMORY = 8 * 2**30
+_MEMORY = 8 * 2**30  # bytes that a fork may use
 
 
 class Trial:
-    """The place of pytest's loop over tests: a run for each mutant, in a fork."""
+    """pytest plugin that replaces the loop over tests by one run for each mutant, in a fork."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
@@ -45,30 +62,32 @@ class Trial:
         self.failed = False
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note that a test failed."""
+        """Record that a test failed."""
         self.failed |= report.failed
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Try the mutants of each module, and say how many were found."""
+        """Try the mutants of each module, and print how many were found."""
         items = {item.nodeid: item for item in session.items}
         notes = self.options.notes.resolve()
         if not notes.exists():
             os.waitpid(_forked(lambda: self._take_notes(session.items, notes)), 0)
         ran = Notes(json.loads(notes.read_text(encoding="utf-8")), items)
         print(
-            f"{len(ran.seconds)} tests, without {len(ran.failed)} that fail while lines are noted: {ran.failed}",
+            f"{len(ran.seconds)} tests, without {len(ran.failed)} that fail while traced: "
+            f"{ran.failed}",
             flush=True,
         )
         table = Table(self.options.table.resolve())
         totals = [self._try_module(path, ran, items, table) for path in modules(self.options.names)]
-        found, tried = np.sum(totals, axis=0)
-        print(f"{found} of {tried} mutants found: {found / tried:.1%}", flush=True)
+        n_found, n_tried = np.sum(totals, axis=0)
+        print(f"{n_found} of {n_tried} mutants found: {n_found / n_tried:.1%}", flush=True)
         return True
 
     def _take_notes(self, items: list[pytest.Item], notes: Path) -> int:
-        """Run every test, and write down which lines it ran through and how long it took."""
+        """Run every test, and record the lines it executes and its time."""
         lines: dict[str, dict[str, list[str]]] = {}
-        seconds, failed = {}, []
+        seconds = {}
+        failed = []
         traced = coverage.Coverage(data_file=None, source=[str(SOURCE)], config_file=False)
         traced.start()
         for item, following in zip(items, [*items[1:], None], strict=True):
@@ -81,24 +100,33 @@ class Trial:
         traced.stop()
         for file in traced.get_data().measured_files():
             ran = traced.get_data().contexts_by_lineno(file)
-            lines[str(Path(file).relative_to(ROOT))] = {str(line): tests for line, tests in ran.items()}
-        notes.write_text(json.dumps({"seconds": seconds, "failed": failed, "lines": lines}), encoding="utf-8")
+            lines[str(Path(file).relative_to(ROOT))] = {
+                str(line): tests for line, tests in ran.items()
+            }
+        notes.write_text(
+            json.dumps({"seconds": seconds, "failed": failed, "lines": lines}), encoding="utf-8"
+        )
         return 0
 
     def _try_module(self, path: Path, ran: "Notes", items: dict, table: "Table") -> tuple[int, int]:
         drawn = mutants(path)
         rng = np.random.default_rng([self.options.seed, *str(path.relative_to(ROOT)).encode()])
         drawn = [drawn[i] for i in sorted(rng.permutation(len(drawn))[: self.options.n])]
-        waiting = [mutant for mutant in drawn if not table.is_known(mutant, self.options.seconds)][::-1]
+        waiting = [mutant for mutant in drawn if not table.is_done(mutant, self.options.seconds)]
+        waiting.reverse()
         if waiting:
-            self._check_as_it_is([items[test] for test in ran.tests_of(waiting[0], self.options.seconds)])
+            self._check_unchanged(
+                [items[test] for test in ran.tests_of(waiting[0], self.options.seconds)]
+            )
         running: dict[int, Run] = {}
         while waiting or running:
             while waiting and len(running) < self.options.jobs:
                 mutant = waiting.pop()
                 tests = ran.tests_of(mutant, self.options.seconds)
                 run = Run(mutant, len(tests), 20 + 5 * ran.duration(tests))
-                running[_forked(lambda m=mutant, t=tests: self._try(m, [items[test] for test in t]))] = run
+                running[
+                    _forked(lambda m=mutant, t=tests: self._try(m, [items[test] for test in t]))
+                ] = run
             for pid in [pid for pid, run in running.items() if run.is_over(pid)]:
                 run = running.pop(pid)
                 table.write(run, self.options.seconds)
@@ -106,19 +134,25 @@ class Trial:
         survivors = [mutant for mutant in drawn if table.verdict(mutant) == "survived"]
         for mutant in survivors:
             if (mutant.where, mutant.before, mutant.after) not in self.judged:
-                print(f"  {mutant.file}:{mutant.line}: {mutant.before}  ->  {mutant.after}", flush=True)
-        found = len(drawn) - len(survivors)
-        print(f"{path.relative_to(SOURCE)}: {found} of {len(drawn)} found", flush=True)
-        return found, len(drawn)
+                print(
+                    f"  {mutant.file}:{mutant.line}: {mutant.before}  ->  {mutant.after}",
+                    flush=True,
+                )
+        n_found = len(drawn) - len(survivors)
+        print(f"{path.relative_to(SOURCE)}: {n_found} of {len(drawn)} found", flush=True)
+        return n_found, len(drawn)
 
-    def _check_as_it_is(self, items: list[pytest.Item]) -> None:
-        """Leave where tests fail in a fork without any mutant: they would find whatever they are given."""
+    def _check_unchanged(self, items: list[pytest.Item]) -> None:
+        """Exit if tests fail in a fork without a mutant: they would find every mutant."""
         _, status = os.waitpid(_forked(lambda: self._try(None, items)), 0)
         if status or not items:
-            sys.exit("Tests fail without any error put in, or there are none: delete the notes, and run make test.")
+            sys.exit(
+                "There are no tests, or they fail without a mutant: delete the file of --notes, "
+                "and run make test."
+            )
 
     def _try(self, mutant: Mutant | None, items: list[pytest.Item]) -> int:
-        """Run tests with a mutant in its place, or as it is, up to the first that fails."""
+        """Run tests with a mutant, or without one, until the first failure."""
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
         if mutant is not None:
             mutant.put_in_place()
@@ -130,10 +164,11 @@ class Trial:
 
 
 class Notes:
-    """Which tests run through a line, and for how long."""
+    """Which tests execute a line, and their times."""
 
     def __init__(self, notes: dict, items: dict) -> None:
-        self.seconds, self.failed = notes["seconds"], notes["failed"]
+        self.seconds = notes["seconds"]
+        self.failed = notes["failed"]
         usable = items.keys() - set(self.failed)
         self.lines = {
             file: {int(line): usable.intersection(tests) for line, tests in lines.items()}
@@ -141,10 +176,10 @@ class Notes:
         }
 
     def tests_of(self, mutant: Mutant, seconds: float) -> list[str]:
-        """Return the tests of a mutant, fast ones first, for so many seconds in all.
+        """Return the tests of a mutant, fast ones first, up to this total time.
 
-        These are the tests that run its lines or, where it is computed on import, what holds or reads it, or any of its
-        module.
+        These are the tests that execute its lines. If the lines run on import, these are the tests
+        of the function around it or of lines that read it, or else all tests of the module.
         """
         lines = self.lines.get(mutant.file, {})
         for chosen in (mutant.lines, mutant.function_lines, lines):
@@ -155,25 +190,27 @@ class Notes:
         return ordered[: max(int(within.sum()), 1)]
 
     def duration(self, tests: list[str]) -> float:
-        """Return the seconds that tests took."""
+        """Return the total time of tests in seconds."""
         return sum(self.seconds[test] for test in tests)
 
 
 class Run:
-    """A fork that tries a mutant."""
+    """A fork that tries one mutant."""
 
     def __init__(self, mutant: Mutant, n_tests: int, limit: float) -> None:
-        self.mutant, self.n_tests, self.limit = mutant, n_tests, limit
+        self.mutant = mutant
+        self.n_tests = n_tests
+        self.limit = limit
         self.start = time.monotonic()
         self.verdict = ""
 
     @property
     def elapsed(self) -> float:
-        """Seconds since it began."""
+        """Seconds since the start."""
         return time.monotonic() - self.start
 
     def is_over(self, pid: int) -> bool:
-        """Whether the fork has ended, by itself or by its limit; the verdict says how."""
+        """Return whether the fork has ended or was stopped at its limit; sets the verdict."""
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             self.verdict = "survived" if status == 0 else "killed"
@@ -185,7 +222,7 @@ class Run:
 
 
 class Table:
-    """Verdicts, in a file that grows line by line."""
+    """Verdicts, in a CSV file that grows line by line."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -195,16 +232,18 @@ class Table:
                 self._rows = {tuple(row[name] for name in KEY): row for row in csv.DictReader(file)}
 
     def verdict(self, mutant: Mutant) -> str:
-        """Return what was found of a mutant that was tried."""
+        """Return the verdict of a mutant that was tried."""
         return self._rows[mutant.key]["verdict"]
 
-    def is_known(self, mutant: Mutant, seconds: float) -> bool:
-        """Whether a mutant need not be tried: it was found before, or survived as many seconds."""
+    def is_done(self, mutant: Mutant, seconds: float) -> bool:
+        """Return whether a mutant was found before, or survived this many seconds."""
         row = self._rows.get(mutant.key)
-        return row is not None and (row["verdict"] != "survived" or float(row["seconds"]) >= seconds)
+        return row is not None and (
+            row["verdict"] != "survived" or float(row["seconds"]) >= seconds
+        )
 
     def write(self, run: Run, seconds: float) -> None:
-        """Add the verdict on a mutant."""
+        """Append the verdict of a mutant."""
         mutant = run.mutant
         place = [mutant.file, mutant.line, mutant.column, mutant.kind, mutant.before, mutant.after]
         row = [*map(str, place), run.verdict, str(run.n_tests), str(seconds)]
@@ -215,7 +254,7 @@ class Table:
 
 
 def _forked(work) -> int:
-    """Start a process that does some work, quietly, and ends with what it returns, 1 where it fails."""
+    """Fork a silent process that runs ``work`` and exits with its result, or 1 on an error."""
     child = os.fork()
     if child:
         return child
@@ -231,7 +270,7 @@ def _forked(work) -> int:
 
 
 def judged() -> set[tuple[str, str, str]]:
-    """Return the survivors that somebody has looked at and judged: not printed again."""
+    """Return the survivors that survivors.csv explains; they are not printed."""
     if not JUDGED.exists():
         return set()
     with JUDGED.open(newline="", encoding="utf-8") as file:
@@ -239,30 +278,42 @@ def judged() -> set[tuple[str, str, str]]:
 
 
 def modules(names: list[str]) -> list[Path]:
-    """Return the files that names such as "targets" or "theory" speak of."""
-    found = []
+    """Return the files of modules or folders, such as "targets" or "ridge/spectrum"."""
+    paths = []
     for name in names:
         place = SOURCE / name
-        found += sorted(place.glob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
-    return [path for path in found if path.name != "__init__.py"]
+        paths += sorted(place.glob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
+    return [path for path in paths if path.name != "__init__.py"]
 
 
 def main() -> None:
     """Try mutants of the named modules."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", nargs="*", default=CORE, help="modules or folders of the package")
-    parser.add_argument("--n", type=int, help="mutants of each module (all)")
-    parser.add_argument("--seed", type=int, default=0, help="which mutants are drawn")
-    parser.add_argument("--seconds", type=float, default=20, help="of tests that a mutant must survive")
-    parser.add_argument("--jobs", type=int, default=1, help="mutants at a time")
-    parser.add_argument("--tests", nargs="+", default=TESTS, help="files or folders of tests")
-    parser.add_argument("--table", type=Path, default=Path("build/mutants.csv"), help="where verdicts go")
-    parser.add_argument("--notes", type=Path, default=Path("build/lines.json"), help="which tests run which lines")
+    parser.add_argument("--n", type=int, help="mutants per module (default: all)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the random choice of mutants")
+    parser.add_argument(
+        "--seconds", type=float, default=20, help="seconds of tests per mutant (default: 20)"
+    )
+    parser.add_argument("--jobs", type=int, default=1, help="mutants tried in parallel")
+    parser.add_argument("--tests", nargs="+", default=TESTS, help="test files or folders")
+    parser.add_argument(
+        "--table", type=Path, default=Path("build/mutants.csv"), help="CSV file of the verdicts"
+    )
+    parser.add_argument(
+        "--notes",
+        type=Path,
+        default=Path("build/lines.json"),
+        help="file that records which tests execute which lines",
+    )
     options = parser.parse_args()
     for place in (options.table, options.notes):
         place.resolve().parent.mkdir(parents=True, exist_ok=True)
     os.chdir(ROOT)
-    sys.path.remove(str(Path(__file__).parent))  # or tests would take benchmarks for libraries of the same name
+    # Otherwise tests would import benchmarks instead of libraries of the same name.
+    sys.path.remove(str(Path(__file__).parent))
     quiet = ["-q", "-s", "-m", "not slow", "-p", "no:cacheprovider", "-n0"]
     with threadpool_limits(1):
         sys.exit(pytest.main([*quiet, *options.tests], plugins=[Trial(options)]))

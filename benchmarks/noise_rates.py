@@ -1,8 +1,8 @@
-"""How well flip rates are estimated: against the paper's method, against counting, and on real data against cleanlab.
+"""Error of estimated noise rates: against the paper's method, counting, and cleanlab.
 
-``grid`` and ``unknown`` draw Gaussian mixtures, ``trusted`` and ``real`` need the data sets (UNFLIP_DATA); cleanlab
-comes with the extra ``unflip[benchmark]``. Errors are against the rates that flips were drawn with, on real data (part
-``real``) against the fractions that were flipped in fact.
+``grid`` and ``unknown`` draw Gaussian mixtures. ``trusted`` and ``real`` need the data sets
+(UNFLIP_DATA). cleanlab comes with the extra ``unflip[benchmark]``. Errors are relative to the noise
+rates that were simulated; in part ``real``, to the realised noise rates.
 """
 
 import csv
@@ -16,7 +16,7 @@ from noise_rates_trusted import run_trusted
 from noise_rates_unknown import run_unknown
 from parts import announced, has_data, parsed
 
-# What each part runs, how often, and how often in a quick run.
+# For each part: what runs it, draws of a full run, draws of a quick run.
 PARTS = {
     "grid": (run_grid, 100, 20),
     "unknown": (run_unknown, 100, 20),
@@ -27,7 +27,7 @@ FROM_DATA = ("trusted", "real")
 
 
 def store(folder, part, rows):
-    """Write rows (dictionaries) as CSV."""
+    """Write dictionaries as rows of a CSV file."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f"noise_rates_{part}.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, list(dict.fromkeys(key for row in rows for key in row)))
@@ -36,16 +36,19 @@ def store(folder, part, rows):
 
 
 def rounded(value):
-    """Round numbers for a table."""
+    """Round numbers for the CSV file."""
     return round(float(value), 5) if isinstance(value, float | np.floating) else value
 
 
 def main():
     """Run the parts, print their tables and store them."""
     options = parsed(
-        __doc__, PARTS, ("--repeats", "draws of each point or set"), "fewer points and draws: a minute or two"
+        __doc__,
+        PARTS,
+        ("--repeats", "draws of each point or set"),
+        "fewer points and draws: a minute or two",
     )
-    # What estimators assume, and where there is no root, is counted here instead.
+    # Warnings of assumed rates and missing roots are counted in the tables instead.
     warnings.simplefilter("ignore", UserWarning)
     for part in options.parts or PARTS:
         if part in FROM_DATA and not has_data(part):

@@ -1,4 +1,4 @@
-"""How far estimated rates are from the truth, and whether their intervals hold it as often as they claim."""
+"""Errors of estimated noise rates, and coverage of their confidence intervals."""
 
 import numpy as np
 from scipy.stats import binom
@@ -7,25 +7,28 @@ from verdicts import verdict
 
 
 def rms(errors):
-    """Root mean square."""
+    """Return the root mean square."""
     return float(np.sqrt(np.mean(np.square(errors))))
 
 
 def covers(estimator, truth):
-    """Whether the 95% interval of each entry of the transition holds the truth."""
+    """Return whether the 95% confidence interval of each transition entry covers the truth."""
     low, high = estimator.interval(0.95)
     return (low <= truth) & (truth <= high)
 
 
 def coverage_verdict(rows, repeats, keys):
-    """Compare the coverage of every point with 90 to 99%, and with what exact intervals would show."""
+    """Check that the coverage of every point is 90 to 99%; compare with exact intervals."""
     outside = [row for row in rows if not 0.9 <= row["covered"] <= 0.99]
-    low, total = sum(row["covered"] < 0.9 for row in rows), len(rows)
-    expected = sum(chance_outside(repeats, 0.975 if row.get("eps_pos") == 0 else 0.95) for row in rows)
+    low = sum(row["covered"] < 0.9 for row in rows)
+    total = len(rows)
+    expected = sum(
+        chance_outside(repeats, 0.975 if row.get("eps_pos") == 0 else 0.95) for row in rows
+    )
     pooled = 100 * np.mean([row["covered"] for row in rows])
     verdict(
         not outside,
-        "coverage of the 95% interval 90 to 99% at every point",
+        "coverage of the 95% confidence interval is 90 to 99% at every point",
         f"{len(outside)} of {total} points outside ({low} below, {len(outside) - low} above), "
         f"{expected:.1f} expected of exact intervals; pooled {pooled:.1f}%",
     )
@@ -34,13 +37,15 @@ def coverage_verdict(rows, repeats, keys):
 
 
 def chance_outside(repeats, level):
-    """Probability that exact intervals of this level seem to hold the truth in fewer than 90% or more than 99%."""
+    """Return the probability that exact intervals show a coverage below 90% or above 99%."""
     seen = np.arange(repeats + 1)
     outside = (seen < 0.9 * repeats) | (seen > 0.99 * repeats)
     return float(binom.pmf(seen, repeats, level)[outside].sum())
 
 
 def tally(rows, key):
-    """Coverage in percent, pooled over all rows with the same value of a column."""
+    """Return the coverage in percent, pooled by the values of a column."""
     values = sorted({row[key] for row in rows})
-    return ", ".join(f"{v:g}: {100 * np.mean([r['covered'] for r in rows if r[key] == v]):.1f}" for v in values)
+    return ", ".join(
+        f"{v:g}: {100 * np.mean([r['covered'] for r in rows if r[key] == v]):.1f}" for v in values
+    )

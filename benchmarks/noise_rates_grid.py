@@ -1,4 +1,4 @@
-"""Part ``grid``: estimates of ε₊ where ‖μ‖ and π are known, over rates, lengths of the mean and penalties."""
+"""Part ``grid``: estimates of ε₊ with known ‖μ‖ and π, over values of ε₊, ‖μ‖ and γ."""
 
 import itertools
 
@@ -14,7 +14,7 @@ REGS = (0.1, 1.0, 10.0)
 
 
 def run_grid(repeats, quick):
-    """CrossMoment and SecondMomentMatching at known ‖μ‖ and π, beside counting with the true labels."""
+    """CrossMoment and SecondMomentMatching with known ‖μ‖ and π, and counting with true labels."""
     eps, norms = (EPS_POS[::3], MEAN_NORMS[::2]) if quick else (EPS_POS, MEAN_NORMS)
     rows = [
         grid_point(e, norm, reg, [(1, i, repeat) for repeat in range(repeats)])
@@ -27,11 +27,14 @@ def run_grid(repeats, quick):
 
 def grid_point(eps_pos, mean_norm, reg, draws):
     """Compare three estimates of ε₊ over the draws, with ‖μ‖ and π known."""
-    known = {"mean_norm": mean_norm, "pi_neg": PI_NEG, "reg": reg}
-    errors, covered, no_root = [], [], 0
+    parameters = {"mean_norm": mean_norm, "pi_neg": PI_NEG, "reg": reg}
+    errors = []
+    covered = []
+    no_root = 0
     for seed in draws:
         X, y, observed, noise = draw_mixture(eps_pos, mean_norm, seed)
-        cross, matching = CrossMoment(**known).fit(X, observed), SecondMomentMatching(**known).fit(X, observed)
+        cross = CrossMoment(**parameters).fit(X, observed)
+        matching = SecondMomentMatching(**parameters).fit(X, observed)
         counted = flipped_shares(y, observed)[1, 0]
         errors.append(np.array([cross.noise_.eps_pos, matching.noise_.eps_pos, counted]) - eps_pos)
         covered.append(covers(cross, noise.transition)[1, 0])
@@ -54,7 +57,7 @@ def grid_point(eps_pos, mean_norm, reg, draws):
 
 
 def print_grid(rows, eps, norms):
-    """Print one line per ε₊ and ‖μ‖, the penalties beside each other."""
+    """Print one line per ε₊ and ‖μ‖, with the values of γ side by side."""
     print(" " * 12 + "".join(f"|{f'γ = {reg:g}':^38s}" for reg in REGS))
     print("  ε₊   ‖μ‖  " + "|  cross  match  count    bias  cover   " * len(REGS))
     for e, norm in itertools.product(eps, norms):
@@ -69,33 +72,39 @@ def print_grid(rows, eps, norms):
 
 
 def judge_grid(rows, repeats):
-    """Hold the grid against its targets."""
+    """Check the grid against its targets."""
     noisy = [row for row in rows if row["eps_pos"] > 0]
     ratios = np.array([row["cross_rmse"] / row["counting_rmse"] for row in noisy])
+    above = ", ".join(place(row) for row, ratio in zip(noisy, ratios, strict=True) if ratio > 2)
     verdict(
         bool((ratios <= 2).all()),
         "RMSE at most twice that of counting, ε₊ > 0",
-        f"mean ratio {ratios.mean():.2f}, largest {ratios.max():.2f}, {int((ratios > 2).sum())} of {len(noisy)} above "
-        f"({', '.join(place(row) for row, ratio in zip(noisy, ratios, strict=True) if ratio > 2) or 'none'})",
+        f"mean ratio {ratios.mean():.2f}, largest {ratios.max():.2f}, {int((ratios > 2).sum())} of "
+        f"{len(noisy)} above ({above or 'none'})",
     )
     largest = max(row["cross_rmse"] for row in rows if row["eps_pos"] == 0)
-    print(f"        ε₊ = 0: counting is exact there, no estimate is within twice zero; RMSE up to {largest:.4f}")
+    print(f"        ε₊ = 0: counting is exact, so there is no ratio; RMSE up to {largest:.4f}")
     against = np.array([row["cross_rmse"] / row["matching_rmse"] for row in rows])
     verdict(
         bool((against < 1).all()),
         "RMSE below SecondMomentMatching's at every point",
         f"largest ratio {against.max():.2f}",
     )
-    verdict(bool(against.mean() <= 0.5), "at most half of it on average", f"mean ratio {against.mean():.2f}")
+    verdict(
+        bool(against.mean() <= 0.5),
+        "RMSE at most half of SecondMomentMatching's on average",
+        f"mean ratio {against.mean():.2f}",
+    )
     judge_bias(rows, repeats)
     coverage_verdict(rows, repeats, ("eps_pos", "mean_norm", "reg"))
     print(
-        f"        SecondMomentMatching found no root in {sum(row['no_root'] for row in rows)} of {len(rows) * repeats}"
+        f"        SecondMomentMatching had no root in {sum(row['no_root'] for row in rows)} of "
+        f"{len(rows) * repeats}"
     )
 
 
 def judge_bias(rows, repeats):
-    """Hold the bias of CrossMoment against its target, and say what the number of draws leaves open."""
+    """Check the bias of CrossMoment against its target, and print its standard error."""
     large = [row for row in rows if abs(row["cross_bias"]) >= 0.01]
     worst = max(rows, key=lambda row: abs(row["cross_bias"]))
     verdict(

@@ -1,4 +1,4 @@
-"""Part ``real``: rates and accuracy on reviews and on crowd workers' votes, by what is known."""
+"""Part ``real``: noise rates and accuracy on reviews and annotators' votes, by input."""
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -18,19 +18,23 @@ LEVELS = ((0.4, 0.3), (0.3, 0.1))
 
 
 def run_real(repeats, quick):
-    """Rates and accuracy on real data, by what is known."""
+    """Noise rates and accuracy on real data, by what is given."""
     if not HAS_CLEANLAB:
-        print('  cleanlab is not installed (pip install "unflip[benchmark]"): left out')
+        print('  cleanlab is not installed (pip install "unflip[benchmark]"): skipped')
     draws = amazon_draws(repeats, quick) + sentiment_draws(repeats)
     sets = list(dict.fromkeys(row["set"] for row in draws))
-    rows = [summary for name in sets for summary in summarise([row for row in draws if row["set"] == name])]
+    rows = [
+        summary
+        for name in sets
+        for summary in summarise([row for row in draws if row["set"] == name])
+    ]
     print_real(rows)
     judge_real(rows)
     return rows
 
 
 def amazon_draws(repeats, quick):
-    """Compare on every Amazon set at two pairs of rates; a new split and new flips in every draw."""
+    """Compare on the Amazon sets at two pairs of noise rates, with a new split in every draw."""
     rows = []
     domains = AMAZON_DOMAINS[:1] if quick else AMAZON_DOMAINS
     for domain, _, draw, rng in review_draws(domains, LEVELS, repeats, 5, N_TRAIN):
@@ -39,7 +43,7 @@ def amazon_draws(repeats, quick):
 
 
 def sentiment_draws(repeats):
-    """Compare on votes of crowd workers; a random 80% of the training sentences in every draw."""
+    """Compare on annotators' votes, with a random 80% of the training sentences in every draw."""
     crowd = load_sentiment_votes()
     rows = []
     for kind in ("random vote", "worst vote"):
@@ -48,15 +52,17 @@ def sentiment_draws(repeats):
             votes = crowd.random_votes(rng) if kind == "random vote" else crowd.worst_votes()
             kept = rng.permutation(len(votes))[: int(0.8 * len(votes))]
             scaler = StandardScaler().fit(crowd.X_train[kept])
-            X, X_test = scaler.transform(crowd.X_train[kept]), scaler.transform(crowd.X_test)
-            y, observed = crowd.y_train[kept], votes[kept]
+            X = scaler.transform(crowd.X_train[kept])
+            X_test = scaler.transform(crowd.X_test)
+            y = crowd.y_train[kept]
+            observed = votes[kept]
             draw = Draw(X, y, observed, X_test, crowd.y_test, realised(y, observed))
             rows += compare(f"votes, {kind}", draw, rng)
     return rows
 
 
 def compare(name, draw, rng):
-    """Fit every classifier to one draw; one row for each."""
+    """Fit all classifiers to one draw; return one row for each."""
     truth = flipped_shares(draw.y, draw.observed)
     rows = []
     for method, options in methods(draw, truth, rng).items():
@@ -79,7 +85,7 @@ def compare(name, draw, rng):
 
 
 def methods(draw, truth, rng):
-    """Return options of the classifiers to compare, by name."""
+    """Return the options of the compared classifiers, by name."""
     named = {
         "none": {"noise": None},
         "default": {},
@@ -92,31 +98,42 @@ def methods(draw, truth, rng):
 
 
 def cleanlab_noise(X, observed):
-    """Return the transition and priors that cleanlab finds from cross-validated probabilities of a logistic model."""
+    """Return cleanlab's transition matrix and priors, from out-of-fold logistic probabilities."""
     from cleanlab.count import compute_confident_joint, estimate_latent
 
     logistic = LogisticRegression(max_iter=10_000)
     probabilities = cross_val_predict(logistic, X, observed, cv=5, method="predict_proba")
-    priors, given_true, _ = estimate_latent(compute_confident_joint(observed, probabilities), observed)
+    priors, given_true, _ = estimate_latent(
+        compute_confident_joint(observed, probabilities), observed
+    )
     return {"noise": given_true.T, "priors": priors}
 
 
 def outcome(options, truth, draw):
-    """Transition, intervals, accuracy in percent and source of the rates; NaN where rates are refused (sum over 1)."""
+    """Return transition, intervals, accuracy in percent and source of the noise rates.
+
+    They are NaN if the classifier raises ValueError, because noise rates sum to more than 1.
+    """
     classifier = LPClassifier(**options)
     try:
         classifier.fit(draw.X, draw.observed)
     except ValueError:
-        return np.asarray(options.get("noise", np.full((2, 2), np.nan))), (np.nan, np.nan), np.nan, ""
+        transition = np.asarray(options.get("noise", np.full((2, 2), np.nan)))
+        return transition, (np.nan, np.nan), np.nan, ""
     estimator = classifier.noise_estimator_
     accuracy = 100 * classifier.score(draw.X_test, draw.y_test)
-    return classifier.noise_.transition, intervals(estimator, truth), accuracy, getattr(estimator, "source_", "")
+    return (
+        classifier.noise_.transition,
+        intervals(estimator, truth),
+        accuracy,
+        getattr(estimator, "source_", ""),
+    )
 
 
 def intervals(estimator, truth):
-    """Share of the two rates that their 95% intervals hold, and mean width of these."""
+    """Return the coverage of the two 95% confidence intervals, and their mean width."""
     if estimator is None:
         return np.nan, np.nan
     low, high = estimator.interval(0.95)
-    flips = ~np.eye(2, dtype=bool)
-    return covers(estimator, truth)[flips].mean(), (high - low)[flips].mean()
+    off_diagonal = ~np.eye(2, dtype=bool)
+    return covers(estimator, truth)[off_diagonal].mean(), (high - low)[off_diagonal].mean()

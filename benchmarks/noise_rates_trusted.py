@@ -1,4 +1,4 @@
-"""Part ``trusted``: rates of Amazon reviews from 100 trusted rows, beside counting in the same rows."""
+"""Part ``trusted``: noise rates of Amazon reviews from 100 trusted labels, and by counting."""
 
 import numpy as np
 from scipy.stats import binomtest
@@ -10,31 +10,33 @@ from unflip.datasets import AMAZON_DOMAINS, load_amazon_reviews
 from unflip.estimation import TrustedSubset
 from verdicts import verdict
 
-N_TRAIN, N_TRUSTED = 1600, 100
-EPS_POS, EPS_NEG = 0.4, 0.3
+N_TRAIN = 1600
+N_TRUSTED = 100
+EPS_POS = 0.4
+EPS_NEG = 0.3
 
 
 def run_trusted(repeats, quick):
-    """TrustedSubset with 100 random trusted rows of each Amazon set, beside counting in the same rows."""
+    """TrustedSubset with 100 random trusted labels per Amazon set, and counting in these."""
     rows = []
     for d, domain in enumerate(AMAZON_DOMAINS[:1] if quick else AMAZON_DOMAINS):
         X, y = load_amazon_reviews(domain)
-        found = [both(X, y, np.random.default_rng((4, d, repeat))) for repeat in range(repeats)]
-        rows += trusted_rows(domain, np.array(found), np.array([EPS_POS, EPS_NEG]))
+        draws = [both(X, y, np.random.default_rng((4, d, repeat))) for repeat in range(repeats)]
+        rows += trusted_rows(domain, np.array(draws), np.array([EPS_POS, EPS_NEG]))
     print_trusted(rows)
     judge_trusted(rows, repeats)
     return rows
 
 
 def both(X, y, rng):
-    """Estimate the rates of one draw from trusted rows, and count in these."""
+    """Estimate the noise rates of one draw from trusted labels, and by counting in them."""
     draw = split_rows(X, y, N_TRAIN, NoiseModel.binary(eps_pos=EPS_POS, eps_neg=EPS_NEG), rng)
     y_trusted = trusted_labels(draw.y, N_TRUSTED, rng)
     return [ask_trusted(draw.X, y_trusted, draw.observed), count_trusted(y_trusted, draw.observed)]
 
 
 def ask_trusted(X, y_trusted, observed):
-    """Rates (ε₊, ε₋) by `TrustedSubset` and their intervals, as rows (estimate, low, high)."""
+    """Return (ε₊, ε₋) by `TrustedSubset`, as rows (estimate, low, high)."""
     estimator = TrustedSubset(y_trusted).fit(X, observed)
     low, high = estimator.interval(0.95)
     rates = estimator.noise_.transition
@@ -42,18 +44,18 @@ def ask_trusted(X, y_trusted, observed):
 
 
 def count_trusted(y_trusted, observed):
-    """Return the same by counting in the trusted rows, with Wilson's intervals."""
-    found = []
+    """Return the same by counting in the trusted rows, with Wilson intervals."""
+    rates = []
     for a in (1, 0):
         wrong = observed[y_trusted == a] != a
         ends = binomtest(int(wrong.sum()), len(wrong)).proportion_ci(method="wilson")
-        found.append((wrong.mean(), ends.low, ends.high))
-    return np.array(found)
+        rates.append((wrong.mean(), ends.low, ends.high))
+    return np.array(rates)
 
 
-def trusted_rows(domain, found, truth):
-    """Summarise results of shape (draws, method, rate, (estimate, low, high))."""
-    estimate, low, high = np.moveaxis(found, -1, 0)
+def trusted_rows(domain, draws, truth):
+    """Summarise draws of shape (draws, method, rate, (estimate, low, high))."""
+    estimate, low, high = np.moveaxis(draws, -1, 0)
     covered = (low <= truth) & (truth <= high)
     return [
         {
@@ -75,14 +77,18 @@ def print_trusted(rows):
     print("  domain   rate     method         MAE     bias     cover   mean width")
     for row in rows:
         print(
-            f"  {row['domain']:8s} {row['rate']:8s} {row['method']:13s} {row['mae']:.4f}  {row['bias']:+.4f}  "
-            f"{100 * row['covered']:5.1f}%  {row['width']:.3f}"
+            f"  {row['domain']:8s} {row['rate']:8s} {row['method']:13s} {row['mae']:.4f}  "
+            f"{row['bias']:+.4f}  {100 * row['covered']:5.1f}%  {row['width']:.3f}"
         )
 
 
 def judge_trusted(rows, repeats):
-    """Hold the error and the coverage against their targets."""
+    """Check the error and the coverage against their targets."""
     ours = [row for row in rows if row["method"] == "TrustedSubset"]
     worst = max(ours, key=lambda row: row["mae"])
-    verdict(worst["mae"] <= 0.06, "MAE of each rate at most 0.06", f"largest {worst['mae']:.4f}, {worst['domain']}")
+    verdict(
+        worst["mae"] <= 0.06,
+        "MAE of each rate at most 0.06",
+        f"largest {worst['mae']:.4f}, {worst['domain']}",
+    )
     coverage_verdict(ours, repeats, ())

@@ -1,4 +1,4 @@
-"""What the benchmarks compare: classifiers of this library and others, fitted to the same rows and labels."""
+"""The compared methods: this library, ridge, logistic regression and cleanlab."""
 
 import importlib.util
 import time
@@ -6,7 +6,12 @@ import warnings
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, RidgeClassifier, RidgeClassifierCV
+from sklearn.linear_model import (
+    LogisticRegression,
+    LogisticRegressionCV,
+    RidgeClassifier,
+    RidgeClassifierCV,
+)
 from sklearn.model_selection import cross_val_predict
 
 from unflip import LPClassifier
@@ -18,37 +23,47 @@ ALPHAS = np.logspace(-1, 6, 15)
 CS = np.logspace(-4, 1, 6)
 CLEANLAB_CS = (1e-4, 1e-3, 1e-2, 1.0)
 DEFAULT_POINT = (1.0, None)
-RATES, PRIORS, NOTHING, OPTIMIZED = "rates known", "priors known", "nothing known", "optimized targets"
-OURS = (RATES, PRIORS, NOTHING, OPTIMIZED)
-RIDGE, LOGISTIC, ORACLE = "ridge", "logistic CV", "oracle ridge"
-RIDGE_AWARE, LOGISTIC_AWARE = "ridge, aware threshold", "logistic, aware threshold"
-CLEANLAB, CLEANLAB_GIVEN, GRID = "cleanlab default", "cleanlab, rates given", "cleanlab C="
+# Names of the methods in tables. "Noise-aware": a threshold moved by the known noise rates.
+RATES = "noise rates given"
+PRIORS = "class priors given"
+DEFAULT = "default settings"
+OPTIMIZED = "optimized targets"
+OURS = (RATES, PRIORS, DEFAULT, OPTIMIZED)
+RIDGE = "ridge"
+LOGISTIC = "logistic CV"
+ORACLE = "ridge, clean labels"
+RIDGE_AWARE = "ridge, noise-aware"
+LOGISTIC_AWARE = "logistic CV, noise-aware"
+CLEANLAB = "cleanlab default"
+CLEANLAB_GIVEN = "cleanlab, rates given"
+GRID = "cleanlab C="
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Decision values of test rows, doubt about each training label, seconds, and what else is to be stored.
+    """One fit: decision values of the test rows, scores for wrong training labels, seconds.
 
-    There is one decision value for each row where there are two classes, and one for each class where there are more.
+    Decision values have shape (n,) for two classes and (n, k) for more. ``p_wrong`` holds one or
+    more scores per training label; higher means more likely wrong. ``extra`` is stored as well.
     """
 
     method: str
     decision: np.ndarray
     seconds: float
-    doubts: tuple = ()
+    p_wrong: tuple = ()
     classifier: object = None
     extra: dict = field(default_factory=dict)
 
     @property
     def predicted(self):
-        """Class of each test row."""
+        """Predicted class of each test row."""
         return self.decision > 0 if self.decision.ndim == 1 else self.decision.argmax(axis=1)
 
 
 def outcomes(draw):
-    """Fit everything to one draw."""
-    found = [ours(method, draw) for method in OURS] + linear_peers(draw)
-    return found + (cleanlab_peers(draw) if HAS_CLEANLAB else [])
+    """Fit all methods to one draw."""
+    fits = [ours(method, draw) for method in OURS] + linear_peers(draw)
+    return fits + (cleanlab_peers(draw) if HAS_CLEANLAB else [])
 
 
 def timed(function):
@@ -63,7 +78,7 @@ def ours(method, draw):
     classifier = {
         RATES: lambda: LPClassifier(draw.noise),
         PRIORS: lambda: LPClassifier(priors=draw.priors),
-        NOTHING: lambda: LPClassifier(),
+        DEFAULT: lambda: LPClassifier(),
         OPTIMIZED: lambda: LPClassifier(draw.noise, targets="optimized"),
     }[method]()
     outcome = fitted(method, classifier, draw)
@@ -77,45 +92,55 @@ def fitted(method, classifier, draw):
         warnings.simplefilter("always")
         _, seconds = timed(lambda: classifier.fit(draw.X, draw.observed))
     others = [str(w.message) for w in caught if not issubclass(w.category, AssumedNoiseWarning)]
-    doubt = 1 - classifier.label_posterior_[np.arange(len(draw.y)), draw.observed]
+    p_wrong = 1 - classifier.label_posterior_[np.arange(len(draw.y)), draw.observed]
     extra = {"reg": classifier.reg_, "warnings": "; ".join(others)}
-    return Outcome(method, classifier.decision_function(draw.X_test), seconds, (doubt,), classifier, extra)
+    return Outcome(
+        method, classifier.decision_function(draw.X_test), seconds, (p_wrong,), classifier, extra
+    )
 
 
 def linear_peers(draw):
-    """Ridge and logistic regression, for two classes also with a noise-aware threshold, and ridge on clean labels."""
+    """Fit ridge and logistic regression, noise-aware for two classes, and ridge on clean labels."""
     ridge, ridge_seconds = timed(lambda: RidgeClassifierCV(ALPHAS).fit(draw.X, draw.observed))
     logistic, logistic_seconds = timed(lambda: logistic_cv().fit(draw.X, draw.observed))
     oracle, oracle_seconds = timed(lambda: RidgeClassifierCV(ALPHAS).fit(draw.X, draw.y))
-    found = [
+    fits = [
         Outcome(RIDGE, ridge.decision_function(draw.X_test), ridge_seconds),
         Outcome(LOGISTIC, logistic.decision_function(draw.X_test), logistic_seconds),
         Outcome(ORACLE, oracle.decision_function(draw.X_test), oracle_seconds),
     ]
     if len(ridge.classes_) > 2:
-        return found
+        return fits
     return [
-        *found,
+        *fits,
         aware(RIDGE_AWARE, ridge, RidgeClassifier(ridge.alpha_), ridge_seconds, draw),
-        aware(LOGISTIC_AWARE, logistic, logistic_at(float(np.ravel(logistic.C_)[0])), logistic_seconds, draw),
+        aware(
+            LOGISTIC_AWARE,
+            logistic,
+            logistic_at(float(np.ravel(logistic.C_)[0])),
+            logistic_seconds,
+            draw,
+        ),
     ]
 
 
 def logistic_cv():
-    """Logistic regression that chooses its penalty by cross-validated accuracy."""
+    """Logistic regression with C chosen by cross-validated accuracy."""
     return LogisticRegressionCV(Cs=CS, cv=FOLDS, scoring="accuracy", max_iter=1000)
 
 
 def logistic_at(C, class_weight=None):
-    """Logistic regression at one penalty."""
+    """Logistic regression at one C."""
     return LogisticRegression(C=C, class_weight=class_weight, max_iter=1000)
 
 
 def aware(method, fitted, same, seconds, draw):
-    """Move a peer's threshold so that it calls positive the true share that the noise model implies."""
+    """Move a threshold so that the positive share is the one implied by the noise model."""
 
     def threshold():
-        values = cross_val_predict(same, draw.X, draw.observed, cv=FOLDS, method="decision_function")
+        values = cross_val_predict(
+            same, draw.X, draw.observed, cv=FOLDS, method="decision_function"
+        )
         return np.quantile(values, 1 - positive_share(draw.noise, draw.observed))
 
     value, more = timed(threshold)
@@ -123,51 +148,56 @@ def aware(method, fitted, same, seconds, draw):
 
 
 def positive_share(noise, observed):
-    """Proportion of true positives that explains the observed one."""
+    """Return the true share of positives, inferred from the observed share."""
     share = (observed.mean() - noise.eps_neg) / (1 - noise.eps_pos - noise.eps_neg)
     return float(np.clip(share, 0.01, 0.99))
 
 
 def cleanlab_peers(draw, Cs=CLEANLAB_CS):
-    """Cleanlab at every point of its grid, once more as default, and at the default with the true rates given."""
-    found = []
+    """Fit cleanlab at each grid point, and at its default with and without given noise rates."""
+    fits = []
     for point in [(C, weight) for C in Cs for weight in (None, "balanced")]:
         probabilities, seconds = timed(lambda point=point: cross_validated(point, draw))
         outcome = cleanlab_at(grid_name(point), point, probabilities, seconds, draw)
-        found.append(outcome)
+        fits.append(outcome)
         if point == DEFAULT_POINT:
-            found.append(Outcome(CLEANLAB, outcome.decision, outcome.seconds, outcome.doubts))
-            given = {"noise_matrix": draw.noise.transition.T}
-            found.append(cleanlab_at(CLEANLAB_GIVEN, point, probabilities, seconds, draw, **given))
-    return found
+            fits.append(Outcome(CLEANLAB, outcome.decision, outcome.seconds, outcome.p_wrong))
+            noise = {"noise_matrix": draw.noise.transition.T}
+            fits.append(cleanlab_at(CLEANLAB_GIVEN, point, probabilities, seconds, draw, **noise))
+    return fits
 
 
 def grid_name(point):
-    """Name a grid point."""
+    """Return the name of a grid point."""
     return f"{GRID}{point[0]:g}{' balanced' if point[1] else ''}"
 
 
 def cross_validated(point, draw):
-    """Probabilities of the observed classes from five folds."""
-    return cross_val_predict(logistic_at(*point), draw.X, draw.observed, cv=FOLDS, method="predict_proba")
+    """Return out-of-fold probabilities of the observed classes."""
+    return cross_val_predict(
+        logistic_at(*point), draw.X, draw.observed, cv=FOLDS, method="predict_proba"
+    )
 
 
 def cleanlab_at(method, point, probabilities, seconds, draw, **options):
-    """Fit CleanLearning from cross-validated probabilities; its time includes theirs."""
+    """Fit CleanLearning from out-of-fold probabilities; its time includes theirs."""
     from cleanlab.classification import CleanLearning
 
     learner = CleanLearning(logistic_at(*point), find_label_issues_kwargs={"n_jobs": 1})
     _, more = timed(lambda: learner.fit(draw.X, draw.observed, pred_probs=probabilities, **options))
     shares = learner.predict_proba(draw.X_test)
     decision = shares[:, 1] - 0.5 if shares.shape[1] == 2 else shares
-    return Outcome(method, decision, seconds + more, doubts(draw.observed, probabilities))
+    return Outcome(method, decision, seconds + more, wrong_scores(draw.observed, probabilities))
 
 
-def doubts(observed, probabilities):
-    """One minus cleanlab's label quality, in each of its forms."""
+def wrong_scores(observed, probabilities):
+    """Return one minus cleanlab's label quality, in each of its variants."""
     from cleanlab.rank import get_label_quality_scores
 
-    forms = [(m, adjust) for m in ("self_confidence", "normalized_margin") for adjust in (False, True)]
+    forms = [
+        (m, adjust) for m in ("self_confidence", "normalized_margin") for adjust in (False, True)
+    ]
     return tuple(
-        1 - get_label_quality_scores(observed, probabilities, method=m, adjust_pred_probs=adjust) for m, adjust in forms
+        1 - get_label_quality_scores(observed, probabilities, method=m, adjust_pred_probs=adjust)
+        for m, adjust in forms
     )

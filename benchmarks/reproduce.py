@@ -1,6 +1,6 @@
-"""Draws of Table 1: one Cholesky factor for all noise levels, against a fit of each with an explicit inverse.
+"""Time of the paper's Table 1: one Cholesky factor per draw against one inverse per level.
 
-Rows are made up (2000 × 400, as in a file of the table): the time does not depend on what they hold.
+Rows are simulated, 2000 × 400 as in the paper's data. The time does not depend on their values.
 """
 
 import statistics
@@ -11,12 +11,13 @@ import numpy as np
 from unflip.paper import reviews, table1
 from unflip.paper.variants import targets_of
 
-N_DRAWS, REPEATS = 10, 7
+N_DRAWS = 10
+REPEATS = 7
 VARIANT = "unbiased"
 
 
 def refit_each(X, y, samples):
-    """Fit every noise level of every draw on its own: Gram matrix, inverse, product."""
+    """Fit every noise level of every draw separately: Gram matrix, inverse, product."""
     accuracies = []
     for sample in samples:
         for e, flips in zip(table1.EPS_POS, sample.flips, strict=True):
@@ -29,15 +30,20 @@ def refit_each(X, y, samples):
 
 
 def factor_once(X, y, samples):
-    """Fit the noise levels of a draw together, copies of a row as one."""
+    """Fit the noise levels of a draw together, with duplicates merged."""
     accuracies = []
     for sample in samples:
         labels = [y[sample.rows] ^ flips for flips in sample.flips]
         columns = [
-            targets_of(VARIANT, table1.noise_at(e))[seen] for e, seen in zip(table1.EPS_POS, labels, strict=True)
+            targets_of(VARIANT, table1.noise_at(e))[seen]
+            for e, seen in zip(table1.EPS_POS, labels, strict=True)
         ]
         coef = table1.Fitted.of(X, sample.rows).coef(sample.rows, np.column_stack(columns))
-        accuracies += ((X[sample.unseen] @ coef > 0) == (y[sample.unseen] == 1)[:, None]).mean(axis=0).tolist()
+        accuracies += (
+            ((X[sample.unseen] @ coef > 0) == (y[sample.unseen] == 1)[:, None])
+            .mean(axis=0)
+            .tolist()
+        )
     return accuracies
 
 
@@ -49,17 +55,22 @@ def seconds(function, *arguments):
 
 
 def main():
-    """Time both in turns and print the ratio of medians."""
+    """Time both in turns, and print the ratio of medians."""
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 1000)
     X = rng.normal(size=(2000, 400)) + 0.06 * (2 * y[:, None] - 1)
     stream = reviews.Stream(y, eps_pos=table1.EPS_POS, eps_neg=table1.EPS_NEG, seed=0)
     samples = [stream.draw() for _ in range(N_DRAWS)]
     np.testing.assert_array_equal(refit_each(X, y, samples), factor_once(X, y, samples))
-    times = np.array([[seconds(f, X, y, samples) for f in (refit_each, factor_once)] for _ in range(REPEATS)])
+    times = np.array(
+        [[seconds(f, X, y, samples) for f in (refit_each, factor_once)] for _ in range(REPEATS)]
+    )
     each, once = (1000 * statistics.median(column) / N_DRAWS for column in times.T)
-    print(f"refit each with an explicit inverse  {each:7.1f} ms per draw ({len(table1.EPS_POS)} noise levels)")
-    print(f"one factor for all                   {once:7.1f} ms per draw")
+    print(
+        f"one inverse per noise level          {each:7.1f} ms per draw ({len(table1.EPS_POS)} "
+        "noise levels)"
+    )
+    print(f"one factor for all levels            {once:7.1f} ms per draw")
     print(f"ratio                                {each / once:7.1f}")
 
 

@@ -1,9 +1,10 @@
-"""More than two classes: this library beside the paper's Multi-LPC, ridge, logistic regression and cleanlab.
+"""More than two classes: this library, the paper's Multi-LPC, ridge, logistic and cleanlab.
 
-Everything is fitted to the same rows and labels of a draw. Tables give means and standard errors over draws;
-differences are paired. Picked on the test rows, in favour of the rivals: cleanlab's best grid point, and of the paper's
-rules the penalty of naive and oracle and the best (α, β). The paper's rules have no intercept; rows "with intercept"
-add one. The part ``scenes`` needs its data set (UNFLIP_DATA), cleanlab comes with the extra ``unflip[benchmark]``.
+All methods are fitted to the same rows and labels of a draw. Tables give means and standard errors
+over draws; differences are paired. Some choices of the other methods are made on the test rows, in
+their favour: cleanlab's best grid point, γ of the paper's naive and oracle rules, and the best
+(α, β). The paper's rules have no intercept; rows "with intercept" add one. Part ``scenes`` needs
+its data set (UNFLIP_DATA). cleanlab comes with the extra ``unflip[benchmark]``.
 """
 
 import warnings
@@ -17,7 +18,7 @@ from several_classes_draws import classic_draws, paper_draws, scene_draws
 from several_classes_tables import print_tables, show_paper
 from several_classes_targets import judge_classics, judge_paper, judge_scenes
 
-# Draws of each part, its verdicts, how many draws, and how many in a quick run.
+# For each part: its draws, its PASS or MISS checks, draws of a full run, draws of a quick run.
 PARTS = {
     "paper": (paper_draws, judge_paper, 20, 2),
     "scenes": (scene_draws, judge_scenes, 10, 1),
@@ -26,17 +27,18 @@ PARTS = {
 
 
 def results(part, options):
-    """Run a part and store it, or read what is stored."""
+    """Run a part and store its results, or read the stored ones."""
     path = options.out / f"several_classes_{part}.csv"
     if not options.stored:
         draws, _, full, short = PARTS[part]
-        frame = run(draws(options.draws or (short if options.quick else full), options.quick))
+        n_draws = options.draws or (short if options.quick else full)
+        frame = run(draws(n_draws, options.quick))
         frame.round(5).to_csv(path, index=False)
     return with_best(pd.read_csv(path, dtype={"level": str}))
 
 
 def run(draws):
-    """Fit what belongs to each draw."""
+    """Fit the methods of each draw; return their measures."""
     rows = []
     for key, draw, fit_all in draws:
         named = dict(zip(DRAW, key, strict=True))
@@ -45,12 +47,12 @@ def run(draws):
 
 
 def measures(outcome, draw):
-    """Return the measures of one classifier; accuracies in percent."""
+    """Return the measures of one fit; accuracies are in percent."""
     hits = right(outcome, draw)
     return {
         "method": outcome.method,
         "accuracy": 100 * hits.mean(),
-        "auroc_wrong": best_auroc(outcome.doubts, draw),
+        "auroc_wrong": best_auroc(outcome.p_wrong, draw),
         "seconds": outcome.seconds,
         **expectation(outcome, hits),
         **outcome.extra,
@@ -59,9 +61,15 @@ def measures(outcome, draw):
 
 def main():
     """Run the parts, print their tables and store them."""
-    draws, quick = ("--draws", "draws of each set"), "one or two draws: a minute or two"
-    options = parsed(__doc__, PARTS, draws, quick, stored=True, write="write the table of part paper into the pages")
-    warnings.simplefilter("ignore", UserWarning)  # this library's are stored with the results
+    options = parsed(
+        __doc__,
+        PARTS,
+        ("--draws", "draws of each set"),
+        "one or two draws: a minute or two",
+        stored=True,
+        write="write the table of part paper into the pages",
+    )
+    warnings.simplefilter("ignore", UserWarning)  # those of this library are stored
     warnings.simplefilter("ignore", FutureWarning)
     options.out.mkdir(parents=True, exist_ok=True)
     for part in options.parts or PARTS:

@@ -1,4 +1,4 @@
-"""Draws with more than two classes, each with what is to be fitted to it."""
+"""Data with more than two classes, each with the methods to fit."""
 
 from functools import partial
 
@@ -12,25 +12,28 @@ from unflip import NoiseModel
 from unflip.datasets import load_scene_votes, make_mixture
 
 N_TEST = 4000
-EPS = 0.3
+EPS = 0.3  # noise rate of iris, wine and digits
 
 
 def paper_draws(n_draws, quick):
-    """Gaussian classes with the means, flips and proportions of the paper's appendix."""
+    """Gaussian classes with the means, label noise and class priors of the paper's appendix."""
     for k in PAPER:
         means, noise = paper_setting(k)
         for seed in range(n_draws):
             rng = np.random.default_rng((11, k, seed))
             X, y = make_mixture(N, P, means=means, priors=noise.priors, random_state=rng)
-            X_test, y_test = make_mixture(N_TEST, P, means=means, priors=noise.priors, random_state=rng)
+            X_test, y_test = make_mixture(
+                N_TEST, P, means=means, priors=noise.priors, random_state=rng
+            )
             draw = Draw(X, y, noise.flip(y, rng), X_test, y_test, noise)
             yield (f"{k} classes", "paper", seed), draw, paper_outcomes
 
 
 def scene_draws(n_draws, quick):
-    """Photographs of eight kinds of scenes, one random vote of a crowd worker each; square roots of the features."""
+    """Photographs of eight kinds of scenes, each with one random vote of an annotator."""
     crowd = load_scene_votes()
-    X, X_test = np.sqrt(crowd.X_train), np.sqrt(crowd.X_test)
+    X = np.sqrt(crowd.X_train)
+    X_test = np.sqrt(crowd.X_test)
     for seed in range(n_draws):
         votes = crowd.random_votes(np.random.default_rng((12, seed)))
         draw = Draw(X, crowd.y_train, votes, X_test, crowd.y_test, realised(crowd.y_train, votes))
@@ -39,7 +42,7 @@ def scene_draws(n_draws, quick):
 
 
 def classic_draws(n_draws, quick):
-    """Iris, wine and digits of scikit-learn, half for training, 30% of the labels flipped to any other class."""
+    """Iris, wine and digits, half for training, 30% of the labels moved to any other class."""
     sets = {"iris": load_iris(), "wine": load_wine(), "digits": load_digits()}
     for d, (name, data) in enumerate(sets.items()):
         k = len(data.target_names)

@@ -1,9 +1,9 @@
-"""What is fitted to draws with more than two classes: this library with more and less knowledge, and its peers."""
+"""Methods for more than two classes: this library with different inputs, and its peers."""
 
 import numpy as np
 
 from measures import best_auroc
-from peers import HAS_CLEANLAB, NOTHING, PRIORS, RATES, cleanlab_peers, fitted, linear_peers
+from peers import DEFAULT, HAS_CLEANLAB, PRIORS, RATES, cleanlab_peers, fitted, linear_peers
 from several_classes_paper import THEORY_GAMMAS, WITH_INTERCEPT, best_pair, paper_rules
 from unflip import LPClassifier, targets
 from unflip.estimation import TrustedSubset
@@ -11,21 +11,27 @@ from unflip.estimation import TrustedSubset
 CS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 N_TRUSTED = 100
 
-BOTH, TRUSTED, BALANCED = "rates and priors known", f"{N_TRUSTED} trusted rows", "nothing known, balanced"
-OPTIMIZED, OPTIMIZED_PLAIN = "optimized, gaussian", "optimized, plain"
-UNBIASED_PLAIN, NAIVE_PLAIN, REFINED_PLAIN = "unbiased, plain", "naive, plain", "refined, plain"
-REFINED = (RATES, BOTH, TRUSTED, PRIORS, NOTHING, BALANCED)
+# Names of the methods in tables: what is given, or targets and readout.
+BOTH = "noise rates and priors given"
+TRUSTED = f"{N_TRUSTED} trusted labels"
+BALANCED = "default, balanced"
+OPTIMIZED = "optimized, gaussian"
+OPTIMIZED_PLAIN = "optimized, plain"
+UNBIASED_PLAIN = "unbiased, plain"
+NAIVE_PLAIN = "naive, plain"
+REFINED_PLAIN = "refined, plain"
+REFINED = (RATES, BOTH, TRUSTED, PRIORS, DEFAULT, BALANCED)
 OTHERS = (OPTIMIZED, REFINED_PLAIN, OPTIMIZED_PLAIN, UNBIASED_PLAIN, NAIVE_PLAIN)
 THEORY_ROWS = tuple(f"theory's (α, β), γ = {gamma:g}{WITH_INTERCEPT}" for gamma in THEORY_GAMMAS)
 
 
 def paper_outcomes(draw):
-    """Fit this library, and the paper's rules."""
+    """Fit this library and the paper's rules."""
     noise = draw.noise
     classifiers = {
         BOTH: LPClassifier(noise),
         RATES: LPClassifier(noise.transition),
-        NOTHING: LPClassifier(),
+        DEFAULT: LPClassifier(),
         OPTIMIZED: LPClassifier(noise, targets="optimized"),
         UNBIASED_PLAIN: LPClassifier(noise, targets="unbiased", readout="plain"),
         NAIVE_PLAIN: LPClassifier(noise, targets="naive", readout="plain"),
@@ -37,25 +43,25 @@ def paper_outcomes(draw):
 
 
 def scene_outcomes(draw, y_trusted):
-    """Fit this library with more and less knowledge, and the peers; trusted rows are not in their own AUROC."""
+    """Fit this library with different inputs, and the peers; AUROC is without trusted rows."""
     trusted = fitted(TRUSTED, LPClassifier(TrustedSubset(y_trusted)), draw)
-    trusted.extra["auroc_wrong"] = best_auroc(trusted.doubts, draw, np.isnan(y_trusted))
+    trusted.extra["auroc_wrong"] = best_auroc(trusted.p_wrong, draw, np.isnan(y_trusted))
     classifiers = {
         RATES: LPClassifier(draw.noise),
         PRIORS: LPClassifier(priors=draw.priors),
-        NOTHING: LPClassifier(),
+        DEFAULT: LPClassifier(),
         BALANCED: LPClassifier(deployment_priors="balanced"),
     }
     return [trusted, *all_fitted(classifiers, draw), *peers(draw)]
 
 
 def classic_outcomes(draw):
-    """Every choice of targets and read-outs, and the peers."""
+    """Fit all choices of targets and readout, and the peers."""
     classifiers = {
         RATES: LPClassifier(draw.noise),
         BOTH: LPClassifier(draw.noise, priors=draw.priors),
         PRIORS: LPClassifier(priors=draw.priors),
-        NOTHING: LPClassifier(),
+        DEFAULT: LPClassifier(),
         OPTIMIZED: LPClassifier(draw.noise, targets="optimized"),
         REFINED_PLAIN: LPClassifier(draw.noise, readout="plain"),
         OPTIMIZED_PLAIN: LPClassifier(draw.noise, targets="optimized", readout="plain"),
@@ -66,10 +72,10 @@ def classic_outcomes(draw):
 
 
 def all_fitted(classifiers, draw):
-    """Fit every classifier of this library to a draw."""
+    """Fit classifiers of this library to a draw."""
     return [fitted(name, classifier, draw) for name, classifier in classifiers.items()]
 
 
 def peers(draw):
-    """Fit ridge, logistic regression and, where it is installed, cleanlab."""
+    """Fit ridge, logistic regression and, if installed, cleanlab."""
     return linear_peers(draw) + (cleanlab_peers(draw, CS) if HAS_CLEANLAB else [])

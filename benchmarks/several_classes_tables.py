@@ -1,4 +1,4 @@
-"""Tables of accuracies with more than two classes."""
+"""Tables of several_classes.py."""
 
 from cleanlab_grid import BEST_OF_LEVEL, BEST_OF_SPLIT, grid_rows, print_points
 from measures import DRAW, wide
@@ -22,7 +22,7 @@ PEERS = (RIDGE, LOGISTIC, CLEANLAB, CLEANLAB_GIVEN, BEST_OF_LEVEL, BEST_OF_SPLIT
 SHOWN = (*REFINED, *OTHERS, *THEORY_ROWS, *PAPER_ROWS, *PEERS)
 
 PAPER_COMMAND = "python benchmarks/several_classes.py paper"
-#: Pages with the table of the paper's settings, and what they call this library's row.
+#: Pages with the table of the paper's settings, and the name of this library's row there.
 PAPER_PAGES = {"several_classes.md": "**refined**", "peers.md": "**unflip**"}
 PAPER_WORDS = {
     PAPER_ORACLE: "the paper's oracle: clean labels, best of 9 γ",
@@ -42,10 +42,14 @@ def print_tables(frame):
 
 
 def print_methods(frame, title):
-    """Print the measures of each method, and how far refined targets with known rates are above it."""
-    table, n_draws = wide(frame), len(frame[DRAW].drop_duplicates())
+    """Print the measures of each method, and the gain of given noise rates over it."""
+    table = wide(frame)
+    n_draws = len(frame[DRAW].drop_duplicates())
     print(f"\n  {title}, {n_draws} draw{'s' if n_draws > 1 else ''}; mean ± standard error")
-    print(f"  {'':42s} {'accuracy':14s} {'rates known beyond':19s} {'wrong labels':16s} {'expected − actual':18s} time")
+    print(
+        f"  {'':42s} {'accuracy':14s} {'gain, rates given':19s} {'wrong labels':16s} "
+        f"{'expected − actual':18s} time"
+    )
     time_ours = frame.loc[frame["method"] == RATES, "seconds"].median()
     for method in SHOWN:
         mine = frame[frame["method"] == method]
@@ -53,36 +57,39 @@ def print_methods(frame, title):
             print(
                 f"  {method:42s} {mean_and_error(mine['accuracy']):14s} "
                 f"{mean_and_error(table[RATES] - table[method]) if method != RATES else '':19s} "
-                f"{mean_and_error(mine['auroc_wrong'], 3):16s} {mean_and_error(100 * mine['expected_bias']):18s} "
+                f"{mean_and_error(mine['auroc_wrong'], 3):16s} "
+                f"{mean_and_error(100 * mine['expected_bias']):18s} "
                 f"{mine['seconds'].median() / time_ours:.1f}"
             )
 
 
 def print_warnings(frame):
-    """Print what this library's classifiers warned of, beyond assumed rates."""
+    """Print the warnings of this library's classifiers, except those of assumed rates."""
     for method, mine in frame[frame["warnings"].notna()].groupby("method", sort=False):
         print(f"  {method}: {len(mine)} warnings; " + "; ".join(mine["warnings"].unique()[:3]))
 
 
 def show_paper(frame, write):
-    """Print the table of the paper's settings as the pages have it, and write it there where asked."""
+    """Print the table of the paper's settings, and write it into the pages on request."""
     for page, name in PAPER_PAGES.items():
         rows = [("", *(f"{k} classes" for k in PAPER))]
         rows.append((name, *(f"**{cell}**" for cell in paper_cells(frame, BOTH))))
         for method, words in PAPER_WORDS.items():
             rows.append((words, *paper_cells(frame, method + NO_INTERCEPT)))
-            rows.append(("the same with an intercept", *paper_cells(frame, method + WITH_INTERCEPT)))
+            rows.append(
+                ("the same with an intercept", *paper_cells(frame, method + WITH_INTERCEPT))
+            )
         rows.append(("*Bayes, means known*", *(f"*{100 * bayes_accuracy(k):.1f}*" for k in PAPER)))
         show(page, PAPER_COMMAND, rows, write)
 
 
 def paper_cells(frame, method):
-    """Write mean and standard error of the accuracy of a method in each of the paper's settings."""
+    """Format mean and standard error of the accuracy in each of the paper's settings."""
     mine = frame[frame["method"] == method]
     return [mean_and_error(mine.loc[mine["set"] == f"{k} classes", "accuracy"], 1) for k in PAPER]
 
 
 def bayes_accuracy(k):
-    """Accuracy of Bayes' rule in the paper's setting."""
+    """Return the accuracy of Bayes' rule in the paper's setting."""
     means, noise = paper_setting(k)
     return theory.multiclass_bayes_accuracy(means=means, noise=noise)

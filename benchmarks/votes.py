@@ -1,8 +1,9 @@
-"""Several votes per row: this library beside majority votes and Dawid-Skene labels, each fitted by ridge.
+"""Several votes per row: this library against majority votes and Dawid-Skene labels.
 
-Sentences (two classes) and scenes (eight) with votes of crowd workers, from UNFLIP_DATA. The first draw has all
-training rows and votes, the others four fifths of the rows, and again with two votes per row at most. Dawid-Skene
-labels are crowd-kit's where it is installed, else those of the few lines below.
+Sentences (two classes) and scenes (eight) with annotators' votes, from UNFLIP_DATA. The other
+methods use ridge. The first draw has all training rows and votes. The other draws have four fifths
+of the rows, once with all votes and once with at most two votes per row. Dawid-Skene labels are
+those of crowd-kit if it is installed, or of the function in this file.
 """
 
 import argparse
@@ -28,19 +29,26 @@ try:
 except ImportError:
     DawidSkene = None
 
-MAJORITY, LABELS, DAWID_SKENE = "majority, ridge", "majority, LPClassifier", "Dawid-Skene, ridge"
-ALIKE, VOTES, ORACLE = "votes, workers alike", "votes", "true labels, ridge"
-ALL, SUBSETS, TWO = "all rows and votes", "4/5 of the rows", "4/5 of the rows, two votes"
+# Names of the methods, and of the kinds of draws, in tables.
+MAJORITY = "majority, ridge"
+LABELS = "majority, LPClassifier"
+DAWID_SKENE = "Dawid-Skene, ridge"
+ALIKE = "votes, annotators alike"
+VOTES = "votes"
+ORACLE = "true labels, ridge"
+ALL = "all rows and votes"
+SUBSETS = "4/5 of the rows"
+TWO = "4/5 of the rows, two votes"
 
 
 def scenes():
-    """Eight kinds of scenes, square roots of the features."""
+    """Return photographs of eight kinds of scenes, with square roots of the features."""
     data = load_scene_votes()
     return data, np.sqrt(data.X_train), np.sqrt(data.X_test)
 
 
 def sentences():
-    """Sentences of film reviews, positive or negative."""
+    """Return sentences of film reviews, positive or negative."""
     data = load_sentiment_votes()
     return data, data.X_train, data.X_test
 
@@ -49,12 +57,13 @@ SETS = {"sentences": sentences, "scenes": scenes}
 
 
 def dawid_skene(votes, rounds=100):
-    """P(true class | votes), (n, k), by EM from the votes' shares."""
+    """Return P(true class | votes), (n, k), by EM from the shares of the votes."""
     k = len(votes.classes)
     posterior = votes.counts / votes.counts.sum(axis=1, keepdims=True)
     for _ in range(rounds):
-        said = np.asarray(votes.table.T @ posterior).reshape(-1, k, k) + 0.01  # worker, label, true class
-        tables = said / said.sum(axis=1, keepdims=True)
+        # Smoothed counts by annotator, label and true class.
+        counts = np.asarray(votes.table.T @ posterior).reshape(-1, k, k) + 0.01
+        tables = counts / counts.sum(axis=1, keepdims=True)
         logs = votes.table @ np.log(tables).reshape(-1, k)
         posterior = softmax(logs + np.log(posterior.mean(axis=0)), axis=1)
     return posterior
@@ -62,35 +71,45 @@ def dawid_skene(votes, rounds=100):
 
 def crowd_kit(votes):
     """Return the same by crowd-kit."""
-    frame = pd.DataFrame({"task": votes.row, "worker": votes.worker, "label": votes.label})
-    found = DawidSkene(n_iter=100).fit(frame).probas_
-    return found.reindex(index=range(len(votes)), columns=range(len(votes.classes))).fillna(0.0).to_numpy()
+    frame = pd.DataFrame({"task": votes.row, "annotator": votes.annotator, "label": votes.label})
+    posterior = DawidSkene(n_iter=100).fit(frame).probas_
+    return (
+        posterior.reindex(index=range(len(votes)), columns=range(len(votes.classes)))
+        .fillna(0.0)
+        .to_numpy()
+    )
 
 
 def at_most(votes, m, rng):
-    """Return at most m votes of each row, drawn at random."""
+    """Return at most m random votes of each row."""
     order = np.lexsort((rng.random(len(votes.row)), votes.row))
     row = votes.row[order]
     kept = order[np.arange(len(row)) - np.searchsorted(row, row) < m]
-    return Votes.from_table(votes.row[kept], votes.worker[kept], votes.label[kept], n_rows=len(votes))
+    return Votes.from_table(
+        votes.row[kept], votes.annotator[kept], votes.label[kept], n_rows=len(votes)
+    )
 
 
 def draws(name, n_draws):
-    """Yield what is drawn, rows, true classes and votes, then test rows and classes."""
+    """Yield the kind of draw, training rows, classes and votes, test rows and classes, rng."""
     data, X, X_test = SETS[name]()
-    votes = Votes.from_table(data.item, data.worker, data.vote)
+    votes = Votes.from_table(data.item, data.annotator, data.vote)
     for draw in range(-1, n_draws):
         rng = np.random.default_rng(draw + 1)
-        kept = np.arange(len(X)) if draw < 0 else np.sort(rng.permutation(len(X))[: 4 * len(X) // 5])
+        kept = (
+            np.arange(len(X)) if draw < 0 else np.sort(rng.permutation(len(X))[: 4 * len(X) // 5])
+        )
         scaler = StandardScaler().fit(X[kept])
-        rows, test, part = scaler.transform(X[kept]), scaler.transform(X_test), votes[kept]
+        rows = scaler.transform(X[kept])
+        test = scaler.transform(X_test)
+        part = votes[kept]
         yield ALL if draw < 0 else SUBSETS, rows, data.y_train[kept], part, test, data.y_test, rng
         if draw >= 0:
             yield TWO, rows, data.y_train[kept], at_most(part, 2, rng), test, data.y_test, rng
 
 
 def outcomes(X, y, votes, X_test, y_test, rng):
-    """Fit everything to one draw: a line for each method."""
+    """Fit all methods to one draw; return a line for each."""
     shares = votes.counts / votes.counts.sum(axis=1, keepdims=True)
     majority = (shares + 1e-9 * rng.random(shares.shape)).argmax(axis=1)  # ties at random
     by_votes = (dawid_skene if DawidSkene is None else crowd_kit)(votes)
@@ -123,20 +142,20 @@ def outcomes(X, y, votes, X_test, y_test, rng):
 
 
 def ridge():
-    """Plain ridge, its penalty by generalised cross-validation."""
+    """Return ridge with alpha chosen by generalized cross-validation."""
     return RidgeClassifierCV(alphas=ALPHAS)
 
 
 def run(name, n_draws):
     """Run all draws of one set."""
     frames = []
-    for draw, (kind, *given) in enumerate(draws(name, n_draws)):
-        frames.append(pd.DataFrame(outcomes(*given)).assign(set=name, kind=kind, draw=draw))
+    for draw, (kind, *data) in enumerate(draws(name, n_draws)):
+        frames.append(pd.DataFrame(outcomes(*data)).assign(set=name, kind=kind, draw=draw))
     return pd.concat(frames, ignore_index=True)
 
 
 def report(frame):
-    """Print a table for each kind of draw, and hold the accuracy against the rivals'."""
+    """Print a table for each kind of draw, and check the accuracy against the other methods."""
     for kind, mine in frame.groupby("kind", sort=False):
         print(f"\n{mine['set'].iloc[0]}, {kind}, {mine['draw'].nunique()} draws, means")
         table = mine.groupby("method", sort=False).mean(numeric_only=True).drop(columns="draw")
@@ -144,16 +163,24 @@ def report(frame):
         wide = mine.pivot(index="draw", columns="method", values="accuracy")
         for rival in (MAJORITY, DAWID_SKENE):
             difference = wide[VOTES] - wide[rival]
-            what = f"{VOTES} beyond {rival} by at least 0"
+            what = f"{VOTES}, gain over {rival} at least 0"
             verdict(difference.mean() >= 0, what, mean_and_error(difference, sign="+"))
 
 
 def main():
     """Run both sets, print their tables and store them."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sets", nargs="*", metavar="set", help=f"any of {', '.join(SETS)}; all by default")
-    parser.add_argument("--draws", type=int, default=10, help="draws of a part of the rows")
-    parser.add_argument("--out", type=Path, default=Path("results"), help="folder for the CSV files")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "sets", nargs="*", metavar="set", help=f"any of {', '.join(SETS)}; all by default"
+    )
+    parser.add_argument(
+        "--draws", type=int, default=10, help="draws of four fifths of the rows (default: 10)"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("results"), help="folder for the CSV files"
+    )
     options = parser.parse_args()
     if unknown := set(options.sets) - set(SETS):
         parser.error(f"unknown set {', '.join(sorted(unknown))}: use {', '.join(SETS)}")
@@ -161,7 +188,7 @@ def main():
         parser.error("set UNFLIP_DATA to the folder with the data sets")
     warnings.simplefilter("ignore")
     options.out.mkdir(parents=True, exist_ok=True)
-    print(f"Dawid-Skene labels: {'those of this script' if DawidSkene is None else 'crowd-kit'}")
+    print(f"Dawid-Skene labels: {'this script' if DawidSkene is None else 'crowd-kit'}")
     for name in options.sets or SETS:
         frame = run(name, options.draws)
         frame.round(5).to_csv(options.out / f"votes_{name}.csv", index=False)

@@ -1,4 +1,4 @@
-"""How the documentation site is built: `make docs` writes it to build/site, and it needs no network to be read."""
+"""Sphinx configuration: `make docs` writes the site to build/site; it works offline."""
 
 import importlib.util
 from pathlib import Path
@@ -21,23 +21,28 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["README.md", "figures"]  # index.md includes the former
+exclude_patterns = ["README.md", "figures"]  # index.md includes README.md
 templates_path = ["_templates"]
-highlight_language = "none"  # blocks of commands name no language; those of Python do
+highlight_language = "none"  # only Python blocks name their language
 
-# Prose: MyST with $…$, and anchors as GitHub makes them, so that one link works in both places.
+# MyST with $…$, and heading anchors like GitHub's, so that links work in both places.
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 4
 
-# Reference: docstrings are numpydoc. A single backtick links where it names something, and is code elsewhere.
+# Docstrings are numpydoc. Single backticks link to a name if it exists, and are code otherwise.
 default_role = "py:obj"
 nitpick_ignore_regex = [("py:obj", ".*")]
-autodoc_typehints = "none"  # the docstrings say it in words
+autodoc_typehints = "none"  # the docstrings describe the types
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 
-# MathJax comes with the site, in one file that has its fonts in it.
-_mathjax = Path(importlib.util.find_spec("sphinx-mathjax-offline").origin).parent / "static" / "mathjax" / "tex-svg.js"
+# MathJax is part of the site: one file that contains its fonts.
+_mathjax = (
+    Path(importlib.util.find_spec("sphinx-mathjax-offline").origin).parent
+    / "static"
+    / "mathjax"
+    / "tex-svg.js"
+)
 mathjax_path = _mathjax.name
 html_static_path = ["_static", str(_mathjax)]
 
@@ -66,12 +71,12 @@ sphinx_gallery_conf = {
 
 
 def _without_last_blank_line(app, doctree):
-    """Cut the blank line with which a doctest ends in the source; the page does not need it."""
+    """Remove the blank line at the end of doctest blocks."""
     for block in doctree.findall(nodes.literal_block):
         block.rawsource = block.astext().rstrip()
         block[:] = [nodes.Text(block.rawsource)]
 
 
 def setup(app):
-    """Connect what the site changes of the pages."""
+    """Connect the changes of the pages to Sphinx events."""
     app.connect("doctree-read", _without_last_blank_line)

@@ -1,3 +1,3 @@
-"""What pytest leaves alone when it runs the pages' examples: scripts, and what the site's build needs or writes."""
+"""Files that pytest ignores in docs: scripts, and files of the site build."""
 
 collect_ignore = ["conf.py", "figures", "gallery", "api/generated"]

@@ -1,15 +1,15 @@
 """
-What targets do
-===============
+The effect of targets
+=====================
 
-A fit to noisy labels need not regress on −1 and +1. This picture shows where other targets put the scores of
-new rows, and why that matters only if the origin is known.
+A fit to noisy labels need not use the targets −1 and +1. This example shows how other targets move
+the scores of new rows, and why this matters only if the origin is known.
 """
 
 # %%
-# Scores at a known origin
-# ------------------------
-# Class 0 has 30% of the rows, and its labels are flipped at a rate of 30%; those of class 1 at 40%. The
+# Scores with a known origin
+# --------------------------
+# Class 0 has 30% of the rows and a noise rate of 30%. Class 1 has a noise rate of 40%. The
 # threshold is 0.
 
 import warnings
@@ -19,7 +19,7 @@ import numpy as np
 
 from unflip import LPClassifier, NoiseModel, targets
 from unflip.datasets import make_mixture
-from unflip.report.style import LOOK, NEGATIVE, POSITIVE
+from unflip.plotting.style import LOOK, NEGATIVE, POSITIVE
 
 plt.rcParams.update(LOOK)
 
@@ -28,30 +28,35 @@ X, y = make_mixture(1000, 500, mean_norm=2.0, priors=noise.priors, random_state=
 X_new, y_new = make_mixture(4000, 500, mean_norm=2.0, priors=noise.priors, random_state=1)
 observed = noise.flip(y, random_state=0)
 
-values = {"naive": targets.naive(), "unbiased": targets.unbiased(noise), "optimized": targets.optimized(noise)}
+values = {
+    "naive": targets.naive(),
+    "unbiased": targets.unbiased(noise),
+    "optimized": targets.optimized(noise),
+}
 for name, (t_neg, t_pos) in values.items():
-    print(f"{name:9}  label 0 counts as {t_neg:+.2f}, label 1 as {t_pos:+.2f}")
+    print(f"{name:9}  target of label 0: {t_neg:+.2f}, of label 1: {t_pos:+.2f}")
 
 # %%
-# Both optimized targets are positive: with these rates even a label 0 is more likely a class 1 in truth. The
-# fit then learns from where the rows *are*, and not only from how their labels differ.
+# Both optimized targets are positive: with these noise rates even a row with label 0 is more likely
+# of class 1. The fit then uses the *position* of the rows, and not only the difference between
+# their labels.
 
 
 def scores(name, fit_intercept):
-    """Return scores of new rows by a fit with these targets."""
+    """Return the scores of new rows by a fit with these targets."""
     clf = LPClassifier(noise, targets=name, readout="plain", reg=10.0, fit_intercept=fit_intercept)
     return clf.fit(X, observed).decision_function(X_new)
 
 
 def draw(ax, name, fit_intercept):
-    """Histogram of the scores of each true class, in units of their spread."""
+    """Draw histograms of the standardised scores by true class."""
     s = scores(name, fit_intercept)
     s = s / s.std()
     bins = np.linspace(s.min(), s.max(), 50)
     for label, colour in ((0, NEGATIVE), (1, POSITIVE)):
-        ax.hist(s[y_new == label], bins, color=colour, alpha=0.6, label=f"truly class {label}")
+        ax.hist(s[y_new == label], bins, color=colour, alpha=0.6, label=f"true class {label}")
     ax.axvline(0, color="black", ls=":", lw=1)
-    ax.set_title(f"{name}: {np.mean((s > 0) == y_new):.1%} right")
+    ax.set_title(f"{name}: accuracy {np.mean((s > 0) == y_new):.1%}")
     ax.set(xlabel="score", yticks=[])
 
 
@@ -62,11 +67,11 @@ axes[0].legend()
 plt.show()
 
 # %%
-# With an intercept
-# -----------------
-# Now the fit does not know where the origin is. All targets give the same direction, so that the three
-# histograms are the same picture, cut at three places. (For the optimized ones `fit` warns that 0 is no place
-# to cut.)
+# Scores with an intercept
+# ------------------------
+# With an intercept the origin is unknown. All targets give the same direction, so the three
+# histograms differ only in the position of the threshold. (For optimized targets `fit` warns that 0
+# is not a useful threshold.)
 
 warnings.simplefilter("ignore", UserWarning)
 figure, axes = plt.subplots(1, 3, figsize=(9, 3), layout="constrained")
@@ -79,8 +84,8 @@ first, *others = (scores(name, fit_intercept=True) for name in values)
 print([f"{np.corrcoef(first, other)[0, 1]:.6f}" for other in others])
 
 # %%
-# What is left to find is the threshold, and the default read-out finds it. Refined targets, the other default,
-# turn the direction, too.
+# Only the threshold is left to choose. The default, ``readout="gaussian"``, chooses it from the
+# noise rates. Refined targets, also the default, change the direction, too.
 
 clf = LPClassifier(noise).fit(X, observed)
-print(f"refined targets, gaussian read-out: {clf.score(X_new, y_new):.1%}")
+print(f"refined targets, Gaussian calibration: {clf.score(X_new, y_new):.1%}")

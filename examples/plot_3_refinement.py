@@ -1,16 +1,17 @@
 """
-Refinement on flipped digits
-============================
+Refined targets on noisy digits
+===============================
 
-The paper's targets treat all rows with the same label alike. Refined targets, the default, give each row one of
-its own: its label, weighed against what all other rows say of it. How much that helps is seen here on
-scikit-learn's digits, 0 to 4 against 5 to 9, of which labels are flipped at random.
+The paper's targets are the same for all rows with the same label. Refined targets, the default,
+give each row its own target, from its label and its leave-one-out score. This example shows
+the gain on scikit-learn's digits, 0 to 4 against 5 to 9, with random label noise.
 """
 
 # %%
-# Rows and flips
+# Data and noise
 # --------------
-# 600 rows with 300 features: similarities to 300 of the digits. Two out of three flips hit the larger digits.
+# 600 rows with 300 features: similarities to 300 of the digits. The noise rate of the digits 5 to 9
+# is twice that of 0 to 4.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,7 +21,7 @@ from sklearn.linear_model import RidgeClassifierCV
 from sklearn.model_selection import train_test_split
 
 from unflip import LPClassifier, NoiseModel
-from unflip.report.style import COLOURS, LOOK, MARKERS
+from unflip.plotting.style import COLOURS, LOOK, MARKERS
 
 plt.rcParams.update(LOOK)
 
@@ -29,9 +30,9 @@ X = Nystroem(gamma=0.05, n_components=300, random_state=0).fit_transform(pixels 
 y = (digit >= 5).astype(int)
 
 # %%
-# Three fits, each scored on rows with clean labels
-# -------------------------------------------------
-# The rates are known here. Ridge takes every label at its word, with its penalty chosen by cross-validation.
+# Three classifiers, scored on clean labels
+# -----------------------------------------
+# The noise rates are given. Ridge ignores the noise; its ``alpha`` is chosen by cross-validation.
 
 rates = np.array([0.0, 0.15, 0.3, 0.4])
 fits = {
@@ -49,26 +50,34 @@ for i, eps_pos in enumerate(rates):
         for name, fit in fits.items():
             clf = fit(noise).fit(X_train, observed)
             accuracy[name][i, draw] = clf.score(X_test, y_test)
-        expected[i, draw] = clf.expected_accuracy_  # of the last of them, the refined one
+        expected[i, draw] = clf.expected_accuracy_  # the last fit is the refined one
 
 figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for name, values in accuracy.items():
     ax.plot(rates, values, marker=MARKERS[name], ls="", color=COLOURS[name], alpha=0.35)
     label = "ridge" if name == "naive" else name
-    ax.plot(rates, values.mean(axis=1), marker=MARKERS[name], ms=8, color=COLOURS[name], label=label)
-ax.set(xlabel="ε₊, share of flipped labels of 5 to 9 (half as many of 0 to 4)", ylabel="accuracy on clean labels")
-ax.set_title("faint: three splits; strong: their mean")
+    ax.plot(
+        rates, values.mean(axis=1), marker=MARKERS[name], ms=8, color=COLOURS[name], label=label
+    )
+ax.set(
+    xlabel="ε₊, noise rate of the digits 5 to 9 (half of it for 0 to 4)",
+    ylabel="accuracy on clean labels",
+)
+ax.set_title("small markers: three splits; large markers: their mean")
 ax.legend()
 plt.show()
 
 # %%
-# The same number without clean labels
-# ------------------------------------
-# A fit expects its own accuracy on clean labels, without having any. Beside what was measured, in the mean:
+# Expected accuracy without clean labels
+# --------------------------------------
+# A fit estimates its own accuracy on clean labels without having any. Mean estimates and mean
+# measured accuracies:
 
-for eps_pos, promised, measured in zip(rates, expected.mean(axis=1), accuracy["refined"].mean(axis=1), strict=True):
-    print(f"ε₊ = {eps_pos:.2f}: expected {promised:.3f}, measured {measured:.3f}")
+for eps_pos, estimate, measured in zip(
+    rates, expected.mean(axis=1), accuracy["refined"].mean(axis=1), strict=True
+):
+    print(f"ε₊ = {eps_pos:.2f}: expected {estimate:.3f}, measured {measured:.3f}")
 
 # %%
-# It is close until labels are very noisy; at 40% and 20% it hopes for five points too much.
-# ``expected_accuracy_std_`` is its standard error, and grows with the noise, too.
+# The estimate is close unless the labels are very noisy: at noise rates of 40% and 20% it is five
+# points too high. Its standard error, ``expected_accuracy_std_``, grows with the noise.

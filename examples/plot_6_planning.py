@@ -2,40 +2,44 @@
 More rows or cleaner labels?
 ============================
 
-Before any effort is made, ``theory.plan`` says what it would bring: more rows with labels as noisy as now,
-labels that are flipped less often, or a check of some of the rows.
+``theory.plan`` predicts what an effort would gain, before you make it: more rows with the same
+noise, cleaner labels, or checking the labels of some rows.
 """
 
 # %%
 # One setting
 # -----------
-# 1600 rows with 400 features, of classes that overlap, and labels of which 40% and 30% are flipped.
+# 1600 rows with 400 features, overlapping classes, and noise rates of 40% and 30%.
 
 import matplotlib.pyplot as plt
 
 from unflip import NoiseModel, theory
-from unflip.report.style import COLOURS, FAINT, LOOK
+from unflip.plotting.style import COLOURS, FAINT, LOOK
 
 plt.rcParams.update(LOOK)
 
 noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.5)
 plan = theory.plan(n=1600, p=400, mean_norm=1.2, noise=noise)
 print(f"accuracy now {plan.accuracy:.3f}, with clean labels {plan.oracle_accuracy:.3f}")
-print(f"with rows without end {plan.bayes_accuracy:.3f}")
-print(f"the rows are worth {plan.clean_rows:.0f} rows with clean labels")
-print(f"checking 100 of them is worth {plan.worth_in_rows(100):.0f} further noisy rows")
+print(f"accuracy with infinitely many rows {plan.bayes_accuracy:.3f}")
+print(f"the data are equivalent to {plan.clean_rows:.0f} rows with clean labels")
+print(f"checking 100 labels is equivalent to {plan.worth_in_rows(100):.0f} more noisy rows")
 
 # %%
-# Three ways to spend
-# -------------------
+# Three kinds of effort
+# ---------------------
 
 figure, axes = plt.subplots(1, 3, figsize=(9.5, 3.4), sharey=True, layout="constrained")
 efforts = (
-    (plan.more_rows, "rows, labels as noisy as now"),
-    (plan.checked_rows, "rows checked, of 1600"),
-    (plan.cleaner_labels, "share of the flips that remains"),
+    (plan.more_rows, "rows, with the same noise"),
+    (plan.checked_rows, "labels checked, of 1600"),
+    (plan.cleaner_labels, "noise rates, relative to now"),
 )
-levels = {"now": plan.accuracy, "all labels right": plan.oracle_accuracy, "rows without end": plan.bayes_accuracy}
+levels = {
+    "now": plan.accuracy,
+    "clean labels": plan.oracle_accuracy,
+    "infinitely many rows": plan.bayes_accuracy,
+}
 for ax, (curve, effort) in zip(axes, efforts, strict=True):
     ax.plot(curve.effort, curve.accuracy, color=COLOURS["optimized"])
     for value in levels.values():
@@ -45,21 +49,29 @@ axes[0].set_xscale("log")
 axes[0].set_ylabel("accuracy on clean labels")
 axes[2].invert_xaxis()
 for word, value in levels.items():
-    axes[1].annotate(word, (1600, value), xytext=(0, 3), textcoords="offset points", ha="right", color=FAINT)
+    axes[1].annotate(
+        word, (1600, value), xytext=(0, 3), textcoords="offset points", ha="right", color=FAINT
+    )
 plt.show()
 
 # %%
-# When is a check worth it?
-# -------------------------
-# The noisier the labels, the more noisy rows a single checked one replaces.
+# When to check labels
+# --------------------
+# The noisier the labels, the more noisy rows one checked label replaces.
 
 rates = [0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4]
 figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 for pi_neg, colour in ((0.5, COLOURS["optimized"]), (0.8, COLOURS["unbiased"])):
     models = [NoiseModel.binary(eps_pos=rate, eps_neg=rate, pi_neg=pi_neg) for rate in rates]
-    worth = [theory.plan(n=1600, p=400, mean_norm=1.2, noise=model).worth_in_rows(100) / 100 for model in models]
+    worth = [
+        theory.plan(n=1600, p=400, mean_norm=1.2, noise=model).worth_in_rows(100) / 100
+        for model in models
+    ]
     ax.plot(rates, worth, marker="o", color=colour, label=f"{pi_neg:.0%} of the rows in class 0")
-ax.set(xlabel="share of labels that are flipped, both classes alike", ylabel="noisy rows that one check replaces")
+ax.set(
+    xlabel="noise rate, the same in both classes",
+    ylabel="noisy rows that one checked label replaces",
+)
 ax.set_yscale("log")
 ax.legend()
 plt.show()

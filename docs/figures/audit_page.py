@@ -1,4 +1,4 @@
-"""Take the picture of docs/report.md: the page of an audit of made-up messages, in headless Chromium."""
+"""Screenshot of docs/report.md: the HTML page of an audit of simulated messages."""
 
 from __future__ import annotations
 
@@ -14,23 +14,65 @@ from playwright.sync_api import sync_playwright
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from unflip import NoiseModel, audit
+from unflip.auditing.html.audit_page import write_page
 from unflip.estimation import AssumedNoiseWarning
-from unflip.report.audit_page import write_page
 
 IMAGES = Path(__file__).resolve().parents[1] / "images"
-WIDTH, N_ROWS = 1200, 600
+WIDTH = 1200  # pixels
+N_ROWS = 600
 CLASSES = np.array(["ham", "spam"])
 SUBJECTS = {
-    "ham": ["the minutes", "your draft", "lunch", "the train", "our seminar", "a parcel", "the printer", "the rota"],
-    "spam": ["a prize", "this loan", "your lucky number", "a cream", "the casino", "a ringtone", "a fund", "a watch"],
-    "both": ["your account", "an order", "the link", "this offer", "a call", "your reply", "the invoice", "an update"],
+    "ham": [
+        "the minutes",
+        "your draft",
+        "lunch",
+        "the train",
+        "our seminar",
+        "a parcel",
+        "the printer",
+        "the rota",
+    ],
+    "spam": [
+        "a prize",
+        "this loan",
+        "your lucky number",
+        "a cream",
+        "the casino",
+        "a ringtone",
+        "a fund",
+        "a watch",
+    ],
+    "both": [
+        "your account",
+        "an order",
+        "the link",
+        "this offer",
+        "a call",
+        "your reply",
+        "the invoice",
+        "an update",
+    ],
 }
-ENDINGS = ["is waiting", "for Friday", "before midnight", "is ready", "needs a signature", "as promised"]
-ENDINGS += ["for you only", "at nine", "with many thanks", "is below", "by the weekend", "is confirmed"]
+ENDINGS = [
+    "is waiting",
+    "for Friday",
+    "before midnight",
+    "is ready",
+    "needs a signature",
+    "as promised",
+]
+ENDINGS += [
+    "for you only",
+    "at nine",
+    "with many thanks",
+    "is below",
+    "by the weekend",
+    "is confirmed",
+]
 
 
 def messages() -> tuple[list[str], np.ndarray]:
-    """Return messages and their true classes: their subjects are more often of their own class than of the other."""
+    """Return messages and their true classes; most subjects are typical of the class."""
     rng = np.random.default_rng(0)
     true = rng.integers(0, 2, N_ROWS)
     kinds = [("ham", "spam", "both"), ("spam", "ham", "both")]
@@ -43,26 +85,36 @@ def messages() -> tuple[list[str], np.ndarray]:
 
 
 def main() -> None:
-    """Write the page and take its picture."""
-    warnings.simplefilter("ignore", AssumedNoiseWarning)  # the page says it, too
+    """Write the page and take its screenshot."""
+    warnings.simplefilter("ignore", AssumedNoiseWarning)  # the page shows the warning
     texts, true = messages()
     labels = CLASSES[NoiseModel.binary(eps_pos=0.3, eps_neg=0.15).flip(true, random_state=0)]
     rows = 10 * TfidfVectorizer(ngram_range=(1, 2)).fit_transform(texts)
-    found = audit(rows, labels, priors=[0.5, 0.5])
+    report = audit(rows, labels, priors=[0.5, 0.5])
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         path = Path(folder) / "report.html"
-        write_page(found, path, texts=texts, ids=[f"m{i:04d}" for i in range(N_ROWS)], source="messages.csv")
+        write_page(
+            report,
+            path,
+            texts=texts,
+            ids=[f"m{i:04d}" for i in range(N_ROWS)],
+            source="messages.csv",
+        )
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"))
         page = browser.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme="light")
         page.goto(path.as_uri())
         page.locator("#rows .row").nth(1).click()
         for key in "ara":
             page.keyboard.press(key)
-        bottom = page.locator("#rows tr").nth(6).evaluate("row => row.getBoundingClientRect().bottom + scrollY")
+        bottom = (
+            page.locator("#rows tr")
+            .nth(6)
+            .evaluate("row => row.getBoundingClientRect().bottom + scrollY")
+        )
         clip = {"x": 0, "y": 0, "width": WIDTH, "height": bottom}
-        taken = Image.open(io.BytesIO(page.screenshot(full_page=True, clip=clip)))
+        screenshot = Image.open(io.BytesIO(page.screenshot(full_page=True, clip=clip)))
         browser.close()
-    taken.convert("RGB").quantize(256).save(IMAGES / "audit_page.png", optimize=True)
+    screenshot.convert("RGB").quantize(256).save(IMAGES / "audit_page.png", optimize=True)
 
 
 if __name__ == "__main__":

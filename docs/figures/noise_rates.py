@@ -1,6 +1,6 @@
-"""Draw the pictures of docs/noise_rates.md; `noise_rate_tables.py` prints its tables.
+"""Figures of docs/noise_rates.md; `noise_rate_tables.py` prints its tables.
 
-Real data are read from the folder that UNFLIP_DATA names: see `unflip.datasets`.
+Real data are read from the folder of UNFLIP_DATA: see `unflip.datasets`.
 """
 
 from __future__ import annotations
@@ -29,29 +29,39 @@ from unflip import LPClassifier, NoiseModel
 from unflip.datasets import load_amazon_reviews, load_sentiment_votes, make_mixture
 
 IMAGES = Path(__file__).resolve().parents[1] / "images"
-# Okabe and Ito's palette: distinct for readers with any colour vision.
-BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#666666"
+# Palette of Okabe and Ito, safe for colour blindness.
+BLUE = "#0072B2"
+ORANGE = "#D55E00"
+GREEN = "#009E73"
+GREY = "#666666"
 
 
 def main() -> None:
     """Draw everything."""
-    warnings.simplefilter("ignore")  # guessed rates are what is measured here
+    warnings.simplefilter("ignore")  # warnings of assumed rates are expected here
     for draw in (draw_same_law, draw_spectrum, draw_cross_moment, draw_trusted, draw_anchors):
         draw()
 
 
 def draw_same_law() -> None:
-    """Two truths with one law of what is seen."""
+    """Draw two models with the same distribution of observed labels."""
     noise = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1)
     score = np.linspace(-3, 3, 300)
     separated = expit(3 * score)
     seen = noise.eps_neg + (1 - noise.eps_pos - noise.eps_neg) * separated
     figure, (left, right) = panels(1, 2, (8, 3.5))
     left.plot(score, seen, color=BLUE, lw=2)
-    left.text(0.75, 0.55, "A: classes overlap,\nlabels are right", fontsize=9, va="top", color=BLUE)
+    left.text(0.75, 0.55, "A: overlapping classes,\nclean labels", fontsize=9, va="top", color=BLUE)
     left.plot(score, separated, color=ORANGE, lw=2, ls="--")
-    left.text(-3, 0.98, "B: clear classes,\nlabels flipped\n(ε₊ = .3, ε₋ = .1)", fontsize=9, va="top", color=ORANGE)
-    left.set(ylabel="P(truly positive | score)", title="two truths ...")
+    left.text(
+        -3,
+        0.98,
+        "B: separated classes,\nnoisy labels\n(ε₊ = .3, ε₋ = .1)",
+        fontsize=9,
+        va="top",
+        color=ORANGE,
+    )
+    left.set(ylabel="P(truly positive | score)", title="two models ...")
     right.plot(score, seen, color=GREY, lw=5, alpha=0.35, label="both formulas")
     edges = np.linspace(-3, 3, 25)
     for seed, (truth, model, colour, marker) in enumerate(
@@ -59,7 +69,9 @@ def draw_same_law() -> None:
     ):
         rng = np.random.default_rng(seed)
         drawn = rng.uniform(-3, 3, 20_000)
-        observed = model.flip((rng.random(20_000) < np.interp(drawn, score, truth)).astype(int), random_state=seed)
+        observed = model.flip(
+            (rng.random(20_000) < np.interp(drawn, score, truth)).astype(int), random_state=seed
+        )
         place = np.digitize(drawn, edges) - 1
         share = np.bincount(place, observed, minlength=24) / np.bincount(place, minlength=24)
         right.plot(
@@ -70,7 +82,7 @@ def draw_same_law() -> None:
             ms=5,
             label=f"20,000 rows drawn from {'AB'[seed]}",
         )
-    right.set(ylabel="P(labelled positive | score)", title="... that look the same")
+    right.set(ylabel="P(labelled positive | score)", title="... with the same observed labels")
     for ax in (left, right):
         ax.set(xlabel="score", ylim=(-0.03, 1.03))
         ax.grid(alpha=0.25)
@@ -79,10 +91,12 @@ def draw_same_law() -> None:
 
 
 def draw_spectrum() -> None:
-    """Eigenvalues and the coordinates along the first of them, above and below the transition."""
-    n, p = 1000, 500
+    """Draw eigenvalues and first principal coordinates, above and below the phase transition."""
+    n = 1000
+    p = 500
     aspect = p / n
-    low, high = (1 - np.sqrt(aspect)) ** 2, (1 + np.sqrt(aspect)) ** 2
+    low = (1 - np.sqrt(aspect)) ** 2
+    high = (1 + np.sqrt(aspect)) ** 2
     grid = np.linspace(low, high, 400)
     bulk = np.sqrt((high - grid) * (grid - low)) / (2 * np.pi * aspect * grid)
     figure, axes = panels(2, 2, (8, 6))
@@ -90,15 +104,29 @@ def draw_spectrum() -> None:
         X, y = make_mixture(n, p, mean_norm=mean_norm, random_state=0)
         observed = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1).flip(y, random_state=0)
         values, vectors = np.linalg.eigh(np.cov(X, rowvar=False))
-        left.hist(values, bins=np.linspace(0, 6.6, 67).tolist(), density=True, color=GREY, alpha=0.4)
+        left.hist(
+            values, bins=np.linspace(0, 6.6, 67).tolist(), density=True, color=GREY, alpha=0.4
+        )
         left.plot(grid, bulk, color="black", lw=1.3, label="isotropic noise (Marchenko–Pastur)")
         left.plot([high, high], [0, 0.7], color=BLUE, lw=1.4, ls=":", label=f"its edge, {high:.2f}")
-        left.set(xlabel="eigenvalue of the covariance", ylabel="density", ylim=(0, 1.3), xlim=(0, 6.6))
-        left.set_title(f"‖μ‖ = {mean_norm:g}: ℓ = {mean_norm**2:.2g}, {where} √η = {np.sqrt(aspect):.2f}", fontsize=10)
+        left.set(
+            xlabel="eigenvalue of the covariance", ylabel="density", ylim=(0, 1.3), xlim=(0, 6.6)
+        )
+        left.set_title(
+            f"‖μ‖ = {mean_norm:g}: ℓ = {mean_norm**2:.2g}, {where} √η = {np.sqrt(aspect):.2f}",
+            fontsize=10,
+        )
         strength = mean_norm**2
         if strength > np.sqrt(aspect):
             expected = (1 + strength) * (1 + aspect / strength)
-            left.plot([expected], [0.05], "v", color=ORANGE, ms=8, label=f"spike expected at {expected:.2f}")
+            left.plot(
+                [expected],
+                [0.05],
+                "v",
+                color=ORANGE,
+                ms=8,
+                label=f"spike expected at {expected:.2f}",
+            )
         left.annotate(
             f"largest: {values[-1]:.2f}",
             (values[-1], 0.02),
@@ -111,18 +139,22 @@ def draw_spectrum() -> None:
         along = (X - X.mean(axis=0)) @ vectors[:, -1]
         along *= np.sign(np.corrcoef(along, y)[0, 1]) / along.std()
         bins = np.linspace(-3.4, 3.4, 35).tolist()
-        for label, colour, word in ((0, BLUE, "labelled negative"), (1, ORANGE, "labelled positive")):
+        for label, colour, word in (
+            (0, BLUE, "labelled negative"),
+            (1, ORANGE, "labelled positive"),
+        ):
             right.hist(along[observed == label], bins=bins, color=colour, alpha=0.45, label=word)
         right.set(xlabel="coordinate along the first eigenvector", ylabel="rows", ylim=(0, 105))
         right.set_title(
-            "two clusters, each with some labels of the other" if where == "above" else "nothing to see", fontsize=10
+            "two clusters, each with noisy labels" if where == "above" else "no visible clusters",
+            fontsize=10,
         )
         right.legend(fontsize=8, loc="upper left", frameon=False)
     save(figure, "spectrum")
 
 
 def draw_cross_moment() -> None:
-    """Estimated against true ε₊."""
+    """Draw estimated against true ε₊."""
     rates = (0.1, 0.2, 0.3, 0.4, 0.5)
     figure, axes = panels(1, 3, (8, 3.4), sharey=True)
     for ax, mean_norm in zip(axes, (1, 2, 3), strict=True):
@@ -131,11 +163,11 @@ def draw_cross_moment() -> None:
         for shift, (name, colour, marker) in enumerate(
             [("paper", ORANGE, "s"), ("closed form", BLUE, "o"), ("fitted", GREEN, "^")]
         ):
-            found = np.array([draw[name][:, 0] for draw in draws])
+            estimates = np.array([draw[name][:, 0] for draw in draws])
             ax.errorbar(
                 np.array(rates) + 0.018 * (shift - 1),
-                found.mean(axis=1),
-                yerr=2 * found.std(axis=1),
+                estimates.mean(axis=1),
+                yerr=2 * estimates.std(axis=1),
                 fmt=marker,
                 color=colour,
                 ms=4,
@@ -152,16 +184,22 @@ def draw_cross_moment() -> None:
 
 
 def draw_trusted() -> None:
-    """Error and interval width against the number of trusted rows."""
+    """Draw error and interval width against the number of trusted labels."""
     figure, axes = panels(1, 2, (8, 3.6), sharey=True)
     for ax, (name, draw) in zip(axes, TRUSTED_DATA.items(), strict=True):
-        found = trusted_draws(draw, ("counting", "random"), 40)
+        draws = trusted_draws(draw, ("counting", "random"), 40)
         for way, colour, marker in (("counting", ORANGE, "s"), ("random", BLUE, "o")):
             word = "counting" if way == "counting" else "TrustedSubset"
-            widths = [mean_width(found[m, way])[0] for m in TRUSTED_COUNTS]
-            errors = [root_mean_square(found[m, way])[0] for m in TRUSTED_COUNTS]
+            widths = [mean_width(draws[m, way])[0] for m in TRUSTED_COUNTS]
+            errors = [root_mean_square(draws[m, way])[0] for m in TRUSTED_COUNTS]
             ax.plot(
-                TRUSTED_COUNTS, widths, marker + "-", color=colour, ms=4, lw=1.5, label=f"{word}: width of 95% interval"
+                TRUSTED_COUNTS,
+                widths,
+                marker + "-",
+                color=colour,
+                ms=4,
+                lw=1.5,
+                label=f"{word}: width of 95% interval",
             )
             ax.plot(
                 TRUSTED_COUNTS,
@@ -173,7 +211,7 @@ def draw_trusted() -> None:
                 mfc="white",
                 label=f"{word}: error (rms)",
             )
-        ax.set(xscale="log", yscale="log", xlabel="trusted rows", title=name)
+        ax.set(xscale="log", yscale="log", xlabel="trusted labels", title=name)
         ax.set_xticks(TRUSTED_COUNTS, [str(m) for m in TRUSTED_COUNTS])
         ax.set_yticks([0.02, 0.05, 0.1, 0.2, 0.5], ["0.02", "0.05", "0.1", "0.2", "0.5"])
         ax.minorticks_off()
@@ -185,7 +223,7 @@ def draw_trusted() -> None:
 
 
 def draw_anchors() -> None:
-    """Labels along the score, and what is made of the surest ones."""
+    """Draw labels along the score, and estimates from high-confidence rows."""
     figure, (left, right) = panels(1, 2, (8, 3.7))
     X, y = load_amazon_reviews("books")
     observed = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1).flip(y, random_state=0)
@@ -193,8 +231,8 @@ def draw_anchors() -> None:
     vote = votes.random_votes(0)
     crowd = float(np.mean(vote[votes.y_train == 1] == 0))
     for rows, labels, rate, colour, marker, word in (
-        (X, observed, 0.3, BLUE, "o", "book reviews, flips by class alone"),
-        (votes.X_train, vote, crowd, ORANGE, "^", "sentences, votes of crowd workers"),
+        (X, observed, 0.3, BLUE, "o", "book reviews, class-dependent noise"),
+        (votes.X_train, vote, crowd, ORANGE, "^", "sentences, annotators' votes"),
     ):
         order = np.argsort(LPClassifier(noise=None).fit(rows, labels).loo_decision_)
         shares = [float(np.mean(labels[part] == 0)) for part in np.array_split(order, 10)]
@@ -202,7 +240,9 @@ def draw_anchors() -> None:
         left.axhline(rate, color=colour, lw=1.2, ls="--")
         left.text(2, rate - 0.01, f"true ε₊ = {rate:.2f}", fontsize=8, va="top", color=colour)
     left.axvspan(90, 100, color=GREY, alpha=0.15, lw=0)
-    left.text(95, 0.65, "anchor rows", fontsize=8, ha="center", va="center", rotation=90, color=GREY)
+    left.text(
+        95, 0.65, "anchor rows", fontsize=8, ha="center", va="center", rotation=90, color=GREY
+    )
     left.set(
         xlabel="rows by leave-one-out score (percentile)",
         ylabel="share labelled negative",
@@ -214,8 +254,8 @@ def draw_anchors() -> None:
     guesses = guess_table(3)
     crowds = {name for name in guesses if name[0].startswith("sentences, ")}
     for names, colour, marker, word in (
-        ([name for name in guesses if name not in crowds], BLUE, "o", "flips by class alone"),
-        (sorted(crowds), ORANGE, "^", "sentences, votes of crowd workers"),
+        ([name for name in guesses if name not in crowds], BLUE, "o", "class-dependent noise"),
+        (sorted(crowds), ORANGE, "^", "sentences, annotators' votes"),
     ):
         rows = np.array([guesses[name] for name in names])  # (case, statistic, rate)
         beside = 0.006 * (np.arange(len(rows)) // 5 - len(rows) // 10)  # data sets side by side
@@ -230,14 +270,16 @@ def draw_anchors() -> None:
             alpha=0.85,
             label=word,
         )
-    right.set(xlabel="true rate", ylabel="guess ± 1 standard error", ylim=(-0.1, 0.62))
+    right.set(xlabel="true rate", ylabel="estimate ± 1 standard error", ylim=(-0.1, 0.62))
     right.legend(fontsize=8, loc="upper left", frameon=False)
     for ax in (left, right):
         ax.grid(alpha=0.25)
     save(figure, "anchors")
 
 
-def panels(n_rows: int, n_columns: int, size: tuple[float, float], **options: Any) -> tuple[Figure, Any]:
+def panels(
+    n_rows: int, n_columns: int, size: tuple[float, float], **options: Any
+) -> tuple[Figure, Any]:
     """Return an empty figure and its axes."""
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
@@ -246,7 +288,7 @@ def panels(n_rows: int, n_columns: int, size: tuple[float, float], **options: An
 
 
 def save(figure: Figure, name: str) -> None:
-    """Write the picture, with titles of one size."""
+    """Write the figure, with titles of one size."""
     for ax in figure.axes:
         ax.title.set_fontsize(10)
     figure.savefig(IMAGES / f"noise_{name}.png", dpi=110)

@@ -1,15 +1,19 @@
 """Linear classifiers from noisy labels in high dimension."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from unflip._utils.lazy_names import lazy_names
+from unflip._utils.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from unflip import datasets, estimation, losses, targets, theory
-    from unflip.auditing import Audit, audit, audit_scores
-    from unflip.classifier import LPClassifier
-    from unflip.moments import Moments
-    from unflip.noise import NoiseModel
-    from unflip.votes import Votes
+    from unflip.auditing.from_rows import audit
+    from unflip.auditing.from_scores import audit_scores
+    from unflip.auditing.report import Audit
+    from unflip.labels.noise import NoiseModel
+    from unflip.labels.votes import Votes
+    from unflip.model.classifier import LPClassifier
+    from unflip.ridge.moments import Moments
 
 __all__ = [
     "Audit",
@@ -25,30 +29,27 @@ __all__ = [
     "targets",
     "theory",
 ]
-__version__ = "0.1.0"
 
-_MODULE_OF = {
-    "Audit": "auditing",
-    "LPClassifier": "classifier",
-    "Moments": "moments",
-    "NoiseModel": "noise",
-    "Votes": "votes",
-    "audit": "auditing",
-    "audit_scores": "auditing",
-}
-
-if not TYPE_CHECKING:  # or every misspelt name would pass for one that is found later
-
-    def __getattr__(name):
-        """Import a public name when it is first asked for (PEP 562): theory need not wait for scikit-learn."""
-        if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        if name not in _MODULE_OF:
-            return import_module(f"{__name__}.{name}")
-        value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-        globals()[name] = value
-        return value
+if not TYPE_CHECKING:  # type checkers would take a misspelt name for a lazy one
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "Audit": "auditing.report",
+            "LPClassifier": "model.classifier",
+            "Moments": "ridge.moments",
+            "NoiseModel": "labels.noise",
+            "Votes": "labels.votes",
+            "audit": "auditing.from_rows",
+            "audit_scores": "auditing.from_scores",
+            "datasets": "",
+            "estimation": "",
+            "losses": "",
+            "plotting": "",
+            "targets": "",
+            "theory": "",
+        },
+    )
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*__all__, "__version__", "plotting"]

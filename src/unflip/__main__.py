@@ -10,9 +10,11 @@ _INTERRUPTED = 130  # exit code of a program that Ctrl-C stopped
 def main() -> None:
     """Run the program `unflip`."""
     try:
-        from unflip.cli import app
+        from unflip.cli.program import app
     except ModuleNotFoundError as missing:
-        sys.exit(f'unflip: the command line needs {missing.name}; install it with: pip install "unflip[cli]"')
+        sys.exit(
+            f'unflip: the command line needs {missing.name}; install it with: pip install "unflip[cli]"'
+        )
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
     app()

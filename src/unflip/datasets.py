@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unflip._typing import FloatArray, IntArray, RandomState
-from unflip._validation import as_count, as_floats, as_number, as_path, check_choice, shown
-from unflip.noise import NoiseModel
-from unflip.randomness import generator
+from unflip._utils.randomness import RandomState, generator
+from unflip._utils.typing import FloatArray, IntArray
+from unflip._utils.validation import as_count, as_floats, as_number, as_path, check_choice, shown
+from unflip.labels.noise import NoiseModel
 
 AMAZON_DOMAINS = ("books", "dvd", "elec", "kitchen")
 
@@ -44,7 +44,8 @@ def make_mixture(
     n_samples, n_features : int
         n and p.
     mean_norm : float
-        ‖μ‖ of the two-class model with means ∓μ; μ is the same in every coordinate. Ignored where `means` is given.
+        ‖μ‖ of the two-class model with means ∓μ; μ is the same in every coordinate. Ignored where
+        `means` is given.
     means : array-like of shape (k, p), optional
         Means of k classes.
     priors : array-like of shape (k,), optional
@@ -70,7 +71,9 @@ def make_mixture(
     n, p = as_count(n_samples, "n_samples"), as_count(n_features, "n_features", least=1)
     centres = _checked_means(means, p, mean_norm)
     k = len(centres)
-    proportions = NoiseModel.none(k).with_priors(np.full(k, 1 / k) if priors is None else priors).known_priors
+    proportions = (
+        NoiseModel.none(k).with_priors(np.full(k, 1 / k) if priors is None else priors).known_priors
+    )
     rng = generator(random_state)
     y = rng.choice(k, size=n, p=proportions)
     X = rng.normal(size=(n, p))
@@ -80,10 +83,13 @@ def make_mixture(
     return X + centres[y], y
 
 
-def make_messages(n_samples: int, *, random_state: RandomState = None) -> tuple[list[str], IntArray]:
+def make_messages(
+    n_samples: int, *, random_state: RandomState = None
+) -> tuple[list[str], IntArray]:
     """Make up short messages of customers, with their true classes: 0 is about billing, 1 about delivery.
 
-    A message has one or two phrases of its class, none or one of the other, and three that say nothing of it.
+    A message has one or two phrases of its class, none or one of the other, and three that say
+    nothing of it.
 
     Parameters
     ----------
@@ -113,12 +119,15 @@ def make_messages(n_samples: int, *, random_state: RandomState = None) -> tuple[
     return [_message(rng, own[a], own[1 - a], neutral) for a in y], y.astype(np.intp)
 
 
-def load_amazon_reviews(domain: str, *, data_home: str | os.PathLike[str] | None = None) -> tuple[FloatArray, IntArray]:
+def load_amazon_reviews(
+    domain: str, *, data_home: str | os.PathLike[str] | None = None
+) -> tuple[FloatArray, IntArray]:
     """Load one domain of the Amazon reviews of the paper's Table 1.
 
-    The data carry no licence and are not shipped. Put ``books.mat``, ``dvd.mat``, ``elec.mat`` and ``kitchen.mat``
-    (from the repository elfirdoussilab1/High-Dimensional-Learning-Noisy-Labels on GitHub, folder
-    datasets/Amazon_review) into a folder ``amazon_reviews`` and name its parent in ``UNFLIP_DATA``.
+    The data carry no licence and are not shipped. Put ``books.mat``, ``dvd.mat``, ``elec.mat`` and
+    ``kitchen.mat`` (from the repository elfirdoussilab1/High-Dimensional-Learning-Noisy-Labels on
+    GitHub, folder datasets/Amazon_review) into a folder ``amazon_reviews`` and name its parent in
+    ``UNFLIP_DATA``.
 
     Parameters
     ----------
@@ -137,9 +146,13 @@ def load_amazon_reviews(domain: str, *, data_home: str | os.PathLike[str] | None
     check_choice(domain, AMAZON_DOMAINS, "domain")
     from scipy.io import loadmat  # nothing else here reads such files
 
-    content = loadmat(_data_file(data_home, "amazon_reviews", f"{domain}.mat", "load_amazon_reviews"))
+    content = loadmat(
+        _data_file(data_home, "amazon_reviews", f"{domain}.mat", "load_amazon_reviews")
+    )
     labels = content["labels"].ravel()
-    return np.asarray(content["fts"], dtype=float), (1 - labels.astype(np.intp))  # the file says 1 for negative
+    return np.asarray(content["fts"], dtype=float), (
+        1 - labels.astype(np.intp)
+    )  # the file says 1 for negative
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,8 +165,8 @@ class CrowdLabels:
         Rows.
     y_train, y_test : ndarray of int, shape (n,)
         True classes.
-    item, worker, vote : ndarray of int, shape (n_votes,)
-        Training row, worker and class of each vote.
+    item, annotator, vote : ndarray of int, shape (n_votes,)
+        Training row, annotator and class of each vote.
     """
 
     X_train: FloatArray
@@ -161,7 +174,7 @@ class CrowdLabels:
     X_test: FloatArray
     y_test: IntArray
     item: IntArray
-    worker: IntArray
+    annotator: IntArray
     vote: IntArray
 
     def random_votes(self, random_state: RandomState = None) -> IntArray:
@@ -169,24 +182,27 @@ class CrowdLabels:
         return self._first_by(generator(random_state).random(len(self.item)))
 
     def worst_votes(self) -> IntArray:
-        """Return for each training row the vote of its least accurate worker, told by the true labels."""
-        right = np.bincount(self.worker, self.vote == self.y_train[self.item])
-        return self._first_by((right / np.maximum(np.bincount(self.worker), 1))[self.worker])
+        """Return for each training row the vote of its least accurate annotator, told by the true labels."""
+        right = np.bincount(self.annotator, self.vote == self.y_train[self.item])
+        return self._first_by((right / np.maximum(np.bincount(self.annotator), 1))[self.annotator])
 
     def _first_by(self, key: FloatArray) -> IntArray:
         order = np.lexsort((key, self.item))
         rows, first = np.unique(self.item[order], return_index=True)
         if len(rows) < len(self.y_train):
-            raise ValueError(f"{len(self.y_train) - len(rows)} training rows have no vote: drop them first.")
+            raise ValueError(
+                f"{len(self.y_train) - len(rows)} training rows have no vote: drop them first."
+            )
         return np.asarray(self.vote[order[first]])
 
 
 def load_sentiment_votes(*, data_home: str | os.PathLike[str] | None = None) -> CrowdLabels:
     """Load sentences of film reviews (MiniLM embeddings) with votes of Amazon Mechanical Turk workers.
 
-    The data carry no licence and are not shipped. Put ``data.npz`` into a folder ``sentiment_mturk`` and name its
-    parent in ``UNFLIP_DATA``. It holds ``emb_train``, ``emb_test`` (n×384), ``y_train``, ``y_test`` (1 = positive), and
-    a vote per entry of ``vote_item``, ``vote_worker`` and ``vote_label``. Votes and texts are those of the repository
+    The data carry no licence and are not shipped. Put ``data.npz`` into a folder
+    ``sentiment_mturk`` and name its parent in ``UNFLIP_DATA``. It holds ``emb_train``, ``emb_test``
+    (n×384), ``y_train``, ``y_test`` (1 = positive), and a vote per entry of ``vote_item``,
+    ``vote_worker`` and ``vote_label``. Votes and texts are those of the repository
     fmenat/PyLearningCrowds on GitHub, folder data/Sentiment (Rodrigues, Pereira and Ribeiro 2013).
 
     Parameters
@@ -194,14 +210,16 @@ def load_sentiment_votes(*, data_home: str | os.PathLike[str] | None = None) -> 
     data_home : path, optional
         The folder that holds ``sentiment_mturk``; the value of ``UNFLIP_DATA`` by default.
     """
-    with np.load(_data_file(data_home, "sentiment_mturk", "data.npz", "load_sentiment_votes")) as content:
+    with np.load(
+        _data_file(data_home, "sentiment_mturk", "data.npz", "load_sentiment_votes")
+    ) as content:
         return CrowdLabels(
             X_train=content["emb_train"].astype(float),
             y_train=content["y_train"].astype(np.intp),
             X_test=content["emb_test"].astype(float),
             y_test=content["y_test"].astype(np.intp),
             item=content["vote_item"].astype(np.intp),
-            worker=content["vote_worker"].astype(np.intp),
+            annotator=content["vote_worker"].astype(np.intp),
             vote=content["vote_label"].astype(np.intp),
         )
 
@@ -209,10 +227,11 @@ def load_sentiment_votes(*, data_home: str | os.PathLike[str] | None = None) -> 
 def load_scene_votes(*, data_home: str | os.PathLike[str] | None = None) -> CrowdLabels:
     """Load photographs of eight kinds of scenes (VGG16 activations) with votes of Amazon Mechanical Turk workers.
 
-    The data carry no licence and are not shipped. Put ``data.npz`` into a folder ``labelme_mturk`` and name its parent
-    in ``UNFLIP_DATA``. It holds ``X_train``, ``X_test`` (n×512, activations of VGG16 averaged over the picture),
-    ``y_train``, ``y_test`` (0 to 7), and ``votes`` (training rows × workers, −1 where a worker gave none). They are
-    those of the repository fmenat/PyLearningCrowds on GitHub, folder data/LabelMe (Rodrigues and Pereira 2018).
+    The data carry no licence and are not shipped. Put ``data.npz`` into a folder ``labelme_mturk``
+    and name its parent in ``UNFLIP_DATA``. It holds ``X_train``, ``X_test`` (n×512, activations of
+    VGG16 averaged over the picture), ``y_train``, ``y_test`` (0 to 7), and ``votes`` (training rows
+    × annotators, −1 where an annotator gave none). They are those of the repository
+    fmenat/PyLearningCrowds on GitHub, folder data/LabelMe (Rodrigues and Pereira 2018).
 
     Parameters
     ----------
@@ -222,32 +241,41 @@ def load_scene_votes(*, data_home: str | os.PathLike[str] | None = None) -> Crow
     Returns
     -------
     CrowdLabels
-        Features are as given: not negative, with long tails. A linear classifier does better on their square roots.
+        Features are as given: not negative, with long tails. A linear classifier does better on
+        their square roots.
     """
     with np.load(_data_file(data_home, "labelme_mturk", "data.npz", "load_scene_votes")) as content:
         votes = content["votes"]
-        item, worker = np.nonzero(votes >= 0)
+        item, annotator = np.nonzero(votes >= 0)
         return CrowdLabels(
             X_train=content["X_train"].astype(float),
             y_train=content["y_train"].astype(np.intp),
             X_test=content["X_test"].astype(float),
             y_test=content["y_test"].astype(np.intp),
             item=item,
-            worker=worker,
-            vote=votes[item, worker].astype(np.intp),
+            annotator=annotator,
+            vote=votes[item, annotator].astype(np.intp),
         )
 
 
-def _data_file(data_home: str | os.PathLike[str] | None, folder: str, name: str, loader: str) -> Path:
-    home = os.environ.get("UNFLIP_DATA") or None if data_home is None else as_path(data_home, "data_home")
+def _data_file(
+    data_home: str | os.PathLike[str] | None, folder: str, name: str, loader: str
+) -> Path:
+    home = (
+        os.environ.get("UNFLIP_DATA") or None
+        if data_home is None
+        else as_path(data_home, "data_home")
+    )
     if home is None:
         raise FileNotFoundError(
-            f"Set the environment variable UNFLIP_DATA to the folder that holds {folder}/ (or give data_home=); "
-            f"help({loader}) says where the data come from."
+            f"Set the environment variable UNFLIP_DATA to the folder that holds {folder}/ (or give "
+            f"data_home=); help({loader}) says where the data come from."
         )
     path = Path(home) / folder / name
     if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist; help({loader}) says where the data come from.")
+        raise FileNotFoundError(
+            f"{path} does not exist; help({loader}) says where the data come from."
+        )
     return path
 
 
@@ -257,7 +285,9 @@ def _phrases(text: str) -> list[str]:
 
 def _message(rng: np.random.Generator, own: list[str], other: list[str], neutral: list[str]) -> str:
     wanted = ((own, rng.integers(1, 3)), (other, rng.integers(0, 2)), (neutral, 3))
-    chosen = [phrase for phrases, count in wanted for phrase in rng.choice(phrases, count, replace=False)]
+    chosen = [
+        phrase for phrases, count in wanted for phrase in rng.choice(phrases, count, replace=False)
+    ]
     return ", ".join(rng.permutation(chosen))
 
 
@@ -265,13 +295,16 @@ def _checked_means(means: ArrayLike | None, n_features: int, mean_norm: float) -
     if means is None:
         length = as_number(mean_norm, "mean_norm")
         if not 0 <= length < np.inf:
-            raise ValueError(f"mean_norm = {shown(mean_norm)} must be zero or positive, and finite: it is ‖μ‖.")
+            raise ValueError(
+                f"mean_norm = {shown(mean_norm)} must be zero or positive, and finite: it is ‖μ‖."
+            )
         mu = np.full(n_features, length / np.sqrt(n_features))
         return np.array([-mu, mu])
     centres = as_floats(means, "means")
     if centres.ndim != 2 or centres.shape[1] != n_features:
         raise ValueError(
-            f"means has shape {centres.shape}; it needs one row of {n_features} features (n_features) per class."
+            f"means has shape {centres.shape}; it needs one row of {n_features} features "
+            "(n_features) per class."
         )
     return centres
 
@@ -281,7 +314,8 @@ def _factors(covariances: ArrayLike, k: int, p: int) -> list[FloatArray]:
     stack = as_floats(covariances, "covariances")
     if stack.shape not in ((p, p), (k, p, p)):
         raise ValueError(
-            f"covariances has shape {stack.shape}; give ({p}, {p}) or ({k}, {p}, {p}) for n_features = {p}."
+            f"covariances has shape {stack.shape}; give ({p}, {p}) or ({k}, {p}, {p}) for "
+            f"n_features = {p}."
         )
     if not np.isfinite(stack).all():
         raise ValueError("covariances holds NaN or infinite values: give finite numbers.")
@@ -294,5 +328,8 @@ def _square_root(covariance: FloatArray) -> FloatArray:
         raise ValueError("A covariance is not symmetric: give (C + C.T) / 2.")
     values, vectors = np.linalg.eigh(covariance)
     if values[0] < -1e-10 * abs(values[-1]):
-        raise ValueError(f"A covariance has the negative eigenvalue {values[0]:g}: it must be positive semi-definite.")
+        raise ValueError(
+            f"A covariance has the negative eigenvalue {values[0]:g}: it must be positive "
+            "semi-definite."
+        )
     return np.asarray(np.sqrt(np.maximum(values, 0))[:, None] * vectors.T)

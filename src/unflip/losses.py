@@ -5,14 +5,16 @@ The paper's perturbed loss with parameters (ρ₊, ρ₋) is
 .. math:: \tilde\ell(s, \tilde y) =
     \frac{(1 - \rho_{-\tilde y})\,\ell(s, \tilde y) - \rho_{\tilde y}\,\ell(s, -\tilde y)}{1 - \rho_+ - \rho_-}.
 
-Its two weights sum to 1, so that one number per observed class says it all, and that number is the target which
-`unflip.targets` gives for the squared loss:
+Its two weights sum to 1, so that one number per observed class says it all, and that number is the
+target which `unflip.targets` gives for the squared loss:
 
 .. math:: \ell_t(s) = \tfrac{1 + t}{2}\,\ell(s, +1) + \tfrac{1 - t}{2}\,\ell(s, -1), \qquad t = t(\tilde y).
 
-For the squared loss this is (s − t)² + const; for the logistic loss, softplus(s) − τs with τ = (1 + t)/2.
+For the squared loss this is (s − t)² + const; for the logistic loss, softplus(s) − τs with τ = (1 +
+t)/2.
 
-More than two classes have the softmax loss, in scores of k − 1 orthonormal contrasts C of the classes:
+More than two classes have the softmax loss, in scores of k − 1 orthonormal contrasts C of the
+classes:
 
 .. math:: \ell_t(s) = \log \sum_a e^{(C s)_a} - t^\top s, \qquad t = C^\top \tau,
 
@@ -30,8 +32,8 @@ from numpy.typing import ArrayLike
 from scipy.linalg import helmert
 from scipy.special import expit, logsumexp, softmax
 
-from unflip._typing import FloatArray
-from unflip._validation import shown
+from unflip._utils.typing import FloatArray
+from unflip._utils.validation import shown
 
 #: A function of scores s and labels y = ±1 that broadcast against each other.
 LossFunction: TypeAlias = Callable[[FloatArray, ArrayLike], FloatArray]
@@ -46,7 +48,8 @@ class Loss:
     name : str
         What errors call it.
     value, gradient, curvature : callable
-        ℓ, ∂ℓ/∂s and ∂²ℓ/∂s² as functions of (s, y), vectorised. The theory needs a continuous curvature.
+        ℓ, ∂ℓ/∂s and ∂²ℓ/∂s² as functions of (s, y), vectorised. The theory needs a continuous
+        curvature.
 
     Examples
     --------
@@ -62,7 +65,10 @@ class Loss:
     def __post_init__(self) -> None:
         for name in ("value", "gradient", "curvature"):
             if not callable(getattr(self, name)):
-                raise ValueError(f"{name} = {shown(getattr(self, name))} must be a function of scores and labels.")
+                raise ValueError(
+                    f"{name} = {shown(getattr(self, name))} must be a function of scores and "
+                    "labels."
+                )
 
 
 @dataclass(frozen=True)
@@ -74,8 +80,9 @@ class TargetLoss:
     loss : Loss
         The loss ℓ of clean labels.
     target : array-like
-        t; broadcasts against the scores. Beyond ±1 one of the weights is negative, and ℓ_t is convex only if the
-        curvatures of ℓ(·, +1) and ℓ(·, −1) allow it: those of the squared and the logistic loss are equal, so they do.
+        t; broadcasts against the scores. Beyond ±1 one of the weights is negative, and ℓ_t is
+        convex only if the curvatures of ℓ(·, +1) and ℓ(·, −1) allow it: those of the squared and
+        the logistic loss are equal, so they do.
 
     Examples
     --------
@@ -100,7 +107,9 @@ class TargetLoss:
 
     def _combined(self, function: LossFunction, s: ArrayLike) -> FloatArray:
         scores, target = np.asarray(s, dtype=float), np.asarray(self.target, dtype=float)
-        return np.asarray((1 + target) / 2 * function(scores, 1.0) + (1 - target) / 2 * function(scores, -1.0))
+        return np.asarray(
+            (1 + target) / 2 * function(scores, 1.0) + (1 - target) / 2 * function(scores, -1.0)
+        )
 
 
 class ScoreLoss(Protocol):
@@ -173,7 +182,8 @@ class SeparateLoss:
 class SoftmaxLoss:
     """log Σ exp(Cs) − tᵀs, the softmax loss of k classes in k − 1 orthonormal (Helmert) contrasts C of their scores.
 
-    The ridge penalty of the contrasts' coefficients is that of the k classes' coefficients, which sum to zero.
+    The ridge penalty of the contrasts' coefficients is that of the k classes' coefficients, which
+    sum to zero.
 
     Parameters
     ----------
@@ -270,6 +280,7 @@ def resolve(loss: str | Loss) -> Loss:
         return loss
     if not isinstance(loss, str) or loss not in _NAMED:
         raise ValueError(
-            f"loss={shown(loss)} is not known: use {', '.join(map(repr, _NAMED))} or an unflip.losses.Loss."
+            f"loss={shown(loss)} is not known: use {', '.join(map(repr, _NAMED))} or an "
+            "unflip.losses.Loss."
         )
     return _NAMED[loss]

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unflip._typing import FloatArray
-from unflip._validation import as_count, as_floats, as_number
-from unflip.noise import NoiseModel, check_noise
+from unflip._utils.typing import FloatArray
+from unflip._utils.validation import as_count, as_floats, as_number
+from unflip.labels.noise import NoiseModel, check_noise
 
 _SAME = 1e-10  # difference of rows, relative to the largest entry, that may be rounding
 _SIGNS = np.array([-1.0, 1.0])
@@ -44,8 +44,8 @@ def optimized(noise: NoiseModel) -> FloatArray:
 def from_rho(rho_pos: float, rho_neg: float) -> FloatArray:
     """Targets of the Labels-Perturbed Classifier with parameters (ρ₊, ρ₋).
 
-    t₊ = λ₊ = (1 − ρ₋ + ρ₊)β and t₋ = −λ₋ = −(1 − ρ₊ + ρ₋)β with β = 1/(1 − ρ₊ − ρ₋), turned round where
-    β < 0 so that t₊ > t₋ always: the formula as printed flips the classifier there.
+    t₊ = λ₊ = (1 − ρ₋ + ρ₊)β and t₋ = −λ₋ = −(1 − ρ₊ + ρ₋)β with β = 1/(1 − ρ₊ − ρ₋), turned round
+    where β < 0 so that t₊ > t₋ always: the formula as printed flips the classifier there.
 
     Parameters
     ----------
@@ -56,8 +56,8 @@ def from_rho(rho_pos: float, rho_neg: float) -> FloatArray:
     remainder = 1 - of_pos - of_neg
     if not np.isfinite(remainder) or remainder == 0:
         raise ValueError(
-            f"rho_pos + rho_neg = {of_pos:g} + {of_neg:g} must be finite and differ from 1, where the perturbed "
-            "loss is undefined: move either one."
+            f"rho_pos + rho_neg = {of_pos:g} + {of_neg:g} must be finite and differ from 1, where "
+            "the perturbed loss is undefined: move either one."
         )
     return np.array([of_pos - of_neg - 1, of_pos - of_neg + 1]) / abs(remainder)
 
@@ -80,7 +80,8 @@ def multi_lpc(alpha: ArrayLike, beta: ArrayLike) -> FloatArray:
     own, other = as_floats(alpha, "alpha"), as_floats(beta, "beta")
     if own.ndim != 1 or own.shape != other.shape or len(own) < 2:
         raise ValueError(
-            f"alpha and beta need one value each per class (k ≥ 2); their shapes are {own.shape} and {other.shape}."
+            f"alpha and beta need one value each per class (k ≥ 2); their shapes are {own.shape} "
+            f"and {other.shape}."
         )
     return np.where(np.eye(len(own), dtype=bool), own, other)
 
@@ -104,7 +105,9 @@ def resolve(targets: str | ArrayLike, noise: NoiseModel) -> FloatArray:
     check_noise(noise)
     if isinstance(targets, str):
         if targets not in NAMED:
-            raise ValueError(f"targets={targets!r} is not known: use {_choices()} or the values (t_neg, t_pos).")
+            raise ValueError(
+                f"targets={targets!r} is not known: use {_choices()} or the values (t_neg, t_pos)."
+            )
         return NAMED[targets](noise)
     return checked(targets)
 
@@ -112,7 +115,8 @@ def resolve(targets: str | ArrayLike, noise: NoiseModel) -> FloatArray:
 def resolve_table(targets: str | ArrayLike, noise: NoiseModel) -> FloatArray:
     """Return the table (row = observed class, column = score) that a name stands for, or the given one once checked.
 
-    Two classes get a 2×2 table here, as more get a k×k one: the naive one-hot rows weighed as the name says.
+    Two classes get a 2×2 table here, as more get a k×k one: the naive one-hot rows weighed as the
+    name says.
     """
     check_noise(noise)
     if isinstance(targets, str):
@@ -122,8 +126,8 @@ def resolve_table(targets: str | ArrayLike, noise: NoiseModel) -> FloatArray:
     table = as_floats(targets, "targets")
     if table.ndim != 2 or len(table) != noise.n_classes or not table.shape[1]:
         raise ValueError(
-            f"targets has shape {table.shape}: give a table with one row for each of the {noise.n_classes} observed "
-            f"classes, or {_choices()}."
+            f"targets has shape {table.shape}: give a table with one row for each of the "
+            f"{noise.n_classes} observed classes, or {_choices()}."
         )
     if not np.isfinite(table).all():
         raise ValueError("targets hold a value that is not finite: give numbers.")
@@ -138,11 +142,14 @@ def resolve_classes(targets: str | ArrayLike, noise: NoiseModel) -> FloatArray:
         return resolve(targets, noise)
     table = resolve_table(targets, noise)
     if table.shape != (k, k):
-        raise ValueError(f"targets has shape {table.shape}: {k} classes need {k} scores, so give a {k}×{k} table.")
+        raise ValueError(
+            f"targets has shape {table.shape}: {k} classes need {k} scores, so give a {k}×{k} "
+            "table."
+        )
     if np.ptp(table, axis=0).max() <= _SAME * np.abs(table).max():
         raise ValueError(
-            f"targets={targets!r} are the same for every observed class, as labels say nothing of the true class under "
-            "this noise model: nothing can be learnt from them."
+            f"targets={targets!r} are the same for every observed class, as labels say nothing of "
+            "the true class under this noise model: nothing can be learnt from them."
             if isinstance(targets, str)
             else "targets has the same row for every observed class, so nothing can be learnt from labels."
         )
@@ -152,17 +159,21 @@ def resolve_classes(targets: str | ArrayLike, noise: NoiseModel) -> FloatArray:
 def checked(targets: ArrayLike) -> FloatArray:
     """Return explicit binary targets as an array, or say what is wrong with them.
 
-    A 2×2 table, such as that of `multi_lpc`, has two scores, and the larger decides: its targets are their difference.
+    A 2×2 table, such as that of `multi_lpc`, has two scores, and the larger decides: its targets
+    are their difference.
     """
     values = as_floats(targets, "targets")
     if values.shape == (2, 2):
         values = values[:, 1] - values[:, 0]
     if values.shape != (2,):
-        raise ValueError(f"targets has shape {values.shape}: give the two values (t_neg, t_pos), or {_choices()}.")
+        raise ValueError(
+            f"targets has shape {values.shape}: give the two values (t_neg, t_pos), or "
+            f"{_choices()}."
+        )
     if not np.isfinite(values).all() or values[0] >= values[1]:
         raise ValueError(
-            f"targets (t_neg, t_pos) = ({values[0]:g}, {values[1]:g}) must be finite with t_neg < t_pos: the "
-            "positive class gets the larger value."
+            f"targets (t_neg, t_pos) = ({values[0]:g}, {values[1]:g}) must be finite with t_neg < "
+            "t_pos: the positive class gets the larger value."
         )
     return values
 

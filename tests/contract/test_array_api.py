@@ -1,7 +1,8 @@
-"""Rows of any array-API namespace and device: the answers of NumPy's rows, and results where the rows are.
+"""Rows of any array-API namespace and device: the answers of NumPy's rows, and results where the
+rows are.
 
-The device of array-api-strict that is not the host refuses to be made NumPy's, so that a fit there proves that nothing
-is brought over but by name.
+The device of array-api-strict that is not the host refuses to be made NumPy's, so that a fit there
+proves that nothing is brought over but by name.
 """
 
 import warnings
@@ -16,15 +17,17 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from unflip import LPClassifier, NoiseModel, Votes, audit, audit_scores, centred, selection
-from unflip._arrays import as_numpy
+from unflip import LPClassifier, NoiseModel, Votes, audit, audit_scores
+from unflip._utils.arrays import as_numpy
+from unflip.data import centred
+from unflip.data.engines import blocks
 from unflip.datasets import make_mixture
-from unflip.engines import blocks
 from unflip.estimation import AssumedNoiseWarning, Automatic, CrossMoment, TrustedSubset
-from unflip.estimation.given import GivenRates
-from unflip.spectrum import decompose
+from unflip.estimation.given_rates import GivenRates
+from unflip.ridge import selection
+from unflip.ridge.spectrum import decompose
 
-OF_ROWS = ("loo_decision_", "label_posterior_", "label_free_log_odds_")
+OF_ROWS = ("loo_decision_", "label_posterior_", "loo_log_odds_")
 ARRAYS = ("coef_", "intercept_", "targets_", "noise_std_", *OF_ROWS)
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1)
 OF_THREE = NoiseModel([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.2, 0.1, 0.7]])
@@ -48,23 +51,50 @@ CASES = {
     "repeated rows of different weight": (LPClassifier(NOISE), REPEATED, Y2, WITH_ABSENT),
     "no intercept": (LPClassifier(NOISE, fit_intercept=False), X2, Y2, None),
     "plain": (LPClassifier(NOISE, readout="plain"), X2, Y2, WITH_ABSENT),
-    "plain without intercept": (LPClassifier(NOISE, readout="plain", fit_intercept=False), X2, Y2, None),
+    "plain without intercept": (
+        LPClassifier(NOISE, readout="plain", fit_intercept=False),
+        X2,
+        Y2,
+        None,
+    ),
     "optimized": (LPClassifier(NOISE, targets="optimized"), X2, Y2, None),
     "naive and plain": (LPClassifier(NOISE, targets="naive", readout="plain"), X2, Y2, None),
     "pair of targets": (LPClassifier(NOISE, targets=(-1.0, 2.0), reg=0.3), X2, Y2, None),
     "theory": (LPClassifier(NOISE, reg="theory"), X2, Y2, None),
     "labels that are right": (LPClassifier(None), X2, Y2, None),
-    "costs": (LPClassifier(NOISE, costs=[[0, 1], [3, 0]], deployment_priors="balanced"), X2, Y2, None),
+    "costs": (
+        LPClassifier(NOISE, costs=[[0, 1], [3, 0]], deployment_priors="balanced"),
+        X2,
+        Y2,
+        None,
+    ),
     "estimate": (LPClassifier(), X2, Y2, None),
     "estimate with weights": (LPClassifier(), X2, Y2, WEIGHTS),
     "estimator": (LPClassifier(CrossMoment()), X2, Y2, None),
     "checked rows": (LPClassifier(GivenRates(NOISE, y_trusted=CHECKED)), X2, Y2, None),
     "trusted rows": (LPClassifier(TrustedSubset(CHECKED)), X2, Y2, WITH_ABSENT),
     "fewer rows than features": (LPClassifier(NOISE, reg=0.5), X2[:18], Y2[:18], WEIGHTS[:18]),
-    "three classes": (LPClassifier(OF_THREE, costs=[[0, 1, 2], [3, 0, 1], [1, 1, 0]]), X3, Y3, WITH_ABSENT),
-    "three classes, table": (LPClassifier(OF_THREE, targets="unbiased", readout="plain"), X3, Y3, None),
+    "three classes": (
+        LPClassifier(OF_THREE, costs=[[0, 1, 2], [3, 0, 1], [1, 1, 0]]),
+        X3,
+        Y3,
+        WITH_ABSENT,
+    ),
+    "three classes, table": (
+        LPClassifier(OF_THREE, targets="unbiased", readout="plain"),
+        X3,
+        Y3,
+        None,
+    ),
 }
-WITH_TORCH = ("two classes", "repeated rows of different weight", "plain", "estimate", "trusted rows", "three classes")
+WITH_TORCH = (
+    "two classes",
+    "repeated rows of different weight",
+    "plain",
+    "estimate",
+    "trusted rows",
+    "three classes",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -115,7 +145,10 @@ def test_answers_are_those_of_numpy_and_lie_where_the_rows_are(case, put):
     close(far.predict_proba(rows), near.predict_proba(X), "predict_proba")
     close(far.decision_function(rows), near.decision_function(X), "decision_function")
     np.testing.assert_array_equal(as_numpy(far.predict(rows)), near.predict(X))
-    assert all(is_beside(method(rows), rows) for method in (far.predict, far.predict_proba, far.decision_function))
+    assert all(
+        is_beside(method(rows), rows)
+        for method in (far.predict, far.predict_proba, far.decision_function)
+    )
     assert is_beside(far.classes_, rows)
     for name in ("reg_", "n_effective_", "expected_accuracy_", "expected_accuracy_std_"):
         assert getattr(far, name) == pytest.approx(getattr(near, name), rel=1e-9), name
@@ -125,9 +158,14 @@ def test_answers_are_those_of_numpy_and_lie_where_the_rows_are(case, put):
 
 
 def test_rows_that_do_not_fit_into_a_block(put, monkeypatch):
-    """Rows about another point than the origin, too, whose blocks are copied before that is subtracted."""
+    """Rows about another point than the origin, too, whose blocks are copied before that is
+    subtracted."""
     near = [LPClassifier(NOISE).fit(X, Y2) for X in (X2, X2 + 5)]
-    sizes = {(blocks, "_DEVICE_VALUES"): (1500, 1500), (blocks, "BLOCK_VALUES"): 300, (centred, "_KEPT"): 0}
+    sizes = {
+        (blocks, "_DEVICE_VALUES"): (1500, 1500),
+        (blocks, "BLOCK_VALUES"): 300,
+        (centred, "_KEPT"): 0,
+    }
     sizes |= {(selection, "LARGE_BLOCK"): 50 * 70, (selection, "_PART"): 7}
     for (module, name), size in sizes.items():
         monkeypatch.setattr(module, name, size)
@@ -146,11 +184,16 @@ def test_rows_of_single_precision_stay_so_and_results_are_double(put):
 
 def test_integers_become_doubles(put):
     X = np.round(10 * X2).astype(np.int64)
-    close(LPClassifier(NOISE).fit(put(X), put(Y2)).coef_, LPClassifier(NOISE).fit(X, Y2).coef_, "coef_")
+    close(
+        LPClassifier(NOISE).fit(put(X), put(Y2)).coef_,
+        LPClassifier(NOISE).fit(X, Y2).coef_,
+        "coef_",
+    )
 
 
 def test_nothing_as_long_as_the_rows_goes_to_the_host(monkeypatch):
-    """With the noise given, and rows that are not copies; what goes over has an entry for each class or penalty."""
+    """With the noise given, and rows that are not copies; what goes over has an entry for each
+    class or penalty."""
     kind, sizes = type(afar([0.0])), []
     as_before = kind.to_device
 
@@ -166,14 +209,18 @@ def test_nothing_as_long_as_the_rows_goes_to_the_host(monkeypatch):
     assert max(sizes) <= 50
 
 
-@pytest.mark.parametrize("names", [np.array(["no", "yes"]), np.array([3, 8]), np.array([True, False])])
+@pytest.mark.parametrize(
+    "names", [np.array(["no", "yes"]), np.array([3, 8]), np.array([True, False])]
+)
 def test_labels_on_the_host(names, put):
     """Classes stay NumPy's; predictions go where the rows are, if they can."""
     rows, labels = put(X2), names[Y2]
     far, near = LPClassifier(NOISE).fit(rows, labels), LPClassifier(NOISE).fit(X2, labels)
     assert isinstance(far.classes_, np.ndarray)
     predicted = far.predict(rows)
-    assert isinstance(predicted, np.ndarray) if names.dtype.kind == "U" else is_beside(predicted, rows)
+    assert (
+        isinstance(predicted, np.ndarray) if names.dtype.kind == "U" else is_beside(predicted, rows)
+    )
     np.testing.assert_array_equal(as_numpy(predicted), near.predict(X2))
     close(far.coef_, near.coef_, "coef_")
 
@@ -229,15 +276,24 @@ def test_without_dispatch_rows_on_the_host_become_numpys():
 def test_rows_elsewhere_than_those_of_the_fit_are_refused():
     far, near = LPClassifier(NOISE).fit(afar(X2), afar(Y2)), LPClassifier(NOISE).fit(X2, Y2)
     for fitted, X in ((far, X2), (near, afar(X2)), (far, array_api_strict.asarray(X2))):
-        with pytest.raises(ValueError, match=r"LPClassifier.predict\(\) must use the same namespace and device as fit"):
+        with pytest.raises(
+            ValueError,
+            match=r"LPClassifier.predict\(\) must use the same namespace and device as fit",
+        ):
             fitted.predict(X)
 
 
 @pytest.mark.parametrize(
     ("estimator", "message"),
     [
-        (LPClassifier(NOISE, loss="logistic"), "loss='logistic' is fitted by NumPy, but X is a array_api_strict array"),
-        (LPClassifier(Automatic(y_trusted=CHECKED)), "reads the rows by NumPy, but X is a array_api_strict array"),
+        (
+            LPClassifier(NOISE, loss="logistic"),
+            "loss='logistic' is fitted by NumPy, but X is a array_api_strict array",
+        ),
+        (
+            LPClassifier(Automatic(y_trusted=CHECKED)),
+            "reads the rows by NumPy, but X is a array_api_strict array",
+        ),
     ],
 )
 def test_what_needs_numpy_says_so(estimator, message):
@@ -247,7 +303,9 @@ def test_what_needs_numpy_says_so(estimator, message):
 
 def test_votes_need_numpy():
     votes = Votes.from_columns(np.stack([Y2, Y2], axis=1))
-    with pytest.raises(ValueError, match="Votes are read by NumPy, but X is a array_api_strict array"):
+    with pytest.raises(
+        ValueError, match="Votes are read by NumPy, but X is a array_api_strict array"
+    ):
         LPClassifier(NOISE).fit(afar(X2), votes)
 
 
@@ -267,7 +325,8 @@ def test_values_that_are_no_numbers_are_refused(bad, put):
 
 
 @pytest.mark.parametrize(
-    "options", [{"noise": NOISE}, {}, {"trusted": CHECKED}, {"noise": NOISE, "groups": np.arange(N) // 3}]
+    "options",
+    [{"noise": NOISE}, {}, {"trusted": CHECKED}, {"noise": NOISE, "groups": np.arange(N) // 3}],
 )
 def test_audits_are_those_of_numpy(options, put):
     near, far = audit(X2, Y2, **options), audit(put(X2), put(Y2), **options)
@@ -286,10 +345,12 @@ def test_a_device_without_memory_is_told_of_and_leaves_the_estimator_as_it_was(m
     def decompose(*args, **kwargs):
         raise OutOfMemoryError("CUDA out of memory. Tried to allocate 7.45 GiB.")
 
-    monkeypatch.setattr("unflip.row_fit.decompose", decompose)
+    monkeypatch.setattr("unflip.model.fit_rows.decompose", decompose)
     X, y = make_mixture(50, 5, mean_norm=1.0, random_state=0)
     classifier = LPClassifier()
-    with pytest.raises(MemoryError, match=r"not enough memory beside X, .* of shape \(50, 5\): give fewer rows"):
+    with pytest.raises(
+        MemoryError, match=r"not enough memory beside X, .* of shape \(50, 5\): give fewer rows"
+    ):
         classifier.fit(array_api_strict.asarray(X), y)
     assert not hasattr(classifier, "classes_")
 
@@ -300,7 +361,10 @@ def test_hat_values_on_a_device_are_those_of_numpy_wherever_the_mean_is(distance
     X = X * np.logspace(0, -3, 12) + distance * np.logspace(0, -3, 12)
     targets, regs = 2.0 * y - 1, np.logspace(-6, 2, 12)
     expected = decompose(X).leave_one_out(targets, regs).slack
-    on_device = [array_api_strict.asarray(part, device=array_api_strict.Device("device1")) for part in (X, targets)]
+    on_device = [
+        array_api_strict.asarray(part, device=array_api_strict.Device("device1"))
+        for part in (X, targets)
+    ]
     found = decompose(on_device[0]).leave_one_out(on_device[1], regs).slack
     np.testing.assert_allclose(as_numpy(found), expected, atol=1e-10)
 
@@ -324,5 +388,7 @@ def test_audits_of_probabilities_take_them_from_anywhere():
 
 
 def test_estimators_of_their_own_need_numpy():
-    with pytest.raises(ValueError, match="TrustedSubset reads the rows by NumPy, but X is a array_api_strict array"):
+    with pytest.raises(
+        ValueError, match="TrustedSubset reads the rows by NumPy, but X is a array_api_strict array"
+    ):
         TrustedSubset(CHECKED).fit(afar(X2), Y2)

@@ -5,7 +5,17 @@ import warnings
 import numpy as np
 import pytest
 
-from unflip import LPClassifier, Moments, NoiseModel, Votes, audit, audit_scores, datasets, estimation, theory
+from unflip import (
+    LPClassifier,
+    Moments,
+    NoiseModel,
+    Votes,
+    audit,
+    audit_scores,
+    datasets,
+    estimation,
+    theory,
+)
 from unflip.datasets import make_mixture
 from unflip.estimation import CrossMoment, TrustedSubset
 
@@ -42,51 +52,122 @@ def with_value(value):
         ({"noise": THREE}, (X, Y), "The noise model knows 3 classes but y has 2"),
         ({"noise": "guess"}, (X, Y), "noise='guess' is not known: use 'estimate', a NoiseModel"),
         ({"noise": LPClassifier()}, (X, Y), "is not known: use 'estimate', a NoiseModel"),
-        ({"noise": CrossMoment()}, (X, Y, np.arange(40.0)), r"noise=CrossMoment\(\) takes no sample_weight"),
-        ({"noise": [[0.4, 0.6], [0.6, 0.4]]}, (X, Y), r"eps_pos \+ eps_neg = 0.6 \+ 0.6 must be below 1"),
-        ({"noise": NoiseModel.binary(eps_pos=0, eps_neg=0.6)}, (X, Y), "leave no true row in class 1"),
+        (
+            {"noise": CrossMoment()},
+            (X, Y, np.arange(40.0)),
+            r"noise=CrossMoment\(\) takes no sample_weight",
+        ),
+        (
+            {"noise": [[0.4, 0.6], [0.6, 0.4]]},
+            (X, Y),
+            r"eps_pos \+ eps_neg = 0.6 \+ 0.6 must be below 1",
+        ),
+        (
+            {"noise": NoiseModel.binary(eps_pos=0, eps_neg=0.6)},
+            (X, Y),
+            "leave no true row in class 1",
+        ),
         ({"priors": [0.5, 0.6]}, (X, Y), "priors sum to 1.1"),
         ({"priors": [1.0, 0.0]}, (X, Y), r"priors\[1\] = 0"),
         (
-            {"noise": NoiseModel.binary(eps_pos=0.1, eps_neg=0.1, pi_neg=0.5), "priors": [0.4, 0.6]},
+            {
+                "noise": NoiseModel.binary(eps_pos=0.1, eps_neg=0.1, pi_neg=0.5),
+                "priors": [0.4, 0.6],
+            },
             (X, Y),
             "contradict those of the noise model",
         ),
-        ({"targets": "best"}, (X, Y), "targets='best' is not known: use 'refined', 'naive', 'unbiased', 'optimized'"),
-        ({"deployment_priors": "even"}, (X, Y), "deployment_priors='even' is not known: use 'balanced'"),
+        (
+            {"targets": "best"},
+            (X, Y),
+            "targets='best' is not known: use 'refined', 'naive', 'unbiased', 'optimized'",
+        ),
+        (
+            {"deployment_priors": "even"},
+            (X, Y),
+            "deployment_priors='even' is not known: use 'balanced'",
+        ),
         ({"deployment_priors": [0.5, 0.6]}, (X, Y), "deployment_priors sum to 1.1"),
-        ({"deployment_priors": [1, 0]}, (X, Y), r"deployment_priors\[1\] = 0 must be a positive proportion"),
+        (
+            {"deployment_priors": [1, 0]},
+            (X, Y),
+            r"deployment_priors\[1\] = 0 must be a positive proportion",
+        ),
         ({"costs": [[0, 1]]}, (X, Y), "give 2×2 finite numbers, row = true class"),
         ({"costs": [[0, np.nan], [1, 0]]}, (X, Y), r"costs\[0, 1\] = nan is not finite"),
         ({"costs": [[0, 1], [np.inf, 0]]}, (X, Y), r"costs\[1, 0\] = inf is not finite"),
         ({"costs": [[0, 1], [0, 0]]}, (X, Y), r"costs\[1, 0\] = 0 must exceed costs\[1, 1\] = 0"),
-        ({"costs": [[0, 1], [2, 0]], "readout": "plain"}, (X, Y), "deployment_priors and costs move the threshold"),
+        (
+            {"costs": [[0, 1], [2, 0]], "readout": "plain"},
+            (X, Y),
+            "deployment_priors and costs move the threshold",
+        ),
         ({"targets": (1.0, 1.0)}, (X, Y), "t_neg < t_pos"),
         ({"readout": "best"}, (X, Y), "readout='best' is not known"),
         ({"reg": "best"}, (X, Y), "reg='best' is not known: use 'loo', 'theory' or a number"),
-        ({"reg": "theory"}, (X[:, :1], Y), "reg='theory' does not fit these data .*: use reg='loo'"),
-        ({"reg": "theory"}, (X[[*range(40), 0]], Y[[*range(40), 0]]), "reg='theory' needs distinct rows"),
+        (
+            {"reg": "theory"},
+            (X[:, :1], Y),
+            "reg='theory' does not fit these data .*: use reg='loo'",
+        ),
+        (
+            {"reg": "theory"},
+            (X[[*range(40), 0]], Y[[*range(40), 0]]),
+            "reg='theory' needs distinct rows",
+        ),
         ({"reg": -0.1}, (X, Y), "reg=-0.1 must be 'loo', 'theory' or a finite number"),
         ({"reg": np.nan}, (X, Y), "reg=nan"),
         ({"reg": np.inf}, (X, Y), "reg=inf"),
         ({"reg": None}, (X, Y), "reg=None"),
         ({"reg": True}, (X, Y), "reg=True"),
-        ({"reg": 1e-200}, (np.outer(X[:, 0], np.ones(3)), Y), "reg=1e-200 is below 1e-30 times the variance"),
-        ({"reg": 5e-324}, (X, Y), "reg=5e-324 is below 1e-30 times the variance .*: raise reg or rescale X"),
+        (
+            {"reg": 1e-200},
+            (np.outer(X[:, 0], np.ones(3)), Y),
+            "reg=1e-200 is below 1e-30 times the variance",
+        ),
+        (
+            {"reg": 5e-324},
+            (X, Y),
+            "reg=5e-324 is below 1e-30 times the variance .*: raise reg or rescale X",
+        ),
         ({}, (X, Y, np.inf), "sample_weight holds NaN or infinite values"),
-        ({}, (X, [None, *["a", "b"] * 19, "a"]), "y holds a missing label: leave such rows out, or give Votes"),
-        ({}, (X, np.array([1, *["a", "b"] * 19, "a"], dtype=object)), r"several kinds \(int, str\).*make them alike"),
-        ({}, (np.ma.masked_less(X, 0), Y), "X is a masked array, and masks are not read: fill it in"),
+        (
+            {},
+            (X, [None, *["a", "b"] * 19, "a"]),
+            "y holds a missing label: leave such rows out, or give Votes",
+        ),
+        (
+            {},
+            (X, np.array([1, *["a", "b"] * 19, "a"], dtype=object)),
+            r"several kinds \(int, str\).*make them alike",
+        ),
+        (
+            {},
+            (np.ma.masked_less(X, 0), Y),
+            "X is a masked array, and masks are not read: fill it in",
+        ),
         ({}, (X, np.ma.masked_less(Y, 1)), "y is a masked array"),
         ({}, (X, Y, np.ma.masked_less(np.ones(40), 0)), "sample_weight is a masked array"),
         ({}, ([[10**400]] * 40, Y), "X holds a number that is too large for a float: rescale X"),
         ({"fit_intercept": "no"}, (X, Y), "fit_intercept='no' must be True or False"),
         ({"priors": {"a": 0.5}}, (X, Y), "priors = {'a': 0.5} must hold numbers"),
-        ({"noise": {"a": 0.5}}, (X, Y), "noise={'a': 0.5} is not known: use 'estimate', a NoiseModel"),
-        ({"noise": 0.2}, (X, Y), r"noise=0.2 is not known: .*for two classes NoiseModel.binary\(eps_pos=, eps_neg=\)"),
+        (
+            {"noise": {"a": 0.5}},
+            (X, Y),
+            "noise={'a': 0.5} is not known: use 'estimate', a NoiseModel",
+        ),
+        (
+            {"noise": 0.2},
+            (X, Y),
+            r"noise=0.2 is not known: .*for two classes NoiseModel.binary\(eps_pos=, eps_neg=\)",
+        ),
         ({"noise": [["a", 0.5], [0.5, 0.5]]}, (X, Y), "noise = .* must hold numbers"),
         ({"reg": 1.0}, (X * 1e-8, Y), "reg=1.0 is beyond 1e.12 times the variance of the features"),
-        ({}, (X * 1e-200, Y), "The largest feature of X is .*e-200, and its square no number: rescale X"),
+        (
+            {},
+            (X * 1e-200, Y),
+            "The largest feature of X is .*e-200, and its square no number: rescale X",
+        ),
         ({}, (X * 1e200, Y), "rescale X"),
         ({"reg": 0.0}, (np.hstack([X, X]), Y), "reg=0 needs a Gram matrix of full rank"),
         ({"reg": 0.0}, (X[:8], Y[:8]), "the rows span 7 of 10 varying features"),
@@ -132,7 +213,9 @@ PROBABILITIES = np.column_stack([0.8 - 0.6 * Y, 0.2 + 0.6 * Y])
     ],
 )
 def test_masks_are_refused_where_they_are_not_read(act, name):
-    with pytest.raises(ValueError, match=f"{name} is a masked array, and masks are not read: fill it in, or leave"):
+    with pytest.raises(
+        ValueError, match=f"{name} is a masked array, and masks are not read: fill it in, or leave"
+    ):
         act()
 
 
@@ -153,14 +236,18 @@ DATES = (np.datetime64("2020-01-01") + np.arange(40)).repeat(3).reshape(40, 3)
     ],
 )
 def test_dates_are_no_features(act, rows):
-    with pytest.raises((TypeError, ValueError), match=r"X holds values of dtype .* turn them into numbers"):
+    with pytest.raises(
+        (TypeError, ValueError), match=r"X holds values of dtype .* turn them into numbers"
+    ):
         act(rows)
 
 
 def test_a_column_of_dates_is_no_feature():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"x": X[:, 0], "when": DATES[:, 0]})
-    with pytest.raises(TypeError, match=r"X holds values of dtype datetime64.*turn them into numbers"):
+    with pytest.raises(
+        TypeError, match=r"X holds values of dtype datetime64.*turn them into numbers"
+    ):
         LPClassifier(None).fit(frame, Y)
 
 
@@ -176,7 +263,9 @@ def test_an_aspect_beyond_floats_is_named():
         lambda: theory.delta(1e308, 1.0),
         lambda: theory.h(1e308, 1.0),
     ):
-        with pytest.raises(ValueError, match=r"aspect = 1e\+308 is so large that its square is no number"):
+        with pytest.raises(
+            ValueError, match=r"aspect = 1e\+308 is so large that its square is no number"
+        ):
             act()
     assert np.isinf(theory.delta(1e150, 1e-300))
 
@@ -201,41 +290,82 @@ def test_predict_says_what_is_wrong():
         np.random.default_rng(0).normal(size=(40, 3)) * 1e-150,
         np.random.default_rng(0).normal(size=(40, 3)) * 1e100,
         np.random.default_rng(0).normal(size=(40, 300)),
-        np.outer(Y - 0.5, np.ones(3)) + 1e-9 * np.random.default_rng(0).normal(size=(40, 3)),  # separable
+        np.outer(Y - 0.5, np.ones(3))
+        + 1e-9 * np.random.default_rng(0).normal(size=(40, 3)),  # separable
     ],
     ids=["two rows", "tiny", "huge", "wide", "separable"],
 )
 def test_odd_but_valid_rows_give_finite_answers(rows, fit_intercept, readout, noise):
     clf = LPClassifier(noise, readout=readout, fit_intercept=fit_intercept).fit(rows, Y)
-    for values in (clf.coef_, clf.intercept_, clf.loo_decision_, clf.predict_proba(rows), clf.noise_std_):
+    for values in (
+        clf.coef_,
+        clf.intercept_,
+        clf.loo_decision_,
+        clf.predict_proba(rows),
+        clf.noise_std_,
+    ):
         assert np.isfinite(values).all()
 
 
 @pytest.mark.parametrize("factor", [1e-300, 3.7, 1e200, 1e300])
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
-@pytest.mark.parametrize("noise", [MILD, TrustedSubset(np.where(np.append(Y, Y[:4]) == 0, None, 1).tolist())])
+@pytest.mark.parametrize(
+    "noise", [MILD, TrustedSubset(np.where(np.append(Y, Y[:4]) == 0, None, 1).tolist())]
+)
 def test_a_common_factor_of_the_weights_changes_nothing(noise, loss, factor):
     rows, labels = np.vstack([X, X[:4]]), np.append(Y, Y[:4])
     weights = np.random.default_rng(0).uniform(0.5, 2, size=44)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "No trusted row is truly of class 0")
-        first, second = (LPClassifier(noise, loss=loss).fit(rows, labels, scale * weights) for scale in (1.0, factor))
-    for name in ("coef_", "intercept_", "loo_decision_", "label_posterior_", "n_effective_", "expected_accuracy_std_"):
-        np.testing.assert_allclose(getattr(second, name), getattr(first, name), rtol=1e-6, atol=1e-9)
+        first, second = (
+            LPClassifier(noise, loss=loss).fit(rows, labels, scale * weights)
+            for scale in (1.0, factor)
+        )
+    for name in (
+        "coef_",
+        "intercept_",
+        "loo_decision_",
+        "label_posterior_",
+        "n_effective_",
+        "expected_accuracy_std_",
+    ):
+        np.testing.assert_allclose(
+            getattr(second, name), getattr(first, name), rtol=1e-6, atol=1e-9
+        )
 
 
 @pytest.mark.parametrize(
     ("act", "error", "says"),
     [
         (lambda: make_mixture(10, 3, means=np.zeros((2, 4))), ValueError, "one row of 3 features"),
-        (lambda: make_mixture(10, 3, priors=[0.2, 0.3, 0.5]), ValueError, "one entry for each of the 2 classes"),
+        (
+            lambda: make_mixture(10, 3, priors=[0.2, 0.3, 0.5]),
+            ValueError,
+            "one entry for each of the 2 classes",
+        ),
         (lambda: make_mixture(10, 3, priors=[0.3, 0.3]), ValueError, "priors sum to 0.6"),
         (lambda: make_mixture(10, 3, mean_norm=-2), ValueError, "mean_norm = -2"),
-        (lambda: make_mixture(10, 3, covariances=np.eye(2)), ValueError, r"give \(3, 3\) or \(2, 3, 3\)"),
-        (lambda: make_mixture(10, 2, covariances=[[1.0, 2.0], [2.0, 1.0]]), ValueError, "negative eigenvalue -1"),
-        (lambda: make_mixture(10, 2, covariances=[[1.0, 2.0], [0.0, 1.0]]), ValueError, "not symmetric"),
+        (
+            lambda: make_mixture(10, 3, covariances=np.eye(2)),
+            ValueError,
+            r"give \(3, 3\) or \(2, 3, 3\)",
+        ),
+        (
+            lambda: make_mixture(10, 2, covariances=[[1.0, 2.0], [2.0, 1.0]]),
+            ValueError,
+            "negative eigenvalue -1",
+        ),
+        (
+            lambda: make_mixture(10, 2, covariances=[[1.0, 2.0], [0.0, 1.0]]),
+            ValueError,
+            "not symmetric",
+        ),
         (lambda: datasets.load_amazon_reviews("cars"), ValueError, "domain='cars' is not known"),
-        (lambda: datasets.load_amazon_reviews("dvd", data_home="/nowhere"), FileNotFoundError, "does not exist"),
+        (
+            lambda: datasets.load_amazon_reviews("dvd", data_home="/nowhere"),
+            FileNotFoundError,
+            "does not exist",
+        ),
     ],
 )
 def test_datasets_say_what_is_wrong(act, error, says):

@@ -1,6 +1,8 @@
-"""Whatever is given for a parameter: a result without NumPy's warnings, or an error that names the parameter.
+"""Whatever is given for a parameter: a result without NumPy's warnings, or an error that names the
+parameter.
 
-Each public callable is called once for each of its parameters and each value below, all other parameters being right.
+Each public callable is called once for each of its parameters and each value below, all other
+parameters being right.
 """
 
 import re
@@ -11,7 +13,18 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from unflip import LPClassifier, Moments, NoiseModel, Votes, audit, audit_scores, datasets, estimation, losses, theory
+from unflip import (
+    LPClassifier,
+    Moments,
+    NoiseModel,
+    Votes,
+    audit,
+    audit_scores,
+    datasets,
+    estimation,
+    losses,
+    theory,
+)
 from unflip import targets as target_values
 from unflip.auditing import Audit
 from unflip.datasets import make_mixture
@@ -60,7 +73,9 @@ THREE = NoiseModel(0.7 * np.eye(3) + 0.1, [0.3, 0.3, 0.4])
 Y = NOISE.flip(TRUE, random_state=0)
 PROBABILITIES = np.column_stack([0.8 - 0.6 * Y, 0.2 + 0.6 * Y])
 MIXTURE = theory.Mixture(mean_norm=1.0, aspect=0.5, noise=NOISE)
-GENERAL = theory.GeneralMixture(mean=np.ones(3), cov_neg=np.ones(3), cov_pos=np.ones(3), n=50, noise=NOISE)
+GENERAL = theory.GeneralMixture(
+    mean=np.ones(3), cov_neg=np.ones(3), cov_pos=np.ones(3), n=50, noise=NOISE
+)
 PLAN = theory.plan(n=100, p=10, mean_norm=1.0, noise=NOISE)
 FITTED = LPClassifier(NOISE).fit(X, Y)
 AUDIT = audit(X, Y, noise=NOISE)
@@ -89,7 +104,9 @@ def of_estimator(kind):
 
 
 def predicted(mean_norm, aspect, noise, **options):
-    found = theory.predict(theory.Mixture(mean_norm=mean_norm, aspect=aspect, noise=noise), **options)
+    found = theory.predict(
+        theory.Mixture(mean_norm=mean_norm, aspect=aspect, noise=noise), **options
+    )
     return found.accuracy, found.best_accuracy, found.risk
 
 
@@ -104,7 +121,13 @@ def described(**options):
 
 
 ROWS = {"X": X, "y": Y}
-GENERALS = {"mean": np.ones(3), "cov_neg": np.ones(3), "cov_pos": np.ones(3), "n": 50, "noise": NOISE}
+GENERALS = {
+    "mean": np.ones(3),
+    "cov_neg": np.ones(3),
+    "cov_pos": np.ones(3),
+    "n": 50,
+    "noise": NOISE,
+}
 CLASSES = {"means": np.eye(3), "n": 50, "noise": THREE}
 LOSS = {"name": "mine", "value": lambda s, y: (s - y) ** 2, "gradient": lambda s, y: 2 * (s - y)}
 #: Every public callable with parameters that are right.
@@ -124,7 +147,10 @@ CALLS = {
         },
     ),
     "LPClassifier.fit": (of_classifier, {**ROWS, "sample_weight": np.ones(40)}),
-    "LPClassifier.partial_fit": (of_partial_fit, {**ROWS, "classes": [0, 1], "sample_weight": np.ones(40)}),
+    "LPClassifier.partial_fit": (
+        of_partial_fit,
+        {**ROWS, "classes": [0, 1], "sample_weight": np.ones(40)},
+    ),
     "LPClassifier.from_moments": (
         LPClassifier.from_moments,
         {"moments": MOMENTS, "noise": NOISE, "targets": "naive", "reg": 1.0, "priors": None},
@@ -148,7 +174,10 @@ CALLS = {
     "targets.checked": (target_values.checked, {"targets": [-1.0, 1.0]}),
     "targets.resolve": (target_values.resolve, {"targets": "naive", "noise": NOISE}),
     "targets.resolve_table": (target_values.resolve_table, {"targets": "naive", "noise": THREE}),
-    "targets.resolve_classes": (target_values.resolve_classes, {"targets": "naive", "noise": THREE}),
+    "targets.resolve_classes": (
+        target_values.resolve_classes,
+        {"targets": "naive", "noise": THREE},
+    ),
     "losses.resolve": (losses.resolve, {"loss": "squared"}),
     "losses.Loss": (losses.Loss, {**LOSS, "curvature": lambda s, y: 2 + 0 * s}),
     "theory.Mixture": (theory.Mixture, {"mean_norm": 1.0, "aspect": 0.5, "noise": NOISE}),
@@ -157,11 +186,24 @@ CALLS = {
     "theory.h": (theory.h, {"aspect": 0.5, "reg": 1.0}),
     "theory.predict": (
         predicted,
-        {"mean_norm": 1.0, "aspect": 0.5, "noise": NOISE, "targets": "naive", "reg": 1.0, "fit_intercept": True},
+        {
+            "mean_norm": 1.0,
+            "aspect": 0.5,
+            "noise": NOISE,
+            "targets": "naive",
+            "reg": 1.0,
+            "fit_intercept": True,
+        },
     ),
     "theory.predict, other losses": (
         theory.predict,
-        {"mixture": MIXTURE, "targets": "naive", "reg": 1.0, "loss": "logistic", "fit_intercept": True},
+        {
+            "mixture": MIXTURE,
+            "targets": "naive",
+            "reg": 1.0,
+            "loss": "logistic",
+            "fit_intercept": True,
+        },
     ),
     "theory.predict_general": (
         theory.predict_general,
@@ -175,14 +217,24 @@ CALLS = {
         theory.predict_multiclass,
         {**CLASSES, "targets": "naive", "reg": 1.0, "fit_intercept": True},
     ),
-    "theory.multiclass_bayes_accuracy": (theory.multiclass_bayes_accuracy, {"means": np.eye(3), "noise": THREE}),
+    "theory.multiclass_bayes_accuracy": (
+        theory.multiclass_bayes_accuracy,
+        {"means": np.eye(3), "noise": THREE},
+    ),
     "theory.optimal_convex_targets": (
         theory.optimal_convex_targets,
         {"mixture": MIXTURE, "reg": 1.0, "loss": "squared", "power": 1.0},
     ),
     "theory.optimal_multi_lpc": (
         theory.optimal_multi_lpc,
-        {"means": np.eye(2), "n": 50, "noise": NOISE, "reg": 1.0, "fit_intercept": True, "worst": False},
+        {
+            "means": np.eye(2),
+            "n": 50,
+            "noise": NOISE,
+            "reg": 1.0,
+            "fit_intercept": True,
+            "worst": False,
+        },
     ),
     "theory.optimal_multiclass_reg": (
         theory.optimal_multiclass_reg,
@@ -196,7 +248,10 @@ CALLS = {
         },
     ),
     "theory.optimal_rho": (theory.optimal_rho, {"noise": NOISE, "rho_neg": 0.0}),
-    "theory.worst_rho": (theory.worst_rho, {"noise": NOISE.with_priors([0.4, 0.6]), "rho_neg": 0.0}),
+    "theory.worst_rho": (
+        theory.worst_rho,
+        {"noise": NOISE.with_priors([0.4, 0.6]), "rho_neg": 0.0},
+    ),
     "theory.optimal_reg": (
         theory.optimal_reg,
         {
@@ -231,14 +286,23 @@ CALLS = {
         {**ROWS, "sample_weight": np.ones(40), "y_trusted": CHECKED},
     ),
     "estimation.TrustedSubset.interval": (TRUSTED.interval, {"confidence": 0.9}),
-    "estimation.TrustedSubset.suggest": (TRUSTED.suggest, {"m": 3, "at_random": False, "random_state": 0}),
+    "estimation.TrustedSubset.suggest": (
+        TRUSTED.suggest,
+        {"m": 3, "at_random": False, "random_state": 0},
+    ),
     "estimation.NoiseEstimator.interval": (
         estimation.CrossMoment(mean_norm=2.0, pi_neg=0.5).fit(X, TRUE).interval,
         {"confidence": 0.9},
     ),
     "estimation.SecondMomentMatching": (
         of_estimator(estimation.SecondMomentMatching),
-        {**ROWS, "mean_norm": 2.0, "pi_neg": 0.5, "reg": 1.0, "rho_pairs": ((0.0, 0.1), (0.0, 0.4))},
+        {
+            **ROWS,
+            "mean_norm": 2.0,
+            "pi_neg": 0.5,
+            "reg": 1.0,
+            "rho_pairs": ((0.0, 0.1), (0.0, 0.4)),
+        },
     ),
     "estimation.estimate_mixture": (
         estimation.estimate_mixture,
@@ -275,9 +339,12 @@ CALLS = {
     "Audit.to_html": (AUDIT.to_html, {"path": "page.html", "texts": ["a"] * 40, "ids": ["a"] * 40}),
     "Votes.from_table": (
         Votes.from_table,
-        {"rows": [0, 1, 1], "workers": ["a", "a", "b"], "labels": [0, 1, 1], "n_rows": 3},
+        {"rows": [0, 1, 1], "annotators": ["a", "a", "b"], "labels": [0, 1, 1], "n_rows": 3},
     ),
-    "Votes.from_columns": (Votes.from_columns, {"columns": [[0, 1], [1, 1]], "workers": ["a", "b"]}),
+    "Votes.from_columns": (
+        Votes.from_columns,
+        {"columns": [[0, 1], [1, 1]], "annotators": ["a", "b"]},
+    ),
     "Votes.__getitem__": (VOTES.__getitem__, {"rows": [0, 1]}),
     "Moments.from_rows": (
         Moments.from_rows,
@@ -305,16 +372,25 @@ CALLS = {
         },
     ),
     "datasets.make_messages": (datasets.make_messages, {"n_samples": 3, "random_state": 0}),
-    "datasets.load_amazon_reviews": (datasets.load_amazon_reviews, {"domain": "books", "data_home": "."}),
+    "datasets.load_amazon_reviews": (
+        datasets.load_amazon_reviews,
+        {"domain": "books", "data_home": "."},
+    ),
     "datasets.load_sentiment_votes": (datasets.load_sentiment_votes, {"data_home": "."}),
     "datasets.load_scene_votes": (datasets.load_scene_votes, {"data_home": "."}),
     "plotting.NoiseMatrixDisplay": (
         NoiseMatrixDisplay,
         {"transition": np.eye(2), "errors": np.zeros((2, 2)), "display_labels": ["a", "b"]},
     ),
-    "plotting.NoiseMatrixDisplay.from_estimator": (NoiseMatrixDisplay.from_estimator, {"estimator": FITTED}),
+    "plotting.NoiseMatrixDisplay.from_estimator": (
+        NoiseMatrixDisplay.from_estimator,
+        {"estimator": FITTED},
+    ),
     "plotting.NoiseMatrixDisplay.from_audit": (NoiseMatrixDisplay.from_audit, {"audit": AUDIT}),
-    "plotting.PlanDisplay": (PlanDisplay, {"efforts": ["now", "later"], "accuracies": [0.8, 0.9], "error": 0.1}),
+    "plotting.PlanDisplay": (
+        PlanDisplay,
+        {"efforts": ["now", "later"], "accuracies": [0.8, 0.9], "error": 0.1},
+    ),
     "plotting.PlanDisplay.from_audit": (PlanDisplay.from_audit, {"audit": AUDIT}),
     "plotting.SuspectsDisplay": (
         SuspectsDisplay,
@@ -334,7 +410,10 @@ CALLS = {
         ScoreDistributionDisplay.from_estimator,
         {"estimator": FITTED, "y": Y},
     ),
-    "plotting.ScoreDistributionDisplay.from_audit": (ScoreDistributionDisplay.from_audit, {"audit": AUDIT}),
+    "plotting.ScoreDistributionDisplay.from_audit": (
+        ScoreDistributionDisplay.from_audit,
+        {"audit": AUDIT},
+    ),
     "plotting.AccuracyPathDisplay": (
         AccuracyPathDisplay,
         {
@@ -372,7 +451,8 @@ PAIRS = [(name, parameter) for name, (_, parameters) in CALLS.items() for parame
 
 
 def is_of_scikit_learn(error):
-    """Whether the last call out of the package was one of scikit-learn, whose errors speak for themselves."""
+    """Whether the last call out of the package was one of scikit-learn, whose errors speak for
+    themselves."""
     files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
     last = max(i for i, file in enumerate(files) if "/unflip/" in file)
     return any("sklearn" in file for file in files[last + 1 :])
@@ -401,7 +481,9 @@ def fault(call, parameters, parameter):
     return None
 
 
-@pytest.mark.parametrize(("name", "parameter"), PAIRS, ids=[f"{name}({parameter})" for name, parameter in PAIRS])
+@pytest.mark.parametrize(
+    ("name", "parameter"), PAIRS, ids=[f"{name}({parameter})" for name, parameter in PAIRS]
+)
 def test_whatever_is_given_is_taken_or_named(name, parameter, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("UNFLIP_DATA", raising=False)
@@ -423,4 +505,6 @@ def test_every_public_callable_is_swept(module):
     for name in owner.__all__:
         if callable(getattr(owner, name)) and name not in RESULTS:
             known = f"{module}.{name}".lstrip(".")
-            assert any(call == known or call.startswith((f"{known}.", f"{known},")) for call in CALLS), known
+            assert any(
+                call == known or call.startswith((f"{known}.", f"{known},")) for call in CALLS
+            ), known

@@ -26,7 +26,9 @@ def test_naive_and_plain_is_ridge(n, p, fit_intercept, reg, weighted):
     X, observed, _ = noisy(n, p)
     weights = np.random.default_rng(1).uniform(0.5, 2, size=n) if weighted else None
     total = n if weights is None else weights.sum()
-    ours = LPClassifier(NOISE, targets="naive", readout="plain", reg=reg, fit_intercept=fit_intercept)
+    ours = LPClassifier(
+        NOISE, targets="naive", readout="plain", reg=reg, fit_intercept=fit_intercept
+    )
     ours.fit(X, observed, sample_weight=weights)
     ridge = Ridge(alpha=total * reg, fit_intercept=fit_intercept)
     ridge.fit(X, 2 * observed - 1, sample_weight=weights)
@@ -46,7 +48,9 @@ def test_without_noise_every_variant_is_the_oracle(name, readout, fit_intercept)
     oracle = LPClassifier(None, targets="naive", **options).fit(X, y)
     clean = LPClassifier(NoiseModel.binary(eps_pos=0, eps_neg=0), targets=name, **options).fit(X, y)
     for attribute in ("coef_", "intercept_", "loo_decision_", "reg_"):
-        np.testing.assert_allclose(getattr(clean, attribute), getattr(oracle, attribute), rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(
+            getattr(clean, attribute), getattr(oracle, attribute), rtol=1e-12, atol=1e-12
+        )
 
 
 @SHAPES
@@ -58,7 +62,9 @@ def test_leave_one_out_decisions_equal_refits(n, p, fit_intercept, weighted):
     weights = np.random.default_rng(1).uniform(0.5, 2, size=n) if weighted else np.ones(n)
     weights[5] = 0.0  # in no fit
     reg = 0.2
-    ours = LPClassifier(NOISE, targets="unbiased", readout="plain", reg=reg, fit_intercept=fit_intercept)
+    ours = LPClassifier(
+        NOISE, targets="unbiased", readout="plain", reg=reg, fit_intercept=fit_intercept
+    )
     ours.fit(X, observed, sample_weight=weights)
     t = targets.unbiased(NOISE)[observed]
     for i in range(n):
@@ -74,12 +80,15 @@ def test_leave_one_out_decisions_go_through_the_readout():
     plain = LPClassifier(NOISE, readout="plain", **options).fit(X, observed)
     gaussian = LPClassifier(NOISE, readout="gaussian", **options).fit(X, observed)
     slope = gaussian.coef_[0, 0] / plain.coef_[0, 0]
-    np.testing.assert_allclose(gaussian.loo_decision_, slope * plain.loo_decision_ + gaussian.intercept_, atol=1e-10)
+    np.testing.assert_allclose(
+        gaussian.loo_decision_, slope * plain.loo_decision_ + gaussian.intercept_, atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("reg", [1.0, 100.0, "loo"])
 def test_leave_one_out_decisions_of_the_gaussian_readout_follow_whole_refits(reg):
-    """A strong penalty leaves a trace of the row's own label in plain leave-one-out scores; none may show here."""
+    """A strong penalty leaves a trace of the row's own label in plain leave-one-out scores; none
+    may show here."""
     X, y = make_mixture(300, 100, mean_norm=2.5, random_state=0)
     observed = NOISE.flip(y, random_state=0)
     clf = LPClassifier(NOISE, reg=reg).fit(X, observed)
@@ -102,24 +111,36 @@ def test_one_sided_targets_with_a_plain_readout_and_an_intercept_are_warned_of()
 def test_with_an_intercept_targets_change_the_threshold_only():
     """And the gaussian read-out finds the same threshold again."""
     X, observed, _ = noisy(150, 60)
-    fits = [LPClassifier(NOISE, targets=t, reg=1.0).fit(X, observed) for t in ("naive", "unbiased", "optimized")]
+    fits = [
+        LPClassifier(NOISE, targets=t, reg=1.0).fit(X, observed)
+        for t in ("naive", "unbiased", "optimized")
+    ]
     for fit in fits[1:]:
-        np.testing.assert_allclose(fit.decision_function(X), fits[0].decision_function(X), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(
+            fit.decision_function(X), fits[0].decision_function(X), rtol=1e-6, atol=1e-6
+        )
 
 
 def test_gaussian_readout_without_noise_and_few_features_is_discriminant_analysis():
-    """With many rows leave-one-out scores are the scores, and Fisher's direction is the ridge one at γ → 0."""
+    """With many rows leave-one-out scores are the scores, and Fisher's direction is the ridge one
+    at γ → 0."""
     X, y = make_mixture(20_000, 3, mean_norm=1.0, priors=[0.3, 0.7], random_state=0)
     ours = LPClassifier(None, reg=1e-10).fit(X, y)
     fisher = LinearDiscriminantAnalysis(solver="lsqr").fit(X, y)
-    np.testing.assert_allclose(ours.coef_, fisher.coef_, rtol=0.02)  # labels, not the shape, say how steep
+    np.testing.assert_allclose(
+        ours.coef_, fisher.coef_, rtol=0.02
+    )  # labels, not the shape, say how steep
     np.testing.assert_allclose(ours.intercept_, fisher.intercept_, rtol=0.02)
 
 
 @pytest.mark.filterwarnings("ignore:.*of the fitted scores favour:UserWarning")
 @pytest.mark.parametrize("readout", ["plain", "gaussian"])
-@pytest.mark.parametrize(("fit_intercept", "value"), [(True, 0.0), (True, 1.0), (True, 1e6), (False, 0.0)])
-def test_constant_columns_change_nothing_with_an_intercept_nor_zeros_without(fit_intercept, value, readout):
+@pytest.mark.parametrize(
+    ("fit_intercept", "value"), [(True, 0.0), (True, 1.0), (True, 1e6), (False, 0.0)]
+)
+def test_constant_columns_change_nothing_with_an_intercept_nor_zeros_without(
+    fit_intercept, value, readout
+):
     X, observed, _ = noisy(90, 20)
     padded = np.insert(X, 7, value, axis=1)
     options = {"readout": readout, "fit_intercept": fit_intercept}
@@ -127,7 +148,9 @@ def test_constant_columns_change_nothing_with_an_intercept_nor_zeros_without(fit
         without = LPClassifier(NOISE, reg=reg, **options).fit(X, observed)
         with_it = LPClassifier(NOISE, reg=reg, **options).fit(padded, observed)
         assert with_it.reg_ == pytest.approx(without.reg_, rel=1e-9)
-        np.testing.assert_allclose(with_it.decision_function(padded), without.decision_function(X), atol=1e-7)
+        np.testing.assert_allclose(
+            with_it.decision_function(padded), without.decision_function(X), atol=1e-7
+        )
         assert abs(with_it.coef_[0, 7]) < 1e-10
 
 
@@ -135,17 +158,26 @@ def test_constant_columns_change_nothing_with_an_intercept_nor_zeros_without(fit
 def test_other_proportions_and_costs_shift_the_threshold_and_nothing_else(targets):
     X, observed, _ = noisy(150, 30)
     options = {"noise": NOISE, "targets": targets, "reg": 1.0}
-    as_they_are, even = (LPClassifier(deployment_priors=pi, **options).fit(X, observed) for pi in (None, "balanced"))
-    few, many = (LPClassifier(deployment_priors=pi, **options).fit(X, observed) for pi in ([0.9, 0.1], [0.1, 0.9]))
+    as_they_are, even = (
+        LPClassifier(deployment_priors=pi, **options).fit(X, observed) for pi in (None, "balanced")
+    )
+    few, many = (
+        LPClassifier(deployment_priors=pi, **options).fit(X, observed)
+        for pi in ([0.9, 0.1], [0.1, 0.9])
+    )
     for clf in (even, few, many):
         np.testing.assert_allclose(clf.coef_, as_they_are.coef_)
         np.testing.assert_allclose(clf.label_posterior_, as_they_are.label_posterior_)
     assert many.intercept_ - few.intercept_ == pytest.approx(2 * np.log(9))
     assert many.intercept_ - even.intercept_ == pytest.approx(np.log(9))
-    dear = LPClassifier(costs=[[0, 1], [5, 0]], **options).fit(X, observed)  # a missed positive costs five
+    dear = LPClassifier(costs=[[0, 1], [5, 0]], **options).fit(
+        X, observed
+    )  # a missed positive costs five
     assert dear.intercept_ - as_they_are.intercept_ == pytest.approx(np.log(5))
     np.testing.assert_allclose(dear.predict_proba(X), as_they_are.predict_proba(X), atol=1e-12)
-    np.testing.assert_array_equal(dear.predict(X), (dear.predict_proba(X)[:, 1] > 1 / 6).astype(int))
+    np.testing.assert_array_equal(
+        dear.predict(X), (dear.predict_proba(X)[:, 1] > 1 / 6).astype(int)
+    )
 
 
 def test_a_transition_matrix_is_a_noise_model_and_classes_keep_their_order():
@@ -166,7 +198,10 @@ def test_features_of_few_values_are_read_as_well_as_continuous_ones(k):
     X = rng.integers(2, size=(1000, k)).astype(float)
     y = np.where(rng.random(1000) < 0.9, X[:, 0], 1 - X[:, 0]).astype(int)
     apart = X + 1e-7 * rng.normal(size=X.shape)
-    exact, jittered = LPClassifier(None, reg=0.01).fit(X, y), LPClassifier(None, reg=0.01).fit(apart, y)
+    exact, jittered = (
+        LPClassifier(None, reg=0.01).fit(X, y),
+        LPClassifier(None, reg=0.01).fit(apart, y),
+    )
     np.testing.assert_allclose(exact.predict_proba(X), jittered.predict_proba(X), atol=0.02)
 
 

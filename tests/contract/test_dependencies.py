@@ -1,4 +1,5 @@
-"""The versions that pyproject.toml allows are those that `nox` tests: bounds are read from it, never copied."""
+"""The versions that pyproject.toml allows are those that `nox` tests: bounds are read from it,
+never copied."""
 
 import importlib.util
 from importlib.metadata import version
@@ -22,8 +23,14 @@ def noxfile():
 def test_every_bound_is_tested_as_it_is_declared(noxfile):
     declared = noxfile.project()
     needed = [*noxfile.requirements(declared), *noxfile.requirements(declared, "cli")]
-    lines = [line for extra in ("plot", "parquet", "cli") for line in declared["optional-dependencies"][extra]]
-    named = {packaging.Requirement(line).name for line in [*declared["dependencies"], *lines]} - {"unflip"}
+    lines = [
+        line
+        for extra in ("plot", "parquet", "cli")
+        for line in declared["optional-dependencies"][extra]
+    ]
+    named = {packaging.Requirement(line).name for line in [*declared["dependencies"], *lines]} - {
+        "unflip"
+    }
     assert {requirement.name for requirement in needed} == named
     for requirement in needed:
         name, _, bound = noxfile.lowest(requirement).partition("==")

@@ -1,4 +1,5 @@
-"""The same rows and the same seed give the same results: twice, in another process, on more threads, and at once."""
+"""The same rows and the same seed give the same results: twice, in another process, on more
+threads, and at once."""
 
 import json
 import os
@@ -49,13 +50,22 @@ def draw(shape="tall"):
 
 def numbers(clf, X):
     """Return everything that a fit says, as one vector."""
-    parts = [clf.coef_, clf.intercept_, clf.loo_decision_, clf.label_posterior_, clf.predict_proba(X), clf.targets_]
+    parts = [
+        clf.coef_,
+        clf.intercept_,
+        clf.loo_decision_,
+        clf.label_posterior_,
+        clf.predict_proba(X),
+        clf.targets_,
+    ]
     scalars = [clf.reg_, clf.expected_accuracy_, clf.expected_accuracy_std_]
     return np.concatenate([np.ravel(part) for part in (*parts, clf.noise_std_, scalars)])
 
 
 def audited(found):
-    return np.concatenate([found.label_posterior.ravel(), found.suspects.probability, [found.expected_wrong]])
+    return np.concatenate(
+        [found.label_posterior.ravel(), found.suspects.probability, [found.expected_wrong]]
+    )
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -78,7 +88,10 @@ def test_several_classes_sparse_rows_and_audits_are_equal_to_the_bit():
     X, true = make_mixture(90, 10, means=np.eye(3, 10) * 3, priors=THREE.priors, random_state=0)
     observed = THREE.flip(true, random_state=0)
     for rows in (X, csr_array(np.where(np.abs(X) > 1, X, 0))):
-        fits = [numbers(LPClassifier(THREE, targets="optimized").fit(rows, observed), rows) for _ in range(2)]
+        fits = [
+            numbers(LPClassifier(THREE, targets="optimized").fit(rows, observed), rows)
+            for _ in range(2)
+        ]
         np.testing.assert_array_equal(*fits)
     np.testing.assert_array_equal(*(audited(audit(X, observed, noise=THREE)) for _ in range(2)))
 
@@ -91,7 +104,9 @@ def test_seeds_mean_the_same_stream_every_time():
     np.testing.assert_array_equal(NOISE.flip(y, 7), NOISE.flip(y, 7))
     assert (NOISE.flip(y, 7) != NOISE.flip(y, 8)).any()
     fitted = TrustedSubset(draw()[2][:30].tolist() + [None] * 90).fit(*draw()[:2])
-    np.testing.assert_array_equal(fitted.suggest(10, random_state=3), fitted.suggest(10, random_state=3))
+    np.testing.assert_array_equal(
+        fitted.suggest(10, random_state=3), fitted.suggest(10, random_state=3)
+    )
 
 
 _PROGRAM = """
@@ -146,12 +161,17 @@ def test_one_and_two_threads_agree(name, shape):
     for attribute in ("coef_", "intercept_", "loo_decision_", "label_posterior_"):
         expected = getattr(one, attribute)
         atol = (1e-8 if attribute == "label_posterior_" else APART[name]) * np.abs(expected).max()
-        np.testing.assert_allclose(getattr(two, attribute), expected, rtol=0, atol=atol, err_msg=attribute)
+        np.testing.assert_allclose(
+            getattr(two, attribute), expected, rtol=0, atol=atol, err_msg=attribute
+        )
 
 
 def test_sums_on_one_and_two_threads_agree():
     X, observed, _ = draw("large")
-    sums = [on_threads(n_threads, lambda: Moments.from_chunks([(X, observed)]).scatter) for n_threads in (1, 2)]
+    sums = [
+        on_threads(n_threads, lambda: Moments.from_chunks([(X, observed)]).scatter)
+        for n_threads in (1, 2)
+    ]
     np.testing.assert_allclose(sums[1], sums[0], rtol=0, atol=1e-12 * np.abs(sums[0]).max())
 
 
@@ -160,7 +180,11 @@ def test_eight_threads_predict_what_one_does(name):
     X, observed, _ = draw()
     clf = CLASSIFIERS[name]().fit(X, observed)
     expected = [clf.predict_proba(X), clf.decision_function(X), clf.predict(X)]
-    state = {key: np.array(value, copy=True) for key, value in vars(clf).items() if isinstance(value, np.ndarray)}
+    state = {
+        key: np.array(value, copy=True)
+        for key, value in vars(clf).items()
+        if isinstance(value, np.ndarray)
+    }
 
     def answers(_):
         return [clf.predict_proba(X), clf.decision_function(X), clf.predict(X)]
@@ -175,10 +199,15 @@ def test_eight_threads_predict_what_one_does(name):
 
 def test_eight_threads_fit_and_audit_what_one_does():
     X, observed, _ = draw()
-    expected = numbers(LPClassifier(NOISE).fit(X, observed), X), audited(audit(X, observed, noise=NOISE))
+    expected = (
+        numbers(LPClassifier(NOISE).fit(X, observed), X),
+        audited(audit(X, observed, noise=NOISE)),
+    )
 
     def answers(_):
-        return numbers(LPClassifier(NOISE).fit(X, observed), X), audited(audit(X, observed, noise=NOISE))
+        return numbers(LPClassifier(NOISE).fit(X, observed), X), audited(
+            audit(X, observed, noise=NOISE)
+        )
 
     with ThreadPoolExecutor(8) as pool:
         for found in pool.map(answers, range(16)):

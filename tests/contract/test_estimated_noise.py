@@ -1,4 +1,5 @@
-"""LPClassifier with noise that is estimated: the default, estimators, priors, and the penalty of the theory."""
+"""LPClassifier with noise that is estimated: the default, estimators, priors, and the penalty of
+the theory."""
 
 import warnings
 
@@ -9,7 +10,7 @@ from support.amazon import needs_data
 from unflip import LPClassifier, NoiseModel, theory
 from unflip.datasets import AMAZON_DOMAINS, load_amazon_reviews, load_sentiment_votes, make_mixture
 from unflip.estimation import AssumedNoiseWarning, Automatic, CrossMoment, TrustedSubset
-from unflip.estimation.given import GivenRates
+from unflip.estimation.given_rates import GivenRates
 
 NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.1)
 
@@ -32,7 +33,8 @@ def test_the_default_estimates_and_keeps_what_it_found():
     np.testing.assert_array_equal(clf.noise_std_, alone.noise_std_)
     assert clf.noise_estimator_.source_ == "mixture"
     same = LPClassifier(alone.noise_).fit(X, observed)
-    # Given priors are taken to be known, which moves the read-out a little, and with it refined targets.
+    # Given priors are taken to be known, which moves the read-out a little, and with it refined
+    # targets.
     assert np.linalg.norm(clf.coef_ - same.coef_) < 0.01 * np.linalg.norm(same.coef_)
     found, given, told = (
         LPClassifier(noise, **options).fit(X, observed).coef_
@@ -50,8 +52,12 @@ def test_the_default_estimates_and_keeps_what_it_found():
 
 def test_the_origin_does_not_change_the_estimate():
     X, observed, _ = draw()
-    with_intercept, without = (LPClassifier(fit_intercept=choice).fit(X, observed) for choice in (True, False))
-    np.testing.assert_allclose(with_intercept.noise_.transition, without.noise_.transition, atol=1e-10)
+    with_intercept, without = (
+        LPClassifier(fit_intercept=choice).fit(X, observed) for choice in (True, False)
+    )
+    np.testing.assert_allclose(
+        with_intercept.noise_.transition, without.noise_.transition, atol=1e-10
+    )
 
 
 def test_what_is_assumed_is_said():
@@ -88,7 +94,8 @@ def test_an_estimator_that_knows_the_geometry():
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("unit", [1.0, 30.0])
 def test_the_theory_s_penalty_is_the_largest_for_accuracy(fit_intercept, unit):
-    """In isotropic noise accuracy grows with γ, so the largest penalty worth trying is taken; loo does no better."""
+    """In isotropic noise accuracy grows with γ, so the largest penalty worth trying is taken; loo
+    does no better."""
     X, observed, _ = draw(scale=unit)
     by_theory = LPClassifier(reg="theory", fit_intercept=fit_intercept).fit(X, observed)
     by_loo = LPClassifier(fit_intercept=fit_intercept).fit(X, observed)
@@ -107,19 +114,27 @@ def test_the_theory_s_penalty_where_the_scale_of_scores_counts():
 
 def test_the_theory_s_penalty_is_refused_elsewhere():
     X, observed, _ = draw(scale=np.linspace(0.5, 1.5, 60))
-    with pytest.raises(ValueError, match=r"reg='theory' does not fit these data \(the rows are no isotropic mixture"):
+    with pytest.raises(
+        ValueError,
+        match=r"reg='theory' does not fit these data \(the rows are no isotropic mixture",
+    ):
         LPClassifier(NOISE, reg="theory").fit(X, observed)
 
 
 def test_a_plain_readout_of_refined_scores_on_one_side_is_warned_of():
     X, y = make_mixture(600, 20, mean_norm=2.0, priors=[0.2, 0.8], random_state=0)
-    with pytest.warns(UserWarning, match="of the fitted scores favour one class, so the plain read-out") as caught:
+    with pytest.warns(
+        UserWarning, match="of the fitted scores favour one class, so the plain read-out"
+    ) as caught:
         LPClassifier(NOISE, readout="plain", reg=1e4).fit(X, NOISE.flip(y, random_state=0))
     assert caught[0].filename == __file__
 
 
 def accuracies(X, observed, X_test, y_test):
-    return [quiet(LPClassifier(noise), X, observed).score(X_test, y_test) for noise in ("estimate", None)]
+    return [
+        quiet(LPClassifier(noise), X, observed).score(X_test, y_test)
+        for noise in ("estimate", None)
+    ]
 
 
 def standardised(X, X_test):
@@ -137,7 +152,9 @@ def test_the_default_is_no_worse_than_trusting_labels_on_reviews(domain):
             order = np.random.default_rng(seed).permutation(len(y))
             train, test = order[:1600], order[1600:]
             rows, rows_test = standardised(X[train], X[test])
-            found.append(accuracies(rows, noise.flip(y[train], random_state=seed), rows_test, y[test]))
+            found.append(
+                accuracies(rows, noise.flip(y[train], random_state=seed), rows_test, y[test])
+            )
     estimated, trusting = np.array(found).reshape(3, 2, 2).mean(axis=1).T
     assert (estimated >= trusting - 0.01).all()
     assert estimated.mean() > trusting.mean() + 0.02  # and better where labels are bad

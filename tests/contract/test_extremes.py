@@ -1,4 +1,5 @@
-"""Numbers at the ends of what floats hold: the digits of a 60-digit reference, or a sentence that says what to do.
+"""Numbers at the ends of what floats hold: the digits of a 60-digit reference, or a sentence that
+says what to do.
 
 Warnings are errors here as everywhere, so none of NumPy's escapes.
 """
@@ -15,7 +16,7 @@ import unflip
 from support import precise
 from unflip import LPClassifier, Moments, NoiseModel, audit, estimation, targets, theory
 from unflip.datasets import make_mixture
-from unflip.spectrum import DualSpectrum, PrimalSpectrum, decompose
+from unflip.ridge.spectrum import DualSpectrum, PrimalSpectrum, decompose
 from unflip.theory.orthant import orthant_probability
 
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1, pi_neg=0.3)
@@ -43,7 +44,9 @@ class TestTheory:
             low, high, variance, separation = precise.score_law(
                 mean_norm, aspect, reg, noise, values, fit_intercept=fit_intercept
             )
-            np.testing.assert_allclose(found.means, (low, high), rtol=1e-13, atol=1e-15 * np.abs(values).max())
+            np.testing.assert_allclose(
+                found.means, (low, high), rtol=1e-13, atol=1e-15 * np.abs(values).max()
+            )
             np.testing.assert_allclose(found.variance, variance, rtol=1e-13)
             np.testing.assert_allclose(found.separation, separation, rtol=1e-13)
             assert 0 <= found.accuracy <= 1
@@ -52,13 +55,18 @@ class TestTheory:
     @pytest.mark.parametrize("fit_intercept", [True, False])
     @pytest.mark.parametrize("aspect", [1e-4, 1.0, 1e4])
     @pytest.mark.parametrize("mean_norm", [0.0, 1e-3, 1.0, 100.0])
-    def test_a_strong_penalty_makes_every_loss_the_squared_one(self, fit_intercept, aspect, mean_norm):
-        """Scores are then too small to tell the losses apart: pulls are those at the best constant score."""
+    def test_a_strong_penalty_makes_every_loss_the_squared_one(
+        self, fit_intercept, aspect, mean_norm
+    ):
+        """Scores are then too small to tell the losses apart: pulls are those at the best constant
+        score."""
         mixture = theory.Mixture(mean_norm=mean_norm, aspect=aspect, noise=NOISE)
         limit = theory.predict(mixture, reg=np.inf, fit_intercept=fit_intercept)
         for reg in (1e6, 1e8, 1e12) if aspect <= 1 else (1e10, 1e12):
             found = theory.predict(mixture, reg=reg, loss="logistic", fit_intercept=fit_intercept)
-            assert found.separation == pytest.approx(float(limit.separation), rel=1e-4 if mean_norm > 1 else 1e-5)
+            assert found.separation == pytest.approx(
+                float(limit.separation), rel=1e-4 if mean_norm > 1 else 1e-5
+            )
             assert found.variance > 0
 
     @pytest.mark.parametrize("noise", [NOISE, CLEAN], ids=["noisy", "clean"])
@@ -72,7 +80,9 @@ class TestTheory:
             options = {"targets": "optimized", "reg": reg, "fit_intercept": fit_intercept}
             found = theory.predict_multiclass(means=[-mean, mean], n=n, noise=noise, **options)
             values = targets.optimized(noise)
-            *_, variance, _ = precise.score_law(mean_norm, p / n, reg, noise, values, fit_intercept=fit_intercept)
+            *_, variance, _ = precise.score_law(
+                mean_norm, p / n, reg, noise, values, fit_intercept=fit_intercept
+            )
             assert contrast @ found.covariance @ contrast == pytest.approx(variance, rel=1e-11)
             assert 0 <= found.accuracy <= 1
             assert 0 <= found.readout_accuracy <= 1 + 1e-12
@@ -84,7 +94,8 @@ class TestTheory:
         noise = NoiseModel(0.7 * np.eye(3) + 0.1, [0.3, 0.3, 0.4])
         options = {"n": 50, "noise": noise, "reg": 1.0, "fit_intercept": fit_intercept}
         far, farther = (
-            theory.predict_multiclass(means=factor * mean_norm * np.eye(3, 10), **options) for factor in (1, 100)
+            theory.predict_multiclass(means=factor * mean_norm * np.eye(3, 10), **options)
+            for factor in (1, 100)
         )
         np.testing.assert_allclose(farther.means, far.means, rtol=1e-6)
         np.testing.assert_allclose(farther.covariance, far.covariance, rtol=1e-6, atol=1e-12)
@@ -96,15 +107,22 @@ class TestTheory:
         [
             lambda far: theory.Mixture(mean_norm=far, aspect=1.0, noise=NOISE),
             lambda far: theory.plan(n=10, p=10, mean_norm=far, noise=NOISE),
-            lambda far: theory.predict_multiclass(means=[[far], [-far]], n=10, noise=NOISE, reg=1.0),
+            lambda far: theory.predict_multiclass(
+                means=[[far], [-far]], n=10, noise=NOISE, reg=1.0
+            ),
             lambda far: theory.multiclass_bayes_accuracy(means=[[far], [-far]], noise=NOISE),
-            lambda far: theory.predict_general(mean=[far], cov_neg=[1.0], cov_pos=[2.0], n=9, noise=NOISE, reg=1.0),
+            lambda far: theory.predict_general(
+                mean=[far], cov_neg=[1.0], cov_pos=[2.0], n=9, noise=NOISE, reg=1.0
+            ),
         ],
         ids=["Mixture", "plan", "multiclass", "bayes", "general"],
     )
     @pytest.mark.parametrize("far", [1e100, 1e200])
     def test_distances_whose_powers_are_no_numbers_are_refused(self, predict, far):
-        with pytest.raises(ValueError, match=r"mean.* holds 1e\+.00, beyond 1e\+50: give means in units of the noise"):
+        with pytest.raises(
+            ValueError,
+            match=r"mean.* holds 1e\+.00, beyond 1e\+50: give means in units of the noise",
+        ):
             predict(far)
 
     @pytest.mark.parametrize("pi_neg", [1e-12, 1e-300, 1 - 1e-12])
@@ -149,7 +167,8 @@ def ill_conditioned(shape, condition, seed=0):
 
 
 class TestRidge:
-    """Fits against normal equations in 60 digits: coefficients are as good as eigenvalues of a Gram matrix allow."""
+    """Fits against normal equations in 60 digits: coefficients are as good as eigenvalues of a Gram
+    matrix allow."""
 
     @pytest.mark.parametrize("spectrum", [PrimalSpectrum, DualSpectrum])
     @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -164,7 +183,9 @@ class TestRidge:
         amplified = 1 + float(rows.variances.max()) / reg
         assert np.abs(found.coef[:, 0, 0] - coef).max() <= 1e-14 * amplified * np.abs(coef).max()
         across = np.abs(X.mean(axis=0)) @ np.abs(coef)
-        assert abs(found.intercept[0, 0] - intercept) <= 1e-14 * amplified * (np.abs(t).max() + across)
+        assert abs(found.intercept[0, 0] - intercept) <= 1e-14 * amplified * (
+            np.abs(t).max() + across
+        )
 
     @pytest.mark.parametrize("fit_intercept", [True, False])
     @pytest.mark.parametrize("shape", [(14, 5), (8, 8), (5, 9)])
@@ -175,18 +196,24 @@ class TestRidge:
         found, amplified = rows.leave_one_out(t, [reg]), 1 + float(rows.variances.max()) / reg
         for i in range(shape[0]):
             expected = precise.left_out(X, t, reg, i, fit_intercept=fit_intercept)
-            assert found.scores[i, 0, 0] == pytest.approx(expected, abs=1e-13 * amplified * np.abs(t).max())
+            assert found.scores[i, 0, 0] == pytest.approx(
+                expected, abs=1e-13 * amplified * np.abs(t).max()
+            )
 
     @pytest.mark.parametrize("fit_intercept", [True, False])
     def test_no_penalty(self, fit_intercept):
         X, t = ill_conditioned((14, 5), 1e4), np.random.default_rng(1).normal(size=14)
         found = decompose(X, fit_intercept=fit_intercept).path(t, [0.0])
         coef, _ = precise.ridge(X, t, 0.0, fit_intercept=fit_intercept)
-        np.testing.assert_allclose(found.coef[:, 0, 0], coef, rtol=0, atol=1e-11 * np.abs(coef).max())
+        np.testing.assert_allclose(
+            found.coef[:, 0, 0], coef, rtol=0, atol=1e-11 * np.abs(coef).max()
+        )
 
     def test_no_penalty_where_the_gram_matrix_loses_a_direction(self):
         X, t = ill_conditioned((14, 5), 1e18), np.random.default_rng(1).normal(size=14)
-        with pytest.raises(ValueError, match=r"reg=0 needs a Gram matrix of full rank.*use a positive reg"):
+        with pytest.raises(
+            ValueError, match=r"reg=0 needs a Gram matrix of full rank.*use a positive reg"
+        ):
             decompose(X).path(t, [0.0])
 
 
@@ -201,11 +228,20 @@ ESTIMATORS = {
     "Automatic": lambda: estimation.Automatic(),
     "TrustedSubset": lambda: estimation.TrustedSubset(np.where(np.arange(60) < 30, TRUE, np.nan)),
 }
-quiet = pytest.mark.filterwarnings("ignore::UserWarning")  # of assumed rates and few rows: said as ever
+quiet = pytest.mark.filterwarnings(
+    "ignore::UserWarning"
+)  # of assumed rates and few rows: said as ever
 
 
 def assert_sound(clf, rows):
-    for name in ("coef_", "intercept_", "loo_decision_", "label_posterior_", "label_free_log_odds_", "targets_"):
+    for name in (
+        "coef_",
+        "intercept_",
+        "loo_decision_",
+        "label_posterior_",
+        "loo_log_odds_",
+        "targets_",
+    ):
         assert np.isfinite(getattr(clf, name)).all(), name
     table = clf.predict_proba(rows)
     assert ((table >= 0) & (table <= 1)).all()
@@ -230,13 +266,17 @@ class TestScales:
         limit = LPClassifier(KNOWN, reg=1e5, targets=kind).fit(X, Y)
         clf = LPClassifier(KNOWN, reg=reg, targets=kind).fit(X, Y)
         assert_sound(clf, X)
-        np.testing.assert_allclose(clf.coef_, limit.coef_, rtol=0, atol=1e-4 * np.abs(limit.coef_).max())
+        np.testing.assert_allclose(
+            clf.coef_, limit.coef_, rtol=0, atol=1e-4 * np.abs(limit.coef_).max()
+        )
 
     @pytest.mark.parametrize("kind", ["naive", "refined"])
     @pytest.mark.parametrize("readout", ["plain", "gaussian"])
     def test_penalties_at_which_scores_vanish_are_refused(self, readout, kind):
         """The fit itself has a limit, but what is read off its scores would be rounding."""
-        with pytest.raises(ValueError, match=r"reg=1e\+20 is beyond 1e\+12 times the variance .* lower reg"):
+        with pytest.raises(
+            ValueError, match=r"reg=1e\+20 is beyond 1e\+12 times the variance .* lower reg"
+        ):
             LPClassifier(KNOWN, reg=1e20, targets=kind, readout=readout).fit(X, Y)
 
     @pytest.mark.parametrize("loss", ["squared", "logistic"])
@@ -246,13 +286,17 @@ class TestScales:
     def test_features_in_any_unit(self, scale, reg, kind, loss):
         options = {"targets": kind, "loss": loss}
         now = LPClassifier(KNOWN, reg=reg, **options).fit(X, Y)
-        then = LPClassifier(KNOWN, reg=reg if reg == "loo" else reg * scale**2, **options).fit(scale * X, Y)
+        then = LPClassifier(KNOWN, reg=reg if reg == "loo" else reg * scale**2, **options).fit(
+            scale * X, Y
+        )
         np.testing.assert_allclose(scale * then.coef_, now.coef_, rtol=1e-7)
         assert_sound(then, scale * X)
 
     @pytest.mark.parametrize("scale", [1e-200, 1e-160, 1e154, 1e300])
     def test_features_whose_squares_are_no_numbers_are_refused(self, scale):
-        with pytest.raises(ValueError, match=r"The largest feature of X is .*, and its square no number: rescale X"):
+        with pytest.raises(
+            ValueError, match=r"The largest feature of X is .*, and its square no number: rescale X"
+        ):
             LPClassifier(KNOWN).fit(scale * X, Y)
 
     @pytest.mark.parametrize("scale", [1e-150, 1e-20, 1e20, 1e150])
@@ -272,7 +316,9 @@ class TestScales:
     @pytest.mark.parametrize("scale", [1e-170, 1e170])
     @pytest.mark.parametrize("name", ["CrossMoment", "CrossMoment-given", "Automatic"])
     def test_rates_of_features_whose_squares_are_no_numbers_are_refused(self, name, scale):
-        with pytest.raises(ValueError, match=r"The largest feature of X is .*, and its square no number: rescale X"):
+        with pytest.raises(
+            ValueError, match=r"The largest feature of X is .*, and its square no number: rescale X"
+        ):
             ESTIMATORS[name]().fit(scale * X, Y)
 
     @pytest.mark.parametrize("scale", [1e-170, 1e170])
@@ -287,7 +333,9 @@ class TestScales:
 
     @pytest.mark.parametrize("scale", [1e-150, 1e150])
     def test_lengths_and_mixtures_in_any_unit(self, scale):
-        assert estimation.mean_norm_from_rows(scale * X, TRUE) == pytest.approx(estimation.mean_norm_from_rows(X, TRUE))
+        assert estimation.mean_norm_from_rows(scale * X, TRUE) == pytest.approx(
+            estimation.mean_norm_from_rows(X, TRUE)
+        )
         found, expected = (estimation.spectral_mixture(rows) for rows in (scale * X, X))
         assert found.mean_norm == pytest.approx(expected.mean_norm)
         assert found.noise_std == pytest.approx(scale * expected.noise_std)
@@ -299,7 +347,9 @@ class TestScales:
     def test_sums_in_any_unit(self, scale, reg):
         now, then = (
             LPClassifier.from_moments(
-                Moments.from_chunks([(unit * X, Y)]), KNOWN, reg=reg if reg == "loo" else reg * unit**2
+                Moments.from_chunks([(unit * X, Y)]),
+                KNOWN,
+                reg=reg if reg == "loo" else reg * unit**2,
             )
             for unit in (1.0, scale)
         )
@@ -320,7 +370,8 @@ class TestScales:
 
 
 class TestClassesFarApart:
-    """Right labels are a matter of few rows then: proportions that these miss by chance must not move a threshold."""
+    """Right labels are a matter of few rows then: proportions that these miss by chance must not
+    move a threshold."""
 
     @pytest.mark.parametrize("distance", [10.0, 100.0, 1000.0])
     @pytest.mark.parametrize("k", [2, 5])
@@ -344,29 +395,42 @@ class TestPrecisionsAndKinds:
     @pytest.mark.parametrize("kind", ["naive", "refined"])
     def test_single_precision_in_any_unit(self, scale, kind):
         rows = (X * scale).astype(np.float32)
-        single, double = (LPClassifier(KNOWN, targets=kind).fit(given, Y) for given in (rows, rows.astype(np.float64)))
-        np.testing.assert_allclose(single.coef_, double.coef_, rtol=0, atol=1e-4 * np.abs(double.coef_).max())
+        single, double = (
+            LPClassifier(KNOWN, targets=kind).fit(given, Y)
+            for given in (rows, rows.astype(np.float64))
+        )
+        np.testing.assert_allclose(
+            single.coef_, double.coef_, rtol=0, atol=1e-4 * np.abs(double.coef_).max()
+        )
         assert_sound(single, rows)
         assert audit(rows, Y, noise=KNOWN).label_posterior.min() >= 0
 
-    @pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.int16, np.uint32, np.int64, np.float16])
+    @pytest.mark.parametrize(
+        "dtype", [bool, np.int8, np.uint8, np.int16, np.uint32, np.int64, np.float16]
+    )
     def test_numbers_of_every_kind(self, dtype):
         rows = (np.abs(10 * X) % 100 if dtype is not bool else X > 0).astype(dtype)
-        found, expected = (LPClassifier(KNOWN).fit(given, Y) for given in (rows, rows.astype(float)))
+        found, expected = (
+            LPClassifier(KNOWN).fit(given, Y) for given in (rows, rows.astype(float))
+        )
         np.testing.assert_array_equal(found.coef_, expected.coef_)
         sums, wanted = (Moments.from_chunks([(given, Y)]) for given in (rows, rows.astype(float)))
         np.testing.assert_array_equal(sums.scatter, wanted.scatter)
 
     def test_the_largest_whole_numbers(self):
         rows = np.where(X > 0, np.iinfo(np.int64).max, np.iinfo(np.int64).min)
-        found, expected = (LPClassifier(KNOWN).fit(given, Y) for given in (rows, rows.astype(float)))
+        found, expected = (
+            LPClassifier(KNOWN).fit(given, Y) for given in (rows, rows.astype(float))
+        )
         np.testing.assert_array_equal(found.coef_, expected.coef_)
 
 
 @quiet
 class TestShapes:
     @pytest.mark.parametrize("kind", ["naive", "refined"])
-    @pytest.mark.parametrize("noise", [None, NoiseModel.binary(eps_pos=0.2, eps_neg=0.001), "estimate"])
+    @pytest.mark.parametrize(
+        "noise", [None, NoiseModel.binary(eps_pos=0.2, eps_neg=0.001), "estimate"]
+    )
     def test_a_class_of_three_rows(self, noise, kind):
         rng = np.random.default_rng(0)
         rows, labels = rng.normal(size=(500, 20)), np.repeat([1, 0], [3, 497])
@@ -395,7 +459,9 @@ class TestShapes:
             coef = precise.ridge_of_counts(rows, signs, reg)
             clf = LPClassifier(None, reg=reg, **PLAIN).fit(rows, signs)
             np.testing.assert_allclose(clf.coef_[0], coef, rtol=1e-10)
-        assert_sound(LPClassifier(KNOWN).fit(rows, KNOWN.flip((signs > 0).astype(int), 0)), rows[:1000])
+        assert_sound(
+            LPClassifier(KNOWN).fit(rows, KNOWN.flip((signs > 0).astype(int), 0)), rows[:1000]
+        )
 
     @pytest.mark.parametrize("reg", [1e-3, 1.0])
     @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -406,7 +472,9 @@ class TestShapes:
         np.testing.assert_allclose(clf.coef_[0], coef, rtol=0, atol=1e-11)
         np.testing.assert_allclose(clf.intercept_, intercept, rtol=0, atol=1e-11)
         np.testing.assert_allclose(clf.coef_[0, :3], clf.coef_[0, 3:6], rtol=0, atol=1e-11)
-        with pytest.raises(ValueError, match=r"span 3 of 6 varying features: .* drop collinear features"):
+        with pytest.raises(
+            ValueError, match=r"span 3 of 6 varying features: .* drop collinear features"
+        ):
             LPClassifier(None, reg=0.0, fit_intercept=fit_intercept, **PLAIN).fit(rows, Y[:20])
 
     def test_fifty_classes(self):

@@ -1,4 +1,5 @@
-"""The habits of scikit-learn that users rely on: pipelines, searches, routing, names, diagrams and copies."""
+"""The habits of scikit-learn that users rely on: pipelines, searches, routing, names, diagrams and
+copies."""
 
 import copy
 import pickle
@@ -77,24 +78,34 @@ class TestCompositions:
         search = GridSearchCV(LPClassifier(), grid, cv=3).fit(X, observed)
         assert len(search.cv_results_["params"]) == 8
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-        inner = GridSearchCV(LPClassifier(CrossMoment()), {"noise__mean_norm": [1.0, 1.5]}, cv=3).fit(X, observed)
+        inner = GridSearchCV(
+            LPClassifier(CrossMoment()), {"noise__mean_norm": [1.0, 1.5]}, cv=3
+        ).fit(X, observed)
         assert inner.best_estimator_.noise.mean_norm == inner.best_params_["noise__mean_norm"]
 
-    @pytest.mark.parametrize("scoring", ["accuracy", "roc_auc", "neg_log_loss", "balanced_accuracy"])
+    @pytest.mark.parametrize(
+        "scoring", ["accuracy", "roc_auc", "neg_log_loss", "balanced_accuracy"]
+    )
     def test_scorers_find_what_they_need(self, scoring):
         X, observed, y = draw()
         fitted = LPClassifier(MILD).fit(X, NAMES[observed])
-        assert np.isfinite(cross_val_score(LPClassifier(MILD), X, observed, scoring=scoring, cv=3)).all()
+        assert np.isfinite(
+            cross_val_score(LPClassifier(MILD), X, observed, scoring=scoring, cv=3)
+        ).all()
         assert np.isfinite(get_scorer(scoring)(fitted, X, NAMES[y]))
 
     def test_out_of_fold_probabilities_keep_the_order_of_classes(self):
         X, observed, y = draw()
-        table = cross_val_predict(LPClassifier(MILD), X, NAMES[observed], method="predict_proba", cv=3)
+        table = cross_val_predict(
+            LPClassifier(MILD), X, NAMES[observed], method="predict_proba", cv=3
+        )
         assert (NAMES[table.argmax(axis=1)] == NAMES[y]).mean() > 0.85
 
     def test_meta_estimators_take_it(self):
         X, observed, y = draw()
-        bagged = BaggingClassifier(LPClassifier(MILD), n_estimators=3, random_state=0).fit(X, observed)
+        bagged = BaggingClassifier(LPClassifier(MILD), n_estimators=3, random_state=0).fit(
+            X, observed
+        )
         assert bagged.score(X, y) > 0.85
         one_against_rest = OneVsRestClassifier(LPClassifier(None)).fit(X, y + (X[:, 0] > 1))
         assert one_against_rest.predict(X).shape == y.shape
@@ -129,8 +140,14 @@ class TestNames:
         pandas = pytest.importorskip("pandas")
         X, observed, _ = draw()
         frame = pandas.DataFrame(X, columns=[f"word {j}" for j in range(12)])
-        steps = make_column_transformer((StandardScaler(), ["word 0", "word 1"]), remainder="passthrough")
-        pipeline = make_pipeline(steps, LPClassifier(MILD)).set_output(transform="pandas").fit(frame, observed)
+        steps = make_column_transformer(
+            (StandardScaler(), ["word 0", "word 1"]), remainder="passthrough"
+        )
+        pipeline = (
+            make_pipeline(steps, LPClassifier(MILD))
+            .set_output(transform="pandas")
+            .fit(frame, observed)
+        )
         assert pipeline[-1].feature_names_in_[0] == "standardscaler__word 0"
         assert list(pipeline.feature_names_in_) == list(frame.columns)
 
@@ -144,14 +161,28 @@ class TestRouting:
     def test_weights_reach_the_classifier_where_they_are_asked_for(self):
         X, observed, _ = draw()
         weights = np.random.default_rng(0).uniform(0.2, 3, size=len(X))
-        asking = LPClassifier(MILD).set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        asking = (
+            LPClassifier(MILD)
+            .set_fit_request(sample_weight=True)
+            .set_score_request(sample_weight=True)
+        )
         scaler = StandardScaler().set_fit_request(sample_weight=False)
         pipeline = make_pipeline(scaler, asking).fit(X, observed, sample_weight=weights)
-        alone = LPClassifier(MILD).fit(StandardScaler().fit_transform(X), observed, sample_weight=weights)
-        np.testing.assert_array_equal(pipeline.decision_function(X), alone.decision_function(pipeline[0].transform(X)))
-        unasked = LPClassifier(MILD).set_fit_request(sample_weight=False).set_score_request(sample_weight=True)
+        alone = LPClassifier(MILD).fit(
+            StandardScaler().fit_transform(X), observed, sample_weight=weights
+        )
+        np.testing.assert_array_equal(
+            pipeline.decision_function(X), alone.decision_function(pipeline[0].transform(X))
+        )
+        unasked = (
+            LPClassifier(MILD)
+            .set_fit_request(sample_weight=False)
+            .set_score_request(sample_weight=True)
+        )
         given = {"params": {"sample_weight": weights}, "cv": 3}
-        scored, other = (cross_validate(clf, X, observed, **given)["test_score"] for clf in (asking, unasked))
+        scored, other = (
+            cross_validate(clf, X, observed, **given)["test_score"] for clf in (asking, unasked)
+        )
         assert (scored != other).any()
 
     def test_weights_that_nobody_asked_for_are_an_error(self):

@@ -1,4 +1,5 @@
-"""LPClassifier with other losses than the squared one: known models recovered, honest scores, refusals."""
+"""LPClassifier with other losses than the squared one: known models recovered, honest scores,
+refusals."""
 
 from itertools import product
 
@@ -24,7 +25,8 @@ OBSERVED3 = THREE.flip(TRUE3, 0)
 
 
 def lopsided(s, y):
-    """softplus(−ys)²: smooth, and bent on the wrong side of a label alone, so its perturbation is not always convex."""
+    """softplus(−ys)²: smooth, and bent on the wrong side of a label alone, so its perturbation is
+    not always convex."""
     return np.logaddexp(0, -y * s) ** 2
 
 
@@ -55,38 +57,57 @@ HINGE = Loss(
 def huber(width):
     return Loss(
         "Huber",
-        lambda s, y: np.where(np.abs(s - y) < width, (s - y) ** 2 / 2, width * (np.abs(s - y) - width / 2)),
+        lambda s, y: np.where(
+            np.abs(s - y) < width, (s - y) ** 2 / 2, width * (np.abs(s - y) - width / 2)
+        ),
         lambda s, y: np.clip(s - y, -width, width),
         lambda s, y: np.where(np.abs(s - y) < width, 1.0, 0.0),
     )
 
 
 def logistic(reg, n, fit_intercept):
-    return LogisticRegression(C=1 / (2 * n * reg), fit_intercept=fit_intercept, solver="newton-cholesky", tol=1e-10)
+    return LogisticRegression(
+        C=1 / (2 * n * reg), fit_intercept=fit_intercept, solver="newton-cholesky", tol=1e-10
+    )
 
 
 class TestNaivePlainFitsAreLogisticRegressions:
     @pytest.mark.parametrize("fit_intercept", [True, False])
     @pytest.mark.parametrize("weighted", [True, False])
     @pytest.mark.parametrize("reg", [0.01, 1.0])
-    @pytest.mark.parametrize("data", [(X, OBSERVED), (X[:30], OBSERVED[:30]), (X3, OBSERVED3)], ids=["2", "n<p", "3"])
+    @pytest.mark.parametrize(
+        "data", [(X, OBSERVED), (X[:30], OBSERVED[:30]), (X3, OBSERVED3)], ids=["2", "n<p", "3"]
+    )
     def test_coefficients(self, data, reg, weighted, fit_intercept):
         rows, labels = data
         weights = np.random.default_rng(0).uniform(0.5, 2, size=len(rows)) if weighted else None
-        options = {"targets": "naive", "readout": "plain", "reg": reg, "fit_intercept": fit_intercept}
+        options = {
+            "targets": "naive",
+            "readout": "plain",
+            "reg": reg,
+            "fit_intercept": fit_intercept,
+        }
         clf = LPClassifier(None, loss="logistic", **options).fit(rows, labels, weights)
         n = len(rows) if weights is None else weights.sum()
         known = logistic(reg, n, fit_intercept).fit(rows, labels, weights)
-        np.testing.assert_allclose(clf.coef_, known.coef_, rtol=1e-6, atol=1e-6 * np.abs(known.coef_).max())
+        np.testing.assert_allclose(
+            clf.coef_, known.coef_, rtol=1e-6, atol=1e-6 * np.abs(known.coef_).max()
+        )
         np.testing.assert_allclose(clf.intercept_, known.intercept_, atol=1e-6)
         np.testing.assert_array_equal(clf.predict(rows), known.predict(rows))
 
     def test_left_out_one_by_one(self):
-        clf = LPClassifier(None, targets="naive", readout="plain", loss="logistic", reg=0.1).fit(X, OBSERVED)
+        clf = LPClassifier(None, targets="naive", readout="plain", loss="logistic", reg=0.1).fit(
+            X, OBSERVED
+        )
         refitted = np.empty(150)
         for i in range(150):
             others = np.arange(150) != i
-            refitted[i] = logistic(0.1, 150, True).fit(X[others], OBSERVED[others]).decision_function(X[[i]])[0]
+            refitted[i] = (
+                logistic(0.1, 150, True)
+                .fit(X[others], OBSERVED[others])
+                .decision_function(X[[i]])[0]
+            )
         assert np.abs(clf.loo_decision_ - refitted).max() < 0.02 * refitted.std()
 
 
@@ -98,15 +119,21 @@ class TestASquaredLossObjectIsTheSquaredLoss:
     def test_same_fit(self, name, readout):
         mine = Loss("squared again", SQUARED.value, SQUARED.gradient, SQUARED.curvature)
         options = {"targets": name, "readout": readout, "reg": 0.3}
-        closed, solved = (LPClassifier(NOISE, loss=loss, **options).fit(X, OBSERVED) for loss in ("squared", mine))
+        closed, solved = (
+            LPClassifier(NOISE, loss=loss, **options).fit(X, OBSERVED) for loss in ("squared", mine)
+        )
         for attribute in ("coef_", "loo_decision_", "label_posterior_", "expected_accuracy_"):
-            np.testing.assert_allclose(getattr(solved, attribute), getattr(closed, attribute), rtol=1e-6, atol=1e-7)
+            np.testing.assert_allclose(
+                getattr(solved, attribute), getattr(closed, attribute), rtol=1e-6, atol=1e-7
+            )
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("readout", ["plain", "gaussian"])
 @pytest.mark.parametrize("name", ["naive", "unbiased", "optimized", "refined"])
-@pytest.mark.parametrize("data", [(NOISE, X, OBSERVED, TRUE), (THREE, X3, OBSERVED3, TRUE3)], ids=["2", "3"])
+@pytest.mark.parametrize(
+    "data", [(NOISE, X, OBSERVED, TRUE), (THREE, X3, OBSERVED3, TRUE3)], ids=["2", "3"]
+)
 def test_whatever_is_asked_of_it(data, name, readout, fit_intercept):
     noise, rows, labels, y = data
     options = {"targets": name, "readout": readout, "fit_intercept": fit_intercept}
@@ -121,7 +148,9 @@ def test_targets_by_rho_are_logistic_regression_on_weighted_copies():
     """τ and 1 − τ as weights of two copies of each row with either label, while both are positive."""
     values = targets.from_rho(-0.2, -0.1)
     assert (np.abs(values) < 1).all()
-    clf = LPClassifier(NOISE, targets=values, readout="plain", loss="logistic", reg=0.1).fit(X, OBSERVED)
+    clf = LPClassifier(NOISE, targets=values, readout="plain", loss="logistic", reg=0.1).fit(
+        X, OBSERVED
+    )
     tau = (1 + values[OBSERVED]) / 2
     twice = np.vstack([X, X])
     known = logistic(0.1, 150, True).fit(twice, np.repeat([1, 0], 150), np.append(tau, 1 - tau))
@@ -129,7 +158,9 @@ def test_targets_by_rho_are_logistic_regression_on_weighted_copies():
 
 
 def test_targets_outside_the_labels_minimise_the_perturbed_loss():
-    clf = LPClassifier(NOISE, targets="unbiased", readout="plain", loss="logistic", reg=0.1).fit(X, OBSERVED)
+    clf = LPClassifier(NOISE, targets="unbiased", readout="plain", loss="logistic", reg=0.1).fit(
+        X, OBSERVED
+    )
     perturbed = TargetLoss(LOGISTIC, clf.targets_[OBSERVED])
     assert clf.targets_.max() > 1
     pulls = perturbed.gradient(X @ clf.coef_[0] + clf.intercept_[0])
@@ -176,7 +207,9 @@ class TestThePenaltyByTheory:
         options = {"targets": "naive", "loss": "logistic", "fit_intercept": fit_intercept}
         clf = LPClassifier(NOISE, reg="theory", **options).fit(scale * rows, NOISE.flip(y, 0))
         mixture = theory.Mixture(mean_norm=2.0, aspect=0.1, noise=NOISE)
-        np.testing.assert_allclose(clf.reg_, scale**2 * theory.optimal_reg(mixture, **options), rtol=0.02)
+        np.testing.assert_allclose(
+            clf.reg_, scale**2 * theory.optimal_reg(mixture, **options), rtol=0.02
+        )
 
     @pytest.mark.parametrize(
         ("noise", "n_classes", "readout", "says"),
@@ -189,12 +222,17 @@ class TestThePenaltyByTheory:
         means = np.pad(3 * np.eye(n_classes), ((0, 0), (0, 20 - n_classes)))
         rows, y = make_mixture(600, 20, means=means, random_state=0)
         with pytest.raises(ValueError, match=says):
-            LPClassifier(noise, loss="logistic", reg="theory", readout=readout).fit(rows, noise.flip(y, 0))
+            LPClassifier(noise, loss="logistic", reg="theory", readout=readout).fit(
+                rows, noise.flip(y, 0)
+            )
 
 
 def test_sparse_rows_and_trusted_rows():
     rows = np.where(np.abs(X) > 1, X, 0.0)
-    dense, thin = (LPClassifier(NOISE, loss="logistic").fit(part, OBSERVED) for part in (rows, sparse.csr_array(rows)))
+    dense, thin = (
+        LPClassifier(NOISE, loss="logistic").fit(part, OBSERVED)
+        for part in (rows, sparse.csr_array(rows))
+    )
     np.testing.assert_allclose(thin.coef_, dense.coef_, rtol=1e-6, atol=1e-9)
     trusted = TrustedSubset(np.where(np.arange(150) < 60, TRUE.astype(object), None))
     clf = LPClassifier(trusted, loss="logistic").fit(X, OBSERVED)
@@ -203,16 +241,22 @@ def test_sparse_rows_and_trusted_rows():
 
 class TestALossOfOnesOwn:
     def test_it_is_minimised(self):
-        clf = LPClassifier(NOISE, targets="optimized", readout="plain", loss=LOPSIDED, reg=0.1).fit(X, OBSERVED)
+        clf = LPClassifier(NOISE, targets="optimized", readout="plain", loss=LOPSIDED, reg=0.1).fit(
+            X, OBSERVED
+        )
         perturbed = TargetLoss(LOPSIDED, clf.targets_[OBSERVED])
         pulls = perturbed.gradient(X @ clf.coef_[0] + clf.intercept_[0])
         np.testing.assert_allclose(X.T @ pulls / 150 + 0.2 * clf.coef_[0], 0, atol=1e-6)
 
     @pytest.mark.parametrize("fit_intercept", [True, False])
     @pytest.mark.parametrize("name", ["naive", "refined"])
-    @pytest.mark.parametrize("loss", [SMOOTH_HINGE, huber(1.0), huber(0.3)], ids=["hinge", "Huber 1", "Huber .3"])
+    @pytest.mark.parametrize(
+        "loss", [SMOOTH_HINGE, huber(1.0), huber(0.3)], ids=["hinge", "Huber 1", "Huber .3"]
+    )
     def test_it_may_be_straight_about_zero(self, loss, name, fit_intercept):
-        clf = LPClassifier(NOISE, targets=name, loss=loss, fit_intercept=fit_intercept, readout="plain")
+        clf = LPClassifier(
+            NOISE, targets=name, loss=loss, fit_intercept=fit_intercept, readout="plain"
+        )
         clf.fit(X, OBSERVED)
         assert clf.score(X, TRUE) > 0.85
         perturbed = TargetLoss(loss, clf.targets_ if name == "refined" else clf.targets_[OBSERVED])
@@ -223,7 +267,9 @@ class TestALossOfOnesOwn:
         """Two classes alike in number balance at a score of zero, where neither label's loss bends."""
         rows, y = make_mixture(100, 5, mean_norm=2.0, random_state=0)
         even = np.concatenate([np.flatnonzero(y == a)[:40] for a in (0, 1)])
-        clf = LPClassifier(None, targets="naive", loss=huber(0.3), reg=100.0).fit(rows[even], y[even])
+        clf = LPClassifier(None, targets="naive", loss=huber(0.3), reg=100.0).fit(
+            rows[even], y[even]
+        )
         assert np.isfinite(clf.loo_decision_).all()
         assert clf.score(rows, y) > 0.9
 
@@ -234,17 +280,41 @@ class TestALossOfOnesOwn:
 @pytest.mark.parametrize(
     ("options", "data", "says"),
     [
-        ({"loss": "hinge"}, (X, OBSERVED), r"loss='hinge' is not known: use 'squared', 'logistic' or an unflip"),
-        ({"targets": "unbiased", "reg": 0.0}, (X, OBSERVED), r"unbounded below, .* use a positive reg"),
-        ({"targets": (-1.0, 4.0)}, (X, OBSERVED), r"no intercept is finite: use targets='optimized'"),
-        ({"loss": LOPSIDED, "targets": "unbiased"}, (X, OBSERVED), r"is not convex: use targets within \[-1, 1\]"),
+        (
+            {"loss": "hinge"},
+            (X, OBSERVED),
+            r"loss='hinge' is not known: use 'squared', 'logistic' or an unflip",
+        ),
+        (
+            {"targets": "unbiased", "reg": 0.0},
+            (X, OBSERVED),
+            r"unbounded below, .* use a positive reg",
+        ),
+        (
+            {"targets": (-1.0, 4.0)},
+            (X, OBSERVED),
+            r"no intercept is finite: use targets='optimized'",
+        ),
+        (
+            {"loss": LOPSIDED, "targets": "unbiased"},
+            (X, OBSERVED),
+            r"is not convex: use targets within \[-1, 1\]",
+        ),
         (
             {"noise": None, "targets": "naive"},
             (X, TRUE, np.where(TRUE == 1, 1e-15, 1.0)),
             r"no intercept is finite: a class has next to no weight, so drop it, or use fit_intercept=False",
         ),
-        ({"loss": HINGE, "targets": "naive"}, (X, OBSERVED), r"The hinge loss has a mean curvature of 0 between"),
-        ({"noise": THREE, "loss": LOPSIDED}, (X3, OBSERVED3), r"by loss as given, but y has 3 .* the name of a loss"),
+        (
+            {"loss": HINGE, "targets": "naive"},
+            (X, OBSERVED),
+            r"The hinge loss has a mean curvature of 0 between",
+        ),
+        (
+            {"noise": THREE, "loss": LOPSIDED},
+            (X3, OBSERVED3),
+            r"by loss as given, but y has 3 .* the name of a loss",
+        ),
         ({"noise": THREE, "targets": 2 * np.eye(3)}, (X3, OBSERVED3), r"make each row sum to 1"),
         ({"targets": "naive", "reg": 0.0}, (X[:50], TRUE[:50]), r"use a positive reg"),
     ],
@@ -256,9 +326,16 @@ def test_what_has_no_answer_is_refused(options, data, says):
 
 MILD = NoiseModel.binary(eps_pos=0.1, eps_neg=0.05)
 COMBINATIONS = [
-    LPClassifier(noise, targets=name, readout=readout, fit_intercept=fit_intercept, loss=loss, reg=reg)
+    LPClassifier(
+        noise, targets=name, readout=readout, fit_intercept=fit_intercept, loss=loss, reg=reg
+    )
     for (noise, name, reg), readout, fit_intercept, loss in product(
-        [(MILD, "unbiased", 0.1), (None, "naive", "loo"), (None, "refined", "loo"), (MILD, "refined", 0.1)],
+        [
+            (MILD, "unbiased", 0.1),
+            (None, "naive", "loo"),
+            (None, "refined", "loo"),
+            (MILD, "refined", 0.1),
+        ],
         ("plain", "gaussian"),
         (True, False),
         ("logistic",),
@@ -267,9 +344,13 @@ COMBINATIONS = [
 
 
 @pytest.mark.filterwarnings("ignore:Can't check dok sparse matrix:UserWarning")
-@pytest.mark.filterwarnings("ignore:Both targets:UserWarning", "ignore:.*of the fitted scores:UserWarning")
+@pytest.mark.filterwarnings(
+    "ignore:Both targets:UserWarning", "ignore:.*of the fitted scores:UserWarning"
+)
 @pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning")
-@pytest.mark.parametrize("estimator", COMBINATIONS, ids=lambda e: f"{e.targets}-{e.readout}-{e.fit_intercept}-{e.reg}")
+@pytest.mark.parametrize(
+    "estimator", COMBINATIONS, ids=lambda e: f"{e.targets}-{e.readout}-{e.fit_intercept}-{e.reg}"
+)
 def test_every_check_of_scikit_learn_passes(estimator):
     results = check_estimator(estimator, on_skip=None)
     assert {result["status"] for result in results} <= {"passed", "skipped"}

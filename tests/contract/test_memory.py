@@ -17,11 +17,14 @@ from unflip.estimation import (
     mean_norm_from_rows,
     spectral_mixture,
 )
-from unflip.spectrum import decompose
+from unflip.ridge.spectrum import decompose
 
 NOISE = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1, pi_neg=0.5)
 N_ROWS, N_FEATURES = 20_000, 300  # 48 MB, or 24 in single precision
-WORKING, SMALL_CHANGE = 20e6, 6e6  # bytes for blocks of rows and for what there is of each row; and for predictions
+WORKING, SMALL_CHANGE = (
+    20e6,
+    6e6,
+)  # bytes for blocks of rows and for what there is of each row; and for predictions
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of assumed rates: said as ever
 
 
@@ -155,7 +158,9 @@ def test_audits_and_estimates_take_what_cannot_be_written_to(rows):
 def test_what_needs_a_mixture_takes_what_cannot_be_written_to():
     X, y = locked(SMALL), locked(OBSERVED)
     CrossMoment().fit(X, y)
-    SecondMomentMatching(mean_norm=2.0, pi_neg=0.5, rho_pairs=locked([(0.0, 0.1), (0.0, 0.4)])).fit(X, y)
+    SecondMomentMatching(mean_norm=2.0, pi_neg=0.5, rho_pairs=locked([(0.0, 0.1), (0.0, 0.4)])).fit(
+        X, y
+    )
     spectral_mixture(X)
     LPClassifier(NOISE, reg="theory").fit(X, y)
     LPClassifier(locked(NOISE.transition), priors=locked(NOISE.priors)).fit(X, y)
@@ -164,7 +169,10 @@ def test_what_needs_a_mixture_takes_what_cannot_be_written_to():
 
 
 def test_theory_takes_what_cannot_be_written_to():
-    transition, priors = locked([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.0, 0.2, 0.8]]), locked([0.3, 0.3, 0.4])
+    transition, priors = (
+        locked([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.0, 0.2, 0.8]]),
+        locked([0.3, 0.3, 0.4]),
+    )
     noise = NoiseModel(transition, priors)
     assert noise.with_observed(locked(noise.observed)).priors == pytest.approx(priors)
     noise.flip(locked(np.arange(3)), random_state=0)
@@ -193,4 +201,6 @@ def test_inputs_are_as_they_were(rows):
     audit(X, y, noise=NOISE, trusted=trusted)
     Moments.from_chunks([(X, y, weights)])
     for found, before in zip(given, (ROWS[rows], OBSERVED, WEIGHTS, TRUSTED), strict=True):
-        np.testing.assert_array_equal(*(v.toarray() if isinstance(v, csr_array) else v for v in (found, before)))
+        np.testing.assert_array_equal(
+            *(v.toarray() if isinstance(v, csr_array) else v for v in (found, before))
+        )

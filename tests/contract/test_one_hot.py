@@ -1,12 +1,15 @@
-"""Rows that share next to no feature: one-hot columns and singletons, from which nothing can be learnt."""
+"""Rows that share next to no feature: one-hot columns and singletons, from which nothing can be
+learnt."""
 
 import numpy as np
 import pytest
 
 from unflip import LPClassifier, NoiseModel
-from unflip.association import SURE
+from unflip.ridge.label_association import SURE
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of rates that are a guess, and few rows
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::UserWarning"
+)  # of rates that are a guess, and few rows
 
 ONE_HOT = np.eye(200)[:, :50]  # rows 50 to 199 are duplicates
 JITTER = 1e-13
@@ -56,7 +59,10 @@ def test_singletons_leave_the_observed_proportions():
 def test_rounding_errors_of_singletons_do_not_count(fit_intercept):
     X, observed = np.eye(5, 60), [0, 1, 0, 1, 1]
     for seed in range(5):
-        now, then = (LPClassifier(fit_intercept=fit_intercept).fit(rows, observed) for rows in (X, jittered(X, seed)))
+        now, then = (
+            LPClassifier(fit_intercept=fit_intercept).fit(rows, observed)
+            for rows in (X, jittered(X, seed))
+        )
         np.testing.assert_allclose(then.decision_function(X), now.decision_function(X), atol=3e-3)
         assert then.expected_accuracy_ == pytest.approx(now.expected_accuracy_, abs=1e-3)
 
@@ -64,9 +70,12 @@ def test_rounding_errors_of_singletons_do_not_count(fit_intercept):
 @pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize("seed", range(5))
 def test_rounding_errors_of_one_hot_rows_do_not_count(seed, known):
-    """Duplicates become distinct rows, which leave alone: leave-one-out log-odds may move by the little they hold."""
+    """Duplicates become distinct rows, which leave alone: leave-one-out log-odds may move by the
+    little they hold."""
     noise, observed = noisy(2, seed)
     given = noise if known else "estimate"
     now, then = (LPClassifier(given).fit(X, observed) for X in (ONE_HOT, jittered(ONE_HOT)))
-    np.testing.assert_allclose(then.decision_function(ONE_HOT), now.decision_function(ONE_HOT), atol=1e-3)
-    np.testing.assert_allclose(then.label_free_log_odds_, now.label_free_log_odds_, atol=1e-2)
+    np.testing.assert_allclose(
+        then.decision_function(ONE_HOT), now.decision_function(ONE_HOT), atol=1e-3
+    )
+    np.testing.assert_allclose(then.loo_log_odds_, now.loo_log_odds_, atol=1e-2)

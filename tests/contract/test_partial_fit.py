@@ -1,6 +1,8 @@
-"""partial_fit: the same classifier as from all rows at once, however they come, and no state lost to a bad chunk."""
+"""partial_fit: the same classifier as from all rows at once, however they come, and no state lost
+to a bad chunk."""
 
 import pickle
+import re
 from itertools import product
 
 import numpy as np
@@ -12,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from unflip import LPClassifier, NoiseModel
 from unflip.datasets import make_mixture
 from unflip.estimation import TrustedSubset
-from unflip.moments import Moments
+from unflip.ridge.moments import Moments
 
 NOISE = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1)
 X, TRUE = make_mixture(900, 12, mean_norm=1.5, priors=[0.4, 0.6], random_state=0)
@@ -32,14 +34,20 @@ def streamed(estimator, height, X=X, y=Y, weights=None, order=None):
     order = np.arange(len(y)) if order is None else order
     for start in range(0, len(y), height):
         part = order[start : start + height]
-        found.partial_fit(X[part], y[part], ["yes", "no"], None if weights is None else weights[part])
+        found.partial_fit(
+            X[part], y[part], ["yes", "no"], None if weights is None else weights[part]
+        )
     return found
 
 
 def assert_same(found, expected):
     for name in ("coef_", "intercept_", "reg_", "expected_accuracy_", "expected_accuracy_std_"):
-        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-10, atol=1e-11)
-    np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(
+            getattr(found, name), getattr(expected, name), rtol=1e-10, atol=1e-11
+        )
+    np.testing.assert_allclose(
+        found.predict_proba(X), expected.predict_proba(X), rtol=1e-9, atol=1e-11
+    )
 
 
 @pytest.mark.filterwarnings("ignore:Both targets:UserWarning")
@@ -65,7 +73,9 @@ def test_rows_may_come_one_at_a_time_sorted_by_class():
     closed = LPClassifier(NOISE, targets="optimized", priors=[0.4, 0.6])
     order = np.argsort(Y[:60], kind="stable")
     found = streamed(closed, 1, X[:60], Y[:60], order=order)
-    expected = LPClassifier.from_moments(Moments.from_chunks([(X[:60], Y[:60])]), NOISE, priors=[0.4, 0.6])
+    expected = LPClassifier.from_moments(
+        Moments.from_chunks([(X[:60], Y[:60])]), NOISE, priors=[0.4, 0.6]
+    )
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9, atol=1e-11)
 
 
@@ -77,7 +87,9 @@ def test_the_first_call_needs_the_classes():
         closed.predict(X)
     closed.partial_fit(X[:500], Y[:500], classes=["yes", "no"]).partial_fit(X[500:], Y[500:])
     assert_same(closed, streamed(closed, 500))
-    with pytest.raises(ValueError, match=r"classes \['no', 'yes'\] and \['maybe', 'no', 'yes'\] cannot be added"):
+    with pytest.raises(
+        ValueError, match=r"classes \['no', 'yes'\] and \['maybe', 'no', 'yes'\] cannot be added"
+    ):
         closed.partial_fit(X, Y, classes=["yes", "no", "maybe"])
 
 
@@ -111,10 +123,13 @@ def test_bad_rows_leave_the_classifier_as_it_was(chunk, message):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({}, "targets='refined' need a second pass over the rows"),
+        ({}, "targets='refined' needs a second pass over the rows"),
         ({"targets": "optimized"}, "noise='estimate' needs rows"),
         ({"targets": "optimized", "noise": TrustedSubset()}, "needs rows"),
-        ({"targets": "naive", "noise": None, "loss": "logistic"}, "loss='logistic' needs rows in every step"),
+        (
+            {"targets": "naive", "noise": None, "loss": "logistic"},
+            "loss='logistic' needs rows in every step",
+        ),
         ({"targets": "naive", "noise": None, "loss": "unknown"}, "loss='unknown' needs rows"),
         ({"targets": "naive", "noise": None, "reg": "theory"}, "reg='theory' needs rows"),
     ],
@@ -122,8 +137,9 @@ def test_bad_rows_leave_the_classifier_as_it_was(chunk, message):
 def test_it_exists_only_where_sums_are_enough(options, reason):
     classifier = LPClassifier(**options)
     assert not hasattr(classifier, "partial_fit")
-    with pytest.raises(AttributeError, match=reason):
+    with pytest.raises(AttributeError) as error:
         classifier.partial_fit(X, Y)
+    assert re.search(reason, str(error.value.__cause__))
 
 
 def test_fit_and_partial_fit_do_not_mix():
@@ -142,7 +158,9 @@ def test_fit_and_partial_fit_do_not_mix():
 def test_frames_keep_their_columns():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=[f"gene {j}" for j in range(12)])
-    closed = LPClassifier(NOISE, targets="optimized").partial_fit(frame[:500], Y[:500], classes=["no", "yes"])
+    closed = LPClassifier(NOISE, targets="optimized").partial_fit(
+        frame[:500], Y[:500], classes=["no", "yes"]
+    )
     with pytest.raises(ValueError, match="feature names should match"):
         closed.partial_fit(frame[frame.columns[::-1]][500:], Y[500:])
     closed.partial_fit(frame[500:], Y[500:])

@@ -1,4 +1,5 @@
-"""Public names are there for users, type checkers and completion, and cost nothing before they are used."""
+"""Public names are there for users, type checkers and completion, and cost nothing before they are
+used."""
 
 import subprocess
 import sys
@@ -14,7 +15,7 @@ def test_each_public_name_is_found(name):
 
 
 def test_completion_shows_the_public_names():
-    assert dir(unflip) == sorted([*unflip.__all__, "__version__"])
+    assert dir(unflip) == sorted([*unflip.__all__, "__version__", "plotting"])
 
 
 def test_a_misspelt_name_is_refused_as_by_any_module():
@@ -29,7 +30,10 @@ def test_a_misspelt_name_is_refused_as_by_any_module():
     [
         ("import unflip", ("numpy", "scipy", "sklearn")),
         ("from unflip import NoiseModel, losses, targets, theory", ("sklearn",)),
-        ("from unflip import *", ("sklearn.mixture", "scipy.io", "matplotlib", "pyarrow.parquet", "typer", "jinja2")),
+        (
+            "from unflip import *",
+            ("sklearn.mixture", "scipy.io", "matplotlib", "pyarrow.parquet", "typer", "jinja2"),
+        ),
     ],
 )
 def test_an_import_brings_no_more_than_it_needs(statement, unneeded):

@@ -30,7 +30,9 @@ def shuffled(values):
     values = np.asarray(values)
     if values.ndim == 1:
         return pandas.Series(values, index=np.resize(SHUFFLED, len(values)))
-    return pandas.DataFrame(values, index=SHUFFLED, columns=[f"c{j}" for j in range(values.shape[1])])
+    return pandas.DataFrame(
+        values, index=SHUFFLED, columns=[f"c{j}" for j in range(values.shape[1])]
+    )
 
 
 def as_they_are(values):
@@ -38,14 +40,18 @@ def as_they_are(values):
 
 
 def votes(given):
-    rows, workers = np.repeat(np.arange(N), 3), np.tile(np.arange(3), N)
-    return Votes.from_table(given(rows), given(workers), given(VOTED.ravel()))
+    rows, annotators = np.repeat(np.arange(N), 3), np.tile(np.arange(3), N)
+    return Votes.from_table(given(rows), given(annotators), given(VOTED.ravel()))
 
 
 CALLS = {
     "audit": lambda given: audit(given(X), given(Y)).label_posterior,
-    "audit, trusted": lambda given: audit(given(X), given(Y), trusted=given(TRUSTED)).label_posterior,
-    "audit, trusted beside noise": lambda given: audit(X, Y, noise=NOISE, trusted=given(TRUSTED)).label_posterior,
+    "audit, trusted": lambda given: (
+        audit(given(X), given(Y), trusted=given(TRUSTED)).label_posterior
+    ),
+    "audit, trusted beside noise": lambda given: (
+        audit(X, Y, noise=NOISE, trusted=given(TRUSTED)).label_posterior
+    ),
     "audit, groups": lambda given: audit(given(X), given(Y), groups=given(GROUPS)).label_posterior,
     "audit, trusted in groups": lambda given: (
         audit(given(X), given(Y), trusted=given(TRUSTED), groups=given(GROUPS)).label_posterior
@@ -57,32 +63,48 @@ CALLS = {
     ),
     "fit": lambda given: LPClassifier(NOISE).fit(given(X), given(Y), given(WEIGHTS)).coef_,
     "fit, trusted": lambda given: (
-        LPClassifier(estimation.TrustedSubset(given(TRUSTED))).fit(given(X), given(Y), given(WEIGHTS)).coef_
+        LPClassifier(estimation.TrustedSubset(given(TRUSTED)))
+        .fit(given(X), given(Y), given(WEIGHTS))
+        .coef_
     ),
     "partial_fit": lambda given: (
-        LPClassifier(NOISE, targets="naive").partial_fit(given(X), given(Y), [0, 1], given(WEIGHTS)).coef_
+        LPClassifier(NOISE, targets="naive")
+        .partial_fit(given(X), given(Y), [0, 1], given(WEIGHTS))
+        .coef_
     ),
-    "score": lambda given: LPClassifier(NOISE).fit(X, Y).score(given(X), given(TRUE), given(WEIGHTS)),
+    "score": lambda given: (
+        LPClassifier(NOISE).fit(X, Y).score(given(X), given(TRUE), given(WEIGHTS))
+    ),
     "flip": lambda given: NOISE.flip(given(TRUE), random_state=0),
     "Automatic": lambda given: (
-        estimation.Automatic(y_trusted=given(TRUSTED)).fit(given(X), given(Y), given(WEIGHTS)).noise_.transition
+        estimation.Automatic(y_trusted=given(TRUSTED))
+        .fit(given(X), given(Y), given(WEIGHTS))
+        .noise_.transition
     ),
     "TrustedSubset": lambda given: (
-        estimation.TrustedSubset(given(TRUSTED)).fit(given(X), given(Y), given(WEIGHTS)).noise_.transition
+        estimation.TrustedSubset(given(TRUSTED))
+        .fit(given(X), given(Y), given(WEIGHTS))
+        .noise_.transition
     ),
     "CrossMoment": lambda given: (
         estimation.CrossMoment(mean_norm=2.0, pi_neg=0.5).fit(given(X), given(Y)).noise_.transition
     ),
     "SecondMomentMatching": lambda given: (
-        estimation.SecondMomentMatching(mean_norm=2.0, pi_neg=0.5).fit(given(X), given(Y)).noise_.transition
+        estimation.SecondMomentMatching(mean_norm=2.0, pi_neg=0.5)
+        .fit(given(X), given(Y))
+        .noise_.transition
     ),
     "estimate_mixture": lambda given: estimation.estimate_mixture(given(X), given(Y), NOISE).mean,
     "mean_norm_from_rows": lambda given: estimation.mean_norm_from_rows(given(X), given(TRUE)),
     "Votes.from_table": lambda given: votes(given).counts,
     "Votes.from_columns": lambda given: Votes.from_columns(given(VOTED)).counts,
     "Votes.__getitem__": lambda given: votes(as_they_are)[given(GROUPS < 9)].counts,
-    "Moments.from_rows": lambda given: Moments.from_rows(given(X), given(Y), 2, given(WEIGHTS)).scatter,
-    "Moments.from_chunks": lambda given: Moments.from_chunks([(given(X), given(Y), given(WEIGHTS))]).scatter,
+    "Moments.from_rows": lambda given: (
+        Moments.from_rows(given(X), given(Y), 2, given(WEIGHTS)).scatter
+    ),
+    "Moments.from_chunks": lambda given: (
+        Moments.from_chunks([(given(X), given(Y), given(WEIGHTS))]).scatter
+    ),
 }
 
 
@@ -100,7 +122,10 @@ def test_plots_take_rows_by_position():
 
     fitted = LPClassifier(NOISE).fit(X, Y)
     named = LPClassifier(NOISE).fit(shuffled(X), shuffled(Y))
-    first, second = (ScoreDistributionDisplay.from_estimator(fitted, given(Y)) for given in (as_they_are, shuffled))
+    first, second = (
+        ScoreDistributionDisplay.from_estimator(fitted, given(Y))
+        for given in (as_they_are, shuffled)
+    )
     np.testing.assert_allclose(second.shares_, first.shares_)
     first = AccuracyPathDisplay.from_estimator(fitted, X, Y, regs=[0.1, 1.0])
     second = AccuracyPathDisplay.from_estimator(named, shuffled(X), shuffled(Y), regs=[0.1, 1.0])
@@ -123,5 +148,7 @@ def test_a_page_shows_texts_and_ids_by_position(tmp_path):
 def test_a_mask_over_trusted_labels_counts_in_groups_too():
     masked = np.ma.masked_array(TRUE, mask=np.isnan(TRUSTED))
     masked.data[masked.mask] = 1 - TRUE[masked.mask]  # what a mask hides must not be read
-    expected, found = (audit(X, Y, trusted=given, groups=GROUPS).label_posterior for given in (TRUSTED, masked))
+    expected, found = (
+        audit(X, Y, trusted=given, groups=GROUPS).label_posterior for given in (TRUSTED, masked)
+    )
     np.testing.assert_allclose(found, expected)

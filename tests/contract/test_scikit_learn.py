@@ -1,4 +1,5 @@
-"""LPClassifier is a scikit-learn classifier: every check, every combination of options, no expected failures."""
+"""LPClassifier is a scikit-learn classifier: every check, every combination of options, no expected
+failures."""
 
 import importlib.util
 from itertools import product
@@ -39,10 +40,14 @@ ESTIMATORS = [TrustedSubset(), Automatic()]
 
 
 def may_be_skipped(result):
-    """scikit-learn skips its array-API check unless a variable is set, two without pandas, and no other."""
+    """scikit-learn skips its array-API check unless a variable is set, two without pandas, and no
+    other."""
     if result["status"] == "passed" or "array_api" in result["check_name"]:
         return True
-    return "pandas is not installed" in str(result["exception"]) and importlib.util.find_spec("pandas") is None
+    return (
+        "pandas is not installed" in str(result["exception"])
+        and importlib.util.find_spec("pandas") is None
+    )
 
 
 def describe(estimator):
@@ -81,7 +86,9 @@ def test_it_works_in_pipelines_searches_and_frames():
     labels = np.where(MILD.flip(y, 0) == 1, "tumour", "normal")
     pipeline = make_pipeline(StandardScaler(), LPClassifier(MILD))
     assert cross_val_score(pipeline, frame, labels).mean() > 0.8
-    search = GridSearchCV(LPClassifier(), {"noise": [None, MILD], "reg": [0.1, "loo"]}).fit(frame, labels)
+    search = GridSearchCV(LPClassifier(), {"noise": [None, MILD], "reg": [0.1, "loo"]}).fit(
+        frame, labels
+    )
     assert set(search.best_estimator_.classes_) == {"normal", "tumour"}
     assert list(search.best_estimator_.feature_names_in_) == list(frame.columns)
 

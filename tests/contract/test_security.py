@@ -1,4 +1,5 @@
-"""What SECURITY.md promises: files are read without being obeyed, what they say is shown as text, nobody is called."""
+"""What SECURITY.md promises: files are read without being obeyed, what they say is shown as text,
+nobody is called."""
 
 import ast
 import csv
@@ -23,9 +24,9 @@ import skops.io
 import unflip
 from support.audits import N_ROWS, NASTY, nasty_audit, nasty_ids, nasty_texts
 from support.files import mixture_file, program
-from unflip.explorer.command import _answer, _listening
-from unflip.files.safe_csv import csv_bytes, unguarded
-from unflip.report import audit_page
+from unflip.auditing.html import audit_page
+from unflip.cli.explorer.command import _answer, _listening
+from unflip.cli.files.safe_csv import csv_bytes, unguarded
 
 SOURCE = Path(unflip.__file__).parent
 CANARY = "canary"
@@ -78,7 +79,12 @@ SCHEMAS = {
     "operator of another module": node("OperatorFuncNode", "os", "mkdir", attrs=ARGUMENTS),
     "method": node("MethodNode", "builtins", "str", content={"func": "mkdir", "obj": MKDIR}),
     "constructor": node("ConstructorFromReduceNode", "os", "mkdir", content=ARGUMENTS),
-    "type": node("TypeNode", "subprocess", "Popen", content={"__class__": "Popen", "__module__": "subprocess"}),
+    "type": node(
+        "TypeNode",
+        "subprocess",
+        "Popen",
+        content={"__class__": "Popen", "__module__": "subprocess"},
+    ),
     "object": node("ObjectNode", "subprocess", "Popen", content=ARGUMENTS),
     "unknown kind": node("ShellNode", "os", "system", content=[CANARY]),
 }
@@ -87,7 +93,10 @@ SCHEMAS = {
 def archive(schema):
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w") as file:
-        file.writestr("schema.json", json.dumps({**schema, "protocol": 2, "_skops_version": skops.__version__}))
+        file.writestr(
+            "schema.json",
+            json.dumps({**schema, "protocol": 2, "_skops_version": skops.__version__}),
+        )
     return held.getvalue()
 
 
@@ -109,7 +118,10 @@ class TestModels:
         np.save(array, np.array([Acts()], dtype=object), allow_pickle=True)
         with zipfile.ZipFile(held, "w") as file:
             schema = node("NdArrayNode", "numpy", "ndarray", type="numpy", file="a.npy")
-            file.writestr("schema.json", json.dumps({**schema, "protocol": 2, "_skops_version": skops.__version__}))
+            file.writestr(
+                "schema.json",
+                json.dumps({**schema, "protocol": 2, "_skops_version": skops.__version__}),
+            )
             file.writestr("a.npy", array.getvalue())
         self._refused(held.getvalue(), tmp_path)
 
@@ -138,7 +150,9 @@ class Outline(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.elements.append((tag, tuple(name for name, _ in attrs)))
-        self.addresses |= {value for name, value in attrs if name in ("href", "src", "action", "formaction")}
+        self.addresses |= {
+            value for name, value in attrs if name in ("href", "src", "action", "formaction")
+        }
 
 
 def outline(page):
@@ -155,30 +169,53 @@ def audit():
 
 @pytest.fixture(scope="module")
 def plain(audit):
-    shown = {"texts": ["text"] * N_ROWS, "ids": ["id"] * N_ROWS, "source": "source", "assumptions": ["word"]}
+    shown = {
+        "texts": ["text"] * N_ROWS,
+        "ids": ["id"] * N_ROWS,
+        "source": "source",
+        "assumptions": ["word"],
+    }
     return outline(audit_page.page(audit, **shown))
 
 
 class TestPages:
     @pytest.mark.parametrize("attack", ATTACKS)
     def test_words_add_no_element_and_no_attribute(self, audit, plain, attack):
-        shown = {"texts": [attack] * N_ROWS, "ids": [attack] * N_ROWS, "source": attack, "assumptions": [attack]}
+        shown = {
+            "texts": [attack] * N_ROWS,
+            "ids": [attack] * N_ROWS,
+            "source": attack,
+            "assumptions": [attack],
+        }
         attacked = outline(audit_page.page(audit, **shown))
         assert attacked.elements == plain.elements
         assert attacked.addresses == plain.addresses
 
     def test_nor_do_classes(self, plain):
-        for first, second in (("a", "b"), ("a<script>", 'b" onclick="x'), ("</script>", "<img src=x>")):
+        for first, second in (
+            ("a", "b"),
+            ("a<script>", 'b" onclick="x'),
+            ("</script>", "<img src=x>"),
+        ):
             audit = nasty_audit(np.array([first, second]))
-            shown = {"texts": nasty_texts(), "ids": nasty_ids(), "source": "source", "assumptions": ["word"]}
+            shown = {
+                "texts": nasty_texts(),
+                "ids": nasty_ids(),
+                "source": "source",
+                "assumptions": ["word"],
+            }
             assert outline(audit_page.page(audit, **shown)).elements == plain.elements
 
     @pytest.mark.parametrize("attack", ATTACKS)
     def test_the_explorer_tells_what_it_does_not_know_as_text(self, attack):
         page = _answer(f"n={quote(attack, errors='replace')}").encode()
-        assert not {"script", "img", "svg", "iframe", "b"} & {tag for tag, _ in outline(page).elements}
+        assert not {"script", "img", "svg", "iframe", "b"} & {
+            tag for tag, _ in outline(page).elements
+        }
 
-    @pytest.mark.parametrize(("host", "status"), [("evil.example", 403), ("127.0.0.1", 200), ("localhost", 200)])
+    @pytest.mark.parametrize(
+        ("host", "status"), [("evil.example", 403), ("127.0.0.1", 200), ("localhost", 200)]
+    )
     def test_the_explorer_answers_this_machine_alone(self, host, status):
         assert answer("/answer", host)[0] == status
 
@@ -203,7 +240,9 @@ class TestPages:
     def test_hosts_that_merely_look_like_this_machine_are_refused(self, hosts):
         assert answer_to(*hosts) == 403
 
-    @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "localhost:{port}", "127.0.0.1:9000"])
+    @pytest.mark.parametrize(
+        "host", ["localhost", "127.0.0.1", "localhost:{port}", "127.0.0.1:9000"]
+    )
     def test_hosts_of_this_machine_are_answered(self, host):
         assert answer_to(host) == 200
 
@@ -214,8 +253,12 @@ def answer_to(*hosts):
         Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         try:
             lines = "".join(f"Host: {host.format(port=server.server_port)}\r\n" for host in hosts)
-            with socket.create_connection(("127.0.0.1", server.server_port), timeout=60) as connection:
-                connection.sendall(f"GET /answer HTTP/1.1\r\n{lines}Connection: close\r\n\r\n".encode())
+            with socket.create_connection(
+                ("127.0.0.1", server.server_port), timeout=60
+            ) as connection:
+                connection.sendall(
+                    f"GET /answer HTTP/1.1\r\n{lines}Connection: close\r\n\r\n".encode()
+                )
                 return int(connection.makefile("rb").readline().split()[1])
         finally:
             server.shutdown()
@@ -227,7 +270,9 @@ def answer(path, host="localhost"):
         Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         try:
             connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=60)
-            connection.request("GET", path, headers={"Host": f"{host}:{server.server_port}", "Connection": "close"})
+            connection.request(
+                "GET", path, headers={"Host": f"{host}:{server.server_port}", "Connection": "close"}
+            )
             got = connection.getresponse()
             status, body = got.status, got.read()
             connection.close()
@@ -241,7 +286,22 @@ SIGNS = ("=", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 class TestTables:
     def test_no_cell_is_a_formula_and_all_come_back(self):
-        cells = [*ATTACKS, "=1+1", "+1", "-1", "-1+1", "@sum(A1)", "\t=1", "\r=1", "a\rb", "a\nb", "'=1", "", ",", '"']
+        cells = [
+            *ATTACKS,
+            "=1+1",
+            "+1",
+            "-1",
+            "-1+1",
+            "@sum(A1)",
+            "\t=1",
+            "\r=1",
+            "a\rb",
+            "a\nb",
+            "'=1",
+            "",
+            ",",
+            '"',
+        ]
         cells += [
             "\uff1d1+1",
             "\uff0b1",
@@ -259,8 +319,12 @@ class TestTables:
         assert [len(line) for line in lines] == [len(cells)] * 3
         for line, wanted in zip(lines, (cells, cells, cells[::-1]), strict=True):
             assert [unguarded(cell) for cell in line] == wanted
-            assert [cell for cell in line if cell.lstrip("\ufeff\x00 \u3000\n\t\r").startswith(SIGNS)] == []
-            assert [cell for cell in line if cell.startswith(("+", "-"))] == [c for c in line if c in ("+1", "-1")]
+            assert [
+                cell for cell in line if cell.lstrip("\ufeff\x00 \u3000\n\t\r").startswith(SIGNS)
+            ] == []
+            assert [cell for cell in line if cell.startswith(("+", "-"))] == [
+                c for c in line if c in ("+1", "-1")
+            ]
 
 
 FORBIDDEN = {
@@ -275,7 +339,15 @@ FORBIDDEN = {
         "yaml.load",
         "marshal.loads",
     ),
-    *("pickle.load", "pickle.loads", "pickle.Unpickler", "joblib.load", "shelve.open", "dill.load", "dill.loads"),
+    *(
+        "pickle.load",
+        "pickle.loads",
+        "pickle.Unpickler",
+        "joblib.load",
+        "shelve.open",
+        "dill.load",
+        "dill.loads",
+    ),
     *("cloudpickle.load", "cloudpickle.loads", "pandas.read_pickle", "pd.read_pickle", "pd.eval"),
 }
 NO_TRUTH = {"shell", "allow_pickle"}  # options that may not be set
@@ -288,22 +360,37 @@ def calls(tree):
 def faults(source):
     tree = ast.parse(source)
     found = [name for name, _ in calls(tree) if name in FORBIDDEN]
-    options = [option for _, call in calls(tree) for option in call.keywords if option.arg in NO_TRUTH]
+    options = [
+        option for _, call in calls(tree) for option in call.keywords if option.arg in NO_TRUTH
+    ]
     found += [option.arg for option in options if ast.unparse(option.value) != "False"]
     imported = [
-        alias.name for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom) for alias in node.names
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
     ]
-    return found + [name for name in imported if name in ("pickle", "marshal", "shelve", "dill", "mktemp")]
+    return found + [
+        name for name in imported if name in ("pickle", "marshal", "shelve", "dill", "mktemp")
+    ]
 
 
-@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+@pytest.mark.parametrize(
+    "path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE))
+)
 def test_no_code_is_run_that_a_file_holds(path):
     assert faults(path.read_text(encoding="utf-8")) == []
 
 
 @pytest.mark.parametrize(
     "line",
-    ["eval(x)", "import pickle", "subprocess.run(x, shell=True)", "np.load(x, allow_pickle=yes)", "tempfile.mktemp()"],
+    [
+        "eval(x)",
+        "import pickle",
+        "subprocess.run(x, shell=True)",
+        "np.load(x, allow_pickle=yes)",
+        "tempfile.mktemp()",
+    ],
 )
 def test_the_search_finds_what_it_is_for(line):
     assert faults(line)
@@ -326,7 +413,7 @@ from unflip.datasets import make_mixture
 X, y = make_mixture(200, 20, mean_norm=1.5, random_state=0)
 unflip.LPClassifier(None).fit(X, y).predict(X)
 unflip.audit(X, y, noise=None).to_html("own.html")
-from unflip.cli import app
+from unflip.cli.program import app
 plan = "plan --n 100 --p 20 --mean-norm 1 --eps-pos 0.1 --eps-neg 0.1"
 for words in ("audit d.csv --label label --out p.html", "fit d.csv --label label --out m.skops",
               "predict m.skops d.csv --out p.csv", plan, "reproduce fig1 --quick --workers 1 --out results"):
@@ -343,7 +430,9 @@ def lonely(tmp_path_factory):
     folder = tmp_path_factory.mktemp("lonely")
     mixture_file(folder / "d.csv", n=100)
     command = [sys.executable, "-c", LONELY, "then", "call"]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, timeout=300
+    )
 
 
 def test_nothing_opens_a_connection(lonely):

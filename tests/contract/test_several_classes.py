@@ -1,4 +1,5 @@
-"""More than two classes: known models recovered, two classes as a special case, the paper's own settings."""
+"""More than two classes: known models recovered, two classes as a special case, the paper's own
+settings."""
 
 import numpy as np
 import pytest
@@ -19,7 +20,13 @@ NAMES = np.array(["cat", "dog", "eel"])
 
 
 def draw(n, seed, p=20, noise=NOISE):
-    X, y = make_mixture(n, p, means=np.pad(MEANS[:, :2], ((0, 0), (0, p - 2))), priors=noise.priors, random_state=seed)
+    X, y = make_mixture(
+        n,
+        p,
+        means=np.pad(MEANS[:, :2], ((0, 0), (0, p - 2))),
+        priors=noise.priors,
+        random_state=seed,
+    )
     return X, y, noise.flip(y, seed)
 
 
@@ -61,7 +68,8 @@ class TestPlainScoresAreRidges:
 
 
 class TestTwoClasses:
-    """A 2×2 table is the binary target that its columns differ by, and either way of writing it is the same model."""
+    """A 2×2 table is the binary target that its columns differ by, and either way of writing it is
+    the same model."""
 
     noise = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1, pi_neg=0.4)
 
@@ -72,7 +80,8 @@ class TestTwoClasses:
         codes = self.noise.flip(y, 0)
         table = targets.resolve_table(name, self.noise)
         first, second = (
-            LPClassifier(self.noise, targets=t, readout=readout, reg=0.5).fit(X, codes) for t in (name, table)
+            LPClassifier(self.noise, targets=t, readout=readout, reg=0.5).fit(X, codes)
+            for t in (name, table)
         )
         np.testing.assert_allclose(second.coef_, first.coef_, rtol=1e-10)
         np.testing.assert_allclose(second.label_posterior_, first.label_posterior_, atol=1e-10)
@@ -80,7 +89,9 @@ class TestTwoClasses:
     def test_a_class_that_never_occurs_truly_changes_nothing(self):
         """Three classes of which two are told apart by the plain rule as two classes alone are."""
         X, y = make_mixture(200, 20, mean_norm=2.0, random_state=0)
-        two = LPClassifier(self.noise, targets="unbiased", readout="plain", reg=0.5).fit(X, self.noise.flip(y, 0))
+        two = LPClassifier(self.noise, targets="unbiased", readout="plain", reg=0.5).fit(
+            X, self.noise.flip(y, 0)
+        )
         table = np.zeros((3, 3))
         table[:2, :2], table[2, 2] = self.noise.inverse_transition, 1.0
         codes = np.append(self.noise.flip(y, 0), 2)
@@ -92,13 +103,21 @@ class TestTwoClasses:
 
 
 def test_named_targets_share_one_read_out():
-    """Every invertible table has the same scores in other axes, so the gaussian read-out sees one model."""
+    """Every invertible table has the same scores in other axes, so the gaussian read-out sees one
+    model."""
     found = [
         LPClassifier(NOISE, targets=name, reg=0.5).fit(X, OBSERVED).predict_proba(X)
-        for name in ("naive", "unbiased", "optimized", targets.multi_lpc([1, 0.5, 2], [0.1, -0.3, 0]))
+        for name in (
+            "naive",
+            "unbiased",
+            "optimized",
+            targets.multi_lpc([1, 0.5, 2], [0.1, -0.3, 0]),
+        )
     ]
     for other in found[1:]:
-        np.testing.assert_allclose(other, found[0], atol=5e-3)  # EM stops where directions settle to 1e-5
+        np.testing.assert_allclose(
+            other, found[0], atol=5e-3
+        )  # EM stops where directions settle to 1e-5
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -106,11 +125,18 @@ def test_named_targets_share_one_read_out():
 @pytest.mark.parametrize("name", ["naive", "unbiased", "optimized", "refined"])
 def test_whatever_is_asked_of_it(name, readout, fit_intercept):
     labels = NAMES[OBSERVED]
-    clf = LPClassifier(NOISE, targets=name, readout=readout, fit_intercept=fit_intercept).fit(X, labels)
+    clf = LPClassifier(NOISE, targets=name, readout=readout, fit_intercept=fit_intercept).fit(
+        X, labels
+    )
     assert clf.coef_.shape == (3, 20)
     assert clf.intercept_.shape == (3,)
-    assert clf.loo_decision_.shape == clf.decision_function(X).shape == clf.label_posterior_.shape == (400, 3)
-    assert clf.label_free_log_odds_.shape == (400, 2)
+    assert (
+        clf.loo_decision_.shape
+        == clf.decision_function(X).shape
+        == clf.label_posterior_.shape
+        == (400, 3)
+    )
+    assert clf.loo_log_odds_.shape == (400, 2)
     assert clf.targets_.shape == ((400, 3) if name == "refined" else (3, 3))
     probability = clf.predict_proba(X)
     np.testing.assert_allclose(probability.sum(axis=1), 1)
@@ -149,7 +175,10 @@ def test_probabilities_and_posteriors_are_calibrated():
         sure, right = probability.max(axis=1), probability.argmax(axis=1) == truth
         for low in (0.4, 0.6, 0.8):
             inside = (sure >= low) & (sure < low + 0.2)
-            assert abs(right[inside].mean() - sure[inside].mean()) < 4 * 0.5 / np.sqrt(inside.sum()) + 0.02
+            assert (
+                abs(right[inside].mean() - sure[inside].mean())
+                < 4 * 0.5 / np.sqrt(inside.sum()) + 0.02
+            )
     accuracy = accuracy_score(y_new, clf.predict(new))
     assert abs(accuracy - clf.expected_accuracy_) < 3 * clf.expected_accuracy_std_
 
@@ -161,7 +190,11 @@ def test_costs_and_other_proportions_move_the_prediction():
     expected = clf.predict_proba(X) @ costs
     np.testing.assert_array_equal(careful.predict(X), expected.argmin(axis=1))
     assert (careful.predict(X) == 2).sum() > (clf.predict(X) == 2).sum()
-    moved = LPClassifier(NOISE, reg=0.5, deployment_priors=[0.1, 0.1, 0.8]).fit(X, OBSERVED).predict_proba(X)
+    moved = (
+        LPClassifier(NOISE, reg=0.5, deployment_priors=[0.1, 0.1, 0.8])
+        .fit(X, OBSERVED)
+        .predict_proba(X)
+    )
     odds = clf.predict_proba(X) * np.array([0.1, 0.1, 0.8]) / NOISE.priors
     np.testing.assert_allclose(moved, odds / odds.sum(axis=1, keepdims=True), atol=1e-10)
 
@@ -189,7 +222,11 @@ class TestPenaltyByTheory:
         )
         best = {
             reg: theory.predict_multiclass(
-                means=np.pad(MEANS, ((0, 0), (0, 40))), n=1500, noise=NOISE, reg=reg, fit_intercept=True
+                means=np.pad(MEANS, ((0, 0), (0, 40))),
+                n=1500,
+                noise=NOISE,
+                reg=reg,
+                fit_intercept=True,
             ).readout_accuracy
             for reg in (clf.reg_, expected)
         }
@@ -209,7 +246,10 @@ class TestPenaltyByTheory:
             r"by noise as given, but y has 3 classes",
         ),
         ({"noise": NOISE, "targets": (-1, 1)}, r"by targets as given, but y has 3 classes"),
-        ({"noise": NOISE, "targets": np.eye(3)[:, :2]}, r"3 classes need 3 scores, so give a 3×3 table"),
+        (
+            {"noise": NOISE, "targets": np.eye(3)[:, :2]},
+            r"3 classes need 3 scores, so give a 3×3 table",
+        ),
         ({"noise": NOISE, "targets": np.ones((3, 3))}, r"same row for every observed class"),
         ({"noise": NOISE, "costs": 1 - np.eye(2)}, r"by costs as given, but y has 3 classes"),
         (
@@ -225,7 +265,9 @@ def test_what_does_not_fit_is_refused(options, message):
 
 
 @pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning")
-@pytest.mark.filterwarnings("ignore:.*of the fitted scores:UserWarning", "ignore:Can't check dok sparse:UserWarning")
+@pytest.mark.filterwarnings(
+    "ignore:.*of the fitted scores:UserWarning", "ignore:Can't check dok sparse:UserWarning"
+)
 @pytest.mark.parametrize("readout", ["plain", "gaussian"])
 @pytest.mark.parametrize("name", ["naive", "refined"])
 def test_scikit_learn_checks_of_any_number_of_classes(name, readout):
@@ -241,7 +283,9 @@ def test_the_papers_settings(n_classes, least):
     accuracies = []
     for seed in range(3):
         rows, y = make_mixture(2000, 200, means=means, priors=noise.priors, random_state=seed)
-        new, y_new = make_mixture(4000, 200, means=means, priors=noise.priors, random_state=100 + seed)
+        new, y_new = make_mixture(
+            4000, 200, means=means, priors=noise.priors, random_state=100 + seed
+        )
         accuracies.append(LPClassifier(noise).fit(rows, noise.flip(y, seed)).score(new, y_new))
     assert np.mean(accuracies) > least - 2 * np.std(accuracies, ddof=1) / np.sqrt(3)
     assert np.mean(accuracies) < theory.multiclass_bayes_accuracy(means=means, noise=noise) + 0.01
@@ -255,14 +299,19 @@ class TestAudit:
         wrong = (observed != y)[chosen.row]
         assert wrong.mean() > 0.9 - 3 * np.sqrt(0.09 / len(chosen))
         assert (chosen.proposed[wrong] == NAMES[y[chosen.row]][wrong]).mean() > 0.9
-        assert abs(found.expected_wrong - (observed != y).sum()) < 4 * max(found.expected_wrong_std, 10)
+        assert abs(found.expected_wrong - (observed != y).sum()) < 4 * max(
+            found.expected_wrong_std, 10
+        )
 
     def test_groups_of_three_classes(self):
         rows, y, observed = draw(300, 7, p=10)
         doubled, groups = np.vstack([rows, rows + 1e-6]), np.tile(np.arange(300), 2)
         found = audit(doubled, np.tile(observed, 2), noise=NOISE, groups=groups)
         wrong = np.tile(observed != y, 2)
-        assert roc_auc_score(wrong, 1 - found.label_posterior[np.arange(600), np.tile(observed, 2)]) > 0.8
+        assert (
+            roc_auc_score(wrong, 1 - found.label_posterior[np.arange(600), np.tile(observed, 2)])
+            > 0.8
+        )
 
     def test_rates_that_are_guessed(self):
         rows, _, observed = draw(400, 8)
@@ -276,7 +325,8 @@ class TestFewDirections:
     """More classes than directions with a signal: own labels must not be read off the others."""
 
     @pytest.mark.parametrize(
-        ("p", "loss"), [(2, "squared"), (5, "squared"), (25, "squared"), (5, "logistic"), (25, "logistic")]
+        ("p", "loss"),
+        [(2, "squared"), (5, "squared"), (25, "squared"), (5, "logistic"), (25, "logistic")],
     )
     def test_it_is_as_good_as_discriminants_and_knows_it(self, p, loss):
         rng = np.random.default_rng(0)
@@ -297,11 +347,15 @@ class TestFewDirections:
         rows, labels = rng.normal(size=(600, 40)), rng.integers(10, size=600)
         clf = LPClassifier(noise).fit(rows, labels)
         assert clf.expected_accuracy_ < 0.2
-        assert (np.column_stack([np.zeros(600), clf.label_free_log_odds_]).argmax(axis=1) == labels).mean() < 0.2
+        assert (
+            np.column_stack([np.zeros(600), clf.loo_log_odds_]).argmax(axis=1) == labels
+        ).mean() < 0.2
 
     def test_too_few_rows_are_said_to_be_too_few(self):
         rows, labels = np.random.default_rng(0).normal(size=(100, 30)), np.arange(100) % 10
-        with pytest.warns(UserWarning, match=r"100 rows are few for 10 classes, whose read-out has 81 slopes"):
+        with pytest.warns(
+            UserWarning, match=r"100 rows are few for 10 classes, whose read-out has 81 slopes"
+        ):
             LPClassifier(None).fit(rows, labels)
 
 
@@ -309,12 +363,17 @@ class TestProportions:
     def test_without_flips_they_are_those_observed(self):
         labels = np.repeat([0, 1, 2], [200, 99, 1])
         rows = np.random.default_rng(0).normal(size=(300, 5))
-        np.testing.assert_allclose(LPClassifier(None).fit(rows, labels).noise_.priors, [200 / 300, 99 / 300, 1 / 300])
+        np.testing.assert_allclose(
+            LPClassifier(None).fit(rows, labels).noise_.priors, [200 / 300, 99 / 300, 1 / 300]
+        )
 
     def test_a_class_that_chance_has_emptied_keeps_a_row(self):
         transition = np.array([[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]])
         labels = np.repeat([0, 1, 2], [150, 100, 45])  # a fifth of the others alone would give 50
         rows = np.random.default_rng(0).normal(size=(295, 5)) + labels[:, None]
-        with pytest.warns(UserWarning, match="leave no true row in class 2, by chance or because the rates are too"):
+        with pytest.warns(
+            UserWarning,
+            match="leave no true row in class 2, by chance or because the rates are too",
+        ):
             clf = LPClassifier(transition).fit(rows, labels)
         assert 0 < clf.noise_.priors[2] < 0.1

@@ -1,4 +1,5 @@
-"""LPClassifier on sparse rows is LPClassifier on the same rows as a dense array, or nearly so where they are many."""
+"""LPClassifier on sparse rows is LPClassifier on the same rows as a dense array, or nearly so where
+they are many."""
 
 import numpy as np
 import pytest
@@ -8,10 +9,18 @@ from support.text import draw_texts
 from unflip import LPClassifier, NoiseModel, audit
 from unflip.datasets import make_mixture
 from unflip.estimation import AssumedNoiseWarning, CrossMoment, TrustedSubset
-from unflip.spectrum import krylov
+from unflip.ridge.spectrum import krylov
 
 NOISE = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1)
-FITTED = ("coef_", "intercept_", "targets_", "loo_decision_", "label_posterior_", "expected_accuracy_", "noise_std_")
+FITTED = (
+    "coef_",
+    "intercept_",
+    "targets_",
+    "loo_decision_",
+    "label_posterior_",
+    "expected_accuracy_",
+    "noise_std_",
+)
 
 
 def problem(shape):
@@ -26,13 +35,22 @@ def problem(shape):
 @pytest.mark.parametrize(
     "options", [{}, {"fit_intercept": False}, {"readout": "plain", "targets": "optimized"}], ids=str
 )
-@pytest.mark.parametrize("noise", ["estimate", None, NOISE, "trusted"], ids=["estimate", "none", "given", "trusted"])
+@pytest.mark.parametrize(
+    "noise", ["estimate", None, NOISE, "trusted"], ids=["estimate", "none", "given", "trusted"]
+)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_fits_and_predictions_are_those_of_the_dense_rows(shape, options, noise, weighted):
     X, y, labels = problem(shape)
     weights = np.random.default_rng(0).integers(3, size=len(X)).astype(float) if weighted else None
-    known = TrustedSubset(np.where(np.arange(len(y)) % 4 == 0, y, np.nan)) if noise == "trusted" else noise
-    dense, thin = (LPClassifier(known, **options).fit(rows, labels, weights) for rows in (X, sparse.csr_matrix(X)))
+    known = (
+        TrustedSubset(np.where(np.arange(len(y)) % 4 == 0, y, np.nan))
+        if noise == "trusted"
+        else noise
+    )
+    dense, thin = (
+        LPClassifier(known, **options).fit(rows, labels, weights)
+        for rows in (X, sparse.csr_matrix(X))
+    )
     for name in FITTED:  # read-outs are iterated until they move by less than this
         np.testing.assert_allclose(getattr(thin, name), getattr(dense, name), rtol=1e-4, atol=1e-4)
     for kind in (sparse.csr_array, sparse.csc_matrix, sparse.coo_array):
@@ -54,7 +72,9 @@ def test_what_is_wrong_with_sparse_rows_is_said():
 def test_audits_are_those_of_the_dense_rows(shape, grouped):
     X, _, labels = problem(shape)
     groups = np.arange(len(labels)) // 2 if grouped else None
-    dense, thin = (audit(rows, labels, noise=NOISE, groups=groups) for rows in (X, sparse.csc_array(X)))
+    dense, thin = (
+        audit(rows, labels, noise=NOISE, groups=groups) for rows in (X, sparse.csc_array(X))
+    )
     np.testing.assert_allclose(thin.label_posterior, dense.label_posterior, atol=1e-6)
     assert thin.accuracy_after(10) == pytest.approx(dense.accuracy_after(10), abs=1e-6)
 
@@ -101,7 +121,7 @@ def test_without_an_eigendecomposition_fits_are_nearly_as_good(texts, out_of_rea
     exact, found = (LPClassifier(noise, **options).fit(rows, labels) for rows in (X.toarray(), X))
     assert found.score(X_new, y_new) > exact.score(X_new.toarray(), y_new) - 0.03
     assert found.expected_accuracy_ == pytest.approx(exact.expected_accuracy_, abs=0.03)
-    assert np.corrcoef(found.label_free_log_odds_, exact.label_free_log_odds_)[0, 1] > 0.98
+    assert np.corrcoef(found.loo_log_odds_, exact.loo_log_odds_)[0, 1] > 0.98
     again = LPClassifier(noise, **options).fit(X, labels)
     np.testing.assert_array_equal(again.coef_, found.coef_)
 
@@ -111,8 +131,12 @@ def test_without_an_eigendecomposition_copies_and_weights_are_the_same_thing(tex
     weights = np.random.default_rng(0).integers(1, 4, size=len(y))
     labels = NOISE.flip(y, random_state=0)
     weighted = LPClassifier(NOISE).fit(X, labels, weights.astype(float))
-    copied = LPClassifier(NOISE).fit(X[np.repeat(np.arange(len(y)), weights)], np.repeat(labels, weights))
-    np.testing.assert_allclose(weighted.predict_proba(X_new), copied.predict_proba(X_new), atol=1e-3)
+    copied = LPClassifier(NOISE).fit(
+        X[np.repeat(np.arange(len(y)), weights)], np.repeat(labels, weights)
+    )
+    np.testing.assert_allclose(
+        weighted.predict_proba(X_new), copied.predict_proba(X_new), atol=1e-3
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -135,7 +159,10 @@ def test_without_an_eigendecomposition_close_fits_are_said_to_be_rough_once(text
 def test_without_an_eigendecomposition_rates_are_a_stated_guess(texts, out_of_reach):
     X, y, _, _ = texts
     labels = NOISE.flip(y, random_state=0)
-    with pytest.warns(AssumedNoiseWarning, match="isotropic mixture was not tested: their eigenvalues are too many"):
+    with pytest.warns(
+        AssumedNoiseWarning,
+        match="isotropic mixture was not tested: their eigenvalues are too many",
+    ):
         fitted = LPClassifier().fit(X, labels)
     assert fitted.noise_estimator_.source_ == "anchor rows"
     assert not fitted.noise_estimator_.evidence_.supported
@@ -156,16 +183,22 @@ def test_without_an_eigendecomposition_audits_find_the_wrong_labels(texts, out_o
 
 def test_without_an_eigendecomposition_several_classes_work(texts, out_of_reach):
     X, y, X_new, y_new = texts
-    topics, new_topics = (y + 2 * (rows[:, [0]].toarray()[:, 0] > 0) for rows, y in ((X, y), (X_new, y_new)))
+    topics, new_topics = (
+        y + 2 * (rows[:, [0]].toarray()[:, 0] > 0) for rows, y in ((X, y), (X_new, y_new))
+    )
     exact, found = (LPClassifier(None).fit(rows, topics) for rows in (X.toarray(), X))
     assert found.score(X_new, new_topics) > exact.score(X_new.toarray(), new_topics) - 0.03
 
 
 def test_without_an_eigendecomposition_what_needs_one_is_refused(texts, out_of_reach):
     X, y, _, _ = texts
-    with pytest.raises(ValueError, match=r"too many for sparse rows of 600 × 400: use loss='squared'"):
+    with pytest.raises(
+        ValueError, match=r"too many for sparse rows of 600 × 400: use loss='squared'"
+    ):
         LPClassifier(NOISE, loss="logistic").fit(X, y)
-    with pytest.raises(ValueError, match=r"reg='theory' does not fit these data .*not tested.*use reg='loo'"):
+    with pytest.raises(
+        ValueError, match=r"reg='theory' does not fit these data .*not tested.*use reg='loo'"
+    ):
         LPClassifier(NOISE, reg="theory").fit(X, y)
     with pytest.raises(ValueError, match=r"mixture structure .* give a NoiseModel or trusted rows"):
         CrossMoment().fit(X, y)

@@ -12,26 +12,36 @@ from unflip.estimation import AssumedNoiseWarning, CrossMoment, TrustedSubset
 
 NOISE = NoiseModel.binary(eps_pos=0.35, eps_neg=0.2)
 SKILLS = np.array([0.9, 0.8, 0.7, 0.6, 0.55])
-ATTRIBUTES = ("coef_", "intercept_", "label_posterior_", "label_free_log_odds_", "loo_decision_", "targets_")
+ATTRIBUTES = (
+    "coef_",
+    "intercept_",
+    "label_posterior_",
+    "loo_log_odds_",
+    "loo_decision_",
+    "targets_",
+)
 
 
 def drawn(n=300, p=40, seed=0, n_votes=3, mean_norm=1.5):
-    """Rows, true classes and the votes of `n_votes` workers of different skill on each."""
+    """Rows, true classes and the votes of `n_votes` annotators of different skill on each."""
     X, y = make_mixture(n, p, mean_norm=mean_norm, random_state=seed)
     rng = np.random.default_rng(seed)
-    worker = np.argsort(rng.random((n, len(SKILLS))), axis=1)[:, :n_votes].ravel()
+    annotator = np.argsort(rng.random((n, len(SKILLS))), axis=1)[:, :n_votes].ravel()
     row = np.repeat(np.arange(n), n_votes)
-    said = np.where(rng.random(n * n_votes) < SKILLS[worker], y[row], 1 - y[row])
-    return X, y, Votes.from_table(row, worker, said)
+    said = np.where(rng.random(n * n_votes) < SKILLS[annotator], y[row], 1 - y[row])
+    return X, y, Votes.from_table(row, annotator, said)
 
 
 def assert_same_fit(a, b, tolerance=1e-10):
     for name in (*ATTRIBUTES, "expected_accuracy_", "expected_accuracy_std_", "reg_"):
-        np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=tolerance, atol=tolerance, err_msg=name)
+        np.testing.assert_allclose(
+            getattr(a, name), getattr(b, name), rtol=tolerance, atol=tolerance, err_msg=name
+        )
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"readout": "plain"}, {"loss": "logistic"}, {"fit_intercept": False, "reg": 0.1}]
+    "options",
+    [{}, {"readout": "plain"}, {"loss": "logistic"}, {"fit_intercept": False, "reg": 0.1}],
 )
 @pytest.mark.parametrize("priors", [None, [0.5, 0.5]])
 def test_one_vote_per_row_is_a_label(options, priors):
@@ -74,15 +84,19 @@ def test_more_votes_make_a_better_classifier_that_knows_it():
     for seed in range(6):
         X, y, votes = drawn(n=300, p=100, seed=seed, n_votes=4)
         found = LPClassifier().fit(X, votes)
-        one = LPClassifier(np.mean([[[s, 1 - s], [1 - s, s]] for s in SKILLS], axis=0)).fit(X, votes.label[::4])
+        one = LPClassifier(np.mean([[[s, 1 - s], [1 - s, s]] for s in SKILLS], axis=0)).fit(
+            X, votes.label[::4]
+        )
         scores.append(found.score(X_new, y_new))
         gains.append(scores[-1] - one.score(X_new, y_new))
         gaps.append(found.score(X_new, y_new) - found.expected_accuracy_)
-        assert (found.label_posterior_.argmax(axis=1) == y).mean() > (votes.counts.argmax(axis=1) == y).mean()
+        assert (found.label_posterior_.argmax(axis=1) == y).mean() > (
+            votes.counts.argmax(axis=1) == y
+        ).mean()
     assert np.mean(scores) > 0.905
     assert np.mean(gains) > 0.015
     assert abs(np.mean(gaps)) < 0.03
-    assert found.workers_.names.tolist() == [0, 1, 2, 3, 4]
+    assert found.annotators_.names.tolist() == [0, 1, 2, 3, 4]
     assert np.diag(found.noise_.transition).mean() == pytest.approx(SKILLS.mean(), abs=0.05)
 
 
@@ -92,13 +106,18 @@ def test_a_row_of_weight_two_is_two_rows():
     repeated = LPClassifier().fit(X[twice], votes[twice])
     weighted = LPClassifier().fit(X, votes, sample_weight=1.0 + (np.arange(150) < 40))
     np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(weighted.label_posterior_, repeated.label_posterior_[:150], atol=1e-4)
+    np.testing.assert_allclose(
+        weighted.label_posterior_, repeated.label_posterior_[:150], atol=1e-4
+    )
 
 
 def test_rows_of_no_weight_are_as_good_as_absent():
     X, _, votes = drawn(n=150)
     kept = np.arange(150) >= 30
-    absent, weightless = LPClassifier().fit(X[kept], votes[kept]), LPClassifier().fit(X, votes, kept.astype(float))
+    absent, weightless = (
+        LPClassifier().fit(X[kept], votes[kept]),
+        LPClassifier().fit(X, votes, kept.astype(float)),
+    )
     np.testing.assert_allclose(weightless.coef_, absent.coef_, rtol=1e-6, atol=1e-9)
     assert weightless.label_posterior_.shape == (150, 2)
 
@@ -108,9 +127,11 @@ def test_order_and_names_do_not_matter():
     rng = np.random.default_rng(0)
     order, names = rng.permutation(len(votes.row)), rng.permutation(5)
     labels = np.array(["yes", "no"])[votes.label[order]]  # sorted the other way round
-    other = Votes.from_table(votes.row[order], names[votes.worker[order]], labels)
+    other = Votes.from_table(votes.row[order], names[votes.annotator[order]], labels)
     a, b = LPClassifier().fit(X, votes), LPClassifier().fit(X, other)
-    np.testing.assert_allclose(b.decision_function(X), -a.decision_function(X), rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(
+        b.decision_function(X), -a.decision_function(X), rtol=1e-3, atol=1e-3
+    )
     np.testing.assert_allclose(b.label_posterior_[:, ::-1], a.label_posterior_, atol=1e-3)
 
 
@@ -119,13 +140,13 @@ def test_a_liar_and_a_parrot_do_no_harm():
     liar, parrot = 1 - y, np.ones(400, dtype=int)
     more = Votes.from_table(
         np.append(votes.row, np.tile(np.arange(400), 2)),
-        np.append(votes.worker, np.repeat([5, 6], 400)),
+        np.append(votes.annotator, np.repeat([5, 6], 400)),
         np.concatenate([votes.label, liar, parrot]),
     )
     found = LPClassifier().fit(X, more)
-    assert found.workers_.tables[5, 0, 0] < 0.1
-    assert found.workers_.tables[5, 1, 1] < 0.1
-    assert (found.workers_.tables[6, :, 1] > 0.95).all()
+    assert found.annotators_.transitions[5, 0, 0] < 0.1
+    assert found.annotators_.transitions[5, 1, 1] < 0.1
+    assert (found.annotators_.transitions[6, :, 1] > 0.95).all()
     assert (found.label_posterior_.argmax(axis=1) == y).mean() > 0.97  # the liar tells all
 
 
@@ -133,7 +154,7 @@ def test_rows_without_votes_are_scored_and_proposed_a_label():
     X, y, votes = drawn(n=400, n_votes=3)
     asked = np.arange(400) % 2 == 0
     part = asked[votes.row]
-    some = Votes.from_table(votes.row[part], votes.worker[part], votes.label[part], n_rows=400)
+    some = Votes.from_table(votes.row[part], votes.annotator[part], votes.label[part], n_rows=400)
     found = audit(X, some)
     np.testing.assert_array_equal(np.sort(found.unlabelled.row), np.flatnonzero(~asked))
     assert asked[found.suspects.row].all()
@@ -166,7 +187,9 @@ def test_audit_of_votes_tells_which_majority_labels_are_wrong():
     np.testing.assert_array_equal(found.classes[found.evidence.codes[rows]], majority[rows])
     n = found.n_suspects
     assert (found.suspects.proposed[:n] == y[found.suspects.row[:n]]).mean() > 0.85
-    assert found.expected_wrong == pytest.approx((majority != y).sum(), abs=3 * found.expected_wrong_std + 10)
+    assert found.expected_wrong == pytest.approx(
+        (majority != y).sum(), abs=3 * found.expected_wrong_std + 10
+    )
     assert "majority labels are wrong" in str(found)
     assert "not tested" in str(found)
     assert np.isnan(found.dependence.p_value)
@@ -208,12 +231,14 @@ def test_checked_rows_are_believed_and_teach():
 
 def test_known_proportions_are_kept():
     X, _, votes = drawn()
-    np.testing.assert_allclose(LPClassifier(priors=[0.3, 0.7]).fit(X, votes).noise_.priors, [0.3, 0.7])
+    np.testing.assert_allclose(
+        LPClassifier(priors=[0.3, 0.7]).fit(X, votes).noise_.priors, [0.3, 0.7]
+    )
 
 
 def test_a_class_that_nobody_voted_for_is_no_class():
     X, _, votes = drawn()
-    named = Votes.from_table(votes.row, votes.worker, np.array(["a", "c"])[votes.label])
+    named = Votes.from_table(votes.row, votes.annotator, np.array(["a", "c"])[votes.label])
     assert LPClassifier().fit(X, named).classes_.tolist() == ["a", "c"]
     with pytest.raises(ValueError, match="knows 3 classes but y has 2"):
         LPClassifier(np.eye(3)).fit(X, named)
@@ -224,7 +249,9 @@ def test_clones_and_sparse_rows():
 
     X, _, votes = drawn(n=80)
     dense = LPClassifier(NOISE).fit(X, votes)
-    np.testing.assert_allclose(clone(dense).fit(csr_array(X), votes).coef_, dense.coef_, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(
+        clone(dense).fit(csr_array(X), votes).coef_, dense.coef_, rtol=1e-6, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize(

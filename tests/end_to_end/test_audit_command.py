@@ -12,8 +12,9 @@ import pytest
 
 from support.files import mixture_file, program, read_csv, text_file, write_csv
 from unflip import NoiseModel
+from unflip.cli.audit_table import audit_file
+from unflip.cli.files.request import Request
 from unflip.datasets import make_mixture
-from unflip.files.auditing import Request, audit_file, page_rows
 
 RATES = ("--eps", "ham=0.1,spam=0.3")
 REVIEWS = Path(os.environ.get("UNFLIP_DATA", "data")) / "blitzer_sentiment" / "reviews.json.gz"
@@ -27,7 +28,9 @@ def numeric(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def answer(numeric):
-    return json.loads(program("audit", numeric[0], "--label", "label", *RATES, "--id", "name", "--json").stdout)
+    return json.loads(
+        program("audit", numeric[0], "--label", "label", *RATES, "--id", "name", "--json").stdout
+    )
 
 
 def test_most_suspects_are_wrong_indeed(numeric, answer):
@@ -36,7 +39,10 @@ def test_most_suspects_are_wrong_indeed(numeric, answer):
     rows = [line["row"] for line in answer["suspects"][: answer["n_suspects"]]]
     wrong = observed != true
     assert wrong[rows].mean() > 0.8
-    assert abs(answer["expected_wrong"]["value"] - wrong.sum()) < 4 * answer["expected_wrong"]["standard_error"]
+    assert (
+        abs(answer["expected_wrong"]["value"] - wrong.sum())
+        < 4 * answer["expected_wrong"]["standard_error"]
+    )
     assert answer["noise"]["flip_rate"] == pytest.approx({"ham": 0.1, "spam": 0.3})
     assert answer["features"]["columns"] == [f"x{j}" for j in range(6)]
     assert answer["suspects"][0]["id"] == f"r{rows[0]}"
@@ -44,9 +50,18 @@ def test_most_suspects_are_wrong_indeed(numeric, answer):
 
 def test_the_summary_says_what_a_newcomer_asks(numeric):
     said = program("audit", numeric[0], "--label", "label").stdout
-    for part in ("How noisy:", "What it costs:", "Suspects:", "What next:", "--out report.html", "not used: name"):
+    for part in (
+        "How noisy:",
+        "What it costs:",
+        "Suspects:",
+        "What next:",
+        "--out report.html",
+        "not used: name",
+    ):
         assert part in said
-    lines = [line for line in said.splitlines() if str(numeric[0].parent) not in line]  # names are not broken
+    lines = [
+        line for line in said.splitlines() if str(numeric[0].parent) not in line
+    ]  # names are not broken
     assert max(map(len, lines)) <= 80
 
 
@@ -54,9 +69,18 @@ def test_from_suspects_to_clean_data(tmp_path):
     path = tmp_path / "mails.csv"
     true = mixture_file(path, p=60, mean_norm=1.5)
     before = path.read_bytes()
-    suspects, page, clean = tmp_path / "suspects.csv", tmp_path / "page.html", tmp_path / "clean.csv"
-    said = program("audit", path, "--label", "label", *RATES, "--out", page, "--suspects", suspects).stdout
-    assert f"unflip apply {path} decisions.csv --out clean.csv --label label --eps ham=0.1,spam=0.3" in said
+    suspects, page, clean = (
+        tmp_path / "suspects.csv",
+        tmp_path / "page.html",
+        tmp_path / "clean.csv",
+    )
+    said = program(
+        "audit", path, "--label", "label", *RATES, "--out", page, "--suspects", suspects
+    ).stdout
+    assert (
+        f"unflip apply {path} decisions.csv --out clean.csv --label label --eps ham=0.1,spam=0.3"
+        in said
+    )
     assert page.read_text(encoding="utf-8").lower().startswith("<!doctype html>")
     lines = read_csv(suspects)
     for line in lines:
@@ -65,7 +89,10 @@ def test_from_suspects_to_clean_data(tmp_path):
     answer = json.loads(program("apply", path, suspects, "--out", clean, *RATES, "--json").stdout)
     assert answer["label"] == "label"
     assert answer["changed"] == sum(line["decision"] == "accept" for line in lines)
-    assert answer["expected_accuracy"]["after"]["value"] > answer["expected_accuracy"]["before"]["value"]
+    assert (
+        answer["expected_accuracy"]["after"]["value"]
+        > answer["expected_accuracy"]["before"]["value"]
+    )
     assert path.read_bytes() == before
     old, new = before.splitlines(), clean.read_bytes().splitlines()
     changed = [i for i, (one, other) in enumerate(zip(old, new, strict=True)) if one != other]
@@ -82,14 +109,18 @@ def test_rows_without_a_label_are_given_one(tmp_path):
         row["label"] = ""
     write_csv(path, **{name: [row[name] for row in rows] for name in rows[0]})
     suspects = tmp_path / "suspects.csv"
-    answer = json.loads(program("audit", path, "--label", "label", *RATES, "--suspects", suspects, "--json").stdout)
+    answer = json.loads(
+        program("audit", path, "--label", "label", *RATES, "--suspects", suspects, "--json").stdout
+    )
     proposed = {line["row"]: line["proposed"] for line in answer["unlabelled"]}
     assert sorted(proposed) == list(range(40))
     assert np.mean([label == true[row] for row, label in proposed.items()]) > 0.85
     assert min(line["row"] for line in answer["suspects"]) >= 40
-    assert "No label: 40 rows have none" in program("audit", path, "--label", "label", *RATES).stdout
+    assert (
+        "No label: 40 rows have none" in program("audit", path, "--label", "label", *RATES).stdout
+    )
     found = audit_file(Request(path=path, labels=("label",), eps=RATES[1]), lambda stage: None)
-    texts, names = page_rows(found)
+    texts, names = found.page_texts, found.page_ids
     assert names == [f"row {row}" for row in range(40, 300)]
     assert texts[0].startswith("name=r40, x0=")
     lines = read_csv(suspects)
@@ -98,7 +129,9 @@ def test_rows_without_a_label_are_given_one(tmp_path):
         line["decision"] = "accept" if line["part"] == "unlabelled" else ""
     write_csv(suspects, **{name: [line[name] for line in lines] for name in lines[0]})
     program("apply", path, suspects, "--out", tmp_path / "clean.csv")
-    assert [row["label"] for row in read_csv(tmp_path / "clean.csv")][:40] == [proposed[row] for row in range(40)]
+    assert [row["label"] for row in read_csv(tmp_path / "clean.csv")][:40] == [
+        proposed[row] for row in range(40)
+    ]
 
 
 def test_ignored_columns_are_no_features_and_no_slips(numeric, tmp_path):
@@ -126,7 +159,9 @@ def test_checked_rows_are_listed_apart(numeric, tmp_path):
     write_csv(path, **{name: [row[name] for row in rows] for name in rows[0]}, truth=truth)
     wrong = [i for i, row in enumerate(rows) if truth[i] and truth[i] != row["label"]]
     options = ("--label", "label", "--trusted", "truth")
-    answer = json.loads(program("audit", path, *options, "--suspects", tmp_path / "s.csv", "--json").stdout)
+    answer = json.loads(
+        program("audit", path, *options, "--suspects", tmp_path / "s.csv", "--json").stdout
+    )
     parts = [line["part"] for line in answer["suspects"]]
     assert parts == sorted(parts, key=["suspect", "doubtful", "checked"].index)
     assert parts.count("suspect") == answer["n_suspects"] > 0
@@ -162,7 +197,15 @@ def test_three_classes(tmp_path):
     flips = NoiseModel(0.7 * np.eye(3) + 0.1)
     observed = flips.flip(true, random_state=0)
     write_csv(tmp_path / "d.csv", **{f"x{j}": X[:, j] for j in range(4)}, label=names[observed])
-    arguments = ("audit", tmp_path / "d.csv", "--label", "label", "--eps", "a=0.2,b=0.2,c=0.2", "--json")
+    arguments = (
+        "audit",
+        tmp_path / "d.csv",
+        "--label",
+        "label",
+        "--eps",
+        "a=0.2,b=0.2,c=0.2",
+        "--json",
+    )
     answer = json.loads(program(*arguments).stdout)
     np.testing.assert_allclose(answer["noise"]["transition"], flips.transition)
     suspects = answer["suspects"][: answer["n_suspects"]]
@@ -176,7 +219,9 @@ def test_texts_trusted_rows_and_groups(tmp_path):
     rows = read_csv(path)
     truth = [label if i % 4 == 0 else "" for i, label in enumerate(true)]
     texts, labels = [row["text"] for row in rows], [row["label"] for row in rows]
-    write_csv(path, text=texts, label=labels, truth=truth, patient=[i // 2 for i in range(len(rows))])
+    write_csv(
+        path, text=texts, label=labels, truth=truth, patient=[i // 2 for i in range(len(rows))]
+    )
     options = ("--text", "text", "--trusted", "truth", "--group", "patient", "--json")
     answer = json.loads(program("audit", path, "--label", "label", *options).stdout)
     assert answer["noise"]["source"] == "trusted rows"
@@ -192,16 +237,31 @@ def test_groups_count_alike_in_audit_apply_and_fit(numeric, tmp_path, options):
     copies = {name: [row[name] for row in rows] for name in rows[0] if name != "name"}
     truth = [numeric[1][i // 2] if i % 6 < 2 else "" for i in range(300)]
     write_csv(path, patient=[i // 2 for i in range(300)], **copies, truth=truth)
-    known = (*options, "--group", "patient", "--ignore", "truth")[: 4 if "truth" in options else None]
-    answer = json.loads(program("audit", path, "--label", "label", *known, "--suspects", suspects, "--json").stdout)
-    assert "--group patient" in program("audit", path, "--label", "label", *known, "--out", page).stdout
+    known = (*options, "--group", "patient", "--ignore", "truth")[
+        : 4 if "truth" in options else None
+    ]
+    answer = json.loads(
+        program("audit", path, "--label", "label", *known, "--suspects", suspects, "--json").stdout
+    )
+    assert (
+        "--group patient"
+        in program("audit", path, "--label", "label", *known, "--out", page).stdout
+    )
     lines = read_csv(suspects)
     assert lines
     write_csv(
-        suspects, **{name: [line[name] or "accept" * (name == "decision") for line in lines] for name in lines[0]}
+        suspects,
+        **{
+            name: [line[name] or "accept" * (name == "decision") for line in lines]
+            for name in lines[0]
+        },
     )
-    worth = json.loads(program("apply", path, suspects, "--out", tmp_path / "c.csv", *known, "--json").stdout)
-    assert worth["expected_accuracy"]["before"]["value"] == pytest.approx(answer["expected_accuracy"]["now"])
+    worth = json.loads(
+        program("apply", path, suspects, "--out", tmp_path / "c.csv", *known, "--json").stdout
+    )
+    assert worth["expected_accuracy"]["before"]["value"] == pytest.approx(
+        answer["expected_accuracy"]["now"]
+    )
     assert worth["confirmed"] == 0
     arguments = ("fit", path, "--label", "label", *known, "--out", tmp_path / "m.skops", "--json")
     fitted = json.loads(program(*arguments).stdout)
@@ -235,7 +295,9 @@ def test_cells_that_attack_are_harmless(tmp_path):
     labels = ["=1+1" if row["label"] == "ham" else "<script>x" for row in rows]
     write_csv(path, text=texts, label=labels)
     suspects, page = tmp_path / "s.csv", tmp_path / "p.html"
-    said = program("audit", path, "--label", "label", "--text", "text", "--suspects", suspects, "--out", page).stdout
+    said = program(
+        "audit", path, "--label", "label", "--text", "text", "--suspects", suspects, "--out", page
+    ).stdout
     assert "\x1b" not in said
     assert "<script>alert(1)" not in page.read_text(encoding="utf-8")
     lines = read_csv(suspects)
@@ -255,11 +317,17 @@ def test_cells_that_attack_are_harmless(tmp_path):
     [
         (("none.csv", "--label", "label"), "none.csv does not exist"),
         ((".", "--label", "label"), "is a folder"),
-        (("mails.csv",), "Say with --label which column of mails.csv holds the labels: 'name', 'x0', 'x1'"),
+        (
+            ("mails.csv",),
+            "Say with --label which column of mails.csv holds the labels: 'name', 'x0', 'x1'",
+        ),
         (("mails.csv", "--label", "labl"), "has no column 'labl': did you mean 'label'"),
         (("mails.csv", "--label", "x0"), "different labels in 300 rows"),
         (("mails.csv", "--label", "label", "--trusted", "truth"), "has no column 'truth'"),
-        (("mails.csv", "--label", "label", "--trusted", "label"), "--trusted label names the column of the labels"),
+        (
+            ("mails.csv", "--label", "label", "--trusted", "label"),
+            "--trusted label names the column of the labels",
+        ),
         (("mails.csv", "--label", "label", "--ignore", "none"), "has no column 'none'"),
         (("mails.csv", "--label", "label", "--id", "label"), "one id for each row"),
         (("mails.csv", "--label", "label", "--eps", "ham=0.1"), "names no share for 'spam'"),
@@ -269,7 +337,9 @@ def test_cells_that_attack_are_harmless(tmp_path):
         (("mails.csv", "--label", "label", "--suspects", "none/s.csv"), "none is not a folder"),
     ],
 )
-def test_errors_are_one_sentence_and_nothing_is_written(numeric, tmp_path, monkeypatch, arguments, says):
+def test_errors_are_one_sentence_and_nothing_is_written(
+    numeric, tmp_path, monkeypatch, arguments, says
+):
     (tmp_path / "mails.csv").write_bytes(numeric[0].read_bytes())
     monkeypatch.chdir(tmp_path)
     done = program("audit", *arguments, code=2)
@@ -286,14 +356,29 @@ def test_the_data_are_never_written_over(numeric, tmp_path, monkeypatch):
     os.link(path, tmp_path / "hard.csv")
     monkeypatch.chdir(tmp_path)
     for out in ("mails.csv", "soft.csv", "hard.csv", "../" + tmp_path.name + "/mails.csv", "d.csv"):
-        assert "is never written over" in program("apply", "mails.csv", "d.csv", "--out", out, code=2).stderr
-    assert "must end in .csv" in program("apply", "mails.csv", "d.csv", "--out", "clean.parquet", code=2).stderr
+        assert (
+            "is never written over"
+            in program("apply", "mails.csv", "d.csv", "--out", out, code=2).stderr
+        )
+    assert (
+        "must end in .csv"
+        in program("apply", "mails.csv", "d.csv", "--out", "clean.parquet", code=2).stderr
+    )
     assert path.read_bytes() == numeric[0].read_bytes()
 
 
 def test_as_a_program_of_its_own(numeric):
     pytest.importorskip("typer", reason="needs the extra unflip[cli]")
-    command = [sys.executable, "-m", "unflip", "audit", str(numeric[0]), "--label", "label", "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "unflip",
+        "audit",
+        str(numeric[0]),
+        "--label",
+        "label",
+        "--json",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert json.loads(done.stdout)["rows"] == 300
@@ -311,7 +396,9 @@ def test_nine_of_ten_first_suspects_among_reviews_are_wrong(tmp_path, options):
     texts = [f"{review['title']}\n{review['text']}" for review in reviews]
     write_csv(tmp_path / "r.csv", text=texts, label=np.array(["negative", "positive"])[observed])
     answer = json.loads(
-        program("audit", tmp_path / "r.csv", "--label", "label", "--text", "text", *options, "--json").stdout
+        program(
+            "audit", tmp_path / "r.csv", "--label", "label", "--text", "text", *options, "--json"
+        ).stdout
     )
     first = [line["row"] for line in answer["suspects"][:200]]
     assert (observed != true)[first].mean() >= 0.9

@@ -1,4 +1,5 @@
-"""The page of an audit in a real browser: nothing fetched, nothing run, and every decision kept and exported."""
+"""The page of an audit in a real browser: nothing fetched, nothing run, and every decision kept and
+exported."""
 
 import csv
 import io
@@ -11,12 +12,21 @@ import pytest
 
 pytest.importorskip("jinja2", reason="needs the extra unflip[cli]")
 
-from support.audits import CLASSES, N_DOWN, N_UP, nasty_audit, nasty_ids, nasty_texts, spotless, three_classes
+from support.audits import (
+    CLASSES,
+    N_DOWN,
+    N_UP,
+    nasty_audit,
+    nasty_ids,
+    nasty_texts,
+    spotless,
+    three_classes,
+)
 from support.browser import CHROMIUM, needs_browser
 from unflip import NoiseModel
 from unflip import audit as find_errors
+from unflip.auditing.html.audit_page import write_page
 from unflip.datasets import make_mixture
-from unflip.report.audit_page import write_page
 
 pytestmark = needs_browser
 
@@ -54,7 +64,8 @@ def watch(page):
 
 @pytest.fixture
 def opened(browser, path):
-    """Open the page anew, and expect of every test that it said nothing and fetched nothing but itself."""
+    """Open the page anew, and expect of every test that it said nothing and fetched nothing but
+    itself."""
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     page = context.new_page()
     seen = watch(page)
@@ -88,7 +99,9 @@ def decision(page, number):
 
 
 def focused_row(page):
-    return page.evaluate("Number(document.activeElement.closest('tr')?.querySelector('td.row').textContent ?? -1)")
+    return page.evaluate(
+        "Number(document.activeElement.closest('tr')?.querySelector('td.row').textContent ?? -1)"
+    )
 
 
 def progress(page):
@@ -107,8 +120,12 @@ class TestTheList:
     def test_it_opens_with_the_worst_first_and_shows_text_as_text(self, opened, audit):
         assert shown_rows(opened) == audit.suspects.row[:50].tolist()
         assert place(opened) == "1–50 of 120"
-        assert opened.locator("#rows .text").all_text_contents() == [nasty_texts()[i] for i in audit.suspects.row[:50]]
-        assert opened.locator("#rows .id").all_text_contents() == [nasty_ids()[i] for i in audit.suspects.row[:50]]
+        assert opened.locator("#rows .text").all_text_contents() == [
+            nasty_texts()[i] for i in audit.suspects.row[:50]
+        ]
+        assert opened.locator("#rows .id").all_text_contents() == [
+            nasty_ids()[i] for i in audit.suspects.row[:50]
+        ]
         assert opened.locator("#rows .observed").first.text_content() in CLASSES
         assert opened.locator("svg[role=img]").count() == 2
 
@@ -252,7 +269,9 @@ class TestDecisions:
         opened.keyboard.press("a")
         opened.keyboard.press("r")
         assert progress(opened) == "1 accepted, 1 rejected, 118 undecided"
-        other.get_by_text("1 accepted, 1 rejected, 118 undecided").wait_for()  # so the browser has stored them
+        other.get_by_text(
+            "1 accepted, 1 rejected, 118 undecided"
+        ).wait_for()  # so the browser has stored them
         assert (decision(other, first), decision(other, second)) == ("accept", "reject")
         opened.reload()
         assert (decision(opened, first), decision(opened, second)) == ("accept", "reject")
@@ -272,7 +291,15 @@ class TestExport:
         assert list(lines[0]) == ["row", "id", "observed", "proposed", "decision", "label"]
         assert [line["row"] for line in lines] == [str(i) for i in range(7)]
         assert [line["decision"][0] for line in lines] == list("araraar")
-        assert [line["id"] for line in lines] == ["'=1+1", "-5", "'@sum", "+4e3", "'\tx", 'plain, "quoted"', "a\nb"]
+        assert [line["id"] for line in lines] == [
+            "'=1+1",
+            "-5",
+            "'@sum",
+            "+4e3",
+            "'\tx",
+            'plain, "quoted"',
+            "a\nb",
+        ]
         assert {line["observed"] for line in lines} == {CLASSES[0]}
         assert {line["proposed"] for line in lines} == {"'=spam"}
         for line in lines:
@@ -313,14 +340,20 @@ class TestReading:
 
     def test_the_rates_of_three_classes_fit_beside_the_scores(self, browser, tmp_path):
         X, true = make_mixture(600, 4, means=2.2 * np.eye(3, 4), random_state=0)
-        observed = np.array(["a", "b", "c"])[NoiseModel(0.7 * np.eye(3) + 0.1).flip(true, random_state=0)]
-        trusted = np.where(np.arange(600) < 200, np.array(["a", "b", "c"])[true], None)  # so that rates have errors
+        observed = np.array(["a", "b", "c"])[
+            NoiseModel(0.7 * np.eye(3) + 0.1).flip(true, random_state=0)
+        ]
+        trusted = np.where(
+            np.arange(600) < 200, np.array(["a", "b", "c"])[true], None
+        )  # so that rates have errors
         write_page(find_errors(X, observed, trusted=trusted), tmp_path / "page.html")
         page = browser.new_page(viewport={"width": 1200, "height": 900})
         page.goto((tmp_path / "page.html").as_uri())
         for width in (1440, 1200, 1000):
             page.set_viewport_size({"width": width, "height": 900})
-            assert page.locator("#noise .scroll").evaluate("part => part.scrollWidth <= part.clientWidth")
+            assert page.locator("#noise .scroll").evaluate(
+                "part => part.scrollWidth <= part.clientWidth"
+            )
         page.close()
 
     def test_checked_rows_come_last(self, browser, tmp_path):
@@ -336,7 +369,11 @@ class TestReading:
 
     def test_light_dark_and_print(self, opened):
         light, dark = "rgb(255, 255, 255)", "rgb(21, 24, 28)"
-        for media, scheme, ground in (("screen", "light", light), ("screen", "dark", dark), ("print", "dark", light)):
+        for media, scheme, ground in (
+            ("screen", "light", light),
+            ("screen", "dark", dark),
+            ("print", "dark", light),
+        ):
             opened.emulate_media(media=media, color_scheme=scheme)
             assert opened.evaluate("getComputedStyle(document.body).backgroundColor") == ground
 
@@ -355,15 +392,22 @@ class TestTrouble:
         page = browser.new_page()
         seen = watch(page)
         page.goto(path.as_uri())
-        assert page.evaluate("fetch('http://127.0.0.1:9/').then(() => 'sent', () => 'refused')") == "refused"
-        page.evaluate("document.body.append(Object.assign(new Image(), {src: 'http://127.0.0.1:9/x.png'}))")
+        assert (
+            page.evaluate("fetch('http://127.0.0.1:9/').then(() => 'sent', () => 'refused')")
+            == "refused"
+        )
+        page.evaluate(
+            "document.body.append(Object.assign(new Image(), {src: 'http://127.0.0.1:9/x.png'}))"
+        )
         assert any("Content Security Policy" in said for said in seen.said)
         page.close()
 
     def test_a_browser_without_storage_still_decides_and_says_so(self, browser, path):
         page = browser.new_page()
         seen = watch(page)
-        page.add_init_script("Object.defineProperty(window, 'localStorage', {get() { throw new Error('refused'); }})")
+        page.add_init_script(
+            "Object.defineProperty(window, 'localStorage', {get() { throw new Error('refused'); }})"
+        )
         page.goto(path.as_uri())
         page.locator("#rows .accept").first.click()
         assert progress(page) == "1 accepted, 0 rejected, 119 undecided"

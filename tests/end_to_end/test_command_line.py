@@ -12,14 +12,24 @@ RUN = [sys.executable, "-m", "unflip"]
 
 def run(*arguments, cwd=None, code=0):
     pytest.importorskip("typer", reason="needs the extra unflip[cli]")
-    done = subprocess.run([*RUN, *arguments], cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [*RUN, *arguments], cwd=cwd, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == code, done.stdout + done.stderr
     return done
 
 
 def test_demo_tells_the_story_and_draws_it(tmp_path):
     done = run("demo", cwd=tmp_path)
-    for word in ("oracle", "naive", "unbiased", "optimized", "predicted", "simulated", "Picture: unflip-demo.png"):
+    for word in (
+        "oracle",
+        "naive",
+        "unbiased",
+        "optimized",
+        "predicted",
+        "simulated",
+        "Picture: unflip-demo.png",
+    ):
         assert word in done.stdout
     picture = (tmp_path / "unflip-demo.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
@@ -28,7 +38,11 @@ def test_demo_tells_the_story_and_draws_it(tmp_path):
 
 @pytest.mark.parametrize(
     ("out", "says"),
-    [("missing/demo.png", "missing is not a folder"), ("demo.pdf", "must end in .png"), (".", "must end in .png")],
+    [
+        ("missing/demo.png", "missing is not a folder"),
+        ("demo.pdf", "must end in .png"),
+        (".", "must end in .png"),
+    ],
 )
 def test_a_wrong_file_name_is_named_and_nothing_is_written(tmp_path, out, says):
     done = run("demo", "--out", out, cwd=tmp_path, code=2)
@@ -39,7 +53,9 @@ def test_a_wrong_file_name_is_named_and_nothing_is_written(tmp_path, out, says):
 
 def test_a_folder_is_not_a_file_name(tmp_path):
     (tmp_path / "folder.png").mkdir()
-    assert "folder.png is a folder" in run("demo", "--out", "folder.png", cwd=tmp_path, code=2).stderr
+    assert (
+        "folder.png is a folder" in run("demo", "--out", "folder.png", cwd=tmp_path, code=2).stderr
+    )
 
 
 def test_help_and_version():
@@ -69,29 +85,58 @@ def options(wanted):
     from typer.core import TyperOption
     from typer.main import get_command
 
-    from unflip.cli import app
+    from unflip.cli.program import app
 
+    program = get_command(app)
     return [
         (name, option.opts[0])
-        for name, command in get_command(app).commands.items()
-        for option in command.params
+        for name in program.commands
+        for option in program.get_command(None, name).params
         if isinstance(option, TyperOption) and wanted(option)
     ]
 
 
 def test_no_option_of_one_value_can_be_given_twice():
     single = options(lambda option: not option.is_flag and not option.multiple)
-    assert {("audit", "--text"), ("apply", "--item"), ("fit", "--decisions"), ("plan", "--n")} <= set(single)
+    assert {
+        ("audit", "--text"),
+        ("apply", "--item"),
+        ("fit", "--decisions"),
+        ("plan", "--n"),
+    } <= set(single)
     assert {command for command, _ in single} >= {"demo", "predict", "explore", "reproduce"}
     for command, option in single:
         done = program(command, "data.csv", option, "1", f"{option}=2", code=2)
-        assert done.stderr == f"unflip: {option} is given 2 times but takes one value: give it once.\n"
+        assert (
+            done.stderr == f"unflip: {option} is given 2 times but takes one value: give it once.\n"
+        )
 
 
 def test_lists_and_flags_can_be_given_twice():
     several = options(lambda option: option.is_flag or option.multiple)
     assert {("audit", "--label"), ("fit", "--ignore"), ("apply", "--json")} <= set(several)
-    done = program("plan", "--n=100", "--p=9", "--mean-norm=2", "--eps-pos=.1", "--eps-neg=.1", "--json", "--json")
+    done = program(
+        "plan",
+        "--n=100",
+        "--p=9",
+        "--mean-norm=2",
+        "--eps-pos=.1",
+        "--eps-neg=.1",
+        "--json",
+        "--json",
+    )
     assert done.stdout.startswith("{")
-    said = program("audit", "none.csv", "--label", "a", "--label", "b", "--ignore", "c", "--ignore", "d", code=2).stderr
+    said = program(
+        "audit",
+        "none.csv",
+        "--label",
+        "a",
+        "--label",
+        "b",
+        "--ignore",
+        "c",
+        "--ignore",
+        "d",
+        code=2,
+    ).stderr
     assert "none.csv does not exist" in said

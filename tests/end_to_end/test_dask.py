@@ -10,14 +10,16 @@ from threading import Thread
 import numpy as np
 import pytest
 
-pytest.importorskip("distributed", reason="workers in processes of their own need Dask's distributed")
+pytest.importorskip(
+    "distributed", reason="workers in processes of their own need Dask's distributed"
+)
 import dask
 from dask.distributed import Client, LocalCluster
 
 from support.dask_rows import deadly, endless, partitions
 from support.processes import living, started, until
 from unflip import LPClassifier, Moments, NoiseModel, audit
-from unflip.engines import dask_rows, dask_tasks
+from unflip.data.engines import dask_rows, dask_tasks
 
 NOISE = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1)
 N, P, PARTITIONS = 1000, 12, 8
@@ -26,13 +28,19 @@ N, P, PARTITIONS = 1000, 12, 8
 def cluster_of(n_workers):
     """Start workers that are processes of one thread each."""
     return LocalCluster(
-        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=0
+        n_workers=n_workers,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=":0",
+        memory_limit=0,
     )
 
 
 @pytest.fixture(scope="module")
 def workers():
-    quick = {"distributed.comm.timeouts.connect": "5s"}  # not 30 s, until a worker that was killed is given up
+    quick = {
+        "distributed.comm.timeouts.connect": "5s"
+    }  # not 30 s, until a worker that was killed is given up
     with dask.config.set(quick), cluster_of(2) as cluster, Client(cluster) as client:
         yield client
 
@@ -41,7 +49,7 @@ def workers():
 def client(workers, monkeypatch):
     """Two workers, however many were killed before, and tasks so small that both have some."""
     monkeypatch.setattr(dask_rows, "task_rows", lambda n_features: 100)
-    monkeypatch.setattr("unflip.centred._KEPT", 0)
+    monkeypatch.setattr("unflip.data.centred._KEPT", 0)
     workers.wait_for_workers(2, timeout=60)
     return workers
 
@@ -55,7 +63,9 @@ def problem():
 
 
 def assert_same_coefficients(found, expected):
-    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=0, atol=1e-10 * np.abs(expected.coef_).max())
+    np.testing.assert_allclose(
+        found.coef_, expected.coef_, rtol=0, atol=1e-10 * np.abs(expected.coef_).max()
+    )
 
 
 def assert_idle(client):
@@ -77,7 +87,8 @@ def assert_idle(client):
     ],
 )
 def test_a_worker_that_is_killed_changes_nothing(at, client, tmp_path):
-    """The reading of the rows counts: the copies' pass is the first, the sample's the second, and so on."""
+    """The reading of the rows counts: the copies' pass is the first, the sample's the second, and
+    so on."""
     X, labels = problem()
     expected = LPClassifier(NOISE).fit(X, labels)
     found = LPClassifier(NOISE).fit(deadly(X, N // PARTITIONS, tmp_path, at), labels)
@@ -90,7 +101,10 @@ def test_a_worker_that_is_killed_leaves_moments_as_they_are(client, tmp_path):
     X, labels = problem()
     found = Moments.from_chunks([(deadly(X, N // PARTITIONS, tmp_path, 3), labels)])
     assert (tmp_path / "killed").exists()
-    fits = [LPClassifier.from_moments(moments, NOISE) for moments in (found, Moments.from_chunks([(X, labels)]))]
+    fits = [
+        LPClassifier.from_moments(moments, NOISE)
+        for moments in (found, Moments.from_chunks([(X, labels)]))
+    ]
     assert_same_coefficients(*fits)
 
 
@@ -125,7 +139,9 @@ def test_a_fit_that_ctrl_c_ends_leaves_nothing_running_and_the_next_is_right(cli
 
     presser = Thread(target=press_ctrl_c)
     presser.start()
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background would ignore it
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # tests in the background would ignore it
     try:
         with pytest.raises(KeyboardInterrupt):
             LPClassifier(NOISE).fit(endless(X, 100, tmp_path), labels)
@@ -134,7 +150,9 @@ def test_a_fit_that_ctrl_c_ends_leaves_nothing_running_and_the_next_is_right(cli
         (tmp_path / "go on").touch()
     presser.join()
     assert_idle(client)
-    assert_same_coefficients(LPClassifier(NOISE).fit(partitions(X, 100), labels), LPClassifier(NOISE).fit(X, labels))
+    assert_same_coefficients(
+        LPClassifier(NOISE).fit(partitions(X, 100), labels), LPClassifier(NOISE).fit(X, labels)
+    )
 
 
 SCRIPT = """
@@ -157,7 +175,12 @@ if __name__ == "__main__":
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
 def test_no_worker_outlives_a_program_that_is_stopped(ending, tmp_path):
     (tmp_path / "fit.py").write_text(SCRIPT)
-    words = [sys.executable, "fit.py", os.path.join(os.path.dirname(__file__), os.pardir), str(tmp_path)]
+    words = [
+        sys.executable,
+        "fit.py",
+        os.path.join(os.path.dirname(__file__), os.pardir),
+        str(tmp_path),
+    ]
     process = started(words, cwd=tmp_path, start_new_session=True, stderr=subprocess.DEVNULL)
     until(lambda: has_begun(tmp_path), process)
     os.kill(process.pid, ending)
@@ -170,7 +193,9 @@ def test_no_worker_outlives_a_program_that_is_stopped(ending, tmp_path):
 def test_rows_that_kill_every_worker_are_told_of(client, monkeypatch):
     monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", 0)
     X, labels = problem()
-    with pytest.raises(RuntimeError, match="Dask workers died one after another over the same rows"):
+    with pytest.raises(
+        RuntimeError, match="Dask workers died one after another over the same rows"
+    ):
         LPClassifier(NOISE).fit(deadly(X, 500, None, 0), labels)
     assert_idle(client)
 

@@ -1,4 +1,5 @@
-"""The gallery's examples run and draw; the site builds, its links lead somewhere, and it needs no network."""
+"""The gallery's examples run and draw; the site builds, its links lead somewhere, and it needs no
+network."""
 
 import importlib
 import re
@@ -62,7 +63,11 @@ def test_the_gallery_has_its_examples():
 
 
 def test_links_of_the_pages_lead_somewhere():
-    pages = [*ROOT.glob("*.md"), *(ROOT / "benchmarks").glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    pages = [
+        *ROOT.glob("*.md"),
+        *(ROOT / "benchmarks").glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+    ]
     broken = [
         f"{page.relative_to(ROOT)}: {link}"
         for page in pages
@@ -78,7 +83,9 @@ def test_scripts_that_the_pages_name_exist():
     named = {
         (page.relative_to(ROOT).as_posix(), name)
         for page in transcripts.pages()
-        for name in re.findall(r"\b(?:benchmarks|docs/figures|examples)/\w+\.py\b", page.read_text(encoding="utf-8"))
+        for name in re.findall(
+            r"\b(?:benchmarks|docs/figures|examples)/\w+\.py\b", page.read_text(encoding="utf-8")
+        )
     }
     assert len(named) > 20
     assert [(page, name) for page, name in named if not (ROOT / name).is_file()] == []
@@ -108,7 +115,9 @@ def test_a_table_is_replaced_and_nothing_else(monkeypatch):
     page = "before\n\n<!-- table: python a.py -->\n\n{}\n\n<!-- end of table -->\n\nafter\n"
     lines = page_tables.markdown([("", "one"), ("x", page_tables.short(-0.25, 0.0104))])
     assert lines == ["|  | one |", "|---|---|", "| x | −.250 ± .010 |"]
-    assert page_tables.replaced(page.format("old"), "python a.py", lines) == page.format("\n".join(lines))
+    assert page_tables.replaced(page.format("old"), "python a.py", lines) == page.format(
+        "\n".join(lines)
+    )
     with pytest.raises(ValueError, match="one table that begins with <!-- table: python b"):
         page_tables.replaced(page, "python b.py", lines)
 
@@ -133,7 +142,8 @@ def links_of(page):
 
 
 def is_written(page, link):
-    """Whether a page of the sources, or a part of it, is there; the gallery's pages are made of its examples."""
+    """Whether a page of the sources, or a part of it, is there; the gallery's pages are made of its
+    examples."""
     parts = urlsplit(link)
     target = (page.parent / parts.path).resolve() if parts.path else page
     if target.parent == ROOT / "docs" / "gallery":
@@ -155,7 +165,11 @@ def site(tmp_path_factory):
     for part in PARTS:
         source = ROOT / part
         if source.is_dir():
-            shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("gallery", "generated", "__pycache__"))
+            shutil.copytree(
+                source,
+                folder / part,
+                ignore=shutil.ignore_patterns("gallery", "generated", "__pycache__"),
+            )
         else:
             shutil.copy(source, folder / part)
     command = [sys.executable, "-m", "sphinx", "-b", "html", "-n", "-W", "--keep-going", "-q"]

@@ -1,4 +1,5 @@
-"""The page of `unflip explore` in a browser: it shows the theory's numbers, asks nobody else, and stops at Ctrl-C."""
+"""The page of `unflip explore` in a browser: it shows the theory's numbers, asks nobody else, and
+stops at Ctrl-C."""
 
 import os
 import re
@@ -16,7 +17,7 @@ import pytest
 
 from support.processes import started, until
 from unflip import NoiseModel, theory
-from unflip.explorer.command import _MOST_CONNECTIONS, _Page
+from unflip.cli.explorer.command import _MOST_CONNECTIONS, _Page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 # Ends the server at once, with a code of its own, where it calls any other machine.
@@ -26,7 +27,7 @@ def watch(event, arguments):
     if event == "socket.connect" and isinstance(arguments[1], tuple) and arguments[1][0] not in ("127.0.0.1", "::1"):
         os._exit(77)
 sys.addaudithook(watch)
-from unflip.explorer import command
+from unflip.cli.explorer import command
 command._Page.timeout = float(sys.argv[2])
 command.explore(int(sys.argv[1]), open_browser=False)
 """
@@ -59,7 +60,9 @@ def connected(port):
 
 
 def ask(connection, path="/answer"):
-    connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+    connection.sendall(
+        f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+    )
 
 
 def status(connection):
@@ -125,7 +128,9 @@ def test_browsers_that_go_away_leave_no_trace():
     with served() as (port, server):
         for _ in range(30):
             with connected(port) as connection:
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # reset when closed
+                connection.setsockopt(
+                    socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+                )  # reset when closed
                 ask(connection, "/")
         for path in ("/", "//[", "/answer?n=1e999&p=%ff"):
             with connected(port) as connection:

@@ -1,4 +1,5 @@
-"""Malformed files and options: the program answers, or says in a sentence what is wrong, and leaves nothing behind."""
+"""Malformed files and options: the program answers, or says in a sentence what is wrong, and leaves
+nothing behind."""
 
 import os
 import re
@@ -8,8 +9,18 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from support.fuzz import DECISIONS, MODEL, OUTPUTS, Case, as_csv, as_json_lines, as_parquet, cases, table
-from unflip.cli import app
+from support.fuzz import (
+    DECISIONS,
+    MODEL,
+    OUTPUTS,
+    Case,
+    as_csv,
+    as_json_lines,
+    as_parquet,
+    cases,
+    table,
+)
+from unflip.cli.program import app
 
 _SECRETS = re.compile(r"Traceback|\bError:|0x[0-9a-f]{8}|/site-packages/|\.py\b")
 
@@ -61,7 +72,10 @@ def unclear(done, case):
     if _SECRETS.search(sentence):
         return f"speaks of the inside: {sentence[:400]}"
     given = [*case.files, *case.arguments[1:]]
-    named = [*given, *(word.removeprefix("--").replace("-", "_") for word in given if word.startswith("--"))]
+    named = [
+        *given,
+        *(word.removeprefix("--").replace("-", "_") for word in given if word.startswith("--")),
+    ]
     if not any((word or ".").encode("utf-8", "replace").decode() in sentence for word in named):
         return f"names neither file nor option: {sentence[:400]}"
     return ""
@@ -98,7 +112,12 @@ COMMANDS = {
 
 @pytest.mark.parametrize(
     ("command", "input_"),
-    [(name, word) for name, words in COMMANDS.items() for word in ("data.csv", DECISIONS, MODEL) if word in words],
+    [
+        (name, word)
+        for name, words in COMMANDS.items()
+        for word in ("data.csv", DECISIONS, MODEL)
+        if word in words
+    ],
 )
 def test_folders_and_missing_files_in_the_place_of_each_input(model, tmp_path, command, input_):
     good = {"data.csv": as_csv(table(np.random.default_rng(0))), DECISIONS: b"row\n", MODEL: model}
@@ -130,5 +149,8 @@ def test_ten_thousand_columns_are_no_harm(tmp_path, name, written):
     rng, codes = np.random.default_rng(0), np.arange(40) % 2
     columns = {f"w{j}": (rng.normal(size=40) + codes).round(2).tolist() for j in range(10_000)}
     content = written({**columns, "label": [("a", "b")[code] for code in codes]})
-    assert not fault(Case("wide", {name: content}, ["audit", name, "--label", "label", "--out", "page.html"]), tmp_path)
+    assert not fault(
+        Case("wide", {name: content}, ["audit", name, "--label", "label", "--out", "page.html"]),
+        tmp_path,
+    )
     assert (tmp_path / "page.html").exists()

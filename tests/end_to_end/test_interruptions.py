@@ -1,4 +1,5 @@
-"""Ctrl-C, a kill and a full disk, at whatever moment: files are the old ones or whole new ones, and nothing runs on."""
+"""Ctrl-C, a kill and a full disk, at whatever moment: files are the old ones or whole new ones, and
+nothing runs on."""
 
 import errno
 import os
@@ -14,24 +15,38 @@ from typer.testing import CliRunner
 from support.files import mixture_file, program, write_csv
 from support.fuzz import as_csv
 from support.processes import ended, living, started_until, until
-from unflip.cli import app
+from unflip.cli.program import app
 from unflip.datasets import make_mixture
 
 COMMANDS = {
-    "audit": ["audit", "mails.csv", "--label", "label", "--suspects", "s.csv", "--out", "page.html"],
+    "audit": [
+        "audit",
+        "mails.csv",
+        "--label",
+        "label",
+        "--suspects",
+        "s.csv",
+        "--out",
+        "page.html",
+    ],
     "fit": ["fit", "mails.csv", "--label", "label", "--out", "new.skops"],
     "predict": ["predict", "m.skops", "mails.csv", "--out", "p.csv"],
     "apply": ["apply", "mails.csv", "d.csv", "--out", "clean.csv"],
 }
-OUTPUTS = {"audit": ["s.csv", "page.html"], "fit": ["new.skops"], "predict": ["p.csv"], "apply": ["clean.csv"]}
+OUTPUTS = {
+    "audit": ["s.csv", "page.html"],
+    "fit": ["new.skops"],
+    "predict": ["p.csv"],
+    "apply": ["clean.csv"],
+}
 FITTING = {
-    "audit": ("unflip.files.auditing", "audit"),
-    "fit": ("unflip.files.fitting", "_fit"),
-    "predict": ("unflip.files.models:Model", "predict"),
-    "apply": ("unflip.files.fitting", "_fit"),
+    "audit": ("unflip.cli.audit_table", "audit"),
+    "fit": ("unflip.cli.fit_table", "_fit"),
+    "predict": ("unflip.cli.saved_models:Model", "predict"),
+    "apply": ("unflip.cli.fit_table", "_fit"),
 }
 MOMENTS = {
-    "reading": lambda command: ("unflip.files.tables", "read_content"),
+    "reading": lambda command: ("unflip.cli.files.tables", "read_content"),
     "fitting": FITTING.__getitem__,
     "writing": lambda command: ("os", "fsync"),
     "renaming": lambda command: ("os", "replace"),
@@ -43,7 +58,11 @@ QUICK = [("audit", "renaming", signal.SIGINT), ("fit", "writing", signal.SIGKILL
 def inputs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("inputs")
     true = mixture_file(folder / "mails.csv")
-    row = next(i for i, line in enumerate((folder / "mails.csv").read_text().splitlines()[1:]) if "ham" in line)
+    row = next(
+        i
+        for i, line in enumerate((folder / "mails.csv").read_text().splitlines()[1:])
+        if "ham" in line
+    )
     write_csv(folder / "d.csv", row=[row], observed=["ham"], proposed=["spam"], decision=["accept"])
     program("fit", folder / "mails.csv", "--label", "label", "--out", folder / "m.skops")
     assert len(true) == 300
@@ -68,7 +87,9 @@ def contents(folder):
 
 def check_stopped(command, moment, ending, folder):
     before = contents(folder)
-    process = started_until(*MOMENTS[moment](command), "wait", folder.parent / "mark", COMMANDS[command], cwd=folder)
+    process = started_until(
+        *MOMENTS[moment](command), "wait", folder.parent / "mark", COMMANDS[command], cwd=folder
+    )
     code, said = ended(process, ending)
     assert code == (130 if ending == signal.SIGINT else -ending)
     assert "Traceback" not in said
@@ -103,9 +124,13 @@ def test_stopped_at_any_moment(folder, command, moment, ending):
 def test_stopped_while_it_computes(folder, command, ending):
     X, y = make_mixture(2000, 600, mean_norm=1.0, random_state=0)
     columns = {f"x{j}": X[:, j].round(3).tolist() for j in range(X.shape[1])}
-    (folder / "mails.csv").write_bytes(as_csv({**columns, "label": np.array(["ham", "spam"])[y].tolist()}))
+    (folder / "mails.csv").write_bytes(
+        as_csv({**columns, "label": np.array(["ham", "spam"])[y].tolist()})
+    )
     before = contents(folder)
-    process = started_until(*FITTING[command], "go on", folder.parent / "mark", COMMANDS[command], cwd=folder)
+    process = started_until(
+        *FITTING[command], "go on", folder.parent / "mark", COMMANDS[command], cwd=folder
+    )
     code, said = ended(process, ending)
     assert code == (130 if ending == signal.SIGINT else -ending)
     assert "Traceback" not in said
@@ -210,7 +235,9 @@ def test_two_files_of_one_command_appear_together(folder, monkeypatch):
     assert contents(folder) == before
 
 
-@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="every file has a name from the start on this system")
+@pytest.mark.skipif(
+    not hasattr(os, "O_TMPFILE"), reason="every file has a name from the start on this system"
+)
 def test_a_file_has_no_name_before_it_is_whole(folder, monkeypatch):
     before, seen, real = contents(folder), [], os.fsync
 

@@ -9,7 +9,7 @@ import pytest
 
 from support.files import mixture_file, program, read_csv, text_file, write_csv
 from unflip import NoiseModel, theory
-from unflip.files.models import load_model
+from unflip.cli.saved_models import load_model
 
 RATES = ("--eps", "ham=0.1,spam=0.3")
 
@@ -18,7 +18,9 @@ RATES = ("--eps", "ham=0.1,spam=0.3")
 def fitted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fitted")
     true = mixture_file(folder / "mails.csv")
-    said = program("fit", folder / "mails.csv", "--label", "label", *RATES, "--out", folder / "m.skops").stdout
+    said = program(
+        "fit", folder / "mails.csv", "--label", "label", *RATES, "--out", folder / "m.skops"
+    ).stdout
     assert "Expected accuracy on clean labels" in said
     return folder, true
 
@@ -26,13 +28,19 @@ def fitted(tmp_path_factory):
 def test_predictions_are_of_the_true_labels(fitted, tmp_path):
     folder, true = fitted
     out = tmp_path / "p.csv"
-    said = program("predict", folder / "m.skops", folder / "mails.csv", "--out", out, "--id", "name").stdout
+    said = program(
+        "predict", folder / "m.skops", folder / "mails.csv", "--out", out, "--id", "name"
+    ).stdout
     assert "300 rows predicted" in said
     lines = read_csv(out)
     assert list(lines[0]) == ["row", "id", "predicted", "probability", "p(ham)", "p(spam)"]
-    assert np.mean([line["predicted"] == label for line, label in zip(lines, true, strict=True)]) > 0.9
+    assert (
+        np.mean([line["predicted"] == label for line, label in zip(lines, true, strict=True)]) > 0.9
+    )
     assert lines[7]["id"] == "r7"
-    answer = json.loads(program("predict", folder / "m.skops", folder / "mails.csv", "--json").stdout)
+    answer = json.loads(
+        program("predict", folder / "m.skops", folder / "mails.csv", "--json").stdout
+    )
     assert [line["predicted"] for line in answer["rows"]] == [line["predicted"] for line in lines]
 
 
@@ -42,10 +50,17 @@ def test_models_of_texts_by_any_source_of_rates(tmp_path, options):
     true = text_file(path)
     rows = read_csv(path)
     truth = [label if i % 4 == 0 else "" for i, label in enumerate(true)]
-    write_csv(path, text=[row["text"] for row in rows], label=[row["label"] for row in rows], truth=truth)
+    write_csv(
+        path, text=[row["text"] for row in rows], label=[row["label"] for row in rows], truth=truth
+    )
     program("fit", path, "--label", "label", "--text", "text", *options, "--out", model)
     answer = json.loads(program("predict", model, path, "--json").stdout)
-    assert np.mean([line["predicted"] == label for line, label in zip(answer["rows"], true, strict=True)]) > 0.9
+    assert (
+        np.mean(
+            [line["predicted"] == label for line, label in zip(answer["rows"], true, strict=True)]
+        )
+        > 0.9
+    )
 
 
 def test_true_and_false_are_features_of_every_format(tmp_path):
@@ -55,15 +70,33 @@ def test_true_and_false_are_features_of_every_format(tmp_path):
     mixture_file(tmp_path / "mails.csv")
     rows = read_csv(tmp_path / "mails.csv")
     flag = ["True" if float(row["x0"]) > 0 else "False" for row in rows]
-    write_csv(tmp_path / "d.csv", flag=flag, x1=[row["x1"] for row in rows], label=[row["label"] for row in rows])
+    write_csv(
+        tmp_path / "d.csv",
+        flag=flag,
+        x1=[row["x1"] for row in rows],
+        label=[row["label"] for row in rows],
+    )
     parquet.write_table(csv.read_csv(tmp_path / "d.csv"), tmp_path / "d.parquet")
     found = []
     for name, other in (("d.csv", "d.parquet"), ("d.parquet", "d.csv")):
         fitted = json.loads(
-            program("fit", tmp_path / name, "--label", "label", *RATES, "--out", tmp_path / "m.skops", "--json").stdout
+            program(
+                "fit",
+                tmp_path / name,
+                "--label",
+                "label",
+                *RATES,
+                "--out",
+                tmp_path / "m.skops",
+                "--json",
+            ).stdout
         )
         assert fitted["features"]["columns"] == ["flag", "x1"]
-        found.append(json.loads(program("predict", tmp_path / "m.skops", tmp_path / other, "--json").stdout)["rows"])
+        found.append(
+            json.loads(program("predict", tmp_path / "m.skops", tmp_path / other, "--json").stdout)[
+                "rows"
+            ]
+        )
     assert found[0] == found[1]
 
 
@@ -73,21 +106,41 @@ def test_decided_rows_are_taken_as_certain(fitted, tmp_path):
     wrong = [row for row, line in enumerate(rows) if line["label"] != true[row]][:50]
     decisions = tmp_path / "d.csv"
     observed = [rows[row]["label"] for row in wrong]
-    write_csv(decisions, row=wrong, observed=observed, proposed=true[wrong], decision=["accept"] * len(wrong))
+    write_csv(
+        decisions,
+        row=wrong,
+        observed=observed,
+        proposed=true[wrong],
+        decision=["accept"] * len(wrong),
+    )
     arguments = ("fit", folder / "mails.csv", "--label", "label", "--out", model, "--json")
     answer = json.loads(program(*arguments, *RATES, "--decisions", decisions).stdout)
     assert answer["flip_rate"] == pytest.approx({"ham": 0.1, "spam": 0.3})
     certain = load_model(model).classifier.label_posterior_[wrong]
     np.testing.assert_array_equal(certain, np.eye(2)[(true[wrong] == "spam").astype(int)])
-    write_csv(decisions, row=wrong[:1], observed=true[wrong[:1]], proposed=observed[:1], decision=["accept"])
-    assert "give the file that was audited" in program(*arguments, "--decisions", decisions, code=2).stderr
+    write_csv(
+        decisions,
+        row=wrong[:1],
+        observed=true[wrong[:1]],
+        proposed=observed[:1],
+        decision=["accept"],
+    )
+    assert (
+        "give the file that was audited"
+        in program(*arguments, "--decisions", decisions, code=2).stderr
+    )
 
 
 def test_other_files_are_refused_by_the_column_they_lack(fitted, tmp_path):
     folder, _ = fitted
     rows = read_csv(folder / "mails.csv")
-    write_csv(tmp_path / "new.csv", **{name: [row[name] for row in rows] for name in rows[0] if name != "x3"})
-    done = program("predict", folder / "m.skops", tmp_path / "new.csv", "--out", tmp_path / "p.csv", code=2)
+    write_csv(
+        tmp_path / "new.csv",
+        **{name: [row[name] for row in rows] for name in rows[0] if name != "x3"},
+    )
+    done = program(
+        "predict", folder / "m.skops", tmp_path / "new.csv", "--out", tmp_path / "p.csv", code=2
+    )
     assert "new.csv lacks the column 'x3'" in done.stderr
     assert not (tmp_path / "p.csv").exists()
 
@@ -96,14 +149,19 @@ def test_what_is_no_model_is_not_opened(fitted, tmp_path):
     folder, _ = fitted
     other = tmp_path / "m.skops"
     other.write_text("no model", encoding="utf-8")
-    assert "m.skops is no model" in program("predict", other, folder / "mails.csv", "--json", code=2).stderr
+    assert (
+        "m.skops is no model"
+        in program("predict", other, folder / "mails.csv", "--json", code=2).stderr
+    )
     content = (folder / "m.skops").read_bytes()
     changed = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(changed, "w") as new:
         for name in old.namelist():
             data = old.read(name)
             if name == "schema.json":
-                data = data.replace(b'"NoiseModel"', b'"Popen"').replace(b'"unflip.noise"', b'"subprocess"')
+                data = data.replace(b'"NoiseModel"', b'"Popen"').replace(
+                    b'"unflip.labels.noise"', b'"subprocess"'
+                )
             new.writestr(name, data)
     other.write_bytes(changed.getvalue())
     said = program("predict", other, folder / "mails.csv", "--json", code=2).stderr
@@ -113,11 +171,28 @@ def test_what_is_no_model_is_not_opened(fitted, tmp_path):
 
 def test_predict_needs_somewhere_to_write(fitted):
     folder, _ = fitted
-    assert "none.skops does not exist" in program("predict", "none.skops", folder / "mails.csv", code=2).stderr
-    assert "needs --out" in program("predict", folder / "m.skops", folder / "mails.csv", code=2).stderr
+    assert (
+        "none.skops does not exist"
+        in program("predict", "none.skops", folder / "mails.csv", code=2).stderr
+    )
+    assert (
+        "needs --out" in program("predict", folder / "m.skops", folder / "mails.csv", code=2).stderr
+    )
 
 
-PLAN = ("plan", "--n", "1600", "--p", "400", "--mean-norm", "1.2", "--eps-pos", "0.4", "--eps-neg", "0.3")
+PLAN = (
+    "plan",
+    "--n",
+    "1600",
+    "--p",
+    "400",
+    "--mean-norm",
+    "1.2",
+    "--eps-pos",
+    "0.4",
+    "--eps-neg",
+    "0.3",
+)
 
 
 def test_plan_says_what_the_theory_says():

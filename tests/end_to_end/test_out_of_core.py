@@ -1,4 +1,5 @@
-"""Fits, predictions and audits of rows that are never in memory as a whole are those of rows that are."""
+"""Fits, predictions and audits of rows that are never in memory as a whole are those of rows that
+are."""
 
 import tracemalloc
 
@@ -6,15 +7,25 @@ import numpy as np
 import pytest
 
 from support.lazy import Failing, Stored
-from unflip import LPClassifier, NoiseModel, audit, centred, selection
+from unflip import LPClassifier, NoiseModel, audit
+from unflip.data import centred
+from unflip.data.engines import blocks
 from unflip.datasets import make_mixture
-from unflip.engines import blocks
 from unflip.estimation import Automatic, CrossMoment, TrustedSubset
+from unflip.ridge import selection
 
 pytestmark = pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning")
 
 NOISE = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1)
-FITTED = ("coef_", "intercept_", "targets_", "loo_decision_", "label_posterior_", "label_free_log_odds_", "noise_std_")
+FITTED = (
+    "coef_",
+    "intercept_",
+    "targets_",
+    "loo_decision_",
+    "label_posterior_",
+    "loo_log_odds_",
+    "noise_std_",
+)
 BLOCK = 2600  # numbers; a sample of 128 rows is read besides
 
 
@@ -40,7 +51,9 @@ def problem(shape=(1000, 12), k=2, mean=3.0, seed=0):
 def assert_alike(found, expected, tolerance=1e-10):
     for name in FITTED:
         whole = getattr(expected, name)
-        np.testing.assert_allclose(getattr(found, name), whole, rtol=tolerance, atol=tolerance * np.abs(whole).max())
+        np.testing.assert_allclose(
+            getattr(found, name), whole, rtol=tolerance, atol=tolerance * np.abs(whole).max()
+        )
     assert found.reg_ == pytest.approx(expected.reg_, rel=tolerance)
     assert found.expected_accuracy_ == pytest.approx(expected.expected_accuracy_, abs=tolerance)
 
@@ -63,7 +76,9 @@ def test_fits_are_those_of_rows_in_memory(options, weighted, small_blocks):
     X, y, labels = problem()
     weights = np.random.default_rng(1).integers(3, size=len(X)).astype(float) if weighted else None
     if options.get("noise") == "trusted":
-        options = options | {"noise": TrustedSubset(np.where(np.arange(len(y)) % 4 == 0, y, np.nan))}
+        options = options | {
+            "noise": TrustedSubset(np.where(np.arange(len(y)) % 4 == 0, y, np.nan))
+        }
     source = Stored(X)
     expected, found = (LPClassifier(**options).fit(given, labels, weights) for given in (X, source))
     assert source.n_most <= BLOCK
@@ -83,9 +98,11 @@ def test_several_classes(shape, small_blocks):
 
 @pytest.mark.parametrize("k", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_default_fit_reads_the_rows_seven_times(k, small_blocks):
-    """To find copies, for the Gram matrix, for hat values and scores, and twice for each of two rounds.
+    """To find copies, for the Gram matrix, for hat values and scores, and twice for each of two
+    rounds.
 
-    Few rows of several classes take two more in each round, for what labels do to the scores of other rows.
+    Few rows of several classes take two more in each round, for what labels do to the scores of
+    other rows.
     """
     X, _, labels = problem((10_000, 12), k=k, mean=0.0)
     X[7] += 1e-3  # no copy any more
@@ -134,14 +151,17 @@ def test_numbers_of_other_kinds(small_blocks, tmp_path):
 def test_zarr(small_blocks):
     zarr = pytest.importorskip("zarr")
     X, _, labels = problem()
-    assert_alike(LPClassifier(NOISE).fit(zarr.array(X, chunks=(100, 12)), labels), LPClassifier(NOISE).fit(X, labels))
+    assert_alike(
+        LPClassifier(NOISE).fit(zarr.array(X, chunks=(100, 12)), labels),
+        LPClassifier(NOISE).fit(X, labels),
+    )
 
 
 def test_hdf5_and_parquet(small_blocks, tmp_path):
     h5py, pa = pytest.importorskip("h5py"), pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
-    from unflip.parquet_rows import ParquetRows
+    from unflip.data.parquet import ParquetRows
 
     X, _, labels = problem()
     expected = LPClassifier().fit(X, labels)
@@ -157,11 +177,17 @@ def test_hdf5_and_parquet(small_blocks, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"groups": np.arange(1000) // 2}, {"trusted": True}], ids=["", "groups", "trusted"]
+    "options",
+    [{}, {"groups": np.arange(1000) // 2}, {"trusted": True}],
+    ids=["", "groups", "trusted"],
 )
 def test_audits_are_those_of_rows_in_memory(options, small_blocks):
     X, y, labels = problem()
-    options = {"trusted": np.where(np.arange(len(y)) % 4 == 0, y, np.nan)} if "trusted" in options else options
+    options = (
+        {"trusted": np.where(np.arange(len(y)) % 4 == 0, y, np.nan)}
+        if "trusted" in options
+        else options
+    )
     source = Stored(X)
     found, expected = (audit(given, labels, **options) for given in (source, X))
     np.testing.assert_allclose(found.label_posterior, expected.label_posterior, rtol=0, atol=1e-9)
@@ -212,4 +238,6 @@ def test_memory_is_a_few_numbers_per_row(dtype, tmp_path):
         LPClassifier().fit(stored[:n], labels[:n])
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert (peaks[1] - peaks[0]) / 20_000 < 700  # bytes; scores for all penalties alone would be 400
+    assert (
+        peaks[1] - peaks[0]
+    ) / 20_000 < 700  # bytes; scores for all penalties alone would be 400

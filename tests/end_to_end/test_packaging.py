@@ -1,4 +1,5 @@
-"""What is handed to users: a small wheel of the library alone, and an archive of the sources that rebuilds it."""
+"""What is handed to users: a small wheel of the library alone, and an archive of the sources that
+rebuilds it."""
 
 import importlib.util
 import re
@@ -37,8 +38,12 @@ CORE = {"numpy", "scipy", "scikit-learn", "array-api-compat"}
 MEGABYTE = 1_000_000
 
 pytestmark = [
-    pytest.mark.skipif(importlib.util.find_spec("hatchling") is None, reason="hatchling is not installed"),
-    pytest.mark.skipif(not (ROOT / "pyproject.toml").exists(), reason="the tests are not in a source tree"),
+    pytest.mark.skipif(
+        importlib.util.find_spec("hatchling") is None, reason="hatchling is not installed"
+    ),
+    pytest.mark.skipif(
+        not (ROOT / "pyproject.toml").exists(), reason="the tests are not in a source tree"
+    ),
 ]
 
 
@@ -96,12 +101,21 @@ def test_the_version_comes_from_one_place(metadata, wheel):
 
 
 def test_the_wheel_holds_the_library_and_nothing_else(contents):
-    assert {path.split("/")[0] for path in contents} == {"unflip", f"unflip-{unflip.__version__}.dist-info"}
-    source = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src").rglob("*") if path.is_file()}
+    assert {path.split("/")[0] for path in contents} == {
+        "unflip",
+        f"unflip-{unflip.__version__}.dist-info",
+    }
+    source = {
+        path.relative_to(ROOT / "src").as_posix()
+        for path in (ROOT / "src").rglob("*")
+        if path.is_file()
+    }
     assert {path for path in contents if path.startswith("unflip/")} == {
         path for path in source if "__pycache__" not in path
     }
-    assert not [path for path in contents if re.search(r"test|\.(csv|npy|npz|mat|parquet|ipynb)$", path)]
+    assert not [
+        path for path in contents if re.search(r"test|\.(csv|npy|npz|mat|parquet|ipynb)$", path)
+    ]
 
 
 def test_the_wheel_says_that_it_is_typed_and_free(contents, metadata):
@@ -113,7 +127,14 @@ def test_the_wheel_says_that_it_is_typed_and_free(contents, metadata):
 def test_the_archive_has_what_tests_and_pages_need(sdist):
     with tarfile.open(sdist) as archive:
         names = {name.split("/", 1)[1] for name in archive.getnames()}
-    for path in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "pyproject.toml", "Makefile", "docs/conf.py"):
+    for path in (
+        "README.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "pyproject.toml",
+        "Makefile",
+        "docs/conf.py",
+    ):
         assert path in names
     for folder in ("tests", "examples", "benchmarks"):
         here = {path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*.py")}
@@ -123,9 +144,12 @@ def test_the_archive_has_what_tests_and_pages_need(sdist):
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy is not installed")
 def test_types_of_the_installed_wheel_reach_its_users(wheel, tmp_path):
-    """Mistakes in the file are marked, and an unused mark is an error: right code passes, wrong code does not."""
+    """Mistakes in the file are marked, and an unused mark is an error: right code passes, wrong
+    code does not."""
     venv.create(tmp_path / "venv", symlinks=True)
-    python = next((tmp_path / "venv").glob("*/python"), None) or next((tmp_path / "venv").glob("*/python.exe"))
+    python = next((tmp_path / "venv").glob("*/python"), None) or next(
+        (tmp_path / "venv").glob("*/python.exe")
+    )
     packages = subprocess.run(
         [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
         capture_output=True,
@@ -134,8 +158,18 @@ def test_types_of_the_installed_wheel_reach_its_users(wheel, tmp_path):
     ).stdout.strip()
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(packages)
-    Path(packages, "core.pth").write_text(sysconfig.get_path("purelib"))  # numpy and its like, as they are here
+    Path(packages, "core.pth").write_text(
+        sysconfig.get_path("purelib")
+    )  # numpy and its like, as they are here
     (tmp_path / "consumer.py").write_text(CONSUMER)
-    command = [sys.executable, "-m", "mypy", "--strict", "--python-executable", str(python), "consumer.py"]
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--python-executable",
+        str(python),
+        "consumer.py",
+    ]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

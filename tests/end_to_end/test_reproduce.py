@@ -18,12 +18,14 @@ from typer.testing import CliRunner
 
 from support.amazon import needs_data, needs_published
 from support.processes import started
-from unflip.cli import app
+from unflip.cli.program import app
 from unflip.paper.piece import Task
 from unflip.paper.registry import PIECES
 
 RUN = [sys.executable, "-m", "unflip", "reproduce"]
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 LOADED = """<script>addEventListener("load", () => {
   const pictures = [...document.images];
   document.title = pictures.filter(p => p.complete && p.naturalWidth > 100).length + " of " + pictures.length;
@@ -33,7 +35,12 @@ LOADED = """<script>addEventListener("load", () => {
 def reproduce(*arguments, code=0, **environment):
     variables = {**os.environ, **environment}
     done = subprocess.run(
-        [*RUN, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False, env=variables
+        [*RUN, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env=variables,
     )
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
@@ -51,7 +58,13 @@ def test_one_figure_from_start_to_page(fig3):
     results, done = fig3
     assert f"Page: {results / 'index.html'}" in done.stdout.replace("\n", "")
     page = (results / "index.html").read_text(encoding="utf-8")
-    for words in ("What the paper says", "Where and why they differ", "standard errors", "ρ₊* = 1.57", "Quick run"):
+    for words in (
+        "What the paper says",
+        "Where and why they differ",
+        "standard errors",
+        "ρ₊* = 1.57",
+        "Quick run",
+    ):
         assert words in page
     assert (results / "fig3" / "points.csv").read_text().startswith("p,x,simulated")
     assert (results / "fig3" / "picture.svg").read_bytes().startswith(b"<?xml")
@@ -69,9 +82,22 @@ def test_a_finished_figure_is_not_run_again(fig3):
 def test_every_picture_of_the_page_loads_in_a_browser(fig3, tmp_path):
     results, _ = fig3
     page = (results / "index.html").read_text(encoding="utf-8")
-    (tmp_path / "page.html").write_text(page.replace("</body>", f"{LOADED}</body>"), encoding="utf-8")
-    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
-    command = [CHROMIUM, *options, "--virtual-time-budget=10000", "--dump-dom", (tmp_path / "page.html").as_uri()]
+    (tmp_path / "page.html").write_text(
+        page.replace("</body>", f"{LOADED}</body>"), encoding="utf-8"
+    )
+    options = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={tmp_path / 'profile'}",
+    ]
+    command = [
+        CHROMIUM,
+        *options,
+        "--virtual-time-budget=10000",
+        "--dump-dom",
+        (tmp_path / "page.html").as_uri(),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     pictures = page.count("<img")
     assert pictures >= 1
@@ -107,14 +133,19 @@ def test_missing_data_skip_a_piece_and_say_so(tmp_path, monkeypatch):
     (tmp_path / "amazon_reviews").mkdir()
     done = invoke("fig4", "--quick", "--out", tmp_path, "--workers", 1)
     assert done.exit_code == 3
-    assert f"fig4 is skipped: {tmp_path / 'amazon_reviews' / 'books.mat'} does not exist" in done.stderr
+    assert (
+        f"fig4 is skipped: {tmp_path / 'amazon_reviews' / 'books.mat'} does not exist"
+        in done.stderr
+    )
 
 
 def test_a_piece_that_fails_is_named(tmp_path, monkeypatch):
     def fail(settings):
         raise ArithmeticError("nothing to add")
 
-    monkeypatch.setitem(PIECES, "fig5", replace(PIECES["fig5"], tasks=lambda s: [Task("part", fail, (s,))]))
+    monkeypatch.setitem(
+        PIECES, "fig5", replace(PIECES["fig5"], tasks=lambda s: [Task("part", fail, (s,))])
+    )
     done = invoke("fig5", "--quick", "--out", tmp_path, "--workers", 1)
     assert done.exit_code == 2
     assert done.stderr.strip() == "unflip: fig5 failed: ArithmeticError: nothing to add"
@@ -125,14 +156,19 @@ def test_a_piece_that_fails_is_named(tmp_path, monkeypatch):
 def test_killed_after_the_first_piece_it_ends_as_if_it_had_not_been(tmp_path, ending):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     reproduce("fig1", "fig5", "fig2", "--quick", "--out", whole)
-    process = started([*RUN, "fig1", "fig5", "fig2", "--quick", "--out", str(broken)], stderr=subprocess.DEVNULL)
+    process = started(
+        [*RUN, "fig1", "fig5", "fig2", "--quick", "--out", str(broken)], stderr=subprocess.DEVNULL
+    )
     deadline = time.monotonic() + 120
     while not (broken / "fig1" / "manifest.json").exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     process.send_signal(ending)
     process.wait(timeout=60)
     assert not (broken / "index.html").exists()
-    assert "fig1 was finished before" in reproduce("fig1", "fig5", "fig2", "--quick", "--out", broken).stdout
+    assert (
+        "fig1 was finished before"
+        in reproduce("fig1", "fig5", "fig2", "--quick", "--out", broken).stdout
+    )
     for path in whole.rglob("*"):
         if path.suffix in (".csv", ".svg", ".png"):
             assert (broken / path.relative_to(whole)).read_bytes() == path.read_bytes()

@@ -49,7 +49,12 @@ def test_commands_with_a_prompt_are_in_sessions_and_sessions_begin_with_one():
         if line.lstrip().startswith(PROMPT)
     ]
     assert outside == []
-    assert [name for name in SHOWN for session in sessions(TEXTS[name]) if not session.startswith(PROMPT)] == []
+    assert [
+        name
+        for name in SHOWN
+        for session in sessions(TEXTS[name])
+        if not session.startswith(PROMPT)
+    ] == []
 
 
 def test_stale_output_is_replaced_and_the_rest_is_kept():
@@ -81,7 +86,7 @@ def test_options_that_the_pages_name_exist():
     pytest.importorskip("typer", reason="the program needs the extra unflip[cli]")
     from typer.main import get_command
 
-    from unflip.cli import app
+    from unflip.cli.program import app
 
     known = {name: options_of(command) for name, command in get_command(app).commands.items()}
     named = [
@@ -95,4 +100,8 @@ def test_options_that_the_pages_name_exist():
 
 
 def options_of(command):
-    return {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    return {
+        option
+        for parameter in command.params
+        for option in (*parameter.opts, *parameter.secondary_opts)
+    }

@@ -11,12 +11,13 @@ from unflip.datasets import make_mixture
 N, P, UNASKED = 240, 8, 6
 SKILL = np.array([0.9, 0.8, 0.7, 0.6])
 COLUMNS = ("--label", "w0", "--label", "w1", "--label", "w2", "--label", "w3")
-ROWS = ("--label", "label", "--item", "mail", "--worker", "who")
+ROWS = ("--label", "label", "--item", "mail", "--annotator", "who")
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Write the same votes with a column for each worker and with a row for each vote; return folder and truth."""
+    """Write the same votes with a column for each annotator and with a row for each vote; return
+    folder and truth."""
     folder = tmp_path_factory.mktemp("votes")
     X, true = make_mixture(N, P, mean_norm=1.5, random_state=0)
     rng = np.random.default_rng(0)
@@ -30,10 +31,19 @@ def files(tmp_path_factory):
     truth = np.where(np.arange(N) % 3 == 0, NAMES[true], "")
     columns = {f"w{j}": cells[:, j] for j in range(4)}
     write_csv(folder / "columns.csv", mail=mails, **features, **columns, truth=truth)
-    row, worker = np.nonzero(asked | (np.arange(N) >= N - UNASKED)[:, None] & (np.arange(4) == 0))
+    row, annotator = np.nonzero(
+        asked | (np.arange(N) >= N - UNASKED)[:, None] & (np.arange(4) == 0)
+    )
     by_row = {name: cells[row] for name, cells in features.items()}
-    who = np.char.add("w", worker.astype(str))
-    write_csv(folder / "rows.csv", mail=mails[row], who=who, **by_row, label=cells[row, worker], truth=truth[row])
+    who = np.char.add("w", annotator.astype(str))
+    write_csv(
+        folder / "rows.csv",
+        mail=mails[row],
+        who=who,
+        **by_row,
+        label=cells[row, annotator],
+        truth=truth[row],
+    )
     return folder, NAMES[true], row
 
 
@@ -43,7 +53,9 @@ def answer_of(*arguments):
 
 @pytest.fixture(scope="module")
 def by_column(files):
-    return answer_of("audit", files[0] / "columns.csv", *COLUMNS, "--trusted", "truth", "--id", "mail")
+    return answer_of(
+        "audit", files[0] / "columns.csv", *COLUMNS, "--trusted", "truth", "--id", "mail"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +67,7 @@ def test_both_ways_to_write_votes_give_the_same_answer(files, by_column, by_row)
     _, _, row = files
     assert by_column["rows"] == by_row["rows"] == N
     assert by_column["votes"] == by_row["votes"]
-    assert by_column["votes"]["workers"] == 4
+    assert by_column["votes"]["annotators"] == 4
     assert by_column["votes"]["rows_with_votes"] == N - UNASKED
     first = {f"m{item}": int(np.flatnonzero(row == item)[0]) for item in range(N)}
     for part in ("suspects", "unlabelled"):
@@ -76,23 +88,29 @@ def test_most_suspects_are_wrong_and_most_proposals_right(files, by_column):
 
 
 def test_checked_items_without_a_vote_are_no_checked_labels(files):
-    said = program("audit", files[0] / "columns.csv", *COLUMNS, "--trusted", "truth", "--id", "mail").stdout
+    said = program(
+        "audit", files[0] / "columns.csv", *COLUMNS, "--trusted", "truth", "--id", "mail"
+    ).stdout
     checked = sum(row % 3 == 0 for row in range(N - UNASKED))
     assert f"Of {checked} checked majority labels " in " ".join(said.split())
 
 
-def test_the_summary_speaks_of_items_votes_and_workers(files, tmp_path):
+def test_the_summary_speaks_of_items_votes_and_annotators(files, tmp_path):
     page, suspects = tmp_path / "page.html", tmp_path / "suspects.csv"
-    said = program("audit", files[0] / "rows.csv", *ROWS, "--out", page, "--suspects", suspects).stdout
+    said = program(
+        "audit", files[0] / "rows.csv", *ROWS, "--out", page, "--suspects", suspects
+    ).stdout
     words = " ".join(said.split())
     n_votes = sum(row["label"] != "" for row in read_csv(files[0] / "rows.csv"))
-    assert f"{N} items, {n_votes} votes of 4 workers: " in words
+    assert f"{N} items, {n_votes} votes of 4 annotators: " in words
     assert f"of {N - UNASKED} majority labels are wrong" in words
     assert "majority labels look wrong" in words
     assert f"No vote: {UNASKED} items have none; proposed are" in words
     assert "name it with --trusted" in words
     assert "unflip apply" not in words
-    lines = [line for line in said.splitlines()[2:] if str(tmp_path) not in line]  # names are not broken
+    lines = [
+        line for line in said.splitlines()[2:] if str(tmp_path) not in line
+    ]  # names are not broken
     assert max(map(len, lines)) <= 80
     text = page.read_text(encoding="utf-8")
     assert f"of {N - UNASKED} majority labels are wrong" in text
@@ -113,13 +131,26 @@ def test_three_classes_with_texts_rates_and_groups(tmp_path):
     true = rng.integers(0, 3, 150)
     texts = [" ".join(rng.choice(words[label], 2)) + f" {i % 5}" for i, label in enumerate(true)]
     votes = {
-        f"w{j}": np.where(rng.random(150) < 0.1, "", np.array(["r", "s", "l"])[(true + (rng.random(150) < 0.2)) % 3])
+        f"w{j}": np.where(
+            rng.random(150) < 0.1,
+            "",
+            np.array(["r", "s", "l"])[(true + (rng.random(150) < 0.2)) % 3],
+        )
         for j in range(3)
     }
     for cells in votes.values():
         cells[-4:] = ""
     path = write_csv(tmp_path / "d.csv", text=texts, **votes, patient=np.arange(150) // 2)
-    options = ("--text", "text", "--eps", "r=0.2,s=0.2,l=0.2", "--group", "patient", "--out", tmp_path / "p.html")
+    options = (
+        "--text",
+        "text",
+        "--eps",
+        "r=0.2,s=0.2,l=0.2",
+        "--group",
+        "patient",
+        "--out",
+        tmp_path / "p.html",
+    )
     answer = answer_of("audit", path, *COLUMNS[:6], *options)
     assert answer["noise"]["source"] == "given"
     assert answer["suspects"][0]["id"] == ""
@@ -133,9 +164,9 @@ def test_fit_and_predict(files, tmp_path):
     out = tmp_path / "m.skops"
     answer = answer_of("fit", folder / "rows.csv", *ROWS, "--out", out, "--trusted", "truth")
     assert answer["rows"] == N
-    assert answer["votes"]["workers"] == 4
+    assert answer["votes"]["annotators"] == 4
     said = program("fit", folder / "columns.csv", *COLUMNS, "--out", out).stdout
-    assert f"votes of 4 workers on {N} rows by" in said
+    assert f"votes of 4 annotators on {N} rows by" in said
     assert "Votes flipped:" in said
     program("predict", out, folder / "columns.csv", "--out", tmp_path / "p.csv")
     predicted = [line["predicted"] for line in read_csv(tmp_path / "p.csv")]
@@ -151,17 +182,22 @@ def test_groups_tell_the_accuracy_of_a_fit_as_of_an_audit(files, tmp_path):
     audited = answer_of("audit", *grouped, "--id", "mail")["expected_accuracy"]
     fitted = answer_of("fit", *grouped, "--out", tmp_path / "m.skops")["expected_accuracy"]
     assert fitted == {"value": audited["now"], "standard_error": audited["standard_error"]}
-    alone = answer_of("fit", *grouped[:-2], "--ignore", "pair", "--out", tmp_path / "m.skops")["expected_accuracy"]
+    alone = answer_of("fit", *grouped[:-2], "--ignore", "pair", "--out", tmp_path / "m.skops")[
+        "expected_accuracy"
+    ]
     assert fitted["value"] != alone["value"]
 
 
 def test_decisions_on_votes_are_refused(files, tmp_path):
     path = files[0] / "columns.csv"
-    decisions = write_csv(tmp_path / "d.csv", row=[0], observed=["ham"], proposed=["spam"], decision=["accept"])
+    decisions = write_csv(
+        tmp_path / "d.csv", row=[0], observed=["ham"], proposed=["spam"], decision=["accept"]
+    )
     out = ("--out", tmp_path / "clean.csv")
     for votes in (COLUMNS, ("--label", "w0", "--item", "mail")):
         assert (
-            "Votes leave no single label to decide on" in program("apply", path, decisions, *out, *votes, code=2).stderr
+            "Votes leave no single label to decide on"
+            in program("apply", path, decisions, *out, *votes, code=2).stderr
         )
     fit = ("fit", path, *COLUMNS, "--decisions", decisions, "--out", tmp_path / "m.skops")
     assert "Votes leave no single label to decide on" in program(*fit, code=2).stderr
@@ -171,13 +207,22 @@ def test_decisions_on_votes_are_refused(files, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--label", "label", "--worker", "who"), "--worker who needs --item"),
+        (("--label", "label", "--annotator", "who"), "--annotator who needs --item"),
         (("--label", "label", "--label", "who", "--item", "mail"), "--item takes one --label"),
         (("--label", "label", "--item", "male"), "has no column 'male': did you mean 'mail'"),
-        (("--label", "label", "--item", "mail", "--text", "who"), "both of item 'm0': give all rows of an item the sa"),
-        (("--label", "label", "--item", "mail", "--trusted", "label"), "--trusted label names the column of the labe"),
-        (("--label", "label", "--item", "mail", "--ignore", "mail"), "--ignore mail names the column of items or wo"),
-        ((*ROWS, "--group", "who"), "--group who names the column of items or workers"),
+        (
+            ("--label", "label", "--item", "mail", "--text", "who"),
+            "both of item 'm0': give all rows of an item the sa",
+        ),
+        (
+            ("--label", "label", "--item", "mail", "--trusted", "label"),
+            "--trusted label names the column of the labe",
+        ),
+        (
+            ("--label", "label", "--item", "mail", "--ignore", "mail"),
+            "--ignore mail names the column of items or wo",
+        ),
+        ((*ROWS, "--group", "who"), "--group who names the column of items or annotators"),
     ],
 )
 def test_errors_are_one_sentence(files, arguments, says):

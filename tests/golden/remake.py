@@ -1,4 +1,5 @@
-"""Compute the stored results again: ``make golden``, then look at the difference before you commit it."""
+"""Compute the stored results again: ``make golden``, then look at the difference before you commit
+it."""
 
 import json
 import os

@@ -18,7 +18,9 @@ from support.strategies import (
 )
 from unflip import LPClassifier, NoiseModel
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of few rows or one-sided targets: not of numbers
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::UserWarning"
+)  # of few rows or one-sided targets: not of numbers
 
 TABLES = st.sampled_from(["naive", "unbiased", "optimized"])
 TARGETS = st.sampled_from(["naive", "unbiased", "optimized", "refined"])
@@ -30,11 +32,14 @@ SEVERAL = instances(noise_models(st.just(3)), rows=(30, 60), features=(2, 20))
 SAFE = 1e-6  # where the iterations of a read-out of two classes stop
 ROUGH = 2e-3  # of three classes
 OPTIONS = st.fixed_dictionaries({"targets": TARGETS, "readout": READOUTS, "fit_intercept": BOOLS})
-LINEAR = st.fixed_dictionaries({"targets": TABLES, "readout": st.just("plain"), "fit_intercept": BOOLS})
+LINEAR = st.fixed_dictionaries(
+    {"targets": TABLES, "readout": st.just("plain"), "fit_intercept": BOOLS}
+)
 
 
 def digits(options):
-    """How far two ways to the same fit may differ: in rounding, or by where the read-out's iterations stop."""
+    """How far two ways to the same fit may differ: in rounding, or by where the read-out's
+    iterations stop."""
     return 1e-8 if options["readout"] == "plain" and options["targets"] != "refined" else SAFE
 
 
@@ -50,7 +55,14 @@ def assert_sound(clf, drawn):
     for table in (clf.predict_proba(drawn.X), clf.label_posterior_, clf.noise_.transition):
         assert ((table >= 0) & (table <= 1)).all()
         close(table.sum(axis=1), np.ones(len(table)), 1e-12)
-    for name in ("coef_", "intercept_", "loo_decision_", "label_free_log_odds_", "targets_", "noise_std_"):
+    for name in (
+        "coef_",
+        "intercept_",
+        "loo_decision_",
+        "loo_log_odds_",
+        "targets_",
+        "noise_std_",
+    ):
         assert np.isfinite(getattr(clf, name)).all(), name
     assert 0 <= clf.expected_accuracy_ <= 1
     assert clf.expected_accuracy_std_ >= 0
@@ -80,7 +92,9 @@ def test_the_order_of_rows_does_not_count(drawn, options, reg, seed):
 def test_renaming_classes_renames_the_answers(drawn, options, reg, seed):
     order = permutation(drawn.n_classes, seed)  # class order[b] is called b
     now = fitted(drawn, reg=reg, **options)
-    then = fitted(drawn, y=np.argsort(order)[drawn.y], noise=renamed(drawn.noise, order), reg=reg, **options)
+    then = fitted(
+        drawn, y=np.argsort(order)[drawn.y], noise=renamed(drawn.noise, order), reg=reg, **options
+    )
     close(then.predict_proba(drawn.X), now.predict_proba(drawn.X)[:, order], SAFE)
     close(then.label_posterior_, now.label_posterior_[:, order], SAFE)
     close(then.expected_accuracy_, now.expected_accuracy_, SAFE)
@@ -104,7 +118,9 @@ def test_the_order_of_features_does_not_count(drawn, options, reg, seed):
     close(then.intercept_, now.intercept_, within)
 
 
-@holds(drawn=SMALL, options=OPTIONS, reg=RELATIVE_REGS, scale=st.floats(-6, 6).map(lambda e: 10.0**e))
+@holds(
+    drawn=SMALL, options=OPTIONS, reg=RELATIVE_REGS, scale=st.floats(-6, 6).map(lambda e: 10.0**e)
+)
 def test_other_units_and_their_penalty_change_nothing(drawn, options, reg, scale):
     within = digits(options)
     now = fitted(drawn, reg=reg, **options)
@@ -114,7 +130,9 @@ def test_other_units_and_their_penalty_change_nothing(drawn, options, reg, scale
     close(then.predict_proba(scale * drawn.X), now.predict_proba(drawn.X), SAFE)
 
 
-@holds(drawn=SMALL, targets=TARGETS, readout=READOUTS, reg=RELATIVE_REGS, value=st.floats(-1e3, 1e3))
+@holds(
+    drawn=SMALL, targets=TARGETS, readout=READOUTS, reg=RELATIVE_REGS, value=st.floats(-1e3, 1e3)
+)
 def test_an_intercept_takes_constant_columns_and_shifts(drawn, targets, readout, reg, value):
     options = {"targets": targets, "readout": readout, "fit_intercept": True, "reg": reg}
     within = digits(options)
@@ -150,7 +168,12 @@ def test_a_row_of_weight_two_is_two_copies(drawn, options, reg, copies):
     close(often.decision_function(drawn.X), once.decision_function(drawn.X), within)
 
 
-@holds(drawn=SMALL, options=OPTIONS, reg=RELATIVE_REGS, factor=st.floats(-100, 100).map(lambda e: 10.0**e))
+@holds(
+    drawn=SMALL,
+    options=OPTIONS,
+    reg=RELATIVE_REGS,
+    factor=st.floats(-100, 100).map(lambda e: 10.0**e),
+)
 def test_only_ratios_of_weights_count_and_no_weight_is_absence(drawn, options, reg, factor):
     within = digits(options)
     weights = drawn.weights
@@ -176,7 +199,11 @@ def test_rows_are_predicted_alone_as_together(drawn, options):
     together = clf.predict_proba(drawn.X)
     alone = np.vstack([clf.predict_proba(row[None, :]) for row in drawn.X[:5]])
     close(alone, together[:5], 1e-12)
-    for rows in (np.asfortranarray(drawn.X), np.repeat(drawn.X, 2, axis=0)[::2], csr_array(drawn.X)):
+    for rows in (
+        np.asfortranarray(drawn.X),
+        np.repeat(drawn.X, 2, axis=0)[::2],
+        csr_array(drawn.X),
+    ):
         close(clf.predict_proba(rows), together, 1e-12)
 
 
@@ -191,9 +218,15 @@ def test_rows_are_read_from_any_storage_alike(drawn, options, reg):
         close(other.label_posterior_, in_memory.label_posterior_, SAFE)
 
 
-@holds(drawn=instances(kinds=("few values",)), options=OPTIONS, dtype=st.sampled_from([np.int8, np.int64, bool]))
+@holds(
+    drawn=instances(kinds=("few values",)),
+    options=OPTIONS,
+    dtype=st.sampled_from([np.int8, np.int64, bool]),
+)
 def test_whole_numbers_are_floats(drawn, options, dtype):
-    X = (np.round(drawn.X) % 2 if dtype is bool else np.round(drawn.X).clip(-100, 100)).astype(dtype)
+    X = (np.round(drawn.X) % 2 if dtype is bool else np.round(drawn.X).clip(-100, 100)).astype(
+        dtype
+    )
     given_rows, floats = (fitted(drawn, rows, **options) for rows in (X, X.astype(float)))
     np.testing.assert_array_equal(given_rows.coef_, floats.coef_)
     np.testing.assert_array_equal(given_rows.predict_proba(X), floats.predict_proba(X))
@@ -201,13 +234,17 @@ def test_whole_numbers_are_floats(drawn, options, dtype):
 
 @holds(drawn=SMALL, options=LINEAR, reg=RELATIVE_REGS)
 def test_rows_of_single_precision_are_fitted_to_single_precision(drawn, options, reg):
-    double, single = (fitted(drawn, drawn.X.astype(kind), reg=reg, **options) for kind in (np.float64, np.float32))
+    double, single = (
+        fitted(drawn, drawn.X.astype(kind), reg=reg, **options) for kind in (np.float64, np.float32)
+    )
     close(single.coef_, double.coef_, 1e-4)
     assert single.coef_.dtype == np.float64
 
 
 @holds(drawn=instances(features=(1, 20)), reg=RELATIVE_REGS, fit_intercept=BOOLS, targets=TABLES)
-def test_two_scores_as_several_classes_have_them_are_the_binary_fit(drawn, reg, fit_intercept, targets):
+def test_two_scores_as_several_classes_have_them_are_the_binary_fit(
+    drawn, reg, fit_intercept, targets
+):
     """A table of two scores, the larger of which decides, is one score: their difference."""
     options = {"readout": "plain", "fit_intercept": fit_intercept, "reg": reg}
     binary = fitted(drawn, targets=targets, **options)
@@ -228,9 +265,19 @@ def test_the_fitted_proportions_may_be_said_again(drawn, reg, targets, fit_inter
     np.testing.assert_array_equal(then.predict(drawn.X), now.predict(drawn.X))
 
 
-@holds(drawn=instances(rows=(30, 60), features=(1, 20)), reg=st.floats(0.1, 10), seed=SEEDS, fit_intercept=BOOLS)
+@holds(
+    drawn=instances(rows=(30, 60), features=(1, 20)),
+    reg=st.floats(0.1, 10),
+    seed=SEEDS,
+    fit_intercept=BOOLS,
+)
 def test_the_logistic_fit_follows_its_rows(drawn, reg, seed, fit_intercept):
-    options = {"loss": "logistic", "targets": "optimized", "fit_intercept": fit_intercept, "readout": "plain"}
+    options = {
+        "loss": "logistic",
+        "targets": "optimized",
+        "fit_intercept": fit_intercept,
+        "readout": "plain",
+    }
     within = digits(options)
     axes, order = rotation(drawn.p, seed), permutation(drawn.n, seed)
     now = fitted(drawn, reg=reg, **options)
@@ -251,7 +298,9 @@ def test_several_classes_follow_their_rows(drawn, targets, reg, seed):
     close(10 * then.coef_ @ axes.T, now.coef_, 1e-8)
     close(then.loo_decision_, now.loo_decision_[order], 1e-8)
     close(then.label_posterior_, now.label_posterior_[order], ROUGH)
-    other = fitted(drawn, y=np.argsort(names)[drawn.y], noise=renamed(drawn.noise, names), **options)
+    other = fitted(
+        drawn, y=np.argsort(names)[drawn.y], noise=renamed(drawn.noise, names), **options
+    )
     close(other.coef_, now.coef_[names], 1e-8)
     close(other.label_posterior_, now.label_posterior_[:, names], ROUGH)
 
@@ -267,5 +316,7 @@ def test_refined_targets_of_several_classes_are_probabilities(drawn, reg, fit_in
 @holds(drawn=SMALL)
 def test_a_table_of_rates_is_a_noise_model(drawn):
     table, priors = drawn.noise.transition, drawn.noise.priors
-    as_model, as_table = (fitted(drawn, noise=given, priors=priors) for given in (NoiseModel(table), table))
+    as_model, as_table = (
+        fitted(drawn, noise=given, priors=priors) for given in (NoiseModel(table), table)
+    )
     np.testing.assert_array_equal(as_table.coef_, as_model.coef_)

@@ -1,4 +1,5 @@
-"""Answers follow the names of classes, the order of rows, and the axes, origin and units of the features."""
+"""Answers follow the names of classes, the order of rows, and the axes, origin and units of the
+features."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -9,10 +10,18 @@ import pytest
 
 from support.strategies import close, permutation, rotation
 from unflip import LPClassifier, NoiseModel, audit
-from unflip.association import SURE
-from unflip.estimation import Automatic, CrossMoment, TrustedSubset, mean_norm_from_rows, spectral_mixture
+from unflip.estimation import (
+    Automatic,
+    CrossMoment,
+    TrustedSubset,
+    mean_norm_from_rows,
+    spectral_mixture,
+)
+from unflip.ridge.label_association import SURE
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of rates that are a guess, and few rows
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::UserWarning"
+)  # of rates that are a guess, and few rows
 
 #: Kinds of rows, and what the noise rates are read from.
 SOURCES = {"mixture": "mixture", "heavy tails": "anchor rows", "no signal": "anchor rows"}
@@ -27,7 +36,9 @@ MONTE_CARLO = 0.2
 def noise_of(n_classes):
     """Return noise of classes of unequal sizes, which confuses no two pairs of them alike."""
     rng = np.random.default_rng(n_classes)
-    transition = 0.8 * np.eye(n_classes) + 0.2 * rng.dirichlet(np.full(n_classes, 5.0), size=n_classes)
+    transition = 0.8 * np.eye(n_classes) + 0.2 * rng.dirichlet(
+        np.full(n_classes, 5.0), size=n_classes
+    )
     return NoiseModel(transition, rng.dirichlet(np.full(n_classes, 30.0)))
 
 
@@ -91,9 +102,18 @@ def everything(n_classes):
 def changes(n_classes):
     """Return single changes, and all together; of three classes each that there is."""
     same = tuple(range(n_classes))
-    alone = [Change(same, seed=1), Change(same, axes=True), Change(same, shift=30.0), Change(same, scale=1e-3)]
+    alone = [
+        Change(same, seed=1),
+        Change(same, axes=True),
+        Change(same, shift=30.0),
+        Change(same, scale=1e-3),
+    ]
     names = [Change(names) for names in renamings(n_classes)]
-    return [*(names if n_classes < 4 else names[:1]), *(alone if n_classes == 3 else alone[:1]), everything(n_classes)]
+    return [
+        *(names if n_classes < 4 else names[:1]),
+        *(alone if n_classes == 3 else alone[:1]),
+        everything(n_classes),
+    ]
 
 
 CASES = [
@@ -172,14 +192,17 @@ def test_estimated_rates_follow_their_data(kind, n_classes):
     priors = noise_of(n_classes).priors
     now = Automatic(priors=priors).fit(X, observed)
     for change in (Change(renamings(n_classes)[0]), everything(n_classes)):
-        then = Automatic(priors=priors[list(change.names)]).fit(change.rows(X), change.labels(observed))
+        then = Automatic(priors=priors[list(change.names)]).fit(
+            change.rows(X), change.labels(observed)
+        )
         close(then.noise_.transition, change.table(now.noise_.transition), EXACT)
         close(then.noise_std_, change.table(now.noise_std_), EXACT)
 
 
 @pytest.mark.parametrize("n_classes", CLASSES)
 def test_rates_of_clusters_follow_their_data(n_classes):
-    """Where rows form no clusters, which of several poor fits is found depends on the order of rows."""
+    """Where rows form no clusters, which of several poor fits is found depends on the order of
+    rows."""
     X, _, observed = drawn("mixture", n_classes)
     now = CrossMoment().fit(X, observed)
     for change in changes(n_classes):
@@ -199,13 +222,17 @@ def test_rates_of_trusted_rows_follow_their_data(kind, n_classes, make):
         then = make(trusted(y, change)).fit(change.rows(X), change.labels(observed))
         renamed = change.names != same.names
         within = MONTE_CARLO * change.table(now.noise_std_) if renamed else EXACT
-        assert (np.abs(then.noise_.transition - change.table(now.noise_.transition)) <= within).all()
+        assert (
+            np.abs(then.noise_.transition - change.table(now.noise_.transition)) <= within
+        ).all()
         assert (np.abs(then.noise_std_ - change.table(now.noise_std_)) <= within).all()
 
 
 def test_lengths_follow_their_data():
     X, y, _ = drawn("mixture", 2)
     for change in changes(2):
-        close(mean_norm_from_rows(change.rows(X), change.labels(y)), mean_norm_from_rows(X, y), EXACT)
+        close(
+            mean_norm_from_rows(change.rows(X), change.labels(y)), mean_norm_from_rows(X, y), EXACT
+        )
         close(spectral_mixture(change.rows(X)).mean_norm, spectral_mixture(X).mean_norm, EXACT)
         close(spectral_mixture(change.rows(X)).pi_small, spectral_mixture(X).pi_small, EXACT)

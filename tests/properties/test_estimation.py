@@ -7,7 +7,16 @@ import pytest
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from support.strategies import SEEDS, Instance, binary_noise, close, holds, noise_models, permutation, rotation
+from support.strategies import (
+    SEEDS,
+    Instance,
+    binary_noise,
+    close,
+    holds,
+    noise_models,
+    permutation,
+    rotation,
+)
 from unflip import NoiseModel, losses
 from unflip.datasets import make_mixture
 from unflip.estimation import (
@@ -20,7 +29,9 @@ from unflip.estimation import (
     spectral_mixture,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # estimates on the edge, and guesses, say so
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::UserWarning"
+)  # estimates on the edge, and guesses, say so
 
 
 @dataclass(frozen=True)
@@ -36,7 +47,9 @@ class Drawn:
     @property
     def all(self):
         rng = np.random.default_rng(self.seed)
-        X, true = make_mixture(self.n, self.p, mean_norm=self.mean_norm, priors=self.noise.priors, random_state=rng)
+        X, true = make_mixture(
+            self.n, self.p, mean_norm=self.mean_norm, priors=self.noise.priors, random_state=rng
+        )
         observed = self.noise.flip(true, rng)
         assume(min(np.bincount(labels, minlength=2).min() for labels in (true, observed)) > 3)
         return X, true, observed, self.noise
@@ -99,7 +112,10 @@ def test_rates_do_not_depend_on_axes_or_units(drawn, seed):
     X, true, observed, model = drawn.all
     axes = rotation(X.shape[1], seed)
     for make in (0, 1, 4):
-        now, then = (fit_or_refuse(estimators(true, model)[make], rows, observed) for rows in (X, 7 * X @ axes + 3))
+        now, then = (
+            fit_or_refuse(estimators(true, model)[make], rows, observed)
+            for rows in (X, 7 * X @ axes + 3)
+        )
         assert isinstance(now, str) == isinstance(then, str)
         if not isinstance(now, str):
             close(then.noise_.transition, now.noise_.transition, 1e-4)
@@ -131,7 +147,9 @@ def test_exchanging_the_classes_exchanges_the_rates(drawn):
     for before, after in (one, other):
         now, then = fit_or_refuse(before, X, observed), fit_or_refuse(after, -X, 1 - observed)
         assert isinstance(now, str) == isinstance(then, str)
-        if not isinstance(now, str) and getattr(now, "root_inside_", True):  # elsewhere several rates come as near
+        if not isinstance(now, str) and getattr(
+            now, "root_inside_", True
+        ):  # elsewhere several rates come as near
             close(then.noise_.transition[::-1, ::-1], now.noise_.transition, 1e-4)
 
 
@@ -204,7 +222,9 @@ def test_losses_are_convex_with_the_slopes_that_they_say(score, target, name):
     around = np.array([score - step, score, score + step])
     values, slopes = loss.value(around), loss.gradient(around)
     assert (values[2] - values[0]) / (2 * step) == pytest.approx(slopes[1], abs=1e-5)
-    assert (slopes[2] - slopes[0]) / (2 * step) == pytest.approx(float(loss.curvature(around)[1]), abs=1e-5)
+    assert (slopes[2] - slopes[0]) / (2 * step) == pytest.approx(
+        float(loss.curvature(around)[1]), abs=1e-5
+    )
     assert (loss.curvature(around) >= 0).all()
     mirrored = losses.TargetLoss(losses.resolve(name), -np.array(target))
     close(-mirrored.gradient(-around), slopes, 1e-12)

@@ -5,7 +5,17 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from support.strategies import REGS, SEEDS, close, cuts, holds, instances, permutation, rotation, several_classes
+from support.strategies import (
+    REGS,
+    SEEDS,
+    close,
+    cuts,
+    holds,
+    instances,
+    permutation,
+    rotation,
+    several_classes,
+)
 from unflip import LPClassifier, Moments
 
 EXACT = 1e-11
@@ -14,7 +24,10 @@ ANY = st.one_of(instances(), several_classes())
 
 def summed(drawn, X=None, y=None, weights=None):
     return Moments.from_rows(
-        drawn.X if X is None else X, drawn.y if y is None else y, drawn.n_classes, sample_weight=weights
+        drawn.X if X is None else X,
+        drawn.y if y is None else y,
+        drawn.n_classes,
+        sample_weight=weights,
     )
 
 
@@ -47,7 +60,8 @@ def test_sums_may_be_merged_in_any_order(drawn, seed):
 def test_the_order_of_rows_does_not_count(drawn, seed):
     order = permutation(drawn.n, seed)
     assert_same(
-        summed(drawn, drawn.X[order], drawn.y[order], drawn.weights[order]), summed(drawn, weights=drawn.weights)
+        summed(drawn, drawn.X[order], drawn.y[order], drawn.weights[order]),
+        summed(drawn, weights=drawn.weights),
     )
 
 
@@ -56,12 +70,17 @@ def test_a_row_of_weight_two_is_two_rows(drawn, copies):
     weights = np.ones(drawn.n)
     weights[3] = copies
     repeated = np.append(np.arange(drawn.n), np.full(copies - 1, 3))
-    found, expected = summed(drawn, weights=weights), summed(drawn, drawn.X[repeated], drawn.y[repeated])
+    found, expected = (
+        summed(drawn, weights=weights),
+        summed(drawn, drawn.X[repeated], drawn.y[repeated]),
+    )
     for name in ("counts", "class_means", "scatter"):
         close(getattr(found, name), getattr(expected, name), EXACT)
 
 
-@holds(drawn=ANY, seed=SEEDS, scale=st.floats(-4, 4).map(lambda e: 10.0**e), shift=st.floats(-1e3, 1e3))
+@holds(
+    drawn=ANY, seed=SEEDS, scale=st.floats(-4, 4).map(lambda e: 10.0**e), shift=st.floats(-1e3, 1e3)
+)
 def test_sums_move_with_the_rows(drawn, seed, scale, shift):
     axes = rotation(drawn.p, seed)
     found, whole = summed(drawn, scale * (drawn.X @ axes) + shift), summed(drawn)

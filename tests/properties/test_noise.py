@@ -61,7 +61,9 @@ def test_copies_are_equal_and_cannot_be_changed(noise):
     assert copy == noise
     assert hash(copy) == hash(noise)
     printed = eval(repr(noise), {"NoiseModel": NoiseModel})
-    close(printed.transition, noise.transition, 1e-15)  # two classes are printed by one number for each, not two
+    close(
+        printed.transition, noise.transition, 1e-15
+    )  # two classes are printed by one number for each, not two
     close(printed.priors, noise.priors, 1e-15)
     assert not copy.transition.flags.writeable
     assert not copy.priors.flags.writeable

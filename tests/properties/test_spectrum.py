@@ -1,4 +1,5 @@
-"""What holds of ridge fits and leave-one-out scores, whichever Gram matrix, storage and precision they come from."""
+"""What holds of ridge fits and leave-one-out scores, whichever Gram matrix, storage and precision
+they come from."""
 
 import array_api_strict
 import numpy as np
@@ -7,7 +8,7 @@ from scipy.sparse import csr_array
 
 from support.strategies import BOOLS, REGS, SEEDS, close, holds, instances, permutation, rotation
 from unflip import Moments
-from unflip.spectrum import DualSpectrum, GramSpectrum, PrimalSpectrum, decompose
+from unflip.ridge.spectrum import DualSpectrum, GramSpectrum, PrimalSpectrum, decompose
 
 DRAWN = instances()
 FACTORS = st.floats(-4, 4).map(lambda exponent: 10.0**exponent)
@@ -16,7 +17,11 @@ FACTORS = st.floats(-4, 4).map(lambda exponent: 10.0**exponent)
 def normal_equations(X, targets, weights, reg, fit_intercept):
     """Coefficients and intercepts from a plain least-squares problem."""
     n, root = weights.sum(), np.sqrt(weights)[:, None]
-    mean, level = (weights @ X / n, weights @ targets / n) if fit_intercept else (0.0 * X[0], 0.0 * targets[0])
+    mean, level = (
+        (weights @ X / n, weights @ targets / n)
+        if fit_intercept
+        else (0.0 * X[0], 0.0 * targets[0])
+    )
     stacked = np.vstack([root * (X - mean), np.sqrt(n * reg) * np.eye(X.shape[1])])
     wanted = np.vstack([root * (targets - level), np.zeros((X.shape[1], targets.shape[1]))])
     coef = np.linalg.lstsq(stacked, wanted)[0]
@@ -34,14 +39,17 @@ def test_fits_solve_the_least_squares_problem(drawn, reg, fit_intercept):
 @holds(drawn=DRAWN, reg=REGS, fit_intercept=BOOLS)
 def test_both_gram_matrices_give_the_same_fits_and_leave_one_out_scores(drawn, reg, fit_intercept):
     primal, dual = (
-        spectrum(drawn.X, drawn.weights, fit_intercept=fit_intercept) for spectrum in (PrimalSpectrum, DualSpectrum)
+        spectrum(drawn.X, drawn.weights, fit_intercept=fit_intercept)
+        for spectrum in (PrimalSpectrum, DualSpectrum)
     )
     regs = [reg, 10 * reg]
     one, other = (spectrum.path(drawn.targets, regs) for spectrum in (primal, dual))
     close(other.coef, one.coef, 1e-8)
     close(other.intercept, one.intercept, 1e-8)
     scores = [spectrum.leave_one_out(drawn.targets, regs).scores for spectrum in (primal, dual)]
-    close(scores[1], scores[0], 1e-6)  # the primal finds what a row's fit leaves of it by subtraction
+    close(
+        scores[1], scores[0], 1e-6
+    )  # the primal finds what a row's fit leaves of it by subtraction
 
 
 @holds(drawn=instances(rows=(20, 40)), reg=REGS, fit_intercept=BOOLS, seed=SEEDS)
@@ -81,9 +89,15 @@ def test_fits_are_linear_in_their_targets(drawn, reg, fit_intercept, first, seco
 @holds(drawn=DRAWN, reg=REGS, fit_intercept=BOOLS)
 def test_sparse_rows_are_dense_rows(drawn, reg, fit_intercept):
     X = np.where(np.abs(drawn.X) > np.median(np.abs(drawn.X)), drawn.X, 0.0)
-    dense, sparse = (decompose(rows, drawn.weights, fit_intercept=fit_intercept) for rows in (X, csr_array(X)))
+    dense, sparse = (
+        decompose(rows, drawn.weights, fit_intercept=fit_intercept) for rows in (X, csr_array(X))
+    )
     close(sparse.path(drawn.targets, [reg]).coef, dense.path(drawn.targets, [reg]).coef, 1e-9)
-    close(sparse.leave_one_out(drawn.targets, [reg]).scores, dense.leave_one_out(drawn.targets, [reg]).scores, 1e-7)
+    close(
+        sparse.leave_one_out(drawn.targets, [reg]).scores,
+        dense.leave_one_out(drawn.targets, [reg]).scores,
+        1e-7,
+    )
     assert sparse.n_varying == dense.n_varying
 
 
@@ -102,18 +116,30 @@ def test_another_array_library_gives_the_same(drawn, reg, fit_intercept):
 @holds(drawn=DRAWN, reg=REGS, fit_intercept=BOOLS)
 def test_rows_of_single_precision_give_what_the_same_rows_of_double_do(drawn, reg, fit_intercept):
     single = drawn.X.astype(np.float32)
-    ours, theirs = (decompose(rows, fit_intercept=fit_intercept) for rows in (single.astype(np.float64), single))
-    amplified = 1 + np.sqrt(ours.variances.max() / reg)  # how far the coefficients move with the rows
+    ours, theirs = (
+        decompose(rows, fit_intercept=fit_intercept) for rows in (single.astype(np.float64), single)
+    )
+    amplified = 1 + np.sqrt(
+        ours.variances.max() / reg
+    )  # how far the coefficients move with the rows
     single_precision = np.finfo(np.float32).eps * amplified
-    close(theirs.path(drawn.targets, [reg]).coef, ours.path(drawn.targets, [reg]).coef, 10 * single_precision)
+    close(
+        theirs.path(drawn.targets, [reg]).coef,
+        ours.path(drawn.targets, [reg]).coef,
+        10 * single_precision,
+    )
 
 
 @holds(drawn=DRAWN, reg=REGS, fit_intercept=BOOLS)
 def test_sums_alone_give_the_same_fits(drawn, reg, fit_intercept):
     values = np.array([[-1.0, 0.5], [1.0, 2.0]])
     moments = Moments.from_rows(drawn.X, drawn.y, 2, sample_weight=drawn.weights)
-    of_sums = GramSpectrum.from_moments(moments, fit_intercept=fit_intercept).solve(moments, values, [reg])
-    of_rows = decompose(drawn.X, drawn.weights, fit_intercept=fit_intercept).path(values[drawn.y], [reg])
+    of_sums = GramSpectrum.from_moments(moments, fit_intercept=fit_intercept).solve(
+        moments, values, [reg]
+    )
+    of_rows = decompose(drawn.X, drawn.weights, fit_intercept=fit_intercept).path(
+        values[drawn.y], [reg]
+    )
     close(of_sums.coef, of_rows.coef, 1e-8)
     close(of_sums.intercept, of_rows.intercept, 1e-8)
 
@@ -122,7 +148,9 @@ def test_sums_alone_give_the_same_fits(drawn, reg, fit_intercept):
 def test_fits_turn_and_scale_with_the_rows(drawn, reg, fit_intercept, scale, seed):
     axes, order = rotation(drawn.p, seed), permutation(drawn.n, seed)
     now = decompose(drawn.X, drawn.weights, fit_intercept=fit_intercept).path(drawn.targets, [reg])
-    turned = decompose(scale * (drawn.X @ axes)[order], drawn.weights[order], fit_intercept=fit_intercept)
+    turned = decompose(
+        scale * (drawn.X @ axes)[order], drawn.weights[order], fit_intercept=fit_intercept
+    )
     then = turned.path(drawn.targets[order], [scale**2 * reg])
     close(scale * (axes @ then.coef[:, 0, :]), now.coef[:, 0, :], 1e-8)
     close(then.intercept, now.intercept, 1e-8)

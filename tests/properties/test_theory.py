@@ -30,7 +30,9 @@ SHIFTS = st.floats(-3, 3)
 
 def swapped(noise):
     """The same noise with its two classes exchanged."""
-    return NoiseModel.binary(eps_pos=noise.eps_neg, eps_neg=noise.eps_pos, pi_neg=float(noise.priors[1]))
+    return NoiseModel.binary(
+        eps_pos=noise.eps_neg, eps_neg=noise.eps_pos, pi_neg=float(noise.priors[1])
+    )
 
 
 def degraded(noise, share):
@@ -56,13 +58,17 @@ def test_delta_falls_with_the_penalty_and_grows_with_the_dimension(aspect, reg, 
 
 
 @holds(mixture=MIXTURES, reg=REGS, name=NAMES, fit_intercept=BOOLS, threshold=SHIFTS)
-def test_accuracies_are_ordered_and_variances_positive(mixture, reg, name, fit_intercept, threshold):
+def test_accuracies_are_ordered_and_variances_positive(
+    mixture, reg, name, fit_intercept, threshold
+):
     found = theory.predict(mixture, targets=name, reg=reg, fit_intercept=fit_intercept)
     assert found.variance > 0
     assert found.second_moment >= 0
     assert found.risk >= 0
     assert 0 <= found.accuracy <= 1
-    assert max(mixture.noise.priors) - SLACK <= found.best_accuracy <= mixture.bayes_accuracy + SLACK
+    assert (
+        max(mixture.noise.priors) - SLACK <= found.best_accuracy <= mixture.bayes_accuracy + SLACK
+    )
     assert 0 <= found.accuracy_at(threshold) <= found.best_accuracy + SLACK
 
 
@@ -85,7 +91,9 @@ def test_the_worst_rho_is_a_coin_toss(mixture, reg):
 @holds(mixture=MIXTURES, growth=st.floats(1, 100), fit_intercept=BOOLS)
 def test_more_rows_never_hurt_at_the_best_penalty(mixture, growth, fit_intercept):
     more = replace(mixture, aspect=mixture.aspect / growth)
-    now, then = (theory.predict(m, reg=np.inf, fit_intercept=fit_intercept) for m in (mixture, more))
+    now, then = (
+        theory.predict(m, reg=np.inf, fit_intercept=fit_intercept) for m in (mixture, more)
+    )
     assert then.separation >= now.separation * (1 - SLACK)
     assert then.best_accuracy >= now.best_accuracy - SLACK
 
@@ -93,7 +101,9 @@ def test_more_rows_never_hurt_at_the_best_penalty(mixture, growth, fit_intercept
 @holds(mixture=MIXTURES, reg=REGS, share=st.floats(0, 1), fit_intercept=BOOLS)
 def test_cleaner_labels_never_hurt_the_optimized_targets(mixture, reg, share, fit_intercept):
     cleaner = replace(mixture, noise=degraded(mixture.noise, share))
-    now, then = (theory.predict(m, reg=reg, fit_intercept=fit_intercept) for m in (mixture, cleaner))
+    now, then = (
+        theory.predict(m, reg=reg, fit_intercept=fit_intercept) for m in (mixture, cleaner)
+    )
     assert then.separation >= now.separation * (1 - SLACK)
 
 
@@ -108,17 +118,28 @@ def test_without_flips_every_target_is_the_oracle(mixture, reg, name, fit_interc
 
 
 @holds(mixture=MIXTURES, reg=REGS, scale=st.floats(0.01, 100), shift=SHIFTS, fit_intercept=BOOLS)
-def test_scaled_targets_scale_the_scores_and_an_intercept_takes_their_shift(mixture, reg, scale, shift, fit_intercept):
+def test_scaled_targets_scale_the_scores_and_an_intercept_takes_their_shift(
+    mixture, reg, scale, shift, fit_intercept
+):
     values = targets.optimized(mixture.noise)
     moved = scale * values + (shift if fit_intercept else 0.0)
-    now, then = (theory.predict(mixture, targets=t, reg=reg, fit_intercept=fit_intercept) for t in (values, moved))
+    now, then = (
+        theory.predict(mixture, targets=t, reg=reg, fit_intercept=fit_intercept)
+        for t in (values, moved)
+    )
     close(then.separation, now.separation, 1e-9)
     assert then.variance == pytest.approx(scale**2 * now.variance, rel=1e-9)
     for before, after in zip(now.means, then.means, strict=True):
         close(after, scale * before + (shift if fit_intercept else 0.0), 1e-9)
 
 
-@holds(mixture=MIXTURES, reg=REGS, name=NAMES, fit_intercept=BOOLS, loss=st.sampled_from(["squared", "logistic"]))
+@holds(
+    mixture=MIXTURES,
+    reg=REGS,
+    name=NAMES,
+    fit_intercept=BOOLS,
+    loss=st.sampled_from(["squared", "logistic"]),
+)
 def test_exchanging_the_classes_turns_the_scores_round(mixture, reg, name, fit_intercept, loss):
     assume(loss == "squared" or (reg >= 0.1 and name != "unbiased"))
     options = {"targets": name, "reg": reg, "fit_intercept": fit_intercept, "loss": loss}
@@ -129,7 +150,9 @@ def test_exchanging_the_classes_turns_the_scores_round(mixture, reg, name, fit_i
     close((then.variance, then.best_accuracy), (now.variance, now.best_accuracy), digits)
 
 
-@holds(mixture=MIXTURES, regs=st.lists(REGS, min_size=1, max_size=4), name=NAMES, fit_intercept=BOOLS)
+@holds(
+    mixture=MIXTURES, regs=st.lists(REGS, min_size=1, max_size=4), name=NAMES, fit_intercept=BOOLS
+)
 def test_arrays_of_settings_are_settings_one_by_one(mixture, regs, name, fit_intercept):
     options = {"targets": name, "fit_intercept": fit_intercept}
     aspects = mixture.aspect * np.array([[1.0], [2.0]])
@@ -151,7 +174,10 @@ def test_no_penalty_has_less_risk_than_the_best(mixture, reg, fit_intercept):
 
 @holds(mixture=MIXTURES, reg=REGS, fit_intercept=BOOLS)
 def test_accuracy_grows_with_the_penalty(mixture, reg, fit_intercept):
-    weak, strong = (theory.predict(mixture, reg=r, fit_intercept=fit_intercept).separation for r in (reg, 10 * reg))
+    weak, strong = (
+        theory.predict(mixture, reg=r, fit_intercept=fit_intercept).separation
+        for r in (reg, 10 * reg)
+    )
     assert strong >= weak * (1 - SLACK)
 
 
@@ -168,15 +194,25 @@ def test_two_classes_of_the_multiclass_theory_are_the_binary_one(mixture, reg, f
     p = max(round(mixture.aspect * n), 1)
     mean = np.zeros(p)
     mean[0] = mixture.mean_norm
-    binary = theory.predict(replace(mixture, aspect=p / n), targets="optimized", reg=reg, fit_intercept=fit_intercept)
+    binary = theory.predict(
+        replace(mixture, aspect=p / n), targets="optimized", reg=reg, fit_intercept=fit_intercept
+    )
     options = {"means": np.array([-mean, mean]), "n": n, "noise": mixture.noise, "reg": reg}
     several = theory.predict_multiclass(targets="optimized", fit_intercept=fit_intercept, **options)
     contrast = np.array([-1.0, 1.0])
     close(several.means @ contrast, np.ravel(binary.means), 1e-9)
-    assert contrast @ several.covariance @ contrast == pytest.approx(float(binary.variance), rel=1e-9)
+    assert contrast @ several.covariance @ contrast == pytest.approx(
+        float(binary.variance), rel=1e-9
+    )
 
 
-@holds(noise=noise_models(st.integers(3, 4)), seed=SEEDS, reg=REGS, fit_intercept=BOOLS, p=st.integers(4, 20))
+@holds(
+    noise=noise_models(st.integers(3, 4)),
+    seed=SEEDS,
+    reg=REGS,
+    fit_intercept=BOOLS,
+    p=st.integers(4, 20),
+)
 def test_multiclass_predictions_do_not_depend_on_axes_or_names(noise, seed, reg, fit_intercept, p):
     means = 2 * np.random.default_rng(seed).normal(size=(noise.n_classes, p))
     options = {"n": 50, "reg": reg, "fit_intercept": fit_intercept}
@@ -194,8 +230,17 @@ def test_multiclass_predictions_do_not_depend_on_axes_or_names(noise, seed, reg,
     assert now.readout_accuracy <= bayes + 2e-4
 
 
-@holds(noise=binary_noise(), seed=SEEDS, reg=REGS, p=st.integers(1, 15), fit_intercept=BOOLS, scale=st.floats(0.1, 10))
-def test_general_predictions_do_not_depend_on_axes_units_or_names(noise, seed, reg, p, fit_intercept, scale):
+@holds(
+    noise=binary_noise(),
+    seed=SEEDS,
+    reg=REGS,
+    p=st.integers(1, 15),
+    fit_intercept=BOOLS,
+    scale=st.floats(0.1, 10),
+)
+def test_general_predictions_do_not_depend_on_axes_units_or_names(
+    noise, seed, reg, p, fit_intercept, scale
+):
     rng = np.random.default_rng(seed)
     mean, roots = rng.normal(size=p), rng.normal(size=(2, p, p)) / np.sqrt(p)
     covariances = [root @ root.T + 0.1 * np.eye(p) for root in roots]
@@ -206,10 +251,20 @@ def test_general_predictions_do_not_depend_on_axes_units_or_names(noise, seed, r
     axes = scale * rotation(p, seed)
     turned = [axes.T @ covariance @ axes for covariance in covariances]
     then = theory.predict_general(
-        mean=mean @ axes, cov_neg=turned[0], cov_pos=turned[1], noise=noise, reg=scale**2 * reg, **options
+        mean=mean @ axes,
+        cov_neg=turned[0],
+        cov_pos=turned[1],
+        noise=noise,
+        reg=scale**2 * reg,
+        **options,
     )
     exchanged = theory.predict_general(
-        mean=mean, cov_neg=covariances[1], cov_pos=covariances[0], noise=swapped(noise), reg=reg, **options
+        mean=mean,
+        cov_neg=covariances[1],
+        cov_pos=covariances[0],
+        noise=swapped(noise),
+        reg=reg,
+        **options,
     )
     for before, after, mirrored in zip(now, then, exchanged[::-1], strict=True):
         assert before.variance > 0
@@ -217,7 +272,9 @@ def test_general_predictions_do_not_depend_on_axes_units_or_names(noise, seed, r
         close(after.variance, before.variance, 1e-7)
         close(mirrored.variance, before.variance, 1e-7)
     assert now.accuracy <= now.best_accuracy + SLACK
-    close((then.best_accuracy, exchanged.best_accuracy), (now.best_accuracy, now.best_accuracy), 1e-6)
+    close(
+        (then.best_accuracy, exchanged.best_accuracy), (now.best_accuracy, now.best_accuracy), 1e-6
+    )
 
 
 @holds(noise=binary_noise(), seed=SEEDS, reg=REGS, p=st.integers(1, 15))
@@ -225,7 +282,9 @@ def test_diagonal_covariances_may_be_given_as_vectors(noise, seed, reg, p):
     rng = np.random.default_rng(seed)
     mean, diagonals = rng.normal(size=p), rng.uniform(0.2, 3, size=(2, p))
     as_vectors, as_tables = (
-        theory.predict_general(mean=mean, cov_neg=neg, cov_pos=pos, n=40, noise=noise, targets="optimized", reg=reg)
+        theory.predict_general(
+            mean=mean, cov_neg=neg, cov_pos=pos, n=40, noise=noise, targets="optimized", reg=reg
+        )
         for neg, pos in (diagonals, [np.diag(diagonal) for diagonal in diagonals])
     )
     for one, other in zip(as_vectors, as_tables, strict=True):
@@ -243,10 +302,14 @@ def test_diagonal_covariances_may_be_given_as_vectors(noise, seed, reg, p):
     fit_intercept=BOOLS,
 )
 def test_plans_promise_no_more_than_is_possible(noise, n, p, mean_norm, reg, share, fit_intercept):
-    plan = theory.plan(n=n, p=p, mean_norm=mean_norm, noise=noise, reg=reg, fit_intercept=fit_intercept)
+    plan = theory.plan(
+        n=n, p=p, mean_norm=mean_norm, noise=noise, reg=reg, fit_intercept=fit_intercept
+    )
     assert max(noise.priors) - SLACK <= plan.accuracy <= plan.oracle_accuracy + SLACK
     assert plan.oracle_accuracy <= plan.bayes_accuracy + SLACK
-    assert plan.accuracy - SLACK <= plan.accuracy_of(checked=share * n) <= plan.oracle_accuracy + SLACK
+    assert (
+        plan.accuracy - SLACK <= plan.accuracy_of(checked=share * n) <= plan.oracle_accuracy + SLACK
+    )
     assert 0 < plan.clean_rows <= n * (1 + SLACK)
     assert plan.worth_in_rows(share * n) >= -SLACK * n
     for curve in (plan.checked_rows, plan.cleaner_labels):

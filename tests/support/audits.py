@@ -20,10 +20,19 @@ NASTY = [
 
 
 def nasty_audit(classes=CLASSES, **options):
-    """Return an audit with 100 suspects that are proposed the second class, and 20 that are proposed the first."""
-    sure = np.concatenate([np.linspace(0.60, 0.69, N_UP), np.linspace(0.40, 0.31, N_DOWN), np.linspace(0.60, 0.69, 80)])
+    """Return an audit with 100 suspects that are proposed the second class, and 20 that are
+    proposed the first."""
+    sure = np.concatenate(
+        [
+            np.linspace(0.60, 0.69, N_UP),
+            np.linspace(0.40, 0.31, N_DOWN),
+            np.linspace(0.60, 0.69, 80),
+        ]
+    )
     labels = classes[np.repeat([0, 1, 1], [N_UP, N_DOWN, N_ROWS - N_UP - N_DOWN])]
-    return audit_scores(np.column_stack([1 - sure, sure]), labels, noise=NOISE, effective_dimension=20, **options)
+    return audit_scores(
+        np.column_stack([1 - sure, sure]), labels, noise=NOISE, effective_dimension=20, **options
+    )
 
 
 def nasty_texts():
@@ -33,7 +42,10 @@ def nasty_texts():
 
 def nasty_ids():
     """Return an id for each row, some of which a spreadsheet would run."""
-    return [["=1+1", "-5", "@sum", "+4e3", "\tx", 'plain, "quoted"', "a\nb"][i % 7] for i in range(N_ROWS)]
+    return [
+        ["=1+1", "-5", "@sum", "+4e3", "\tx", 'plain, "quoted"', "a\nb"][i % 7]
+        for i in range(N_ROWS)
+    ]
 
 
 def three_classes():

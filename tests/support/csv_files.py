@@ -1,4 +1,5 @@
-"""CSV files drawn with a seed: every way to write a cell, and cells that hold what separates cells and rows."""
+"""CSV files drawn with a seed: every way to write a cell, and cells that hold what separates cells
+and rows."""
 
 import random
 from dataclasses import dataclass
@@ -53,12 +54,17 @@ def draw(rng):
     changes = {row: cell(rng) for row in rng.sample(range(n_rows), rng.randint(1, n_rows))}
     mark, end = rng.choice(["", "\ufeff"]), rng.choice(["\n", "\r\n", "\r"])
     lines = [[quoted(name) if '"' in name else name for name in header]]
-    lines += [[as_written(text, separator, n_columns == 1 or rng.random() < 0.3) for text in row] for row in rows]
+    lines += [
+        [as_written(text, separator, n_columns == 1 or rng.random() < 0.3) for text in row]
+        for row in rows
+    ]
     last = rng.choice(["", end, end * 3])
     old = mark + end.join(map(separator.join, lines)) + last
     for row, text in changes.items():
         was = lines[row + 1][place]
-        lines[row + 1][place] = as_written(text, separator, was.startswith('"') or text == "" or '"' in text)
+        lines[row + 1][place] = as_written(
+            text, separator, was.startswith('"') or text == "" or '"' in text
+        )
     new = mark + end.join(map(separator.join, lines)) + last
     columns = {name: [row[j] for row in rows] for j, name in enumerate(header)}
     return File(old.encode(), columns, header[place], changes, new.encode())
@@ -75,6 +81,7 @@ def quoted(text):
 
 
 def as_written(text, separator, in_quotes):
-    """Return a cell as a file holds it: in quotes where asked, or where it could not be read without them."""
+    """Return a cell as a file holds it: in quotes where asked, or where it could not be read
+    without them."""
     needed = text.startswith('"') or any(letter in text for letter in f"{separator}\r\n")
     return quoted(text) if needed or in_quotes else text

@@ -1,4 +1,5 @@
-"""Partitions that workers make: of an array, of one whose reading ends its worker, and of one that is long to read."""
+"""Partitions that workers make: of an array, of one whose reading ends its worker, and of one that
+is long to read."""
 
 import os
 import signal
@@ -15,23 +16,27 @@ def partitions(X, n_rows):
 
 
 def deadly(X, n_rows, folder, at):
-    """Return the same, but the process that makes the `at`-th reading of a partition is killed, once.
+    """Return the same, but the process that makes the `at`-th reading of a partition is killed,
+    once.
 
-    Readings are counted by files in the folder, as the processes that make them know nothing of each other. Without a
-    folder each reading is such a one.
+    Readings are counted by files in the folder, as the processes that make them know nothing of
+    each other. Without a folder each reading is such a one.
     """
     return _made_of(X, n_rows, _read, folder, at)
 
 
 def endless(X, n_rows, folder):
-    """Return the same, but each reading of a partition says so by a file in the folder, and waits for another."""
+    """Return the same, but each reading of a partition says so by a file in the folder, and waits
+    for another."""
     return _made_of(X, n_rows, _wait, folder)
 
 
 def _made_of(X, n_rows, read, *arguments):
     reading = dask.delayed(read, pure=True)
     parts = [X[start : start + n_rows] for start in range(0, len(X), n_rows)]
-    return da.concatenate([da.from_delayed(reading(part, *arguments), part.shape, dtype=part.dtype) for part in parts])
+    return da.concatenate(
+        [da.from_delayed(reading(part, *arguments), part.shape, dtype=part.dtype) for part in parts]
+    )
 
 
 def _wait(part, folder):

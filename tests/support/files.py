@@ -16,7 +16,7 @@ GOOD, BAD = ("bright clever warm lovely superb", "dull boring awful tedious brok
 def program(*arguments, code=0):
     """Run the program in this process; errors must be one sentence."""
     typer_testing = pytest.importorskip("typer.testing", reason="needs the extra unflip[cli]")
-    from unflip.cli import app
+    from unflip.cli.program import app
 
     done = typer_testing.CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert done.exit_code == code, done.output
@@ -54,6 +54,9 @@ def text_file(path, n=200):
     rng = np.random.default_rng(0)
     true = rng.integers(0, 2, n)
     words = [GOOD.split(), BAD.split()]
-    texts = [" ".join(rng.choice(words[label], 3)) + f" film number {i % 7}" for i, label in enumerate(true)]
+    texts = [
+        " ".join(rng.choice(words[label], 3)) + f" film number {i % 7}"
+        for i, label in enumerate(true)
+    ]
     write_csv(path, text=texts, label=NAMES[NOISE.flip(true, random_state=0)])
     return NAMES[true]

@@ -1,4 +1,5 @@
-"""Malformed input for the command line, drawn with a seed: damaged, odd and hostile files, and wrong options."""
+"""Malformed input for the command line, drawn with a seed: damaged, odd and hostile files, and
+wrong options."""
 
 import base64
 import datetime
@@ -17,7 +18,10 @@ from pyarrow import parquet
 DATA, DECISIONS, MODEL = "data", "decisions.csv", "model.skops"
 OUTPUTS = ("page.html", "suspects.csv", "clean.csv", "new.skops", "predictions.csv")
 N_ROWS = 40
-WORDS = (["bright", "clever", "warm", "lovely", "superb"], ["dull", "boring", "awful", "tedious", "broken"])
+WORDS = (
+    ["bright", "clever", "warm", "lovely", "superb"],
+    ["dull", "boring", "awful", "tedious", "broken"],
+)
 # fmt: off
 CELLS = [
     "", " ", "NA", "nan", "inf", "-inf", "1e999", "9" * 400, "9" * 5000, "-0", "1,5", "0x10", "1_000", "٣", "²", "True",
@@ -34,7 +38,22 @@ SHARES = [
     "ham=0.1;spam=0.1", "ham==0.1", "ham=0.1,spam=0.99999999999", "ham=1e-320,spam=1e-320", "\udcff=1",
 ]
 # fmt: on
-NUMBERS = ["nan", "inf", "-inf", "1e308", "1e-308", "-1", "0", "1", "0.5", "abc", "", "1e400", "9" * 30, "0.9999999"]
+NUMBERS = [
+    "nan",
+    "inf",
+    "-inf",
+    "1e308",
+    "1e-308",
+    "-1",
+    "0",
+    "1",
+    "0.5",
+    "abc",
+    "",
+    "1e400",
+    "9" * 30,
+    "0.9999999",
+]
 
 
 @dataclass(frozen=True)
@@ -67,8 +86,26 @@ def cases(model, seed, n):
         Where the random numbers start, and how many runs.
     """
     makers = (
-        *(broken_bytes, odd_encoding, odd_cells, odd_labels, odd_shape, odd_json, odd_parquet, odd_parquet_types),
-        *(odd_decisions, broken_model, foreign_model, changed_model, wrong_options, wrong_plan, odd_names, odd_votes),
+        *(
+            broken_bytes,
+            odd_encoding,
+            odd_cells,
+            odd_labels,
+            odd_shape,
+            odd_json,
+            odd_parquet,
+            odd_parquet_types,
+        ),
+        *(
+            odd_decisions,
+            broken_model,
+            foreign_model,
+            changed_model,
+            wrong_options,
+            wrong_plan,
+            odd_names,
+            odd_votes,
+        ),
     )
     for number in range(n):
         maker = makers[number % len(makers)]
@@ -142,7 +179,12 @@ def damaged(rng, content):
 def broken_bytes(rng, _):
     """Damage a file of any format."""
     columns = table(rng)
-    makers = {".csv": as_csv, ".tsv": lambda c: as_csv(c, "\t"), ".jsonl": as_json_lines, ".parquet": as_parquet}
+    makers = {
+        ".csv": as_csv,
+        ".tsv": lambda c: as_csv(c, "\t"),
+        ".jsonl": as_json_lines,
+        ".parquet": as_parquet,
+    }
     ending = list(makers)[rng.integers(4)]
     content = makers[ending](columns)
     if rng.random() < 0.2:
@@ -157,7 +199,8 @@ def odd_encoding(rng, _):
     nul = content.replace("r3", "r\x003")
     encoded = {
         **{
-            codec: content.encode(codec) for codec in ("utf-16", "utf-32", "latin-1", "utf-8-sig", "utf-16-be", "utf-7")
+            codec: content.encode(codec)
+            for codec in ("utf-16", "utf-32", "latin-1", "utf-8-sig", "utf-16-be", "utf-7")
         },
         "NUL bytes": nul.encode(),
         "all NUL": b"\x00" * 500,
@@ -200,7 +243,11 @@ def odd_labels(rng, _):
         "infinite": [("inf" if label == "ham" else "-inf") for label in good],
     }
     kind = list(choices)[rng.integers(len(choices))]
-    return Case(f"labels: {kind}", {"data.csv": as_csv({**columns, "label": choices[kind]})}, command(rng, "data.csv"))
+    return Case(
+        f"labels: {kind}",
+        {"data.csv": as_csv({**columns, "label": choices[kind]})},
+        command(rng, "data.csv"),
+    )
 
 
 def odd_shape(rng, _):
@@ -209,17 +256,23 @@ def odd_shape(rng, _):
     lines = content.splitlines()
     place = int(rng.integers(1, len(lines)))
     many = int(rng.integers(200, 1200))
-    wide = {f"w{j}": rng.normal(size=12).round(2).tolist() for j in range(many)} | {"label": ["a", "b"] * 6}
+    wide = {f"w{j}": rng.normal(size=12).round(2).tolist() for j in range(many)} | {
+        "label": ["a", "b"] * 6
+    }
     choices = {
         "empty": "",
         "blank": "\n\n\n",
         "only a header": lines[0] + "\n",
         "header without an end": lines[0],
         "one row": "\n".join(lines[:2]),
-        "a cell less": "\n".join([*lines[:place], lines[place].rsplit(",", 1)[0], *lines[place + 1 :]]),
+        "a cell less": "\n".join(
+            [*lines[:place], lines[place].rsplit(",", 1)[0], *lines[place + 1 :]]
+        ),
         "a cell more": "\n".join([*lines[:place], lines[place] + ",x", *lines[place + 1 :]]),
         "open quote": "\n".join([*lines[:place], '"' + lines[place], *lines[place + 1 :]]),
-        "quote within": "\n".join([*lines[:place], lines[place].replace(",", '",x"', 1), *lines[place + 1 :]]),
+        "quote within": "\n".join(
+            [*lines[:place], lines[place].replace(",", '",x"', 1), *lines[place + 1 :]]
+        ),
         "blank line": "\n".join([*lines[:place], "", *lines[place:]]),
         "same names": content.replace("x1", "x0", 1),
         "no name": content.replace("x1", "", 1),
@@ -240,12 +293,36 @@ def odd_json(rng, _):
     for column in rng.choice(list(columns), rng.integers(1, 3), replace=False):
         for row in rng.integers(0, N_ROWS, rng.integers(1, N_ROWS)):
             columns[column][row] = VALUES[rng.integers(len(VALUES))]
-    lines = as_json_lines({**columns, "x9": [[1.0, float(i)] for i in range(N_ROWS)]}).decode().splitlines()
-    odd = ["[1]", "1", "null", "{", '{"label": "ham"}', "[" * 100_000, '{"a":' * 50_000, '{"x0": ' + "9" * 5000 + "}"]
-    odd += ['{"label": 1, "label": 2}', "{'a': 1}", "NaN", '"text"', "\x00", '{"x0": 1e400}', "", "{}"]
+    lines = (
+        as_json_lines({**columns, "x9": [[1.0, float(i)] for i in range(N_ROWS)]})
+        .decode()
+        .splitlines()
+    )
+    odd = [
+        "[1]",
+        "1",
+        "null",
+        "{",
+        '{"label": "ham"}',
+        "[" * 100_000,
+        '{"a":' * 50_000,
+        '{"x0": ' + "9" * 5000 + "}",
+    ]
+    odd += [
+        '{"label": 1, "label": 2}',
+        "{'a': 1}",
+        "NaN",
+        '"text"',
+        "\x00",
+        '{"x0": 1e400}',
+        "",
+        "{}",
+    ]
     if rng.random() < 0.5:
         lines.insert(int(rng.integers(0, len(lines))), odd[rng.integers(len(odd))])
-    return Case("JSON values", {"data.jsonl": "\n".join(lines).encode()}, command(rng, "data.jsonl"))
+    return Case(
+        "JSON values", {"data.jsonl": "\n".join(lines).encode()}, command(rng, "data.jsonl")
+    )
 
 
 def odd_parquet(rng, _):
@@ -294,7 +371,10 @@ def odd_parquet_types(rng, _):
         "not finite": pa.array([np.inf, np.nan] * (n // 2)),
         "some missing": pa.array([None, 1.0] * (n // 2)),
     }
-    kind, column = list(types)[rng.integers(len(types))], ["x1", "text", "label", "name"][rng.integers(4)]
+    kind, column = (
+        list(types)[rng.integers(len(types))],
+        ["x1", "text", "label", "name"][rng.integers(4)],
+    )
     return Case(
         f"Parquet {column}: {kind}",
         {"data.parquet": as_parquet({**table(rng), column: types[kind]})},
@@ -316,13 +396,28 @@ def odd_decisions(rng, _):
     }
     for _ in range(int(rng.integers(1, 4))):
         column = list(decisions)[rng.integers(5)]
-        odd = [*CELLS, "-1", "40", "1e3", "accept", "maybe", "row 99", "r3", "eggs", "ham", "3.0", "00"]
+        odd = [
+            *CELLS,
+            "-1",
+            "40",
+            "1e3",
+            "accept",
+            "maybe",
+            "row 99",
+            "r3",
+            "eggs",
+            "ham",
+            "3.0",
+            "00",
+        ]
         decisions[column][rng.integers(5)] = odd[rng.integers(len(odd))]
     if rng.random() < 0.3:
         del decisions[list(decisions)[rng.integers(5)]]
     content = as_csv(decisions) if rng.random() < 0.8 else damaged(rng, as_csv(decisions))
     files = {"data.csv": as_csv(columns), DECISIONS: content}
-    options = [[], ["--label", "label"], ["--label", "text"], ["--id", "name"], ["--text", "text"]][rng.integers(5)]
+    options = [[], ["--label", "label"], ["--label", "text"], ["--id", "name"], ["--text", "text"]][
+        rng.integers(5)
+    ]
     applied = ["apply", "data.csv", DECISIONS, "--out", "clean.csv", *options]
     fitted = ["fit", "data.csv", "--label", "label", "--decisions", DECISIONS, "--out", "new.skops"]
     return Case("decisions", files, applied if rng.random() < 0.7 else fitted)
@@ -330,7 +425,13 @@ def odd_decisions(rng, _):
 
 def predict(rng, model):
     """Return the files and the command of a prediction."""
-    return {MODEL: model, "data.csv": as_csv(table(rng))}, ["predict", MODEL, "data.csv", "--out", "predictions.csv"]
+    return {MODEL: model, "data.csv": as_csv(table(rng))}, [
+        "predict",
+        MODEL,
+        "data.csv",
+        "--out",
+        "predictions.csv",
+    ]
 
 
 def broken_model(rng, model):
@@ -342,7 +443,9 @@ def foreign_model(rng, _):
     """Give another file for a model."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as other:
-        other.writestr("schema.json", ["{}", "[]", "null", "{", '{"__class__": "dict"}', ""][rng.integers(6)])
+        other.writestr(
+            "schema.json", ["{}", "[]", "null", "{", '{"__class__": "dict"}', ""][rng.integers(6)]
+        )
     choices = {
         "zip": archive.getvalue(),
         "empty zip": b"PK\x05\x06" + bytes(18),
@@ -376,7 +479,22 @@ def _changed(rng, schema):
     node = schema
     for key in path[:-1]:
         node = node[key]
-    values = [None, [], {}, "", 0, -1, 1e9, "os", "system", "builtins", "eval", "DictNode", "MethodNode", "ReduceNode"]
+    values = [
+        None,
+        [],
+        {},
+        "",
+        0,
+        -1,
+        1e9,
+        "os",
+        "system",
+        "builtins",
+        "eval",
+        "DictNode",
+        "MethodNode",
+        "ReduceNode",
+    ]
     if rng.random() < 0.2 and isinstance(node, dict):
         del node[path[-1]]
     else:
@@ -405,7 +523,7 @@ def wrong_options(rng, model):
         "--id",
         "--ignore",
         "--item",
-        "--worker",
+        "--annotator",
     ]
     options = [
         [column_options[rng.integers(9)], picked[0]],
@@ -415,12 +533,16 @@ def wrong_options(rng, model):
         ["--eps", "ham=0.1,spam=0.1", "--priors", shares],
         [
             "--out",
-            ["page.txt", "", ".", "none/page.html", "data.csv", "\udcff.html", "x" * 300 + ".html"][rng.integers(7)],
+            ["page.txt", "", ".", "none/page.html", "data.csv", "\udcff.html", "x" * 300 + ".html"][
+                rng.integers(7)
+            ],
         ],
         ["--nonsense", "1"],
     ][rng.integers(7)]
     files = {"data.csv": as_csv(table(rng))}
-    return Case("options", files, ["audit", "data.csv", "--label", "label", "--out", "page.html", *options])
+    return Case(
+        "options", files, ["audit", "data.csv", "--label", "label", "--out", "page.html", *options]
+    )
 
 
 def wrong_plan(rng, _):
@@ -434,9 +556,24 @@ def wrong_plan(rng, _):
 
 
 def odd_names(rng, _):
-    """Name columns in words that a page, a shell, a spreadsheet or a terminal could take for its own."""
+    """Name columns in words that a page, a shell, a spreadsheet or a terminal could take for its
+    own."""
     columns = table(rng)
-    odd = ["<script>", "=cmd()", "[red]", "[/]", "\x1b[31m", "\u202ex", "a b", "'", "%", "{x}", "é", "x" * 3000, "-1"]
+    odd = [
+        "<script>",
+        "=cmd()",
+        "[red]",
+        "[/]",
+        "\x1b[31m",
+        "\u202ex",
+        "a b",
+        "'",
+        "%",
+        "{x}",
+        "é",
+        "x" * 3000,
+        "-1",
+    ]
     names = {old: odd[rng.integers(len(odd))] + str(j) for j, old in enumerate(columns)}
     renamed = {names[old] if rng.random() < 0.7 else old: cells for old, cells in columns.items()}
     label = list(renamed)[-1]
@@ -446,12 +583,31 @@ def odd_names(rng, _):
 def odd_votes(rng, _):
     """Give votes by columns or rows, with cells that are none."""
     columns = table(rng)
-    columns |= {f"w{j}": [["ham", "spam", ""][rng.integers(3)] for _ in range(N_ROWS)] for j in range(3)}
+    columns |= {
+        f"w{j}": [["ham", "spam", ""][rng.integers(3)] for _ in range(N_ROWS)] for j in range(3)
+    }
     columns["item"] = [str(i // 2) for i in range(N_ROWS)]
     for column in ("item", "w0", "w1", "x0")[: rng.integers(0, 5)]:
         columns[column][rng.integers(N_ROWS)] = CELLS[rng.integers(len(CELLS))]
     by_column = [word for j in range(rng.integers(1, 4)) for word in ("--label", f"w{j}")]
-    by_row = ["--label", "w0", "--item", "item", "--worker", ["w1", "name", "item", "w0"][rng.integers(4)]]
+    by_row = [
+        "--label",
+        "w0",
+        "--item",
+        "item",
+        "--annotator",
+        ["w1", "name", "item", "w0"][rng.integers(4)],
+    ]
     options = by_column if rng.random() < 0.5 else by_row
-    words = ["audit", "data.csv", *options, "--ignore", "x2", "--suspects", "suspects.csv", "--out", "page.html"]
+    words = [
+        "audit",
+        "data.csv",
+        *options,
+        "--ignore",
+        "x2",
+        "--suspects",
+        "suspects.csv",
+        "--out",
+        "page.html",
+    ]
     return Case("votes", {"data.csv": as_csv(columns)}, words)

@@ -34,7 +34,8 @@ def predictions():
 
 
 def classifier():
-    """A fit from end to end: choice of the penalty, coefficients, leave-one-out decisions, probabilities."""
+    """A fit from end to end: choice of the penalty, coefficients, leave-one-out decisions,
+    probabilities."""
     noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.2)
     X, y = datasets.make_mixture(120, 60, mean_norm=2.0, priors=[0.4, 0.6], random_state=7)
     observed = noise.flip(y, random_state=7)
@@ -68,7 +69,10 @@ def noise_rates():
     table = {}
     for name, estimator in estimators.items():
         estimator.fit(X, observed)
-        table[name] = {"transition": estimator.noise_.transition.tolist(), "std": estimator.noise_std_.tolist()}
+        table[name] = {
+            "transition": estimator.noise_.transition.tolist(),
+            "std": estimator.noise_std_.tolist(),
+        }
     return table
 
 
@@ -85,32 +89,52 @@ def table1_first_draws():
 
 
 def table1_accuracies(domain, eps_pos, *, seed, n_draws):
-    """Replay Table 1's protocol for one seed: naive, unbiased, optimized and oracle, in that order on one stream."""
+    """Replay Table 1's protocol for one seed: naive, unbiased, optimized and oracle, in that order
+    on one stream."""
     X, y = datasets.load_amazon_reviews(domain)
     X = StandardScaler().fit_transform(X)  # on all rows, test rows included, as the paper did
     noise = NoiseModel.binary(eps_pos=eps_pos, eps_neg=EPS_NEG, pi_neg=0.3)
     stream = Table1(y, eps_pos=eps_pos, eps_neg=EPS_NEG, seed=seed)
     accuracies = {}
     for variant in ("naive", "unbiased", "optimized", "oracle"):
-        accuracies[variant] = [_accuracy(variant, X, y, noise, *stream.draw()) for _ in range(n_draws)]
+        accuracies[variant] = [
+            _accuracy(variant, X, y, noise, *stream.draw()) for _ in range(n_draws)
+        ]
     return accuracies
 
 
 def _accuracy(variant, X, y, noise, rows, observed, unseen):
     labels, targets = (y[rows], "naive") if variant == "oracle" else (observed, variant)
-    clf = LPClassifier(noise, targets=targets, readout="plain", reg=REG_OF_TABLE, fit_intercept=False)
+    clf = LPClassifier(
+        noise, targets=targets, readout="plain", reg=REG_OF_TABLE, fit_intercept=False
+    )
     return float(np.mean(clf.fit(X[rows], labels).predict(X[unseen]) == y[unseen]))
 
 
 def table1_cells():
-    """The 48 cells of Table 1: published, replayed on the published stream, and drawn afresh (150 draws)."""
+    """The 48 cells of Table 1: published, replayed on the published stream, and drawn afresh (150
+    draws)."""
     settings = table1.PIECE.full
-    parts = [table1.replay(domain, seed, 50) for domain in datasets.AMAZON_DOMAINS for seed in table1.SEEDS]
-    parts += [table1.fresh_draws(domain, settings.seed, settings.draws) for domain in datasets.AMAZON_DOMAINS]
+    parts = [
+        table1.replay(domain, seed, 50)
+        for domain in datasets.AMAZON_DOMAINS
+        for seed in table1.SEEDS
+    ]
+    parts += [
+        table1.fresh_draws(domain, settings.seed, settings.draws)
+        for domain in datasets.AMAZON_DOMAINS
+    ]
     return {
         f"{cell.domain} {cell.eps_pos} {cell.variant}": {
             name: getattr(cell, name)
-            for name in ("published", "replayed", "replayed_spread", "fresh", "standard_error", "deviation")
+            for name in (
+                "published",
+                "replayed",
+                "replayed_spread",
+                "fresh",
+                "standard_error",
+                "deviation",
+            )
         }
         for cell in table1.cells(gather(parts)).itertuples()
     }
@@ -121,11 +145,15 @@ def figure_curves():
     curves = {}
     for p in fig1.DIMENSIONS:
         for variant in VARIANTS:
-            law = predict(variant, fig1.NOISE, mean_norm=fig1.MEAN_NORM, aspect=p / fig1.N_ROWS, reg=fig1.REG)
+            law = predict(
+                variant, fig1.NOISE, mean_norm=fig1.MEAN_NORM, aspect=p / fig1.N_ROWS, reg=fig1.REG
+            )
             curves[f"fig1 p={p} {variant}"] = [float(law.mean), float(law.variance)]
     for p in fig2.DIMENSIONS:
         for variant in fig2.CURVES:
-            curves[f"fig2 p={p} {variant}"] = [fig2.predicted_at(variant, p, rate) for rate in fig2.EPS_POS[::6]]
+            curves[f"fig2 p={p} {variant}"] = [
+                fig2.predicted_at(variant, p, rate) for rate in fig2.EPS_POS[::6]
+            ]
     for p in fig3.DIMENSIONS:
         curves[f"fig3 p={p}"] = fig3.predicted_at(p, fig3.COARSE[::4]).tolist()
     for n, p in fig5.SIZES:
@@ -134,8 +162,12 @@ def figure_curves():
                 law = predict(variant, fig5.NOISE, mean_norm=size, aspect=p / n, reg=fig5.REGS[::4])
                 curves[f"fig5 n={n} mean_norm={size} {variant}"] = law.accuracy.tolist()
     for figure, size, aspect in ((fig7, fig7.MEAN_NORM, 1.0), (fig8, 1.12, 0.25)):
-        accuracies = cross_entropy.predicted(figure.NOISE, figure.N_STEPS, mean_norm=size, aspect=aspect)
-        curves[f"{figure.PIECE.name} mean_norm={size}"] = accuracies[[*range(0, 50, 7), 50, 51, 52]].tolist()
+        accuracies = cross_entropy.predicted(
+            figure.NOISE, figure.N_STEPS, mean_norm=size, aspect=aspect
+        )
+        curves[f"{figure.PIECE.name} mean_norm={size}"] = accuracies[
+            [*range(0, 50, 7), 50, 51, 52]
+        ].tolist()
     for k in fig9.NOISE:
         pairs = np.random.default_rng(k).uniform(-2, 2, size=(5, 2, k))
         curves[f"fig9 k={k}"] = [fig9.predicted_accuracy(k, pair) for pair in pairs]

@@ -1,4 +1,4 @@
-"""Logits of classes and labels to go with them, and offsets by their definition."""
+"""Logits of classes and labels to go with them, and intercepts by their definition."""
 
 import numpy as np
 import pytest
@@ -23,10 +23,11 @@ def draw(noise, n=80, factor=1.0):
 
 
 def offsets_by_definition(logits, share, priors, n_rows=np.inf):
-    """The first 0, the others such that the mean probability of each class is its prior but for a pull towards it."""
+    """The first 0, the others such that the mean probability of each class is its prior but for a
+    pull towards it."""
 
-    def missing(offsets):
-        whole = np.append(0.0, offsets)
+    def missing(intercepts):
+        whole = np.append(0.0, intercepts)
         apart = whole - np.log(priors)
         mean = share @ softmax(logits + whole, axis=1)
         return (mean - priors + (apart - apart.mean()) / n_rows)[1:]

@@ -15,7 +15,8 @@ _SETTINGS = {
 
 
 def paper_setting(n_classes, n_features=200):
-    """Return the class means and the noise model for k = 3 or 4; row = true class (see docs/errata.md)."""
+    """Return the class means and the noise model for k = 3 or 4; row = true class (see
+    docs/errata.md)."""
     positions, flips, priors = (np.array(part, dtype=float) for part in _SETTINGS[n_classes])
     noise = NoiseModel(flips + np.diag(1 - flips.sum(axis=1)), priors)
     return np.outer(positions, np.eye(n_features)[0]), noise

@@ -20,7 +20,9 @@ def theorem(*, rho_pos, rho_neg, noise, mean_norm, aspect, reg, h=right_h):
     pi1, pi2 = noise.priors
     beta = 1 / (1 - rho_pos - rho_neg)
     lambda_neg, lambda_pos = (1 - rho_pos + rho_neg) * beta, (1 - rho_neg + rho_pos) * beta
-    alignment = pi1 * (lambda_neg - 2 * beta * noise.eps_neg) + pi2 * (lambda_pos - 2 * beta * noise.eps_pos)
+    alignment = pi1 * (lambda_neg - 2 * beta * noise.eps_neg) + pi2 * (
+        lambda_pos - 2 * beta * noise.eps_pos
+    )
     u, share = mean_norm**2, h(aspect, reg)
     denominator = u + 1 + reg * (1 + delta(aspect, reg))
     second = pi1 * (4 * beta**2 * noise.eps_neg * (rho_pos - rho_neg) + lambda_neg**2) + pi2 * (
@@ -52,15 +54,19 @@ class Table1:
 
 
 def general_theorem(*, mean, cov_neg, cov_pos, n, noise, targets, reg, cross_terms=2):
-    """Return m and (ν₁, ν₂) of the paper's theorem for general covariances, by plain matrix algebra.
+    """Return m and (ν₁, ν₂) of the paper's theorem for general covariances, by plain matrix
+    algebra.
 
-    The cross sum over pairs of rows from both classes counts twice (``cross_terms=2``); the paper prints it once.
+    The cross sum over pairs of rows from both classes counts twice (``cross_terms=2``); the paper
+    prints it once.
     """
     seconds = [covariance + np.outer(mean, mean) for covariance in (cov_neg, cov_pos)]
     pi, k = noise.priors, range(2)
     deltas = np.ones(2)
     for _ in range(100_000):
-        q_bar = np.linalg.inv(sum(pi[b] / (1 + deltas[b]) * seconds[b] for b in k) + reg * np.eye(len(mean)))
+        q_bar = np.linalg.inv(
+            sum(pi[b] / (1 + deltas[b]) * seconds[b] for b in k) + reg * np.eye(len(mean))
+        )
         updated = np.array([np.trace(seconds[b] @ q_bar) / n for b in k])
         if np.abs(updated - deltas).max() < 1e-13:
             break
@@ -70,12 +76,18 @@ def general_theorem(*, mean, cov_neg, cov_pos, n, noise, targets, reg, cross_ter
     a = pi * e / (1 + deltas)
     mean_score = a.sum() * mean @ q_bar @ mean
     weights = pi / (1 + deltas) ** 2
-    omega = np.array([[weights[c] * np.trace(seconds[b] @ q_bar @ seconds[c] @ q_bar) / n for c in k] for b in k])
+    omega = np.array(
+        [[weights[c] * np.trace(seconds[b] @ q_bar @ seconds[c] @ q_bar) / n for c in k] for b in k]
+    )
     nu = []
     for a_class in k:
         plain = q_bar @ seconds[a_class] @ q_bar
         t = np.linalg.solve(np.eye(2) - omega, [np.trace(seconds[b] @ plain) / n for b in k])
-        squared = q_bar @ (seconds[a_class] + sum(weights[b] * t[b] * seconds[b] for b in k)) @ q_bar  # E[QΣ_aQ]
+        squared = (
+            q_bar @ (seconds[a_class] + sum(weights[b] * t[b] * seconds[b] for b in k)) @ q_bar
+        )  # E[QΣ_aQ]
         cross = mean @ q_bar @ mean * a.sum() * (a * t / (1 + deltas)).sum()
-        nu.append(a.sum() ** 2 * mean @ squared @ mean - cross_terms * cross + (weights * s * t).sum())
+        nu.append(
+            a.sum() ** 2 * mean @ squared @ mean - cross_terms * cross + (weights * s * t).sum()
+        )
     return mean_score, np.array(nu)

@@ -1,7 +1,9 @@
-"""References in 60 digits, by mpmath: ridge fits from their normal equations, the closed forms of the theory.
+"""References in 60 digits, by mpmath: ridge fits from their normal equations, the closed forms of
+the theory.
 
-The recipe: numbers enter as the exact values of the floats that the library gets, everything is solved in 60 digits by
-the plainest formula (no rearrangement against cancellation), and the result is rounded to floats at the end.
+The recipe: numbers enter as the exact values of the floats that the library gets, everything is
+solved in 60 digits by the plainest formula (no rearrangement against cancellation), and the result
+is rounded to floats at the end.
 """
 
 import mpmath
@@ -35,19 +37,25 @@ def ridge(X, targets, reg, *, fit_intercept=True):
 
 
 def ridge_of_counts(X, targets, reg):
-    """Solve the same, with an intercept, for features that are whole numbers: their products are exact before mpmath.
+    """Solve the same, with an intercept, for features that are whole numbers: their products are
+    exact before mpmath.
 
     The smaller of both Gram matrices is solved: that of the rows gives β = Xᵀα of centred α.
     """
     X, n = np.asarray(X, dtype=np.int64), len(X)
     with mpmath.workdps(DIGITS):
         classes, codes, counts = np.unique(targets, return_inverse=True, return_counts=True)
-        level = mpmath.fsum(exact(t) * int(count) for t, count in zip(classes, counts, strict=True)) / n
+        level = (
+            mpmath.fsum(exact(t) * int(count) for t, count in zip(classes, counts, strict=True)) / n
+        )
         if n > X.shape[1]:
             total, mean = exact(X.sum(axis=0)), exact(X.sum(axis=0)) / n
             gram = exact(X.T @ X) - total * mean.T + n * exact(reg) * mpmath.eye(X.shape[1])
             sums = [exact(X[codes == c].sum(axis=0)) for c in range(len(classes))]
-            cross = sum((exact(t) * part for t, part in zip(classes, sums, strict=True)), 0 * mean) - level * total
+            cross = (
+                sum((exact(t) * part for t, part in zip(classes, sums, strict=True)), 0 * mean)
+                - level * total
+            )
             return rounded(mpmath.lu_solve(gram, cross))[:, 0]
         centring = mpmath.eye(n) - mpmath.ones(n) / n
         gram = centring * exact(X @ X.T) * centring + n * exact(reg) * mpmath.eye(n)
@@ -69,7 +77,8 @@ def left_out(X, targets, reg, i, *, fit_intercept=True):
 
 
 def delta_and_h(aspect, reg):
-    """δ and h by the equations as the paper's appendix prints them, δ the positive root of γδ² + (1 + γ − η)δ − η."""
+    """δ and h by the equations as the paper's appendix prints them, δ the positive root of γδ² + (1
+    + γ − η)δ − η."""
     with mpmath.workdps(DIGITS):
         eta, gamma = exact(aspect), exact(reg)
         if gamma == 0:
@@ -83,7 +92,8 @@ def delta_and_h(aspect, reg):
 
 
 def score_law(mean_norm, aspect, reg, noise, targets, *, fit_intercept):
-    """Means of the two classes and variance of the score, by the formulas of docs/theory/isotropic.md."""
+    """Means of the two classes and variance of the score, by the formulas of
+    docs/theory/isotropic.md."""
     with mpmath.workdps(DIGITS):
         power = exact(mean_norm) ** 2
         _, h, gain = delta_and_h(aspect, reg)

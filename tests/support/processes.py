@@ -31,7 +31,8 @@ main()
 
 
 def started(command, **options):
-    """Start a program that Ctrl-C stops, even where the tests themselves run in the background and ignore it."""
+    """Start a program that Ctrl-C stops, even where the tests themselves run in the background and
+    ignore it."""
     listening = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     return subprocess.Popen(command, preexec_fn=listening, **options)
 
@@ -51,13 +52,16 @@ def started_until(owner, name, then, mark, arguments, **options):
         What is typed.
     """
     words = [sys.executable, "-c", _MARKED, owner, name, then, str(mark), *map(str, arguments)]
-    process = started(words, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **options)
+    process = started(
+        words, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **options
+    )
     until(mark.exists, process)
     return process
 
 
 def until(happened, process=None, seconds=120):
-    """Wait for something that can be seen; fail where the program ends before, or it takes far too long."""
+    """Wait for something that can be seen; fail where the program ends before, or it takes far too
+    long."""
     deadline = time.monotonic() + seconds
     while not happened():
         ended = process is not None and process.poll() is not None
@@ -82,7 +86,8 @@ def living(group):
 
 
 def ended(process, ending):
-    """Send a signal to a program and all that it started; return its exit code and what it said on stderr."""
+    """Send a signal to a program and all that it started; return its exit code and what it said on
+    stderr."""
     os.killpg(process.pid, ending)
     _, said = process.communicate(timeout=120)
     return process.returncode, said.decode()

@@ -1,7 +1,9 @@
-"""Random instances for property tests: noise models, rows with noisy labels, ways to cut and turn them.
+"""Random instances for property tests: noise models, rows with noisy labels, ways to cut and turn
+them.
 
-Hypothesis picks shapes, rates, kinds of features and a seed; NumPy draws the numbers from that seed. So instances are
-drawn fast and shrink to small shapes, and an example that fails can be made again from its report.
+Hypothesis picks shapes, rates, kinds of features and a seed; NumPy draws the numbers from that
+seed. So instances are drawn fast and shrink to small shapes, and an example that fails can be made
+again from its report.
 """
 
 from dataclasses import dataclass
@@ -31,14 +33,20 @@ CLASSES = st.integers(2, 5)
 
 
 def holds(**strategies):
-    """Make a test of a check that must hold for whatever the strategies give: quick of few examples, slow of 200."""
+    """Make a test of a check that must hold for whatever the strategies give: quick of few
+    examples, slow of 200."""
 
     def decorate(check):
         of_few, of_many = (
-            hypothesis.settings(hypothesis.settings.get_profile(name))(hypothesis.given(**strategies)(check))
+            hypothesis.settings(hypothesis.settings.get_profile(name))(
+                hypothesis.given(**strategies)(check)
+            )
             for name in ("quick", "thorough")
         )
-        tiers = [pytest.param(of_few, id="quick"), pytest.param(of_many, id="thorough", marks=pytest.mark.slow)]
+        tiers = [
+            pytest.param(of_few, id="quick"),
+            pytest.param(of_many, id="thorough", marks=pytest.mark.slow),
+        ]
 
         @pytest.mark.parametrize("examples", tiers)
         def test(examples):
@@ -76,7 +84,9 @@ class Instance:
 
     @property
     def true(self):
-        drawn = np.random.default_rng([self.seed, 1]).choice(self.n_classes, size=self.n, p=self.noise.priors)
+        drawn = np.random.default_rng([self.seed, 1]).choice(
+            self.n_classes, size=self.n, p=self.noise.priors
+        )
         drawn[: 2 * self.n_classes] = np.tile(np.arange(self.n_classes), 2)
         return drawn
 
@@ -116,11 +126,14 @@ def binary_noise(draw, rates=RATES, shares=SHARES):
 
 @st.composite
 def noise_models(draw, classes=CLASSES, most=0.4):
-    """Noise of k classes, with proportions: at most that share of each class is flipped, in any directions."""
+    """Noise of k classes, with proportions: at most that share of each class is flipped, in any
+    directions."""
     k, rng = draw(classes), np.random.default_rng(draw(SEEDS))
     flipped = draw(st.floats(0, most)) * rng.uniform(size=(k, 1))
     transition = (1 - flipped) * np.eye(k) + flipped * rng.dirichlet(np.ones(k), size=k)
-    return NoiseModel(transition / transition.sum(axis=1, keepdims=True), rng.dirichlet(np.full(k, 5.0)))
+    return NoiseModel(
+        transition / transition.sum(axis=1, keepdims=True), rng.dirichlet(np.full(k, 5.0))
+    )
 
 
 def instances(noise=None, rows=(20, 80), features=(1, 60), kinds=KINDS):

@@ -5,7 +5,8 @@ from scipy import sparse
 
 
 def draw_texts(n_rows, n_words, length, seed=0, tilt=0.3):
-    """Word frequencies by Zipf's law, a little different in two classes; rows of about unit length, and the classes."""
+    """Word frequencies by Zipf's law, a little different in two classes; rows of about unit length,
+    and the classes."""
     rng = np.random.default_rng(seed)
     classes = rng.integers(2, size=n_rows)
     lengths = 3 + rng.poisson(length * rng.lognormal(0, 0.5, size=n_rows))

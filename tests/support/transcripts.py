@@ -1,10 +1,12 @@
-"""Shell sessions on the pages: commands are run, and their output is compared with the page or written to it.
+"""Shell sessions on the pages: commands are run, and their output is compared with the page or
+written to it.
 
-A session is a fenced block of the language ``console``. A line that begins with ``$ `` is a command; the lines up to
-the next command are what it prints, errors included. The sessions of a page run in the order of the page, in one
-temporary folder. A block of the language ``python`` whose first line is the name of a file, such as ``# tumours.py``,
-is saved in that folder before the first command runs. ``[...]`` in the output stands for text that varies between runs,
-within one line. ``make transcripts`` writes all pages again.
+A session is a fenced block of the language ``console``. A line that begins with ``$ `` is a
+command; the lines up to the next command are what it prints, errors included. The sessions of a
+page run in the order of the page, in one temporary folder. A block of the language ``python`` whose
+first line is the name of a file, such as ``# tumours.py``, is saved in that folder before the first
+command runs. ``[...]`` in the output stands for text that varies between runs, within one line.
+``make transcripts`` writes all pages again.
 """
 
 import os
@@ -19,7 +21,9 @@ ROOT = Path(__file__).parents[2]
 PROMPT, VARIES = "$ ", "[...]"
 _SESSION = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.DOTALL | re.MULTILINE)
 _STEP = re.compile(r"^\$ (?P<command>.*)\n(?P<output>(?:(?!\$ ).*\n)*)", re.MULTILINE)
-_SCRIPT = re.compile(r"^```python\n# (?P<name>\w+\.py)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
+_SCRIPT = re.compile(
+    r"^```python\n# (?P<name>\w+\.py)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE
+)
 _PROGRAMS = {"unflip": [sys.executable, "-m", "unflip"], "python": [sys.executable]}
 _THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 _ENVIRONMENT = {"COLUMNS": "80", "NO_COLOR": "1", "PYTHONUTF8": "1"} | _THREADS
@@ -27,7 +31,11 @@ _ENVIRONMENT = {"COLUMNS": "80", "NO_COLOR": "1", "PYTHONUTF8": "1"} | _THREADS
 
 def pages():
     """Return all pages of the documentation, without those that the build of the site writes."""
-    written = [page for page in (ROOT / "docs").rglob("*.md") if not {"gallery", "generated"} & set(page.parts)]
+    written = [
+        page
+        for page in (ROOT / "docs").rglob("*.md")
+        if not {"gallery", "generated"} & set(page.parts)
+    ]
     return sorted([*ROOT.glob("*.md"), *(ROOT / "benchmarks").glob("*.md"), *written])
 
 
@@ -46,7 +54,9 @@ def remade(text):
     with tempfile.TemporaryDirectory() as folder:
         for script in _SCRIPT.finditer(text):
             (Path(folder) / script["name"]).write_text(script["code"], encoding="utf-8")
-        return _SESSION.sub(lambda session: _STEP.sub(lambda step: _remade_step(step, folder), session[0]), text)
+        return _SESSION.sub(
+            lambda session: _STEP.sub(lambda step: _remade_step(step, folder), session[0]), text
+        )
 
 
 def _remade_step(step, folder):
@@ -60,10 +70,16 @@ def matches(shown, printed):
 
 
 def output_of(command, folder):
-    """Run a command in a folder and return what it prints, as lines; a command that fails is an error."""
+    """Run a command in a folder and return what it prints, as lines; a command that fails is an
+    error."""
     program, *arguments = shlex.split(command)
     words = [*_PROGRAMS.get(program, [program]), *arguments]
-    options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "encoding": "utf-8", "check": False}
+    options = {
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.STDOUT,
+        "encoding": "utf-8",
+        "check": False,
+    }
     done = subprocess.run(words, cwd=folder, env=os.environ | _ENVIRONMENT, **options)
     if done.returncode:
         raise RuntimeError(f"{command!r} ended with exit code {done.returncode}:\n{done.stdout}")

@@ -1,7 +1,9 @@
-"""The general-covariance theory against Monte Carlo, and the printed formula, which fails the same test.
+"""The general-covariance theory against Monte Carlo, and the printed formula, which fails the same
+test.
 
-As in test_isotropic_simulation: the bias at (n, p) is twice that at (2n, 2p), so the theory must equal twice the larger
-minus the smaller within 4 standard errors, each bias being taken against the prediction for its own size.
+As in test_isotropic_simulation: the bias at (n, p) is twice that at (2n, 2p), so the theory must
+equal twice the larger minus the smaller within 4 standard errors, each bias being taken against the
+prediction for its own size.
 """
 
 import numpy as np
@@ -12,13 +14,16 @@ from support.paper import general_theorem
 from support.simulation import MEAN_NORM, NOISE, REGS, Estimate
 from unflip import targets, theory
 from unflip.datasets import make_mixture
-from unflip.spectrum import decompose
+from unflip.ridge.spectrum import decompose
 from unflip.theory.covariance import pair_of
 from unflip.theory.model import best_threshold
 
 VARIANTS = ("naive", "optimized")
 QUICK, FULL = (250, 100, 150), (1000, 400, 100)
-TIERS = [pytest.param(*QUICK, id="250x100"), pytest.param(*FULL, id="1000x400", marks=pytest.mark.slow)]
+TIERS = [
+    pytest.param(*QUICK, id="250x100"),
+    pytest.param(*FULL, id="1000x400", marks=pytest.mark.slow),
+]
 
 
 def setting(n, p):
@@ -40,13 +45,18 @@ def simulate(n, p, fit_intercept, n_draws):
         rng = np.random.default_rng([7, n, p, i])
         means = np.array([-given["mean"], given["mean"]])
         covariances = [given["cov_neg"], given["cov_pos"]]
-        X, y = make_mixture(n, p, means=means, priors=NOISE.priors, covariances=covariances, random_state=rng)
+        X, y = make_mixture(
+            n, p, means=means, priors=NOISE.priors, covariances=covariances, random_state=rng
+        )
         observed = NOISE.flip(y, rng)
         columns = np.column_stack([targets.resolve(name, NOISE)[observed] for name in VARIANTS])
         path = decompose(X, fit_intercept=fit_intercept).path(columns, REGS)
         draws.append(
             [
-                [_statistics(path.coef[:, j, v], path.intercept[j, v], means, covariances) for j in range(len(REGS))]
+                [
+                    _statistics(path.coef[:, j, v], path.intercept[j, v], means, covariances)
+                    for j in range(len(REGS))
+                ]
                 for v in range(len(VARIANTS))
             ]
         )
@@ -64,7 +74,9 @@ def predicted(n, p, fit_intercept):
     table = []
     for name in VARIANTS:
         for reg in REGS:
-            pair = theory.predict_general(**setting(n, p), targets=name, reg=reg, fit_intercept=fit_intercept)
+            pair = theory.predict_general(
+                **setting(n, p), targets=name, reg=reg, fit_intercept=fit_intercept
+            )
             means = np.array(pair.neg.means)
             second = means**2 + [pair.neg.variance, pair.pos.variance]
             table.append([*means, *second, float(pair.accuracy)])
@@ -80,7 +92,10 @@ def distances(n, p, n_draws, fit_intercept, prediction):
 @pytest.mark.parametrize(("n", "p", "n_draws"), TIERS)
 @pytest.mark.parametrize("fit_intercept", [False, True], ids=["origin", "intercept"])
 def test_means_moments_and_accuracy_agree(n, p, n_draws, fit_intercept):
-    assert distances(n, p, n_draws, fit_intercept, lambda n, p: predicted(n, p, fit_intercept)).max() < 4
+    assert (
+        distances(n, p, n_draws, fit_intercept, lambda n, p: predicted(n, p, fit_intercept)).max()
+        < 4
+    )
 
 
 @pytest.mark.parametrize(("n", "p", "n_draws"), TIERS)
@@ -103,4 +118,6 @@ def test_the_printed_formula_fails_the_same_test(n, p, n_draws):
 
 
 def test_best_threshold_of_equal_variances_is_the_textbook_one():
-    assert best_threshold((0.0, 2.0), (1.0, 1.0), np.array([0.3, 0.7])) == pytest.approx(1 - np.log(7 / 3) / 2)
+    assert best_threshold((0.0, 2.0), (1.0, 1.0), np.array([0.3, 0.7])) == pytest.approx(
+        1 - np.log(7 / 3) / 2
+    )

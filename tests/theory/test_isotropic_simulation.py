@@ -1,8 +1,8 @@
 """The isotropic theory against Monte Carlo.
 
-Finite sizes are off the limit by a bias of order 1/n. So simulate at (n, p) and at (2n, 2p): twice the second minus
-the first has no such bias, and must equal the theory within 4 of its own standard errors. That holds only if the
-theory is right AND the bias halves when the sizes double.
+Finite sizes are off the limit by a bias of order 1/n. So simulate at (n, p) and at (2n, 2p): twice
+the second minus the first has no such bias, and must equal the theory within 4 of its own standard
+errors. That holds only if the theory is right AND the bias halves when the sizes double.
 """
 
 import numpy as np
@@ -37,9 +37,14 @@ def test_means_moments_accuracy_and_risk_agree(n, p, fit_intercept, n_draws):
     distance = np.abs(limit - theory) / error
     worst = np.unravel_index(distance.argmax(), distance.shape)
     variant, reg, statistic = (
-        names[i] for names, i in zip((simulation.VARIANTS, simulation.REGS, simulation.STATISTICS), worst, strict=True)
+        names[i]
+        for names, i in zip(
+            (simulation.VARIANTS, simulation.REGS, simulation.STATISTICS), worst, strict=True
+        )
     )
-    assert distance.max() < 4, f"{statistic} of {variant} at reg={reg}: {distance.max():.1f} standard errors away"
+    assert distance.max() < 4, (
+        f"{statistic} of {variant} at reg={reg}: {distance.max():.1f} standard errors away"
+    )
 
 
 @pytest.mark.slow
@@ -47,10 +52,14 @@ def test_means_moments_accuracy_and_risk_agree(n, p, fit_intercept, n_draws):
 def test_the_bias_is_there_and_shrinks_like_one_over_n(n, p):
     """At small sizes, where 6000 draws show it: significant at first, and of the form a/n + b/n².
 
-    The combination f(n) − 6f(2n) + 8f(4n) is free of both terms, so it must vanish within its standard error.
+    The combination f(n) − 6f(2n) + 8f(4n) is free of both terms, so it must vanish within its
+    standard error.
     """
     theory = np.array(
-        [[simulation.predicted(v, reg, p / n, False) for reg in simulation.REGS] for v in simulation.VARIANTS]
+        [
+            [simulation.predicted(v, reg, p / n, False) for reg in simulation.REGS]
+            for v in simulation.VARIANTS
+        ]
     )
     estimates = [simulation.simulate(scale * n, scale * p, False, 6000, 1) for scale in (1, 2, 4)]
     bias = [estimate.mean - theory for estimate in estimates]
@@ -58,11 +67,15 @@ def test_the_bias_is_there_and_shrinks_like_one_over_n(n, p):
     assert significant.any()
     assert np.all(np.abs(bias[1]) < np.abs(bias[0]), where=significant)
     combined = bias[0] - 6 * bias[1] + 8 * bias[2]
-    error = np.sqrt(estimates[0].error ** 2 + 36 * estimates[1].error ** 2 + 64 * estimates[2].error ** 2)
+    error = np.sqrt(
+        estimates[0].error ** 2 + 36 * estimates[1].error ** 2 + 64 * estimates[2].error ** 2
+    )
     assert np.all(np.abs(combined) < 4 * error)
 
 
-@pytest.mark.parametrize(("h", "agrees"), [(right_h, True), (printed_h, False)], ids=["right h", "printed h"])
+@pytest.mark.parametrize(
+    ("h", "agrees"), [(right_h, True), (printed_h, False)], ids=["right h", "printed h"]
+)
 def test_the_printed_h_fails_where_the_right_one_passes(h, agrees):
     n = p = 500
     limit, error = extrapolate(n, p, False, 40)

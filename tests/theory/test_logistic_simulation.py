@@ -1,7 +1,7 @@
 """The logistic fits of the library against the theory that predicts them.
 
-As in test_isotropic_simulation: twice the estimate at (2n, 2p) minus the one at (n, p) is free of the bias of order
-1/n, and must equal the theory within 4 of its own standard errors.
+As in test_isotropic_simulation: twice the estimate at (2n, 2p) minus the one at (n, p) is free of
+the bias of order 1/n, and must equal the theory within 4 of its own standard errors.
 """
 
 import numpy as np
@@ -13,15 +13,16 @@ from unflip import targets as target_values
 from unflip import theory
 from unflip.datasets import make_mixture
 from unflip.losses import LOGISTIC
-from unflip.solvers import ConvexFits
-from unflip.spectrum import decompose
+from unflip.ridge.solvers import ConvexFits
+from unflip.ridge.spectrum import decompose
 
 VARIANTS = ("naive", "unbiased", "optimized")
 REGS = (0.1, 1.0, 10.0)
 
 
 def draw(n, p, rng):
-    """Accuracy on clean labels of the fits to one draw of rows, without an intercept, shape (variants, regs)."""
+    """Accuracy on clean labels of the fits to one draw of rows, without an intercept, shape
+    (variants, regs)."""
     noise = simulation.NOISE
     X, y = make_mixture(n, p, mean_norm=simulation.MEAN_NORM, priors=noise.priors, random_state=rng)
     observed = noise.flip(y, rng)
@@ -42,7 +43,10 @@ def predicted(aspect):
     mixture = theory.Mixture(mean_norm=simulation.MEAN_NORM, aspect=aspect, noise=simulation.NOISE)
     return np.array(
         [
-            [theory.predict(mixture, targets=variant, reg=reg, loss="logistic").accuracy for reg in REGS]
+            [
+                theory.predict(mixture, targets=variant, reg=reg, loss="logistic").accuracy
+                for reg in REGS
+            ]
             for variant in VARIANTS
         ]
     )
@@ -59,7 +63,9 @@ def predicted(aspect):
 def test_accuracy_is_as_predicted(n, p, n_draws):
     small, small_error = simulate(n, p, n_draws)
     large, large_error = simulate(2 * n, 2 * p, n_draws)
-    distance = np.abs(2 * large - small - predicted(p / n)) / np.sqrt(4 * large_error**2 + small_error**2)
+    distance = np.abs(2 * large - small - predicted(p / n)) / np.sqrt(
+        4 * large_error**2 + small_error**2
+    )
     assert distance.max() < 4
 
 

@@ -1,7 +1,7 @@
 """The theory of k classes against Monte Carlo.
 
-As for two classes (test_isotropic_simulation.py), twice the result at (2n, 2p) minus that at (n, p) is free of the bias
-of order 1/n and must equal the theory within 4 of its own standard errors.
+As for two classes (test_isotropic_simulation.py), twice the result at (2n, 2p) minus that at (n, p)
+is free of the bias of order 1/n and must equal the theory within 4 of its own standard errors.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ import pytest
 
 from unflip import NoiseModel
 from unflip.datasets import make_mixture
-from unflip.spectrum import decompose
+from unflip.ridge.spectrum import decompose
 from unflip.theory.multiclass import MulticlassPrediction, predict_multiclass
 
 TIERS = [
@@ -20,7 +20,8 @@ TIERS = [
 
 
 def random_setting(k):
-    """Means in the first k axes (the fit does not see rotations), noise, and two tables side by side."""
+    """Means in the first k axes (the fit does not see rotations), noise, and two tables side by
+    side."""
     rng = np.random.default_rng(k)
     transition = rng.dirichlet(np.ones(k), size=k) / 2 + np.eye(k) / 2
     noise = NoiseModel(transition, rng.dirichlet(np.full(k, 10.0)))
@@ -35,7 +36,11 @@ def statistics(prediction):
     """Means, covariance, accuracy of each class, overall, and of the best read-out, in one row."""
     accuracies = [*prediction.class_accuracies, prediction.accuracy, prediction.readout_accuracy]
     return np.concatenate(
-        [prediction.means.ravel(), prediction.covariance[np.triu_indices(len(accuracies) - 2)], accuracies]
+        [
+            prediction.means.ravel(),
+            prediction.covariance[np.triu_indices(len(accuracies) - 2)],
+            accuracies,
+        ]
     )
 
 
@@ -46,9 +51,14 @@ def simulate(k, n, p, regs, fit_intercept, n_draws):
     for i in range(n_draws):
         rng = np.random.default_rng([k, n, p, i])
         X, y = make_mixture(n, p, means=padded(means, p), priors=noise.priors, random_state=rng)
-        path = decompose(X, fit_intercept=fit_intercept).path(np.hstack(tables)[noise.flip(y, rng)], regs)
+        path = decompose(X, fit_intercept=fit_intercept).path(
+            np.hstack(tables)[noise.flip(y, rng)], regs
+        )
         draws.append(
-            [[statistics(of_fit(path, means, noise, r, t)) for r in range(len(regs))] for t in range(len(tables))]
+            [
+                [statistics(of_fit(path, means, noise, r, t)) for r in range(len(regs))]
+                for t in range(len(tables))
+            ]
         )
     return np.mean(draws, axis=0), np.std(draws, axis=0, ddof=1) / np.sqrt(n_draws)
 
@@ -71,8 +81,15 @@ def test_means_covariance_and_accuracies_agree(k, fit_intercept, size, regs, n_d
     large, large_error = simulate(k, 2 * n, 2 * p, regs, fit_intercept, n_draws)
     means, noise, tables = random_setting(k)
     setting = {"means": padded(means, p), "n": n, "noise": noise, "fit_intercept": fit_intercept}
-    theory = [[statistics(predict_multiclass(targets=t, reg=reg, **setting)) for reg in regs] for t in tables]
-    error = np.sqrt(4 * large_error**2 + small_error**2) + 1e-12  # an accuracy can be 0 in every draw
+    theory = [
+        [statistics(predict_multiclass(targets=t, reg=reg, **setting)) for reg in regs]
+        for t in tables
+    ]
+    error = (
+        np.sqrt(4 * large_error**2 + small_error**2) + 1e-12
+    )  # an accuracy can be 0 in every draw
     distance = np.abs(2 * large - small - theory) / error
     worst = np.unravel_index(distance.argmax(), distance.shape)
-    assert distance.max() < 4, f"(table, reg, statistic) {worst}: {distance.max():.1f} standard errors away"
+    assert distance.max() < 4, (
+        f"(table, reg, statistic) {worst}: {distance.max():.1f} standard errors away"
+    )

@@ -1,4 +1,5 @@
-"""Labels that have nothing to do with the features: what is reported must be what the class priors give."""
+"""Labels that have nothing to do with the features: what is reported must be what the class priors
+give."""
 
 import warnings
 
@@ -7,10 +8,10 @@ import pytest
 from scipy.stats import chi2
 
 from unflip import LPClassifier, NoiseModel, audit
-from unflip.association import SURE
+from unflip.data.duplicates import DistinctRows
 from unflip.datasets import make_mixture
-from unflip.estimation.scores import scored_classes
-from unflip.rows import DistinctRows
+from unflip.estimation.loo_scores import scored_classes
+from unflip.ridge.label_association import SURE
 
 #: Rows and features: n/p from .03 to 2.
 SHAPES = [(60, 2000), (60, 300), (200, 400), (200, 200), (200, 100)]
@@ -42,7 +43,12 @@ def audited(n_classes, shape, seed, known):
     X, observed = draw(n_classes, shape, seed, noise)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # rates that are a guess, and few rows
-        found = audit(X, observed, noise=noise if known else "estimate", false_discovery_rate=FALSE_DISCOVERY_RATE)
+        found = audit(
+            X,
+            observed,
+            noise=noise if known else "estimate",
+            false_discovery_rate=FALSE_DISCOVERY_RATE,
+        )
     chance = 1 / n_classes if known else np.bincount(observed).max() / len(observed)
     return found.expected_accuracy - chance, found.n_suspects / len(observed)
 
@@ -50,7 +56,8 @@ def audited(n_classes, shape, seed, known):
 def check(n_classes, known, seeds):
     """Assert that 99% of the draws expect no more than chance, and have next to no suspects.
 
-    With known noise rates no draw has any: with guessed ones, a false pass of the test may bring suspects with it.
+    With known noise rates no draw has any: with guessed ones, a false pass of the test may bring
+    suspects with it.
     """
     draws = [audited(n_classes, shape, seed, known) for shape in SHAPES for seed in seeds]
     excess, suspects = np.array(draws).T
@@ -84,7 +91,8 @@ def test_rows_that_are_fitted_closely_expect_no_more_than_chance():
 
 
 def share_of_false_passes(n_classes, shapes, seeds):
-    """Return how often features without signal are taken to predict the labels; the penalty is the one chosen."""
+    """Return how often features without signal are taken to predict the labels; the penalty is the
+    one chosen."""
     noise, passed = uniform_noise(n_classes), []
     for shape in shapes:
         for seed in seeds:
@@ -112,7 +120,8 @@ def test_false_passes_are_rare():
 
 @pytest.mark.parametrize("p", [1, 2, 5])
 def test_few_features_pass_no_more_often(p):
-    """Agreement along p directions is a sum of p squares, which without a correction would pass more often."""
+    """Agreement along p directions is a sum of p squares, which without a correction would pass
+    more often."""
     share, n_draws = share_of_false_passes(2, [(200, p)], range(500))
     assert chi2.sf(p + SURE * np.sqrt(2 * p), p) > 0.002
     assert share < 0.0005 + 4 * np.sqrt(0.0005 / n_draws)

@@ -13,7 +13,8 @@ N, P, PRIORS, EPS_NEG = 1000, 100, [1 / 3, 2 / 3], 0.2
 
 
 def simulate(eps_pos, mean_norm, n_draws, estimators):
-    """Return errors of ε₊ and whether the interval holds it, (draws, estimators); the first is counting."""
+    """Return errors of ε₊ and whether the interval holds it, (draws, estimators); the first is
+    counting."""
     noise = NoiseModel.binary(eps_pos=eps_pos, eps_neg=EPS_NEG)
     errors, held = [], []
     for seed in range(n_draws):
@@ -29,7 +30,8 @@ def simulate(eps_pos, mean_norm, n_draws, estimators):
 
 
 def check(eps_pos, mean_norm, n_draws, regs):
-    """Compare with the floor, with the paper's estimator, with no bias and with the stated confidence."""
+    """Compare with the floor, with the paper's estimator, with no bias and with the stated
+    confidence."""
     known = {"mean_norm": mean_norm, "pi_neg": PRIORS[0]}
     estimators = [CrossMoment(reg=reg, **known) for reg in regs] + [
         SecondMomentMatching(reg=reg, **known) for reg in regs
@@ -44,7 +46,9 @@ def check(eps_pos, mean_norm, n_draws, regs):
     if eps_pos > 0:  # where no positive is flipped, counting makes no error at all
         assert (ours < 2 * counting).all()
     spread = errors.std(axis=0, ddof=1) / np.sqrt(n_draws)
-    assert (np.abs(errors.mean(axis=0))[1 : len(regs) + 1] < 0.01 + 2 * spread[1 : len(regs) + 1]).all()
+    assert (
+        np.abs(errors.mean(axis=0))[1 : len(regs) + 1] < 0.01 + 2 * spread[1 : len(regs) + 1]
+    ).all()
     # Half of the interval is cut off at ε₊ = 0: 97.5% then.
     confidence = 0.95 if eps_pos > 0 else 0.975
     error = np.sqrt(confidence * (1 - confidence) / n_draws)
@@ -71,7 +75,9 @@ def test_nothing_known_on_a_few_points(eps_pos, mean_norm):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:The labels agree with the rows no better:UserWarning")  # at ε₊ = .6, now and then
+@pytest.mark.filterwarnings(
+    "ignore:The labels agree with the rows no better:UserWarning"
+)  # at ε₊ = .6, now and then
 @pytest.mark.parametrize("mean_norm", [1.5, 2.0, 3.0])
 @pytest.mark.parametrize("eps_pos", [0.0, 0.2, 0.4, 0.6])
 def test_nothing_known_on_the_whole_grid(eps_pos, mean_norm):

@@ -1,4 +1,5 @@
-"""Checked rows against Monte Carlo: right and noisy labels together, each regressed on what it says of the truth."""
+"""Checked rows against Monte Carlo: right and noisy labels together, each regressed on what it says
+of the truth."""
 
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ from scipy.special import ndtr
 from support.simulation import MEAN_NORM, NOISE
 from unflip import targets, theory
 from unflip.datasets import make_mixture
-from unflip.spectrum import decompose
+from unflip.ridge.spectrum import decompose
 
 N_DRAWS = 60
 
@@ -18,7 +19,9 @@ def simulated_accuracies(n, p, share, fit_intercept):
     for i in range(N_DRAWS):
         rng = np.random.default_rng([3, n, i])
         X, y = make_mixture(n, p, mean_norm=MEAN_NORM, priors=NOISE.priors, random_state=rng)
-        t = np.where(rng.random(n) < share, 2.0 * y - 1, targets.optimized(NOISE)[NOISE.flip(y, rng)])
+        t = np.where(
+            rng.random(n) < share, 2.0 * y - 1, targets.optimized(NOISE)[NOISE.flip(y, rng)]
+        )
         coef = decompose(X, fit_intercept=fit_intercept).path(t, [5.0]).coef[:, 0, 0]
         half = MEAN_NORM / np.sqrt(p) * coef.sum() / np.linalg.norm(coef)
         shift = np.log(NOISE.priors[0] / NOISE.priors[1]) / (2 * half)
@@ -33,6 +36,8 @@ def test_checked_rows_help_as_predicted(share, fit_intercept):
     (small, small_error), (large, large_error) = (
         simulated_accuracies(scale * n, scale * p, share, fit_intercept) for scale in (1, 2)
     )
-    plan = theory.plan(n=n, p=p, mean_norm=MEAN_NORM, noise=NOISE, reg=5.0, fit_intercept=fit_intercept)
+    plan = theory.plan(
+        n=n, p=p, mean_norm=MEAN_NORM, noise=NOISE, reg=5.0, fit_intercept=fit_intercept
+    )
     error = np.sqrt(4 * large_error**2 + small_error**2)
     assert abs(2 * large - small - plan.accuracy_of(checked=share * n)) < 4 * error

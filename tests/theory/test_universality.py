@@ -1,4 +1,5 @@
-"""The paper's two remarks, tested: features need not be Gaussian, and accuracy fluctuates like n^(−1/2)."""
+"""The paper's two remarks, tested: features need not be Gaussian, and accuracy fluctuates like
+n^(−1/2)."""
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 from support.amazon import needs_data
 from support.simulation import MEAN_NORM, NOISE, predicted
 from unflip import datasets, targets, theory
-from unflip.spectrum import decompose
+from unflip.ridge.spectrum import decompose
 
 REG = 1.0
 ENTRIES = {
@@ -17,11 +18,15 @@ ENTRIES = {
     "uniform": lambda rng, size: rng.uniform(-np.sqrt(3), np.sqrt(3), size=size),
     "student t, 5 degrees": lambda rng, size: rng.standard_t(5, size=size) * np.sqrt(3 / 5),
 }
-TIERS = [pytest.param(250, 60, id="250"), pytest.param(1000, 100, id="1000", marks=pytest.mark.slow)]
+TIERS = [
+    pytest.param(250, 60, id="250"),
+    pytest.param(1000, 100, id="1000", marks=pytest.mark.slow),
+]
 
 
 def draw(entries, n, p, rng):
-    """Fit the optimized classifier at the known origin to rows with the given entries; its weights' mean and power."""
+    """Fit the optimized classifier at the known origin to rows with the given entries; its weights'
+    mean and power."""
     y = (rng.random(n) > NOISE.priors[0]).astype(int)
     X = ENTRIES[entries](rng, (n, p)) + MEAN_NORM / np.sqrt(p) * (2 * y - 1)[:, None]
     t = targets.optimized(NOISE)[NOISE.flip(y, rng)]
@@ -32,14 +37,18 @@ def draw(entries, n, p, rng):
 
 
 def estimate(entries, n, p, n_draws):
-    draws = np.array([draw(entries, n, p, np.random.default_rng([11, n, i])) for i in range(n_draws)])
+    draws = np.array(
+        [draw(entries, n, p, np.random.default_rng([11, n, i])) for i in range(n_draws)]
+    )
     return draws.mean(axis=0), draws.std(axis=0, ddof=1) / np.sqrt(n_draws)
 
 
 @pytest.mark.parametrize(("n", "n_draws"), TIERS)
 @pytest.mark.parametrize("entries", ENTRIES)
 def test_only_means_and_covariances_of_the_features_matter(entries, n, n_draws):
-    (small, small_error), (large, large_error) = (estimate(entries, s * n, s * n // 2, n_draws) for s in (1, 2))
+    (small, small_error), (large, large_error) = (
+        estimate(entries, s * n, s * n // 2, n_draws) for s in (1, 2)
+    )
     expected = predicted("optimized", REG, 0.5, False)[[1, 2, 3]]
     error = np.sqrt(4 * large_error**2 + small_error**2)
     assert np.all(np.abs(2 * large - small - expected) < 4 * error)
@@ -48,9 +57,11 @@ def test_only_means_and_covariances_of_the_features_matter(entries, n, n_draws):
 @needs_data
 @pytest.mark.parametrize("domain", ["books", "kitchen"])
 def test_real_features_with_matched_moments(domain):
-    """Bags of words: the theory for the file's own means and covariances, against fits to parts of it.
+    """Bags of words: the theory for the file's own means and covariances, against fits to parts of
+    it.
 
-    Word counts are far from Gaussian and classes far from alike, yet the mean accuracy comes out within 2 points.
+    Word counts are far from Gaussian and classes far from alike, yet the mean accuracy comes out
+    within 2 points.
     """
     X, y = datasets.load_amazon_reviews(domain)
     X = StandardScaler().fit_transform(X)
@@ -84,8 +95,12 @@ def test_accuracy_fluctuates_like_one_over_the_root_of_n(sizes):
     """The slope of log(spread of the accuracy over draws) against log n is −1/2."""
     n_draws, spreads = 200, []
     for n in sizes:
-        fits = [draw("gaussian", n, n // 2, np.random.default_rng([13, n, i])) for i in range(n_draws)]
-        spreads.append(np.std([ndtr(mean / np.sqrt(second - mean**2)) for mean, second, _ in fits], ddof=1))
+        fits = [
+            draw("gaussian", n, n // 2, np.random.default_rng([13, n, i])) for i in range(n_draws)
+        ]
+        spreads.append(
+            np.std([ndtr(mean / np.sqrt(second - mean**2)) for mean, second, _ in fits], ddof=1)
+        )
     logs = np.log(sizes)
     slope = np.polyfit(logs, np.log(spreads), 1)[0]
     error = np.sqrt(1 / (2 * n_draws)) / np.linalg.norm(logs - logs.mean())

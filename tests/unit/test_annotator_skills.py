@@ -10,12 +10,16 @@ SKILLS = np.array([0.9, 0.7, 0.6, 0.5])
 
 
 def tables(seed, n=180):
-    """Tables of four annotators who vote on every row, and their standard errors: the diagonals, (4, 2) each."""
+    """Tables of four annotators who vote on every row, and their standard errors: the diagonals,
+    (4, 2) each."""
     X, y = make_mixture(n, 60, mean_norm=1.5, random_state=seed)
     rng = np.random.default_rng((seed, 5))
     votes = np.stack([np.where(rng.random(n) < skill, y, 1 - y) for skill in SKILLS], axis=1)
-    workers = LPClassifier().fit(X, Votes.from_columns(votes)).workers_
-    return (np.diagonal(part, axis1=1, axis2=2) for part in (workers.tables, workers.errors))
+    annotators = LPClassifier().fit(X, Votes.from_columns(votes)).annotators_
+    return (
+        np.diagonal(part, axis1=1, axis2=2)
+        for part in (annotators.transitions, annotators.transitions_std)
+    )
 
 
 def test_skills_that_differ_are_not_drawn_to_their_mean():

@@ -1,11 +1,12 @@
-"""What stands between small tables on the host and arrays as long as the rows, for several namespaces."""
+"""What stands between small tables on the host and arrays as long as the rows, for several
+namespaces."""
 
 import array_api_strict
 import numpy as np
 import pytest
 from scipy import special
 
-from unflip._arrays import (
+from unflip._utils.arrays import (
     as_numpy,
     at_least,
     expit,
@@ -23,9 +24,9 @@ from unflip._arrays import (
     taken,
     times_table,
 )
-from unflip._namespaces import check_together
-from unflip.lazy import LazyRows
-from unflip.rows import DistinctRows
+from unflip._utils.namespaces import check_together
+from unflip.data.duplicates import DistinctRows
+from unflip.data.lazy import LazyRows
 
 AFAR = array_api_strict.Device("device1")
 CODES = np.array([2, 0, 1, 1, 2])
@@ -90,9 +91,13 @@ def test_sums(put):
 
 def test_probabilities_keep_all_digits_in_both_tails(put):
     log_odds = np.array([-800.0, -700.0, -40.0, -1.0, 0.0, 1.0, 40.0, 800.0])
-    np.testing.assert_allclose(as_numpy(expit(put(log_odds))), special.expit(log_odds), rtol=1e-14, atol=1e-308)
+    np.testing.assert_allclose(
+        as_numpy(expit(put(log_odds))), special.expit(log_odds), rtol=1e-14, atol=1e-308
+    )
     logits = np.stack([log_odds, log_odds[::-1], np.zeros(8)], axis=1)
-    np.testing.assert_allclose(as_numpy(softmax(put(logits))), special.softmax(logits, axis=1), rtol=1e-12)
+    np.testing.assert_allclose(
+        as_numpy(softmax(put(logits))), special.softmax(logits, axis=1), rtol=1e-12
+    )
 
 
 def test_rows_that_are_read_lazily_are_numpys():
@@ -105,7 +110,9 @@ def test_rows_that_are_read_lazily_are_numpys():
 def test_places_in_words():
     assert place(afar(TABLE)) == f"array_api_strict array on {AFAR}"
     check_together(afar(TABLE), afar(CODES), "A.predict")
-    with pytest.raises(ValueError, match=r"A\.predict\(\) must use the same namespace and device as fit\(\)"):
+    with pytest.raises(
+        ValueError, match=r"A\.predict\(\) must use the same namespace and device as fit\(\)"
+    ):
         check_together(TABLE, afar(TABLE), "A.predict")
 
 
@@ -116,11 +123,15 @@ def test_copies_are_found_and_averaged_afar():
     weights[[2, 33]] = 0
     near, far = DistinctRows.of(X, weights), DistinctRows.of(afar(X), afar(weights))
     for name in ("X", "weights", "members", "owner", "member_weights", "leaving_share", "counts"):
-        np.testing.assert_allclose(as_numpy(getattr(far, name)), getattr(near, name), rtol=1e-14, err_msg=name)
+        np.testing.assert_allclose(
+            as_numpy(getattr(far, name)), getattr(near, name), rtol=1e-14, err_msg=name
+        )
     assert far.n_effective == pytest.approx(near.n_effective, rel=1e-14)
     assert far.largest == near.largest
     values = rng.normal(size=(len(near.members), 2))
-    np.testing.assert_allclose(as_numpy(far.average(afar(values))), near.average(values), rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(
+        as_numpy(far.average(afar(values))), near.average(values), rtol=1e-13, atol=1e-14
+    )
     codes = rng.integers(3, size=len(near.members))
     np.testing.assert_allclose(far.shares(afar(codes)), near.shares(codes), rtol=1e-14)
 

@@ -1,4 +1,5 @@
-"""The test that leave-one-out scores agree with labels beyond chance: algebra, null law and invariance."""
+"""The test that leave-one-out scores agree with labels beyond chance: algebra, null law and
+invariance."""
 
 import numpy as np
 import pytest
@@ -6,13 +7,13 @@ from scipy.stats import chi2, norm
 
 from support.strategies import permutation, rotation
 from unflip import LPClassifier, NoiseModel
-from unflip.association import _normal, association, own_and_power, standardised
+from unflip.data.duplicates import DistinctRows
 from unflip.datasets import make_mixture
-from unflip.labels import contrasts
-from unflip.refine import _Loop, refine
-from unflip.rows import DistinctRows
-from unflip.selection import label_free_parts
-from unflip.spectrum import decompose
+from unflip.labels.classes import contrasts
+from unflip.model.refinement.refine import _Loop, refine
+from unflip.ridge.label_association import _normal, association, own_and_power, standardised
+from unflip.ridge.selection import corrected_score_parts
+from unflip.ridge.spectrum import decompose
 
 REGS = [1e-7, 1e-4, 1e-2, 1.0, 1e2, 1e6]
 NOISE = NoiseModel(0.7 * np.eye(3) + 0.1, [0.5, 0.3, 0.2])
@@ -20,19 +21,25 @@ ROUNDING = 1e-8  # of a slack of γ = 1e-7, which the diagonals are divided by
 
 
 def scores_of(X, weights, reg, fit_intercept):
-    """Return the spectrum, the distinct rows and the map from targets of members to leave-one-out scores."""
+    """Return the spectrum, the distinct rows and the map from targets of members to leave-one-out
+    scores."""
     rows = DistinctRows.of(X, weights)
     spectrum = decompose(rows.X, rows.spectrum_weights, fit_intercept=fit_intercept)
 
     def scores(targets):
-        return label_free_parts(spectrum, rows, rows.average(targets), np.array([reg]))(slice(None))[:, 0, :]
+        return corrected_score_parts(spectrum, rows, rows.average(targets), np.array([reg]))(
+            slice(None)
+        )[:, 0, :]
 
     return spectrum, rows, scores
 
 
 def dense_map(spectrum, rows, reg):
-    """Return N: how scores less the mean target answer to the target of each distinct row, from unit vectors."""
-    scores = label_free_parts(spectrum, rows, np.eye(rows.weights.shape[0]), np.array([reg]))(slice(None))[:, 0, :]
+    """Return N: how scores less the mean target answer to the target of each distinct row, from
+    unit vectors."""
+    scores = corrected_score_parts(spectrum, rows, np.eye(rows.weights.shape[0]), np.array([reg]))(
+        slice(None)
+    )[:, 0, :]
     mean = rows.weights / rows.weights.sum() if spectrum.fit_intercept else 0.0
     return scores - mean
 
@@ -115,17 +122,25 @@ def check_null(values):
 @pytest.mark.parametrize("n_classes", [2, 5])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize(("n", "p"), [(80, 30), (60, 200)])
-def test_without_signal_the_mean_is_0_and_the_variance_at_most_1(n, p, fit_intercept, n_classes, reg):
-    values = null_values(draw_rows(n, p), 600, seed=1, n_classes=n_classes, reg=reg, fit_intercept=fit_intercept)
+def test_without_signal_the_mean_is_0_and_the_variance_at_most_1(
+    n, p, fit_intercept, n_classes, reg
+):
+    values = null_values(
+        draw_rows(n, p), 600, seed=1, n_classes=n_classes, reg=reg, fit_intercept=fit_intercept
+    )
     check_null(values)
-    assert values.var(ddof=1) > 0.5  # the bound is not idle: for symmetric N it is the variance itself
+    assert (
+        values.var(ddof=1) > 0.5
+    )  # the bound is not idle: for symmetric N it is the variance itself
 
 
 @pytest.mark.parametrize("reg", [1e-4, 0.01, 1.0])
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_without_signal_the_mean_is_0_for_one_hot_rows(n_classes, reg):
     """Rows with a feature of their own each, of different lengths: the intercept alone links them."""
-    check_null(null_values(np.diag(np.linspace(0.5, 2, 60)), 600, seed=2, n_classes=n_classes, reg=reg))
+    check_null(
+        null_values(np.diag(np.linspace(0.5, 2, 60)), 600, seed=2, n_classes=n_classes, reg=reg)
+    )
 
 
 @pytest.mark.parametrize("reg", [1e-4, 0.01, 1.0])
@@ -144,7 +159,9 @@ def test_without_signal_the_mean_is_0_where_some_duplicates_stay(n_classes):
 def test_few_duplicates_count_as_one_row_with_one_label():
     X = draw_rows(40, 20)
     codes = np.random.default_rng(0).integers(2, size=40)
-    once, twice = (associated(np.tile(X, (times, 1)), contrasts(2)[np.tile(codes, times)]) for times in (1, 2))
+    once, twice = (
+        associated(np.tile(X, (times, 1)), contrasts(2)[np.tile(codes, times)]) for times in (1, 2)
+    )
     assert twice == pytest.approx(once, rel=1e-9)
 
 
@@ -185,7 +202,10 @@ class TestWhatLeavesItAlone:
     def test_the_scale_of_weights(self, fit_intercept, factor):
         X, codes = labelled()
         weights = np.random.default_rng(1).uniform(0.2, 3, size=len(X))
-        now, then = (self.value(X, codes, w, fit_intercept=fit_intercept) for w in (weights, factor * weights))
+        now, then = (
+            self.value(X, codes, w, fit_intercept=fit_intercept)
+            for w in (weights, factor * weights)
+        )
         assert then == pytest.approx(now, rel=1e-9)
 
     @pytest.mark.parametrize("factor", [1e-6, 7.0, 1e6])
@@ -197,20 +217,27 @@ class TestWhatLeavesItAlone:
 
     def test_the_axes(self, fit_intercept):
         X, codes = labelled()
-        now, then = (self.value(rows, codes, fit_intercept=fit_intercept) for rows in (X, X @ rotation(40, 1)))
+        now, then = (
+            self.value(rows, codes, fit_intercept=fit_intercept)
+            for rows in (X, X @ rotation(40, 1))
+        )
         assert then == pytest.approx(now, rel=1e-9)
 
     def test_the_order_of_rows(self, fit_intercept):
         X, codes = labelled()
         order = permutation(len(X), 1)
         now = self.value(X, codes, fit_intercept=fit_intercept)
-        assert self.value(X[order], codes[order], fit_intercept=fit_intercept) == pytest.approx(now, rel=1e-9)
+        assert self.value(X[order], codes[order], fit_intercept=fit_intercept) == pytest.approx(
+            now, rel=1e-9
+        )
 
     @pytest.mark.parametrize("names", [[0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]])
     def test_the_names_of_classes(self, fit_intercept, names):
         X, codes = labelled()
         now = self.value(X, codes, fit_intercept=fit_intercept)
-        assert self.value(X, np.array(names)[codes], fit_intercept=fit_intercept) == pytest.approx(now, rel=1e-9)
+        assert self.value(X, np.array(names)[codes], fit_intercept=fit_intercept) == pytest.approx(
+            now, rel=1e-9
+        )
 
     def test_the_scale_of_targets(self, fit_intercept):
         X, codes = labelled()
@@ -236,7 +263,9 @@ class TestWhatLeavesItAlone:
         spectrum, rows, scores = scores_of(X, weights, 0.3, fit_intercept)
         targets = contrasts(3)[codes][:60]
         found = association(spectrum, rows, targets, scores(targets), 0.3)
-        assert found == pytest.approx(self.value(X[:60], codes[:60], fit_intercept=fit_intercept), rel=1e-9)
+        assert found == pytest.approx(
+            self.value(X[:60], codes[:60], fit_intercept=fit_intercept), rel=1e-9
+        )
 
 
 def test_a_shift_is_the_intercepts():
@@ -246,7 +275,14 @@ def test_a_shift_is_the_intercepts():
 
 
 def test_rows_that_are_all_but_equal_have_none():
-    assert abs(associated(np.ones((20, 3)) * (1 + 1e-15 * np.arange(20))[:, None], draw_rows(20, 1), reg=1.0)) < 3
+    assert (
+        abs(
+            associated(
+                np.ones((20, 3)) * (1 + 1e-15 * np.arange(20))[:, None], draw_rows(20, 1), reg=1.0
+            )
+        )
+        < 3
+    )
 
 
 def test_predictions_rest_on_it_times_what_refined_scores_agree_more():
@@ -260,7 +296,9 @@ def test_predictions_rest_on_it_times_what_refined_scores_agree_more():
     noise, regs = NOISE, np.array([0.3])
     loop = _Loop(spectrum, rows, codes, noise)
     last = refine(spectrum, rows, codes, noise, regs, search=False)
-    assert last.support == pytest.approx(first * last.alignment / loop.first(regs).alignment, rel=1e-9)
+    assert last.support == pytest.approx(
+        first * last.alignment / loop.first(regs).alignment, rel=1e-9
+    )
     assert last.support > last.association == pytest.approx(first, rel=1e-9)
 
 
@@ -268,10 +306,16 @@ def test_rows_of_next_to_no_weight_do_not_count():
     X = draw_rows(60, 30)
     codes = np.random.default_rng(0).integers(2, size=60)
     rng = np.random.default_rng(1)
-    more, labels = np.vstack([X, rng.normal(size=(600, 30))]), np.append(codes, rng.integers(2, size=600))
+    more, labels = (
+        np.vstack([X, rng.normal(size=(600, 30))]),
+        np.append(codes, rng.integers(2, size=600)),
+    )
     weights = np.append(np.ones(60), np.full(600, 1e-7))
     values = []
-    for rows, targets, weight in ((X, contrasts(2)[codes], None), (more, contrasts(2)[labels], weights)):
+    for rows, targets, weight in (
+        (X, contrasts(2)[codes], None),
+        (more, contrasts(2)[labels], weights),
+    ):
         spectrum, distinct, scores = scores_of(rows, weight, 0.3, fit_intercept=True)
         values.append(standardised(spectrum, distinct, targets, scores(targets), 0.3)[0])
     assert values[1] == pytest.approx(values[0], abs=1e-3)
@@ -290,7 +334,11 @@ def test_without_an_intercept_a_mean_off_the_origin_is_no_signal():
     for _ in range(20):
         X, y = 1 + rng.normal(size=(120, 30)), (rng.random(120) < 0.8).astype(int)
         noise = NoiseModel.binary(eps_pos=0.1, eps_neg=0.1)
-        found.append(LPClassifier(noise, fit_intercept=False, reg=1.0).fit(X, noise.flip(y, rng)).association_)
+        found.append(
+            LPClassifier(noise, fit_intercept=False, reg=1.0)
+            .fit(X, noise.flip(y, rng))
+            .association_
+        )
     assert np.max(found) < 3
 
 

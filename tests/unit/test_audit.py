@@ -1,4 +1,5 @@
-"""Audits: exact algebra, honesty of the cut, groups, the test of dependence, outlook, and what bad input is told."""
+"""Audits: exact algebra, honesty of the cut, groups, the test of dependence, outlook, and what bad
+input is told."""
 
 import pickle
 import sys
@@ -15,7 +16,7 @@ from unflip.auditing.outlook import Outlook, accuracy_of, effective_dimension, s
 from unflip.auditing.suspects import cut
 from unflip.datasets import load_amazon_reviews, make_mixture
 from unflip.estimation import AssumedNoiseWarning
-from unflip.estimation.given import GivenRates
+from unflip.estimation.given_rates import GivenRates
 
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1)
 NAMES = np.array(["bad", "good"])
@@ -53,7 +54,9 @@ class TestAlgebra:
         result.label_posterior[:] = 0.5
         assert result.expected_wrong == audit(X, observed, noise=NOISE).expected_wrong
 
-    @pytest.mark.parametrize("noise", [NoiseModel.binary(eps_pos=0.3, eps_neg=0.2, pi_neg=0.4), THREE])
+    @pytest.mark.parametrize(
+        "noise", [NoiseModel.binary(eps_pos=0.3, eps_neg=0.2, pi_neg=0.4), THREE]
+    )
     def test_probabilities_of_observed_labels_are_read_backwards_by_bayes(self, noise):
         rng = np.random.default_rng(0)
         true = rng.dirichlet(np.ones(noise.n_classes), size=50)
@@ -97,7 +100,9 @@ class TestAlgebra:
         labels = np.repeat([0, 1], 30)
         probabilities = np.where(labels[:, None] == [0, 1], 0.699, 0.301)
         probabilities[0] = probabilities[0, ::-1]
-        result = audit_scores(probabilities, labels, noise=NoiseModel.binary(eps_pos=0.3, eps_neg=0.3, pi_neg=0.5))
+        result = audit_scores(
+            probabilities, labels, noise=NoiseModel.binary(eps_pos=0.3, eps_neg=0.3, pi_neg=0.5)
+        )
         assert result.n_suspects == 1
         assert "Suspects: 1 label looks wrong, with a probability of" in str(result)
 
@@ -158,9 +163,14 @@ class TestGroups:
         other = observed.copy()
         other[:4] = 1 - other[:4]
         noise = NoiseModel.binary(eps_pos=0.2, eps_neg=0.2, pi_neg=0.5)
-        first, second = (audit(X, labels, noise=noise, groups=groups) for labels in (observed, other))
+        first, second = (
+            audit(X, labels, noise=noise, groups=groups) for labels in (observed, other)
+        )
         # Scores of the four are the same; the read-out of all scores may differ a little.
-        ratio = np.diff(first.evidence.log_scores)[:, 0][:4], np.diff(second.evidence.log_scores)[:, 0][:4]
+        ratio = (
+            np.diff(first.evidence.log_scores)[:, 0][:4],
+            np.diff(second.evidence.log_scores)[:, 0][:4],
+        )
         assert np.corrcoef(*ratio)[0, 1] > 1 - 1e-9
 
     def test_groups_of_one_row_change_nothing(self, found):
@@ -177,13 +187,19 @@ class TestGroups:
         assert 0 < result.expected_accuracy_std < 0.3
 
     def test_true_labels_of_other_groups_count(self):
-        noise, groups, hits = NoiseModel.binary(eps_pos=0.4, eps_neg=0.4, pi_neg=0.5), np.repeat(np.arange(150), 2), []
+        noise, groups, hits = (
+            NoiseModel.binary(eps_pos=0.4, eps_neg=0.4, pi_neg=0.5),
+            np.repeat(np.arange(150), 2),
+            [],
+        )
         for seed in range(4):
             X, y = make_mixture(300, 100, mean_norm=1.2, random_state=seed)
             observed = noise.flip(y, random_state=seed)
             checked = GivenRates(noise, y_trusted=np.where(np.arange(300) < 250, y, np.nan))
             found = [audit(X, observed, noise=source, groups=groups) for source in (noise, checked)]
-            hits.append([(result.evidence.log_scores.argmax(axis=1) == y).mean() for result in found])
+            hits.append(
+                [(result.evidence.log_scores.argmax(axis=1) == y).mean() for result in found]
+            )
         without, with_truth = np.mean(hits, axis=0)
         assert with_truth > without + 0.03
 
@@ -213,7 +229,9 @@ class TestDependence:
 
     def test_it_rejects_class_conditional_flips_rarely(self):
         p_values = np.array([self.p_value(seed, False) for seed in range(40)])
-        assert (p_values < 0.05).sum() <= 7  # 2 are expected; more than 7 in less than one run of 1000
+        assert (
+            p_values < 0.05
+        ).sum() <= 7  # 2 are expected; more than 7 in less than one run of 1000
         assert 0.3 < p_values.mean() < 0.7
 
     def test_it_finds_flips_near_the_boundary(self):
@@ -229,10 +247,13 @@ class TestDependence:
         assert unsure.degrees == 8
 
     def test_a_few_steps_to_other_rates_are_nearly_a_fit_under_them(self):
-        """They miss the counts that such a fit expects by less than a fifth of their standard errors."""
+        """They miss the counts that such a fit expects by less than a fifth of their standard
+        errors."""
         X, observed, _ = draw(n=1000)
         evidence = audit(X, observed, noise=NOISE).evidence
-        bins = np.digitize(evidence.log_scores[:, 1], np.quantile(evidence.log_scores[:, 1], [0.25, 0.5, 0.75]))
+        bins = np.digitize(
+            evidence.log_scores[:, 1], np.quantile(evidence.log_scores[:, 1], [0.25, 0.5, 0.75])
+        )
         fit = _LabelFit.to(evidence.log_scores, evidence.codes, NOISE.transition)
         for move in (-0.05, 0.05):
             other = NOISE.transition + move * np.array([[1, -1], [0, 0]])
@@ -273,7 +294,9 @@ class TestTrusted:
         result = audit(X, observed, trusted=trusted)
         assert result.noise_source == "trusted rows"
         checked = ~np.isnan(trusted)
-        np.testing.assert_array_equal(result.evidence.wrong[checked], (observed != y)[checked].astype(float))
+        np.testing.assert_array_equal(
+            result.evidence.wrong[checked], (observed != y)[checked].astype(float)
+        )
         assert not np.intersect1d(result.check_next(100), np.flatnonzero(checked)).size
         certain = np.flatnonzero(checked & (observed != y))
         assert set(result.suspects.row[-len(certain) :]) == set(certain)
@@ -313,7 +336,9 @@ class TestOutlook:
         for pi_neg in (0.5, 0.2):
             noise = NoiseModel.binary(eps_pos=0.0, eps_neg=0.0, pi_neg=pi_neg)
             mixture = theory.Mixture(mean_norm=1.3, aspect=1.0, noise=noise)
-            assert accuracy_of(2.6, noise.known_priors) == pytest.approx(float(mixture.bayes_accuracy), abs=1e-9)
+            assert accuracy_of(2.6, noise.known_priors) == pytest.approx(
+                float(mixture.bayes_accuracy), abs=1e-9
+            )
         assert accuracy_of(1.7, np.array([0.5, 0.5])) == pytest.approx(ndtr(0.85), abs=1e-12)
 
     def test_three_classes_against_simulation(self):
@@ -335,14 +360,23 @@ class TestOutlook:
         quality = (1 - 0.4) ** 2
         outlook = Outlook(noise.known_priors, plan.accuracy, float(p), np.full(n, quality))
         assert outlook.after(np.arange(n)) == pytest.approx(plan.oracle_accuracy, abs=1e-6)
-        assert outlook.after(np.arange(100)) == pytest.approx(float(plan.accuracy_of(checked=100)), abs=1e-6)
+        assert outlook.after(np.arange(100)) == pytest.approx(
+            float(plan.accuracy_of(checked=100)), abs=1e-6
+        )
         nothing = np.empty(0, dtype=int)
-        assert outlook.after(nothing, growth=2.0) == pytest.approx(float(plan.accuracy_of(rows=2 * n)), abs=1e-6)
+        assert outlook.after(nothing, growth=2.0) == pytest.approx(
+            float(plan.accuracy_of(rows=2 * n)), abs=1e-6
+        )
 
     def test_more_rows_are_labelled_as_these_and_not_checked(self):
         information = np.linspace(0.2, 0.9, 50)
         few = Outlook(np.array([0.4, 0.6]), 0.8, 30.0, information)
-        twice = Outlook(np.array([0.4, 0.6]), few.after(np.empty(0, dtype=int), 2.0), 30.0, np.tile(information, 2))
+        twice = Outlook(
+            np.array([0.4, 0.6]),
+            few.after(np.empty(0, dtype=int), 2.0),
+            30.0,
+            np.tile(information, 2),
+        )
         assert few.after(np.arange(20), 2.0) == pytest.approx(twice.after(np.arange(20)), abs=1e-9)
 
     @pytest.mark.parametrize("growth", [0.5, np.inf, np.nan])
@@ -373,7 +407,10 @@ class TestOutlook:
         probabilities = np.tile([[0.3, 0.7], [0.8, 0.2]], (20, 1))
         codes = np.tile([1, 0], 20)
         assert np.isnan(audit_scores(probabilities, codes, noise=NOISE).accuracy_after(3))
-        assert audit_scores(probabilities, codes, noise=NOISE, effective_dimension=5).accuracy_after(3) > 0.5
+        assert (
+            audit_scores(probabilities, codes, noise=NOISE, effective_dimension=5).accuracy_after(3)
+            > 0.5
+        )
 
 
 class TestNext:
@@ -404,16 +441,29 @@ class TestNext:
 class TestSurface:
     def test_the_summary_says_it_all(self, found):
         said = str(found)
-        for part in ("How noisy", "10% of 'bad', 30% of 'good'", "What it costs", "Suspects", "Next", "Assumed"):
+        for part in (
+            "How noisy",
+            "10% of 'bad', 30% of 'good'",
+            "What it costs",
+            "Suspects",
+            "Next",
+            "Assumed",
+        ):
             assert part in said
         assert said.count("probability wrong") == 5
         assert repr(found).startswith("<Audit of 600 rows")
 
     def test_of_many_classes_the_noisiest_are_named(self):
         flipped = np.linspace(0.05, 0.4, 8)
-        noise = NoiseModel(np.diag(1 - flipped) + np.roll(np.diag(flipped), 1, axis=1), np.full(8, 1 / 8))
+        noise = NoiseModel(
+            np.diag(1 - flipped) + np.roll(np.diag(flipped), 1, axis=1), np.full(8, 1 / 8)
+        )
         probabilities = np.eye(8)[np.arange(80) % 8] * 0.6 + 0.05
-        said = str(audit_scores(probabilities / probabilities.sum(1, keepdims=True), np.arange(80) % 8, noise=noise))
+        said = str(
+            audit_scores(
+                probabilities / probabilities.sum(1, keepdims=True), np.arange(80) % 8, noise=noise
+            )
+        )
         assert "flipped are 40% of 7, 35% of 6, 30% of 5" in said
         assert "of 2 and no more of the other 2 classes (rates: given)" in said
 
@@ -448,8 +498,14 @@ class TestSurface:
         [
             ([[0.5, 0.5]], r"pred_probs has shape \(1, 2\) but y has \(2,\)"),
             ([0.5, 0.5], r"pred_probs has shape \(2,\) but y has \(2,\)"),
-            ([[0.5, 0.5], [0.5, 0.6]], r"pred_probs\[1\] = \[0.5, 0.6\] is no set of probabilities"),
-            ([[1.5, -0.5], [0.5, 0.5]], r"pred_probs\[0\] = \[1.5, -0.5\] is no set of probabilities"),
+            (
+                [[0.5, 0.5], [0.5, 0.6]],
+                r"pred_probs\[1\] = \[0.5, 0.6\] is no set of probabilities",
+            ),
+            (
+                [[1.5, -0.5], [0.5, 0.5]],
+                r"pred_probs\[0\] = \[1.5, -0.5\] is no set of probabilities",
+            ),
             ([[np.nan, 0.5], [0.5, 0.5]], "pred_probs holds NaN"),
             ([[0.2, 0.3, 0.5], [0.2, 0.3, 0.5]], "pred_probs has 3 columns but y has 2 classes"),
         ],

@@ -1,4 +1,5 @@
-"""The page of an audit: its figures are the audit's, what it shows is text, and it is written whole or not at all."""
+"""The page of an audit: its figures are the audit's, what it shows is text, and it is written whole
+or not at all."""
 
 import base64
 import hashlib
@@ -12,12 +13,21 @@ import pytest
 
 pytest.importorskip("jinja2", reason="needs the extra unflip[cli]")
 
-from support.audits import CLASSES, N_DOWN, N_UP, nasty_audit, nasty_ids, nasty_texts, spotless, three_classes
+from support.audits import (
+    CLASSES,
+    N_DOWN,
+    N_UP,
+    nasty_audit,
+    nasty_ids,
+    nasty_texts,
+    spotless,
+    three_classes,
+)
 from unflip import NoiseModel, audit_scores
+from unflip.auditing.html import audit_words
+from unflip.auditing.html.audit_page import write_page
+from unflip.auditing.html.score_panels import MOST_PANELS, score_panels
 from unflip.estimation.automatic import Source
-from unflip.report import audit_words
-from unflip.report.audit_page import write_page
-from unflip.report.score_panels import MOST_PANELS, score_panels
 
 
 def written(audit, folder, **options):
@@ -26,7 +36,9 @@ def written(audit, folder, **options):
 
 
 def embedded(content):
-    return json.loads(re.search(r'<script type="application/json" id="report-data">(.*?)</script>', content)[1])
+    return json.loads(
+        re.search(r'<script type="application/json" id="report-data">(.*?)</script>', content)[1]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +49,11 @@ def audit():
 @pytest.fixture(scope="module")
 def content(audit, tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
-    options = {"texts": nasty_texts(), "ids": nasty_ids(), "source": "<script>alert(2)</script>.csv"}
+    options = {
+        "texts": nasty_texts(),
+        "ids": nasty_ids(),
+        "source": "<script>alert(2)</script>.csv",
+    }
     return written(audit, folder, **options, assumptions=["Rows came in <i>order</i>."])
 
 
@@ -75,7 +91,9 @@ class TestFigures:
         assert audit_words.headline(spotless()) == "Hardly any of the 60 labels is wrong"
 
     def test_advice_speaks_of_python_or_of_commands(self, audit):
-        ours, commands = (" ".join(audit_words.next_steps(audit, by_command)) for by_command in (False, True))
+        ours, commands = (
+            " ".join(audit_words.next_steps(audit, by_command)) for by_command in (False, True)
+        )
         assert "trusted=" in ours
         assert "unflip" not in ours
         assert "unflip fit ... --decisions decisions.csv" in commands
@@ -133,7 +151,9 @@ class TestScores:
         assert [panel.code for panel in panels] == [0, 1, 2]
         for panel in panels:
             likely = (evidence.probabilities @ evidence.noise.model.transition)[:, panel.code].sum()
-            for_each_bar = panel.expected.sum(axis=1) * panel.counts.shape[1] / panel.expected.shape[1]
+            for_each_bar = (
+                panel.expected.sum(axis=1) * panel.counts.shape[1] / panel.expected.shape[1]
+            )
             np.testing.assert_allclose(for_each_bar, [300 - likely, likely], rtol=1e-9)
 
     def test_lines_follow_bars_where_the_model_is_true(self):
@@ -141,7 +161,9 @@ class TestScores:
         true = 1 / (1 + np.exp(-rng.normal(0, 2, 40_000)))
         observed = 0.8 * true + 0.1 * (1 - true)
         noise = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1)
-        audit = audit_scores(np.column_stack([1 - observed, observed]), rng.random(40_000) < observed, noise=noise)
+        audit = audit_scores(
+            np.column_stack([1 - observed, observed]), rng.random(40_000) < observed, noise=noise
+        )
         (panel,) = score_panels(audit.evidence)
         expected = panel.expected.reshape(2, panel.counts.shape[1], -1).mean(axis=2)
         errors = (panel.counts - expected) / np.sqrt(expected + 1)
@@ -150,7 +172,9 @@ class TestScores:
     def test_many_classes_show_the_largest(self):
         rng = np.random.default_rng(0)
         codes = np.concatenate([np.arange(20), rng.choice(20, 500, p=np.arange(20) / 190)])
-        evidence = audit_scores(rng.dirichlet(np.ones(20), 520), codes, noise=NoiseModel.none(20)).evidence
+        evidence = audit_scores(
+            rng.dirichlet(np.ones(20), 520), codes, noise=NoiseModel.none(20)
+        ).evidence
         shown = [panel.code for panel in score_panels(evidence)]
         assert len(shown) == MOST_PANELS
         assert np.bincount(codes)[shown].min() >= np.sort(np.bincount(codes))[-MOST_PANELS]
@@ -166,11 +190,17 @@ class TestSafety:
         assert "<b>ham" not in content
 
     def test_nothing_is_fetched(self, content):
-        assert set(re.findall(r"https?://[^\s\"']*", content)) == {"http://www.w3.org/2000/svg"}  # a name, not a place
-        assert not re.search(r"\bsrc=|@import|url\(|innerHTML|\sstyle=", content.split('id="report-data"')[0])
+        assert set(re.findall(r"https?://[^\s\"']*", content)) == {
+            "http://www.w3.org/2000/svg"
+        }  # a name, not a place
+        assert not re.search(
+            r"\bsrc=|@import|url\(|innerHTML|\sstyle=", content.split('id="report-data"')[0]
+        )
 
     def test_only_the_pages_own_script_and_style_may_run(self, content):
-        policy = re.search(r'Content-Security-Policy" content="([^"]*)"', content)[1].replace("&#39;", "'")
+        policy = re.search(r'Content-Security-Policy" content="([^"]*)"', content)[1].replace(
+            "&#39;", "'"
+        )
         assert "default-src 'none'" in policy
         for kind, found in (
             ("script", re.search(r"<script>(.*)</script>", content, re.DOTALL)[1]),
@@ -211,7 +241,10 @@ class TestWriting:
         assert (tmp_path / "one.html").read_text() == written(audit, tmp_path, texts=nasty_texts())
 
     def test_without_jinja_it_says_what_to_install(self, audit, tmp_path, monkeypatch):
-        monkeypatch.delitem(sys.modules, "unflip.report.audit_page")
+        monkeypatch.delitem(sys.modules, "unflip.auditing.html.audit_page")
         monkeypatch.setitem(sys.modules, "jinja2", None)
-        with pytest.raises(ImportError, match=re.escape('to_html needs jinja2: install it with pip install "unflip[')):
+        with pytest.raises(
+            ImportError,
+            match=re.escape('to_html needs jinja2: install it with pip install "unflip['),
+        ):
             audit.to_html(tmp_path / "page.html")

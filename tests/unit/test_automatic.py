@@ -1,4 +1,5 @@
-"""Automatic and its parts: what each source gives, which is taken, and how much is said to be assumed."""
+"""Automatic and its parts: what each source gives, which is taken, and how much is said to be
+assumed."""
 
 import warnings
 
@@ -8,13 +9,13 @@ from sklearn.base import clone
 
 from support.amazon import needs_data
 from unflip import NoiseModel
+from unflip.data.duplicates import DistinctRows
 from unflip.datasets import load_amazon_reviews, make_mixture
 from unflip.estimation import AssumedNoiseWarning, Automatic
 from unflip.estimation.anchors import RoughRates, anchor_rates
 from unflip.estimation.automatic import consistent
-from unflip.estimation.proportions import given_proportions
-from unflip.estimation.scores import class_scores
-from unflip.rows import DistinctRows
+from unflip.estimation.loo_scores import class_scores
+from unflip.estimation.priors_constraint import given_proportions
 
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1)
 SHAPE = np.linspace(0.5, 1.5, 60)  # unequal noise: no isotropic mixture
@@ -35,7 +36,9 @@ class TestAnchors:
     def test_labels_of_the_surest_rows_bound_the_rates(self):
         X, codes, _ = draw(n=4000, mean_norm=3.0)
         rough = anchor_rates(class_scores(DistinctRows.of(X), codes, 2), codes, np.ones(4000))
-        np.testing.assert_allclose([rough.transition[1, 0], rough.transition[0, 1]], [0.225, 0.075], atol=0.03)
+        np.testing.assert_allclose(
+            [rough.transition[1, 0], rough.transition[0, 1]], [0.225, 0.075], atol=0.03
+        )
         assert (np.abs(rough.transition - NOISE.transition) < 2 * rough.errors).all()
 
     def test_right_labels_leave_little_noise_to_assume(self):
@@ -74,7 +77,9 @@ class TestAnchors:
         codes = NoiseModel(transition).flip(y, random_state=0)
         rough = anchor_rates(class_scores(DistinctRows.of(X), codes, 3), codes, np.ones(3000))
         np.testing.assert_allclose(rough.transition.sum(axis=1), 1, atol=1e-12)
-        np.testing.assert_allclose(rough.transition, np.eye(3) + 0.75 * (transition - np.eye(3)), atol=0.05)
+        np.testing.assert_allclose(
+            rough.transition, np.eye(3) + 0.75 * (transition - np.eye(3)), atol=0.05
+        )
 
 
 class TestProportions:
@@ -110,7 +115,8 @@ class TestProportions:
     def test_contradictions_are_told(self):
         rough = RoughRates(np.array([[0.99, 0.01], [0.01, 0.99]]), np.full((2, 2), 0.02))
         with pytest.raises(
-            ValueError, match=r"priors \[0.2, 0.8\] contradict the observed class proportions \[0.6, 0.4\]"
+            ValueError,
+            match=r"priors \[0.2, 0.8\] contradict the observed class proportions \[0.6, 0.4\]",
         ):
             given_proportions(rough, np.array([0.2, 0.8]), np.array([0.6, 0.4]), 1000.0)
 
@@ -122,7 +128,11 @@ class TestChoice:
         assert estimate.source_ == "mixture"
         assert estimate.evidence_.supported
         assert estimate.assumption_ == ""
-        assert np.abs(estimate.noise_.transition - NOISE.transition).max() < 4 * estimate.noise_std_.max() < 0.12
+        assert (
+            np.abs(estimate.noise_.transition - NOISE.transition).max()
+            < 4 * estimate.noise_std_.max()
+            < 0.12
+        )
 
     def test_priors_enter_the_mixture(self):
         X, codes, _ = draw(scale=1.0)
@@ -133,7 +143,8 @@ class TestChoice:
     def test_other_rows_are_guessed_at_with_a_warning(self):
         X, codes, _ = draw()
         with pytest.warns(
-            AssumedNoiseWarning, match=r"a guess, from the labels of the surest rows, with standard errors"
+            AssumedNoiseWarning,
+            match=r"a guess, from the labels of the surest rows, with standard errors",
         ):
             estimate = Automatic().fit(X, codes)
         assert estimate.source_ == "anchor rows"
@@ -148,7 +159,9 @@ class TestChoice:
         with pytest.warns(AssumedNoiseWarning, match="the surest rows and the priors"):
             estimate = Automatic(priors=[0.4, 0.6]).fit(X, codes)
         assert estimate.noise_std_[1, 0] < alone.noise_std_[1, 0]
-        np.testing.assert_allclose(estimate.noise_.observed, np.bincount(codes) / len(codes), atol=0.01)
+        np.testing.assert_allclose(
+            estimate.noise_.observed, np.bincount(codes) / len(codes), atol=0.01
+        )
 
     def test_trusted_rows_come_first(self):
         X, codes, y = draw(scale=1.0)
@@ -165,7 +178,9 @@ class TestChoice:
         weighted = quiet(Automatic(), X, codes, np.r_[2.0, np.ones(799)])
         repeated = quiet(Automatic(), np.vstack([X[:1], X]), np.append(codes[0], codes))
         assert weighted.source_ == repeated.source_ == "anchor rows"
-        np.testing.assert_allclose(weighted.noise_.transition, repeated.noise_.transition, atol=1e-10)
+        np.testing.assert_allclose(
+            weighted.noise_.transition, repeated.noise_.transition, atol=1e-10
+        )
 
     def test_the_scale_of_weights_does_not_matter(self):
         X, codes, _ = draw()
@@ -179,12 +194,18 @@ class TestChoice:
         rng = np.random.default_rng(0)
         x = rng.random(200)
         codes = (x + 0.3 * rng.normal(size=200) > 0.5).astype(int)
-        for rows in (np.column_stack([x, np.ones((200, width))]), np.column_stack([x] * (width + 1))):
+        for rows in (
+            np.column_stack([x, np.ones((200, width))]),
+            np.column_stack([x] * (width + 1)),
+        ):
             assert quiet(Automatic(), rows, codes).source_ == "anchor rows"
 
     def test_constant_columns_do_not_hide_a_mixture(self):
         X, codes, _ = draw(scale=1.0)
-        found = [Automatic().fit(rows, codes).noise_.transition for rows in (X, np.hstack([X, np.ones((800, 7))]))]
+        found = [
+            Automatic().fit(rows, codes).noise_.transition
+            for rows in (X, np.hstack([X, np.ones((800, 7))]))
+        ]
         np.testing.assert_allclose(found[0], found[1], atol=1e-6)
 
     def test_it_draws_from_no_global_generator(self):
@@ -211,13 +232,18 @@ class TestChoice:
 
     def test_priors_that_the_clusters_contradict(self):
         X, codes, _ = draw(scale=1.0)
-        with pytest.raises(ValueError, match=r"priors \[0.05, 0.95\] contradict the clusters of the rows"):
+        with pytest.raises(
+            ValueError, match=r"priors \[0.05, 0.95\] contradict the clusters of the rows"
+        ):
             Automatic(priors=[0.05, 0.95]).fit(X, codes)
         with pytest.raises(ValueError, match="one entry for each of the 2 classes"):
             Automatic(priors=[0.5, 0.2, 0.3]).fit(X, codes)
 
     def test_it_clones(self):
-        assert clone(Automatic(priors=[0.5, 0.5])).get_params() == {"priors": [0.5, 0.5], "y_trusted": None}
+        assert clone(Automatic(priors=[0.5, 0.5])).get_params() == {
+            "priors": [0.5, 0.5],
+            "y_trusted": None,
+        }
 
 
 def test_flips_are_halved_until_every_class_is_left_with_rows():

@@ -1,4 +1,5 @@
-"""Dense rows are read in blocks, in their own precision, and hat values come from one table: nothing else changes."""
+"""Dense rows are read in blocks, in their own precision, and hat values come from one table:
+nothing else changes."""
 
 import tracemalloc
 
@@ -8,12 +9,13 @@ from scipy import sparse
 from scipy.linalg import hadamard
 from scipy.sparse import csr_array
 
-from unflip import LPClassifier, NoiseModel, centred
-from unflip.centred import DenseRows, product
+from unflip import LPClassifier, NoiseModel
+from unflip.data import centred
+from unflip.data.centred import DenseRows, product
+from unflip.data.engines import blocks
 from unflip.datasets import make_mixture
-from unflip.engines import blocks
-from unflip.selection import candidate_regs
-from unflip.spectrum import PrimalSpectrum, decompose, precision
+from unflip.ridge.selection import candidate_regs
+from unflip.ridge.spectrum import PrimalSpectrum, decompose, gram
 
 GRID = np.logspace(-4, 4, 50)
 NEARBY = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
@@ -55,14 +57,26 @@ def test_blocks_add_up(kind, mean, centre, weighted, small_blocks, tmp_path):
     size = 1.0 if centre else mean
     for found in (rows, summed):
         np.testing.assert_allclose(found.mean, centre_of, rtol=1e-14)
-        np.testing.assert_allclose(found.times(columns), expected @ columns, rtol=0, atol=1e-11 * size)
-        np.testing.assert_allclose(found.transposed_times(others), expected.T @ others, rtol=0, atol=1e-10 * size)
-        np.testing.assert_allclose(found.gram(), expected @ expected.T, rtol=0, atol=1e-10 * size**2)
+        np.testing.assert_allclose(
+            found.times(columns), expected @ columns, rtol=0, atol=1e-11 * size
+        )
+        np.testing.assert_allclose(
+            found.transposed_times(others), expected.T @ others, rtol=0, atol=1e-10 * size
+        )
+        np.testing.assert_allclose(
+            found.gram(), expected @ expected.T, rtol=0, atol=1e-10 * size**2
+        )
         np.testing.assert_allclose(found.column_powers(), known @ expected**2, rtol=1e-11)
-        np.testing.assert_allclose(found.times_and_squared_norms(columns)[1], (expected**2).sum(axis=1), rtol=1e-11)
-    np.testing.assert_allclose(scatter, (expected.T * known) @ expected, rtol=0, atol=1e-10 * size**2)
+        np.testing.assert_allclose(
+            found.times_and_squared_norms(columns)[1], (expected**2).sum(axis=1), rtol=1e-11
+        )
+    np.testing.assert_allclose(
+        scatter, (expected.T * known) @ expected, rtol=0, atol=1e-10 * size**2
+    )
     np.testing.assert_allclose(sums[0], known @ expected, rtol=0, atol=1e-9 * size)
-    np.testing.assert_allclose(product(given, columns), X @ columns, rtol=0, atol=1e-12 * max(mean, 1))
+    np.testing.assert_allclose(
+        product(given, columns), X @ columns, rtol=0, atol=1e-12 * max(mean, 1)
+    )
 
 
 @pytest.mark.parametrize("mean", [0.0, 1e4])
@@ -71,7 +85,9 @@ def test_leave_one_out_does_not_depend_on_blocks(mean, small_blocks, monkeypatch
     X, t = rng.normal(size=(150, 12)) + mean, rng.normal(size=(150, 2))
     in_blocks = decompose(X).leave_one_out(t, GRID).scores
     monkeypatch.undo()
-    np.testing.assert_allclose(in_blocks, decompose(X).leave_one_out(t, GRID).scores, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        in_blocks, decompose(X).leave_one_out(t, GRID).scores, rtol=0, atol=1e-9
+    )
 
 
 def spectrum_of(decay, n=600, p=120):
@@ -88,25 +104,35 @@ def test_products_of_hat_matrices_come_from_the_table(decay, regs, monkeypatch):
     fresh, used = decompose(X), decompose(X)
     regs = used.scale * regs
     used.leave_one_out(t, regs)
-    monkeypatch.setattr(used, "_fitted_and_sums", lambda *_: pytest.fail("another pass over the rows"))
+    monkeypatch.setattr(
+        used, "_fitted_and_sums", lambda *_: pytest.fail("another pass over the rows")
+    )
     for reg in regs[::7]:
         steps = NEARBY if len(regs) > 1 else np.ones(1)
         last = fresh.shrinkage(reg * steps)
         first = fresh.shrinkage([reg])
         for values in (last, last * first, last * last * first):
             direct = fresh.diagonal(values)
-            np.testing.assert_allclose(used.diagonal(values), direct, rtol=0, atol=1e-10 * values.max())
+            np.testing.assert_allclose(
+                used.diagonal(values), direct, rtol=0, atol=1e-10 * values.max()
+            )
 
 
-@pytest.mark.parametrize("regs", [GRID, np.geomspace(0.1, 10, 12), GRID[::12]], ids=["wide", "narrow", "few"])
-def test_squares_and_cubes_of_hat_matrices_come_from_the_table_of_a_wide_spectrum(regs, monkeypatch):
+@pytest.mark.parametrize(
+    "regs", [GRID, np.geomspace(0.1, 10, 12), GRID[::12]], ids=["wide", "narrow", "few"]
+)
+def test_squares_and_cubes_of_hat_matrices_come_from_the_table_of_a_wide_spectrum(
+    regs, monkeypatch
+):
     """Eigenvalues over twelve decades, where functions of them are least alike."""
     rng = np.random.default_rng(0)
     X, t = rng.normal(size=(600, 120)) * np.logspace(0, -6, 120), rng.normal(size=600)
     fresh, used = decompose(X), decompose(X)
     regs = used.scale * regs
     used.leave_one_out(t, regs)
-    monkeypatch.setattr(used, "_fitted_and_sums", lambda *_: pytest.fail("another pass over the rows"))
+    monkeypatch.setattr(
+        used, "_fitted_and_sums", lambda *_: pytest.fail("another pass over the rows")
+    )
     kept = fresh.shrinkage(regs)
     for values in (kept, kept**2, kept**3):
         np.testing.assert_allclose(used.diagonal(values), fresh.diagonal(values), rtol=0, atol=1e-9)
@@ -119,7 +145,9 @@ def test_a_table_serves_penalties_between_its_own(decay):
     used.leave_one_out(t, candidate_regs(used))
     for reg in used.scale * np.array([3e-4, 0.0123, 1.7, 4e4]):
         direct = decompose(X).leave_one_out(t, [reg]).scores
-        np.testing.assert_allclose(used.leave_one_out(t, [reg]).scores, direct, rtol=0, atol=1e-9 * direct.std())
+        np.testing.assert_allclose(
+            used.leave_one_out(t, [reg]).scores, direct, rtol=0, atol=1e-9 * direct.std()
+        )
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -130,28 +158,37 @@ def test_values_that_no_table_spans_are_found_directly(size, dtype):
     used = decompose(X)
     used.leave_one_out(t, GRID)
     values = size * np.random.default_rng(1).uniform(size=(120, 2))
-    np.testing.assert_allclose(used.diagonal(values), decompose(X).diagonal(values), rtol=0, atol=1e-13 * size)
+    np.testing.assert_allclose(
+        used.diagonal(values), decompose(X).diagonal(values), rtol=0, atol=1e-13 * size
+    )
 
 
 def test_values_of_0_take_no_pass(monkeypatch):
     spectrum = decompose(spectrum_of(0.0)[0])
-    monkeypatch.setattr(spectrum, "_fitted_and_sums", lambda *_: pytest.fail("a pass over the rows"))
+    monkeypatch.setattr(
+        spectrum, "_fitted_and_sums", lambda *_: pytest.fail("a pass over the rows")
+    )
     np.testing.assert_array_equal(spectrum.diagonal(np.zeros((120, 2))), np.zeros((600, 2)))
 
 
 @pytest.mark.parametrize("mean", [0.0, 30.0])
-@pytest.mark.parametrize(("decay", "shape"), [(0.0, (400, 100)), (0.0, (4000, 200)), (1.0, (4000, 200))])
+@pytest.mark.parametrize(
+    ("decay", "shape"), [(0.0, (400, 100)), (0.0, (4000, 200)), (1.0, (4000, 200))]
+)
 def test_single_precision_errs_little(decay, shape, mean):
     """Scores against those of the same numbers in double precision, in units of their spread."""
     X, t = spectrum_of(decay, *shape)
     single = (X + mean).astype(np.float32)
-    found, exact = (decompose(rows).leave_one_out(t, GRID).scores for rows in (single, single.astype(float)))
+    found, exact = (
+        decompose(rows).leave_one_out(t, GRID).scores for rows in (single, single.astype(float))
+    )
     assert (np.abs(found - exact).max(axis=0) < 3e-6 * exact.std(axis=0)).all()
     assert found.dtype == np.float64
 
 
 def test_single_precision_refuses_a_rough_gram_matrix():
-    """Eigenvalues that differ much need products in double precision, though no feature varies more than another."""
+    """Eigenvalues that differ much need products in double precision, though no feature varies more
+    than another."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6000, 100)) + 10 * rng.normal(size=(6000, 1))
     X, t = X.astype(np.float32), rng.normal(size=6000)
@@ -175,9 +212,12 @@ COLLINEAR = np.column_stack([EVEN, EVEN[:, 0] + 0.1 * hadamard(64)[:, 40]])
         (EVEN, [True]),
         (EVEN[:, :10], [False]),  # no more numbers than are few
         (EVEN[:, :11], [True]),
-        (with_eigenvalues([(1.0, 16), (precision._EVEN, 16)]), [True]),  # mean square 1.8 times the squared mean
-        (with_eigenvalues([(1.0, 22), (precision._EVEN, 10)]), [True, False]),  # 2.5 times
-        (with_eigenvalues([(1.0, 16), (1.01 * precision._EVEN, 16)]), [False]),
+        (
+            with_eigenvalues([(1.0, 16), (gram._EVEN, 16)]),
+            [True],
+        ),  # mean square 1.8 times the squared mean
+        (with_eigenvalues([(1.0, 22), (gram._EVEN, 10)]), [True, False]),  # 2.5 times
+        (with_eigenvalues([(1.0, 16), (1.01 * gram._EVEN, 16)]), [False]),
         (COLLINEAR, [True, False]),
         (1e-12 * EVEN, [False]),
         (1e12 * EVEN, [False]),
@@ -186,10 +226,12 @@ COLLINEAR = np.column_stack([EVEN, EVEN[:, 0] + 0.1 * hadamard(64)[:, 40]])
 )
 def test_products_are_made_in_single_precision_where_eigenvalues_are_even(X, tried, monkeypatch):
     """Where they turn out not to be, once the products are made, these are made again."""
-    monkeypatch.setattr(precision, "_FEW_VALUES", 640)
+    monkeypatch.setattr(gram, "_FEW_VALUES", 640)
     made, with_sums = [], DenseRows.with_sums
     monkeypatch.setattr(
-        DenseRows, "with_sums", lambda *args, **named: made.append(named["in_single"]) or with_sums(*args, **named)
+        DenseRows,
+        "with_sums",
+        lambda *args, **named: made.append(named["in_single"]) or with_sums(*args, **named),
     )
     decompose(X.astype(np.float32))
     assert made == tried
@@ -212,13 +254,18 @@ def test_single_precision_of_any_unit(unit):
     X, t = spectrum_of(0.0, 6000, 100)
     small = X.astype(np.float32)
     found = decompose(small * np.float32(unit)).leave_one_out(t, unit**2 * GRID).scores
-    np.testing.assert_allclose(found, decompose(small).leave_one_out(t, GRID).scores, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(
+        found, decompose(small).leave_one_out(t, GRID).scores, rtol=0, atol=1e-5
+    )
 
 
 def test_single_precision_of_numbers_whose_inverses_it_has_not():
     X, t = spectrum_of(0.0)
     small = (1e-40 * X).astype(np.float32)
-    found, exact = (decompose(rows).leave_one_out(t, 1e-80 * GRID).scores for rows in (small, small.astype(float)))
+    found, exact = (
+        decompose(rows).leave_one_out(t, 1e-80 * GRID).scores
+        for rows in (small, small.astype(float))
+    )
     np.testing.assert_allclose(found, exact, rtol=0, atol=1e-9)
 
 
@@ -229,8 +276,12 @@ def test_single_precision_fits_alike():
     single = X.astype(np.float32)
     found, exact = (LPClassifier(noise).fit(rows, codes) for rows in (single, single.astype(float)))
     assert found.reg_ == pytest.approx(exact.reg_, rel=1e-6)
-    np.testing.assert_allclose(found.coef_, exact.coef_, rtol=0, atol=1e-5 * np.abs(exact.coef_).max())
-    np.testing.assert_allclose(found.decision_function(single), exact.decision_function(single), atol=1e-4)
+    np.testing.assert_allclose(
+        found.coef_, exact.coef_, rtol=0, atol=1e-5 * np.abs(exact.coef_).max()
+    )
+    np.testing.assert_allclose(
+        found.decision_function(single), exact.decision_function(single), atol=1e-4
+    )
 
 
 @pytest.mark.parametrize("mean", [0.0, 50.0])
@@ -249,23 +300,37 @@ def test_no_copy_of_the_rows_is_made(mean):
 @pytest.mark.parametrize("shape", [(150, 12), (12, 30)], ids=["primal", "dual"])
 def test_parts_of_the_scores_are_those_of_the_whole(shape):
     rng = np.random.default_rng(0)
-    spectrum, t = decompose(rng.normal(size=shape), rng.uniform(1, 2, size=shape[0])), rng.normal(size=(shape[0], 2))
+    spectrum, t = (
+        decompose(rng.normal(size=shape), rng.uniform(1, 2, size=shape[0])),
+        rng.normal(size=(shape[0], 2)),
+    )
     whole, parts = spectrum.leave_one_out(t, GRID), spectrum.leave_one_out_parts(t, GRID)
     for rows in (slice(0, 5), slice(5, 12)):
-        np.testing.assert_allclose(parts(rows).label_free_scores, whole.label_free_scores[rows], rtol=0, atol=1e-13)
+        np.testing.assert_allclose(
+            parts(rows).corrected_scores, whole.corrected_scores[rows], rtol=0, atol=1e-13
+        )
         values = spectrum.shrinkage(GRID)
-        np.testing.assert_allclose(spectrum.diagonal(values, rows), spectrum.diagonal(values)[rows], rtol=0, atol=1e-13)
+        np.testing.assert_allclose(
+            spectrum.diagonal(values, rows), spectrum.diagonal(values)[rows], rtol=0, atol=1e-13
+        )
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_mixtures_of_known_targets_take_no_pass(fit_intercept, monkeypatch):
-    """Of the shares that a spectrum was made with, no pass for sums; of targets fitted before, none at all."""
+    """Of the shares that a spectrum was made with, no pass for sums; of targets fitted before, none
+    at all."""
     rng = np.random.default_rng(0)
-    X, codes, weights = rng.normal(size=(500, 8)) + 1, rng.integers(3, size=500), rng.uniform(1, 2, size=500)
+    X, codes, weights = (
+        rng.normal(size=(500, 8)) + 1,
+        rng.integers(3, size=500),
+        rng.uniform(1, 2, size=500),
+    )
     shares, table = np.eye(3)[codes], rng.normal(size=(3, 2))
     plain = decompose(X, weights, fit_intercept=fit_intercept)
     spectrum = decompose(X, weights, fit_intercept=fit_intercept, shares=shares)
-    monkeypatch.setattr(DenseRows, "transposed_times", lambda *_: pytest.fail("another pass over the rows"))
+    monkeypatch.setattr(
+        DenseRows, "transposed_times", lambda *_: pytest.fail("another pass over the rows")
+    )
     path = spectrum.path(table[codes], GRID).coef
     spectrum.leave_one_out(table[codes], GRID)
     monkeypatch.setattr(DenseRows, "fill", lambda *_: pytest.fail("another pass over the rows"))
@@ -273,15 +338,20 @@ def test_mixtures_of_known_targets_take_no_pass(fit_intercept, monkeypatch):
     scores = spectrum.leave_one_out(other[codes], GRID[[20]]).scores
     monkeypatch.undo()
     np.testing.assert_allclose(path, plain.path(table[codes], GRID).coef, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(scores, plain.leave_one_out(other[codes], GRID[[20]]).scores, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(
+        scores, plain.leave_one_out(other[codes], GRID[[20]]).scores, rtol=0, atol=1e-11
+    )
     unknown = rng.normal(size=500)  # no mixture of them
     expected = plain.leave_one_out(unknown, GRID).scores
-    np.testing.assert_allclose(spectrum.leave_one_out(unknown, GRID).scores, expected, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(
+        spectrum.leave_one_out(unknown, GRID).scores, expected, rtol=0, atol=1e-11
+    )
 
 
 @pytest.mark.parametrize("n_targets", [1, 3, 20])
 def test_targets_fitted_before_and_multiples_of_them_take_no_pass(n_targets, monkeypatch):
-    """Not even of targets that are nearly the same, or are 0; but mixtures of very many are not looked for."""
+    """Not even of targets that are nearly the same, or are 0; but mixtures of very many are not
+    looked for."""
     rng = np.random.default_rng(0)
     X, first = rng.normal(size=(500, 8)) + 1, rng.normal(size=(500, 1))
     targets = first + 1e-3 * rng.normal(size=(500, n_targets))
@@ -290,7 +360,9 @@ def test_targets_fitted_before_and_multiples_of_them_take_no_pass(n_targets, mon
     for name in ("transposed_times", "fill"):
         monkeypatch.setattr(DenseRows, name, lambda *_: pytest.fail("another pass over the rows"))
     np.testing.assert_allclose(spectrum.path(targets, GRID).coef, coef, rtol=0, atol=1e-13)
-    np.testing.assert_allclose(spectrum.leave_one_out(targets, GRID).scores, scores, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        spectrum.leave_one_out(targets, GRID).scores, scores, rtol=0, atol=1e-12
+    )
     if n_targets < 20:
         mixture = np.column_stack([2 * targets[:, 0] - 3 * targets[:, -1], np.zeros(500)])
         expected = 2 * coef[..., 0] - 3 * coef[..., -1]
@@ -303,9 +375,15 @@ def test_targets_fitted_before_and_multiples_of_them_take_no_pass(n_targets, mon
 def test_constant_targets_take_no_pass(store, monkeypatch):
     X = np.random.default_rng(0).normal(size=(50, 4))
     spectrum = decompose(store(X), fit_intercept=False)
-    monkeypatch.setattr(type(spectrum._rows), "transposed_times", lambda *_: pytest.fail("another pass over the rows"))
+    monkeypatch.setattr(
+        type(spectrum._rows),
+        "transposed_times",
+        lambda *_: pytest.fail("another pass over the rows"),
+    )
     found = spectrum.path(np.full(50, 3.0), [0.1]).coef[:, 0, 0]
-    np.testing.assert_allclose(found, np.linalg.solve(X.T @ X + 5 * np.eye(4), 3 * X.sum(axis=0)), rtol=1e-12)
+    np.testing.assert_allclose(
+        found, np.linalg.solve(X.T @ X + 5 * np.eye(4), 3 * X.sum(axis=0)), rtol=1e-12
+    )
 
 
 def test_sums_for_two_sets_of_targets_are_kept(monkeypatch):
@@ -313,9 +391,18 @@ def test_sums_for_two_sets_of_targets_are_kept(monkeypatch):
     spectrum, targets = decompose(rng.normal(size=(50, 4))), rng.normal(size=(4, 50))
     passes, transposed_times = [], DenseRows.transposed_times
     monkeypatch.setattr(
-        DenseRows, "transposed_times", lambda rows, columns: passes.append(1) or transposed_times(rows, columns)
+        DenseRows,
+        "transposed_times",
+        lambda rows, columns: passes.append(1) or transposed_times(rows, columns),
     )
-    for wanted, n_passes in [((0, 1), 2), ((0, 1), 2), ((3, 1), 3), ((0,), 4), ((3,), 4), ((1,), 5)]:
+    for wanted, n_passes in [
+        ((0, 1), 2),
+        ((0, 1), 2),
+        ((3, 1), 3),
+        ((0,), 4),
+        ((3,), 4),
+        ((1,), 5),
+    ]:
         for index in wanted:
             spectrum.path(targets[index], [0.1])
         assert len(passes) == n_passes
@@ -327,7 +414,7 @@ def test_fitted_values_too_many_to_keep_are_made_again(monkeypatch, sparse):
     X, targets, regs = rng.normal(size=(60, 5)), rng.normal(size=(60, 3)), np.logspace(-2, 2, 7)
     rows = csr_array(X) if sparse else X
     wanted = decompose(rows).leave_one_out(targets, regs).scores
-    monkeypatch.setattr("unflip.spectrum.primal._MOST_KEPT", 60 * 3)
+    monkeypatch.setattr("unflip.ridge.spectrum.primal._MOST_KEPT", 60 * 3)
     spectrum = decompose(rows)
     np.testing.assert_allclose(spectrum.leave_one_out(targets, regs).scores, wanted, rtol=1e-12)
     part = spectrum.leave_one_out_parts(targets, regs)(slice(7, 19)).scores
@@ -340,8 +427,14 @@ def test_fitted_values_too_many_to_keep_are_made_again(monkeypatch, sparse):
 @pytest.mark.parametrize("shape", [(50, 9), (20, 30)], ids=["primal", "dual"])
 def test_residuals_are_those_of_the_path(shape, fit_intercept):
     rng = np.random.default_rng(0)
-    X, targets, weights = rng.normal(size=shape), rng.normal(size=(shape[0], 2)), rng.random(shape[0])
+    X, targets, weights = (
+        rng.normal(size=shape),
+        rng.normal(size=(shape[0], 2)),
+        rng.random(shape[0]),
+    )
     spectrum = decompose(X, weights, fit_intercept=fit_intercept)
     path = spectrum.path(targets, [0.3])
     fitted = X @ path.coef[:, 0, :] + path.intercept[0]
-    np.testing.assert_allclose(spectrum.residuals(targets, 0.3), targets - fitted, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        spectrum.residuals(targets, 0.3), targets - fitted, rtol=1e-9, atol=1e-12
+    )

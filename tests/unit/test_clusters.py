@@ -5,7 +5,13 @@ import pytest
 from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal
 
-from unflip.estimation.clusters import Clusters, _scores, fit_clusters, prior_influence, standard_errors
+from unflip.estimation.clusters import (
+    Clusters,
+    _scores,
+    fit_clusters,
+    prior_influence,
+    standard_errors,
+)
 
 TRANSITION = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.25, 0.15, 0.6]])
 TRUTH = Clusters(
@@ -27,7 +33,9 @@ def draw(clusters, n, seed):
 def test_the_likelihood_is_that_of_the_mixture():
     w, codes = draw(TRUTH, 50, 0)
     direct = sum(
-        TRUTH.priors[a] * multivariate_normal(TRUTH.means[a], TRUTH.covariance).pdf(w) * TRANSITION[a, codes]
+        TRUTH.priors[a]
+        * multivariate_normal(TRUTH.means[a], TRUTH.covariance).pdf(w)
+        * TRANSITION[a, codes]
         for a in range(3)
     )
     assert TRUTH.log_likelihood(w, codes) == pytest.approx(np.log(direct).sum(), abs=1e-10)
@@ -43,10 +51,14 @@ def test_scores_are_the_derivatives_of_the_likelihood():
         transition[~np.eye(3, dtype=bool)] = rates
         np.fill_diagonal(transition, 1 - transition.sum(axis=1))
         covariance = np.array([[shape[0], shape[1]], [shape[1], shape[2]]])
-        fit = Clusters(np.append(priors, 1 - priors.sum()), means.reshape(3, 2), covariance, transition)
+        fit = Clusters(
+            np.append(priors, 1 - priors.sum()), means.reshape(3, 2), covariance, transition
+        )
         return fit.log_likelihood(w, codes)
 
-    at = np.concatenate([TRANSITION[~np.eye(3, dtype=bool)], TRUTH.priors[:2], TRUTH.means.ravel(), [0.4, 0.1, 0.3]])
+    at = np.concatenate(
+        [TRANSITION[~np.eye(3, dtype=bool)], TRUTH.priors[:2], TRUTH.means.ravel(), [0.4, 0.1, 0.3]]
+    )
     numeric = approx_fprime(at, likelihood, 1e-6)
     analytic = _scores(TRUTH, w, codes).sum(axis=0)
     analytic[-2] *= 2  # the off-diagonal of the covariance stands in two places
@@ -72,13 +84,15 @@ def test_standard_errors_are_those_of_repeated_draws():
         claimed.append(standard_errors(fit, w))
         priors.append(fit.priors[0])
         influence.append(np.sqrt(np.mean(prior_influence(fit, w, codes)[:, 0] ** 2) / 800))
-    # The ratio of a standard deviation of 60 draws to the truth has a standard error of 9%; nine of them are compared.
+    # The ratio of a standard deviation of 60 draws to the truth has a standard error of 9%; nine of
+    # them are compared.
     np.testing.assert_allclose(np.std(fits, axis=0) / np.mean(claimed, axis=0), 1, atol=0.36)
     assert np.std(priors) / np.mean(influence) == pytest.approx(1, abs=0.36)
 
 
 def test_standard_errors_of_many_classes_are_nearly_those_of_all_parameters(monkeypatch):
-    """As if shape and proportions were known: of clusters that overlap little it makes no difference."""
+    """As if shape and proportions were known: of clusters that overlap little it makes no
+    difference."""
     w, codes = draw(TRUTH, 4000, 7)
     fit = fit_clusters(w, codes, 3)
     together = standard_errors(fit, w)
@@ -89,8 +103,11 @@ def test_standard_errors_of_many_classes_are_nearly_those_of_all_parameters(monk
 
 
 def test_clusters_are_named_after_their_labels():
-    """Even where labels are so noisy that a start from them alone would hardly tell the classes apart."""
-    noisy = Clusters(TRUTH.priors, TRUTH.means, TRUTH.covariance, np.full((3, 3), 0.3) + 0.1 * np.eye(3))
+    """Even where labels are so noisy that a start from them alone would hardly tell the classes
+    apart."""
+    noisy = Clusters(
+        TRUTH.priors, TRUTH.means, TRUTH.covariance, np.full((3, 3), 0.3) + 0.1 * np.eye(3)
+    )
     w, codes = draw(noisy, 5000, 3)
     fit = fit_clusters(w, codes, 3)
     assert (np.abs(fit.means - TRUTH.means) < 0.3).all()

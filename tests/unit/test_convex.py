@@ -1,4 +1,5 @@
-"""The theory of convex losses: equality with the squared-loss theory, the fixed point, its limits and its errors."""
+"""The theory of convex losses: equality with the squared-loss theory, the fixed point, its limits
+and its errors."""
 
 import itertools
 
@@ -35,11 +36,15 @@ SQUARED_HINGE = Loss(
 @INTERCEPT
 @pytest.mark.parametrize("values", [*NAMES, (-3.0, 0.1)], ids=str)
 @pytest.mark.parametrize("noise", [NOISE, CLEAN, SKEWED], ids=repr)
-@pytest.mark.parametrize("setting", [(2.0, 0.1, 0.1), (1.0, 1.0, 10.0), (0.5, 3.0, 0.01), (0.0, 20.0, 1.0)])
+@pytest.mark.parametrize(
+    "setting", [(2.0, 0.1, 0.1), (1.0, 1.0, 10.0), (0.5, 3.0, 0.01), (0.0, 20.0, 1.0)]
+)
 def test_the_squared_loss_has_the_law_of_the_ridge_theory(setting, noise, values, fit_intercept):
     mean_norm, aspect, reg = setting
     mixture = theory.Mixture(mean_norm=mean_norm, aspect=aspect, noise=noise)
-    ours = predict_convex(mixture, targets=values, reg=reg, loss=SQUARED, fit_intercept=fit_intercept)
+    ours = predict_convex(
+        mixture, targets=values, reg=reg, loss=SQUARED, fit_intercept=fit_intercept
+    )
     known = theory.predict(mixture, targets=values, reg=reg, fit_intercept=fit_intercept)
     np.testing.assert_allclose(ours.means, known.means, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(ours.variance, known.variance, rtol=1e-10)
@@ -51,10 +56,18 @@ def test_the_squared_loss_has_the_law_of_the_ridge_theory(setting, noise, values
 def test_a_multiple_of_the_loss_is_a_smaller_penalty(fit_intercept):
     """And it is a user's loss: k times the logistic loss at kγ is the logistic loss at γ."""
     triple = Loss(
-        "triple", *(lambda s, y, f=f: 3 * f(s, y) for f in (LOGISTIC.value, LOGISTIC.gradient, LOGISTIC.curvature))
+        "triple",
+        *(
+            lambda s, y, f=f: 3 * f(s, y)
+            for f in (LOGISTIC.value, LOGISTIC.gradient, LOGISTIC.curvature)
+        ),
     )
-    ours = predict_convex(MIXTURE, targets="naive", reg=0.3, loss=triple, fit_intercept=fit_intercept)
-    known = predict_convex(MIXTURE, targets="naive", reg=0.1, loss=LOGISTIC, fit_intercept=fit_intercept)
+    ours = predict_convex(
+        MIXTURE, targets="naive", reg=0.3, loss=triple, fit_intercept=fit_intercept
+    )
+    known = predict_convex(
+        MIXTURE, targets="naive", reg=0.1, loss=LOGISTIC, fit_intercept=fit_intercept
+    )
     np.testing.assert_allclose(ours.means, known.means, rtol=1e-9)
     np.testing.assert_allclose(ours.variance, known.variance, rtol=1e-9)
 
@@ -69,18 +82,31 @@ def test_prox_solves_its_equation(loss, target, kappa):
     assert np.abs(s + kappa * perturbed.gradient(s) - r).max() <= 1e-10
 
 
-@pytest.mark.parametrize(("loss", "most"), [(SQUARED, 4), (LOGISTIC, 20)], ids=["squared", "logistic"])
+@pytest.mark.parametrize(
+    ("loss", "most"), [(SQUARED, 4), (LOGISTIC, 20)], ids=["squared", "logistic"]
+)
 @pytest.mark.parametrize("kappa", [1e-3, 1.0, 1e3])
 def test_prox_takes_newtons_steps(loss, most, kappa):
-    """A parabola is solved by one, and one for rounding: looks at the bracket, the start, and what either finds."""
+    """A parabola is solved by one, and one for rounding: looks at the bracket, the start, and what
+    either finds."""
     looks = []
-    counted = Loss("counted", loss.value, lambda s, y: (looks.append(y), loss.gradient(s, y))[1], loss.curvature)
+    counted = Loss(
+        "counted",
+        loss.value,
+        lambda s, y: (looks.append(y), loss.gradient(s, y))[1],
+        loss.curvature,
+    )
     prox(TargetLoss(counted, 0.3), np.linspace(-50, 50, 101), kappa)
     assert len(looks) / 2 <= most  # the loss of either label is looked at each time
 
 
 def test_prox_stops_where_a_kink_leaves_no_root():
-    hinge = Loss("hinge", SQUARED.value, lambda s, y: -np.asarray(y) * (np.asarray(y) * s < 1), lambda s, y: 0.0 * s)
+    hinge = Loss(
+        "hinge",
+        SQUARED.value,
+        lambda s, y: -np.asarray(y) * (np.asarray(y) * s < 1),
+        lambda s, y: 0.0 * s,
+    )
     assert prox(TargetLoss(hinge, 1.0), 0.5, 2.0) == pytest.approx(1.0)
 
 
@@ -89,10 +115,15 @@ def test_prox_stops_where_a_kink_leaves_no_root():
     ("values", "mean_norm", "aspect", "reg"),
     [("naive", 2.0, 1.0, 0.1), ("optimized", 1.0, 0.2, 1.0), ("unbiased", 4.0, 3.0, 0.01)],
 )
-def test_the_law_solves_the_equations_of_the_derivation(values, mean_norm, aspect, reg, fit_intercept):
-    """By integrals over r on a plain grid; the last setting, with an intercept, is reached from strong penalties."""
+def test_the_law_solves_the_equations_of_the_derivation(
+    values, mean_norm, aspect, reg, fit_intercept
+):
+    """By integrals over r on a plain grid; the last setting, with an intercept, is reached from
+    strong penalties."""
     mixture = theory.Mixture(mean_norm=mean_norm, aspect=aspect, noise=NOISE)
-    law = predict_convex(mixture, targets=values, reg=reg, loss=LOGISTIC, fit_intercept=fit_intercept)
+    law = predict_convex(
+        mixture, targets=values, reg=reg, loss=LOGISTIC, fit_intercept=fit_intercept
+    )
     t, z = targets.resolve(values, NOISE), np.linspace(-9, 9, 4001)
     y = np.array([-1.0, 1.0])[:, None, None]
     r = np.reshape(law.means, (2, 1, 1)) + np.sqrt(law.variance) * z
@@ -103,10 +134,14 @@ def test_the_law_solves_the_equations_of_the_derivation(values, mean_norm, aspec
         curvature = loss.curvature(prox(loss, r, kappa))
         return np.sum(weights * curvature / (1 + kappa * curvature)) + 2 * reg
 
-    kappa = brentq(lambda kappa: kappa * stiffness(kappa) - aspect, 0, aspect / (2 * reg), rtol=1e-14)
+    kappa = brentq(
+        lambda kappa: kappa * stiffness(kappa) - aspect, 0, aspect / (2 * reg), rtol=1e-14
+    )
     pull = -loss.gradient(prox(loss, r, kappa))
     alignment, total = np.sum(weights * pull * y), stiffness(kappa)
-    assert (law.means[1] - law.means[0]) / 2 == pytest.approx(mean_norm**2 * alignment / total, rel=1e-7)
+    assert (law.means[1] - law.means[0]) / 2 == pytest.approx(
+        mean_norm**2 * alignment / total, rel=1e-7
+    )
     spread = mean_norm**2 * alignment**2 + aspect * np.sum(weights * pull**2)
     assert law.variance == pytest.approx(spread / total**2, rel=1e-7)
     if fit_intercept:
@@ -116,10 +151,13 @@ def test_the_law_solves_the_equations_of_the_derivation(values, mean_norm, aspec
 @pytest.mark.parametrize("loss", [SQUARED, LOGISTIC], ids=lambda loss: loss.name)
 @INTERCEPT
 def test_it_converges_from_weak_to_strong_penalties_in_every_dimension(fit_intercept, loss):
-    """No error, which says that the equations hold to 1e-9; and no more than the best accuracy of any convex loss."""
+    """No error, which says that the equations hold to 1e-9; and no more than the best accuracy of
+    any convex loss."""
     for name, aspect, mean_norm in itertools.product(NAMES, (0.05, 1.0, 20.0), (0.0, 4.0)):
         mixture = theory.Mixture(mean_norm=mean_norm, aspect=aspect, noise=NOISE)
-        law = predict_convex(mixture, targets=name, reg=[1e-3, 1.0, 1e3], loss=loss, fit_intercept=fit_intercept)
+        law = predict_convex(
+            mixture, targets=name, reg=[1e-3, 1.0, 1e3], loss=loss, fit_intercept=fit_intercept
+        )
         assert np.isfinite(law.variance).all()
         assert (law.variance > 0).all()
         best = theory.predict(mixture, reg=np.inf, fit_intercept=fit_intercept).accuracy
@@ -136,7 +174,9 @@ def test_the_logistic_fit_to_clean_balanced_labels_is_symmetric():
 
 
 def test_swapping_the_classes_turns_the_scores_round():
-    swapped = theory.Mixture(mean_norm=2.0, aspect=1.0, noise=NoiseModel.binary(eps_pos=0.3, eps_neg=0.4, pi_neg=0.7))
+    swapped = theory.Mixture(
+        mean_norm=2.0, aspect=1.0, noise=NoiseModel.binary(eps_pos=0.3, eps_neg=0.4, pi_neg=0.7)
+    )
     one = predict_convex(MIXTURE, targets="unbiased", reg=0.1, loss=LOGISTIC, fit_intercept=True)
     two = predict_convex(swapped, targets="unbiased", reg=0.1, loss=LOGISTIC, fit_intercept=True)
     np.testing.assert_allclose(two.means, (-one.means[1], -one.means[0]), rtol=1e-9)
@@ -160,35 +200,56 @@ def test_rounding_of_huge_targets_is_not_taken_for_concavity():
         return probability * (1 - probability)
 
     rounded = Loss("rounded", LOGISTIC.value, LOGISTIC.gradient, curvature)
-    laws = [predict_convex(MIXTURE, targets=(-1e8, 1e8), reg=1.0, loss=loss) for loss in (rounded, LOGISTIC)]
+    laws = [
+        predict_convex(MIXTURE, targets=(-1e8, 1e8), reg=1.0, loss=loss)
+        for loss in (rounded, LOGISTIC)
+    ]
     assert float(laws[0].accuracy) == pytest.approx(float(laws[1].accuracy), rel=1e-6)
 
 
 @INTERCEPT
-@pytest.mark.parametrize("scale", [0.01, 1e3, 1e6], ids=["weak targets", "strong targets", "huge targets"])
+@pytest.mark.parametrize(
+    "scale", [0.01, 1e3, 1e6], ids=["weak targets", "strong targets", "huge targets"]
+)
 def test_weak_targets_see_a_parabola_and_strong_ones_no_curvature(scale, fit_intercept):
-    """Logistic near 0 is s²/8: ridge at 8γ. Far out it is flat: ridge at γ = ∞, where an intercept cannot follow."""
-    values = scale * (targets.optimized(NOISE) - (NOISE.observed @ targets.optimized(NOISE) if fit_intercept else 0))
-    ours = predict_convex(MIXTURE, targets=values, reg=1.0, loss=LOGISTIC, fit_intercept=fit_intercept).accuracy
+    """Logistic near 0 is s²/8: ridge at 8γ. Far out it is flat: ridge at γ = ∞, where an intercept
+    cannot follow."""
+    values = scale * (
+        targets.optimized(NOISE)
+        - (NOISE.observed @ targets.optimized(NOISE) if fit_intercept else 0)
+    )
+    ours = predict_convex(
+        MIXTURE, targets=values, reg=1.0, loss=LOGISTIC, fit_intercept=fit_intercept
+    ).accuracy
     limit = 8.0 if scale < 1 else np.inf
     ridge = theory.predict(MIXTURE, targets=values, reg=limit, fit_intercept=fit_intercept).accuracy
     assert ours == pytest.approx(ridge, abs=1e-3)
-    assert ours <= theory.predict(MIXTURE, targets=values, reg=np.inf, fit_intercept=fit_intercept).accuracy
+    assert (
+        ours
+        <= theory.predict(MIXTURE, targets=values, reg=np.inf, fit_intercept=fit_intercept).accuracy
+    )
 
 
 @INTERCEPT
 @pytest.mark.parametrize("centre", [0.0, 0.6])
 @pytest.mark.parametrize("spread", [1e-10, 1e-4])
 def test_targets_close_to_each_other_are_those_of_a_parabola(spread, centre, fit_intercept):
-    """Logistic has the slope σ(s) − (1 + t)/2 and the curvature k = σ(1 − σ): (k/2)(s − t′)², t′ = s₀ + (t − t₀)/2k."""
-    middle = centre if fit_intercept else 0.0  # without an intercept scores are small only where targets are
+    """Logistic has the slope σ(s) − (1 + t)/2 and the curvature k = σ(1 − σ): (k/2)(s − t′)², t′ =
+    s₀ + (t − t₀)/2k."""
+    middle = (
+        centre if fit_intercept else 0.0
+    )  # without an intercept scores are small only where targets are
     share = (1 + middle) / 2
     curvature, score = share * (1 - share), np.log(share / (1 - share))
     deviations = spread * np.array([-1.0, 2.0])
     options = {"fit_intercept": fit_intercept}
     ours = predict_convex(MIXTURE, targets=middle + deviations, reg=0.3, loss=LOGISTIC, **options)
-    ridge = theory.predict(MIXTURE, targets=deviations / (2 * curvature), reg=2 * 0.3 / curvature, **options)
-    np.testing.assert_allclose(np.array(ours.means) - score, ridge.means, rtol=10 * spread, atol=1e-15)
+    ridge = theory.predict(
+        MIXTURE, targets=deviations / (2 * curvature), reg=2 * 0.3 / curvature, **options
+    )
+    np.testing.assert_allclose(
+        np.array(ours.means) - score, ridge.means, rtol=10 * spread, atol=1e-15
+    )
     np.testing.assert_allclose(ours.variance, ridge.variance, rtol=10 * max(spread, 1e-6))
     np.testing.assert_allclose(ours.separation, ridge.separation, rtol=10 * max(spread, 1e-6))
 
@@ -196,9 +257,13 @@ def test_targets_close_to_each_other_are_those_of_a_parabola(spread, centre, fit
 @INTERCEPT
 @pytest.mark.parametrize("reg", [0.01, 1.0, 100.0])
 def test_nothing_beats_the_posterior_targets_at_infinite_penalty(reg, fit_intercept):
-    best = theory.predict(MIXTURE, targets="optimized", reg=np.inf, fit_intercept=fit_intercept).separation
+    best = theory.predict(
+        MIXTURE, targets="optimized", reg=np.inf, fit_intercept=fit_intercept
+    ).separation
     for name in (*NAMES, (-0.5, 1.3), (-20.0, 19.0)):
-        law = predict_convex(MIXTURE, targets=name, reg=reg, loss=LOGISTIC, fit_intercept=fit_intercept)
+        law = predict_convex(
+            MIXTURE, targets=name, reg=reg, loss=LOGISTIC, fit_intercept=fit_intercept
+        )
         assert law.separation < best
 
 
@@ -216,20 +281,27 @@ def test_the_best_targets_of_the_squared_loss_are_the_posterior():
     )
     strong = optimal_convex_targets(MIXTURE, reg=1.0, loss=SQUARED, power=50.0)
     assert NOISE.observed @ strong**2 == pytest.approx(50.0)
-    assert strong[1] / strong[0] == pytest.approx(np.divide(*targets.optimized(NOISE)[::-1]), rel=1e-5)
+    assert strong[1] / strong[0] == pytest.approx(
+        np.divide(*targets.optimized(NOISE)[::-1]), rel=1e-5
+    )
 
 
 @pytest.mark.parametrize("turned", [False, True], ids=["both positive", "both negative"])
 def test_the_best_targets_may_have_the_same_sign(turned):
-    """Where one class prevails and the other is observed more often, both posterior targets have its sign."""
+    """Where one class prevails and the other is observed more often, both posterior targets have
+    its sign."""
     flips = (
-        {"eps_pos": 0.25, "eps_neg": 0.7, "pi_neg": 0.8} if turned else {"eps_pos": 0.7, "eps_neg": 0.25, "pi_neg": 0.2}
+        {"eps_pos": 0.25, "eps_neg": 0.7, "pi_neg": 0.8}
+        if turned
+        else {"eps_pos": 0.7, "eps_neg": 0.25, "pi_neg": 0.2}
     )
     noise = NoiseModel.binary(**flips)
     posterior = targets.optimized(noise)
     assert np.prod(np.sign(posterior)) == 1
     mixture = theory.Mixture(mean_norm=2.0, aspect=1.0, noise=noise)
-    np.testing.assert_allclose(optimal_convex_targets(mixture, reg=1.0, loss=SQUARED), posterior, rtol=1e-5)
+    np.testing.assert_allclose(
+        optimal_convex_targets(mixture, reg=1.0, loss=SQUARED), posterior, rtol=1e-5
+    )
 
 
 @pytest.mark.parametrize("reg", [0.01, 1.0])
@@ -237,7 +309,10 @@ def test_the_best_targets_of_the_logistic_loss_are_near_the_posterior(reg):
     posterior = targets.optimized(NOISE)
     best = optimal_convex_targets(MIXTURE, reg=reg, loss=LOGISTIC)
     assert NOISE.observed @ best**2 == pytest.approx(NOISE.observed @ posterior**2)
-    gain = [predict_convex(MIXTURE, targets=t, reg=reg, loss=LOGISTIC).accuracy for t in (posterior, best)]
+    gain = [
+        predict_convex(MIXTURE, targets=t, reg=reg, loss=LOGISTIC).accuracy
+        for t in (posterior, best)
+    ]
     assert 0 < gain[1] - gain[0] < 1e-4
     np.testing.assert_allclose(best, posterior, atol=0.02)
 
@@ -257,14 +332,17 @@ def test_bad_input_is_named():
             optimal_convex_targets(mixture, reg=reg, loss=LOGISTIC)
     for power in (-1.0, 0.0, np.inf, np.nan):
         with pytest.raises(
-            ValueError, match=rf"power = {power} must (be a positive finite number|lie between 1e-09 and 1e\+09)"
+            ValueError,
+            match=rf"power = {power} must (be a positive finite number|lie between 1e-09 and 1e\+09)",
         ):
             optimal_convex_targets(MIXTURE, reg=1.0, loss=LOGISTIC, power=power)
 
 
 def test_a_loss_that_targets_make_concave_is_named():
     assert predict_convex(MIXTURE, targets="optimized", reg=1.0, loss=EXPONENTIAL).accuracy > 0.8
-    with pytest.raises(ValueError, match=r"exponential loss with target t = .* is not convex: its curvature is -"):
+    with pytest.raises(
+        ValueError, match=r"exponential loss with target t = .* is not convex: its curvature is -"
+    ):
         predict_convex(MIXTURE, targets="unbiased", reg=1.0, loss=EXPONENTIAL)
     with pytest.raises(ValueError, match=r"target t = 3 is not convex"):
         predict_convex(MIXTURE, targets=(-0.5, 3.0), reg=1.0, loss=EXPONENTIAL)
@@ -275,7 +353,9 @@ def test_a_loss_that_targets_make_concave_is_named():
 def test_an_intercept_may_be_far_from_the_origin():
     """It takes a shift of the targets of the squared loss."""
     near, far = (
-        predict_convex(MIXTURE, targets=(shift - 1.0, shift + 2.0), reg=1.0, loss=SQUARED, fit_intercept=True)
+        predict_convex(
+            MIXTURE, targets=(shift - 1.0, shift + 2.0), reg=1.0, loss=SQUARED, fit_intercept=True
+        )
         for shift in (0.0, 500.0)
     )
     np.testing.assert_allclose(np.array(far.means) - 500.0, near.means, rtol=1e-9)
@@ -288,7 +368,9 @@ def test_an_intercept_that_runs_away_is_named():
 
 
 def test_a_loss_too_rough_for_the_quadrature_is_refused():
-    with pytest.raises(ValueError, match=r"squared hinge loss was not found .* continuous curvature"):
+    with pytest.raises(
+        ValueError, match=r"squared hinge loss was not found .* continuous curvature"
+    ):
         predict_convex(MIXTURE, targets="naive", reg=0.1, loss=SQUARED_HINGE)
 
 
@@ -301,12 +383,17 @@ def test_predict_is_the_door_for_every_loss(fit_intercept):
     with pytest.raises(ValueError, match="loss=None is not known: use 'squared', 'logistic'"):
         theory.predict(MIXTURE, reg=0.5, loss=None)
     squared = theory.predict(MIXTURE, reg=np.inf, loss=SQUARED, fit_intercept=fit_intercept)
-    assert squared.accuracy == theory.predict(MIXTURE, reg=np.inf, fit_intercept=fit_intercept).accuracy
+    assert (
+        squared.accuracy
+        == theory.predict(MIXTURE, reg=np.inf, fit_intercept=fit_intercept).accuracy
+    )
 
 
 def test_the_best_penalty_of_the_logistic_loss():
     """For accuracy the strongest, as for the squared loss; for the risk a finite one."""
-    assert theory.optimal_reg(MIXTURE, loss="logistic") == pytest.approx(1e3)  # the end of the search
+    assert theory.optimal_reg(MIXTURE, loss="logistic") == pytest.approx(
+        1e3
+    )  # the end of the search
     best = float(theory.optimal_reg(MIXTURE, loss="logistic", targets="unbiased", objective="risk"))
 
     def risk(reg):

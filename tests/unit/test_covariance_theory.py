@@ -22,7 +22,14 @@ def covariance(seed, p=P):
 
 def data(**changes):
     mean = np.random.default_rng(9).normal(size=P) / 3
-    return {"mean": mean, "cov_neg": covariance(0), "cov_pos": covariance(1), "n": N, "noise": NOISE, **changes}
+    return {
+        "mean": mean,
+        "cov_neg": covariance(0),
+        "cov_pos": covariance(1),
+        "n": N,
+        "noise": NOISE,
+        **changes,
+    }
 
 
 @pytest.mark.parametrize("reg", [0.01, 1.0, 100.0])
@@ -30,7 +37,13 @@ def data(**changes):
 @pytest.mark.parametrize("kind", ["different", "equal", "commuting"])
 def test_it_is_the_papers_theorem_corrected(kind, name, reg):
     first = covariance(0)
-    setting = data(cov_pos={"different": covariance(1), "equal": first, "commuting": first @ first + np.eye(P)}[kind])
+    setting = data(
+        cov_pos={
+            "different": covariance(1),
+            "equal": first,
+            "commuting": first @ first + np.eye(P),
+        }[kind]
+    )
     values = targets.resolve(name, NOISE)
     neg, pos = theory.predict_general(**setting, targets=name, reg=reg)
     mean, nu = general_theorem(**setting, targets=values, reg=reg)
@@ -48,7 +61,9 @@ def test_commuting_covariances_are_found_and_give_the_same_answer():
     assert isinstance(fast, CommutingMoments)
     assert isinstance(GeneralMixture(**data()).class_moments(fit_intercept=True), DenseMoments)
     slow = DenseMoments(
-        np.array([-1.4, 0.6])[:, None] * mixture.mean, np.array([first, np.linalg.inv(first)]), float(N)
+        np.array([-1.4, 0.6])[:, None] * mixture.mean,
+        np.array([first, np.linalg.inv(first)]),
+        float(N),
     )
     for reg in (0.01, 1.0):
         ours, dense = (solve(moments, NOISE.priors, reg) for moments in (fast, slow))
@@ -57,7 +72,8 @@ def test_commuting_covariances_are_found_and_give_the_same_answer():
 
 
 def is_diagonalised(first, second, mean):
-    """Whether two covariances are found to commute; their prediction is that of full matrices in any case."""
+    """Whether two covariances are found to commute; their prediction is that of full matrices in
+    any case."""
     mixture = GeneralMixture(mean=mean, cov_neg=first, cov_pos=second, n=N, noise=NOISE)
     ours = mixture.class_moments(fit_intercept=False)
     dense = DenseMoments(np.array([-mean, mean]), np.array([first, second]), float(N))
@@ -71,7 +87,9 @@ def test_a_common_eigenbasis_is_found_whatever_the_spectra_and_units():
     """Spectra that mirror each other, one that is flat, one in other units."""
     axes, _ = np.linalg.qr(np.random.default_rng(2).normal(size=(P, P)))
     spectrum, mean = np.linspace(1, 2, P), data()["mean"]
-    rising, falling, flat = ((axes * values) @ axes.T for values in (spectrum, spectrum[::-1], np.ones(P)))
+    rising, falling, flat = (
+        (axes * values) @ axes.T for values in (spectrum, spectrum[::-1], np.ones(P))
+    )
     assert is_diagonalised(rising, falling, mean)
     assert is_diagonalised(flat, falling, mean)
     assert is_diagonalised(flat, 1e-9 * falling, mean)
@@ -82,7 +100,8 @@ def test_what_commutes_nearly_or_hides_its_eigenvectors_is_kept_in_full():
     turn = np.array([[1.0, -1e-7], [1e-7, 1.0]])
     first, mean = np.diag([1.0, 2.0]), np.array([1.0, 0.5])
     assert not is_diagonalised(first, turn @ np.diag([3.0, 1.0]) @ turn.T, mean)
-    # 9x² − 20x + 9 = 0 makes C₋ + √2‖C₋‖/‖C₊‖ C₊, whose eigenvectors are looked at, a multiple of the identity.
+    # 9x² − 20x + 9 = 0 makes C₋ + √2‖C₋‖/‖C₊‖ C₊, whose eigenvectors are looked at, a multiple of
+    # the identity.
     half = np.array([[1.0, -1.0], [1.0, 1.0]]) / np.sqrt(2)
     second = np.diag([(20 + np.sqrt(76)) / 18, 1.0])
     assert not is_diagonalised(half @ first @ half.T, half @ second @ half.T, mean)
@@ -91,11 +110,17 @@ def test_what_commutes_nearly_or_hides_its_eigenvectors_is_kept_in_full():
 def test_a_vector_is_a_diagonal():
     variances = np.linspace(0.2, 3, P)
     vector = theory.predict_general(**data(cov_neg=variances, cov_pos=2 * variances), reg=0.5)
-    matrix = theory.predict_general(**data(cov_neg=np.diag(variances), cov_pos=np.diag(2 * variances)), reg=0.5)
-    mixed = theory.predict_general(**data(cov_neg=variances, cov_pos=np.diag(2 * variances)), reg=0.5)
+    matrix = theory.predict_general(
+        **data(cov_neg=np.diag(variances), cov_pos=np.diag(2 * variances)), reg=0.5
+    )
+    mixed = theory.predict_general(
+        **data(cov_neg=variances, cov_pos=np.diag(2 * variances)), reg=0.5
+    )
     for other in (matrix, mixed):
         np.testing.assert_allclose(
-            [other.neg.variance, other.pos.variance], [vector.neg.variance, vector.pos.variance], rtol=1e-10
+            [other.neg.variance, other.pos.variance],
+            [vector.neg.variance, vector.pos.variance],
+            rtol=1e-10,
         )
 
 
@@ -104,7 +129,10 @@ def test_a_vector_is_a_diagonal():
 def test_identity_covariances_tend_to_the_isotropic_theory_like_one_over_n(name, fit_intercept):
     """The means in the traces are all that differs, and halve their share when sizes double."""
     isotropic = theory.predict(
-        theory.Mixture(mean_norm=2.0, aspect=0.5, noise=NOISE), targets=name, reg=0.7, fit_intercept=fit_intercept
+        theory.Mixture(mean_norm=2.0, aspect=0.5, noise=NOISE),
+        targets=name,
+        reg=0.7,
+        fit_intercept=fit_intercept,
     )
     distance = []
     for n in (1000, 2000, 4000):
@@ -126,18 +154,27 @@ def test_identity_covariances_tend_to_the_isotropic_theory_like_one_over_n(name,
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("covariances", [(covariance(0), covariance(1)), (np.linspace(1, 2, P),) * 2], ids=np.shape)
+@pytest.mark.parametrize(
+    "covariances", [(covariance(0), covariance(1)), (np.linspace(1, 2, P),) * 2], ids=np.shape
+)
 @pytest.mark.parametrize("unit", [1e-8, 2.0, 1e8])
 def test_the_scale_of_features_only_rescales_the_penalty(unit, covariances, fit_intercept):
     setting = data(cov_neg=covariances[0], cov_pos=covariances[1])
     once = theory.predict_general(**setting, reg=0.5, fit_intercept=fit_intercept)
-    changes = {name: unit**2 * setting[name] for name in ("cov_neg", "cov_pos")} | {"mean": unit * setting["mean"]}
-    again = theory.predict_general(**setting | changes, reg=0.5 * unit**2, fit_intercept=fit_intercept)
+    changes = {name: unit**2 * setting[name] for name in ("cov_neg", "cov_pos")} | {
+        "mean": unit * setting["mean"]
+    }
+    again = theory.predict_general(
+        **setting | changes, reg=0.5 * unit**2, fit_intercept=fit_intercept
+    )
     assert again.accuracy == pytest.approx(float(once.accuracy), rel=1e-10)
 
 
 def test_with_an_intercept_the_targets_do_not_matter():
-    found = [theory.predict_general(**data(), targets=name, reg=0.5, fit_intercept=True) for name in NAMES]
+    found = [
+        theory.predict_general(**data(), targets=name, reg=0.5, fit_intercept=True)
+        for name in NAMES
+    ]
     for one in found[1:]:
         assert one.accuracy == pytest.approx(found[0].accuracy, abs=1e-10)
         assert one.best_accuracy == pytest.approx(found[0].best_accuracy, abs=1e-10)
@@ -147,7 +184,9 @@ def test_accuracies_per_class_and_over_both():
     pair = theory.predict_general(**data(), reg=0.5)
     mean, (v0, v1) = pair.neg.mean, (pair.neg.variance, pair.pos.variance)
     np.testing.assert_allclose(
-        pair.class_accuracies_at(0.0), [ndtr(mean / np.sqrt(v0)), ndtr(mean / np.sqrt(v1))], rtol=1e-12
+        pair.class_accuracies_at(0.0),
+        [ndtr(mean / np.sqrt(v0)), ndtr(mean / np.sqrt(v1))],
+        rtol=1e-12,
     )
     assert (pair.neg.accuracy, pair.pos.accuracy) == pytest.approx(pair.class_accuracies_at(0.0))
     assert pair.accuracy == pytest.approx(NOISE.priors @ pair.class_accuracies_at(0.0))
@@ -168,7 +207,9 @@ def test_the_best_threshold_is_the_best(pi_neg, factor):
 def test_the_optimal_penalty_is_finite_and_the_best(objective, fit_intercept):
     """Unlike isotropic noise, correlated noise is worth whitening."""
     spectrum = np.repeat([10.0, 0.1], P // 2)
-    mixture = GeneralMixture(**data(mean=np.full(P, 0.2), cov_neg=spectrum, cov_pos=spectrum, n=400))
+    mixture = GeneralMixture(
+        **data(mean=np.full(P, 0.2), cov_neg=spectrum, cov_pos=spectrum, n=400)
+    )
     options = {"targets": "unbiased", "fit_intercept": fit_intercept}
     best = float(theory.optimal_reg(mixture, objective=objective, **options))
     assert 0 < best < np.inf
@@ -186,10 +227,14 @@ def test_the_limits_beside_the_optimum():
     mixture = GeneralMixture(**data(cov_pos=common, n=10**9))
     bayes = mixture.bayes_accuracy
     distance = np.sqrt(mixture.mean @ np.linalg.solve(common, mixture.mean))
-    assert bayes == pytest.approx(float(theory.Mixture(mean_norm=distance, aspect=1.0, noise=NOISE).bayes_accuracy))
+    assert bayes == pytest.approx(
+        float(theory.Mixture(mean_norm=distance, aspect=1.0, noise=NOISE).bayes_accuracy)
+    )
     assert theory.predict_mixture(mixture, reg=1e-9).best_accuracy == pytest.approx(bayes, abs=1e-5)
     few = GeneralMixture(**data(cov_pos=common))
-    noisy, clean = (float(theory.predict_mixture(m, reg=1.0).best_accuracy) for m in (few, few.clean))
+    noisy, clean = (
+        float(theory.predict_mixture(m, reg=1.0).best_accuracy) for m in (few, few.clean)
+    )
     assert noisy < clean < bayes
     for different in (data(), data(cov_neg=np.ones(P), cov_pos=np.full(P, 2.0))):
         with pytest.raises(ValueError, match="needs equal covariances"):
@@ -205,13 +250,18 @@ def test_each_prediction_is_of_its_class(fit_intercept):
         mean, target = one.means[label], 2 * label - 1
         assert one.second_moment == pytest.approx(mean**2 + one.variance)
         assert one.risk == pytest.approx((mean - target) ** 2 + one.variance)
-        assert one.best_accuracy == pytest.approx(pair.class_accuracies_at(pair.best_threshold)[label])
+        assert one.best_accuracy == pytest.approx(
+            pair.class_accuracies_at(pair.best_threshold)[label]
+        )
     assert pair.risk == pytest.approx(NOISE.priors @ [pair.neg.risk, pair.pos.risk])
-    assert pair.best_accuracy == pytest.approx(NOISE.priors @ [pair.neg.best_accuracy, pair.pos.best_accuracy])
+    assert pair.best_accuracy == pytest.approx(
+        NOISE.priors @ [pair.neg.best_accuracy, pair.pos.best_accuracy]
+    )
 
 
 def test_features_without_variance_are_no_obstacle():
-    """Equal covariances of deficient rank, diagonalised, agree with the full matrices and have an optimal penalty."""
+    """Equal covariances of deficient rank, diagonalised, agree with the full matrices and have an
+    optimal penalty."""
     spectrum = np.concatenate([np.zeros(5), np.linspace(0.5, 2, P - 5)])
     setting = data(mean=np.full(P, 0.2), cov_neg=spectrum, cov_pos=spectrum)
     mixture = GeneralMixture(**setting)
@@ -225,11 +275,14 @@ def test_features_without_variance_are_no_obstacle():
 
 @pytest.mark.parametrize("reg", [1e-9, 1e-4, 1.0])
 def test_far_means_along_features_without_variance_are_no_obstacle(reg):
-    """Clean labels can be read off there: scores miss them by γ(1 + δ)/‖μ₀‖² for the part μ₀ of μ, and δ is near 1."""
+    """Clean labels can be read off there: scores miss them by γ(1 + δ)/‖μ₀‖² for the part μ₀ of μ,
+    and δ is near 1."""
     spectrum = np.repeat([0.0, 1.0], P // 2)
     setting = data(mean=np.full(P, 10.0), cov_neg=spectrum, cov_pos=spectrum, n=P)
     pair = theory.predict_mixture(GeneralMixture(**setting).clean, reg=reg)
-    assert float(pair.pos.mean) == pytest.approx(1 - 2 * reg / (P // 2 * 10.0**2), abs=1e-3 * reg + 1e-14)
+    assert float(pair.pos.mean) == pytest.approx(
+        1 - 2 * reg / (P // 2 * 10.0**2), abs=1e-3 * reg + 1e-14
+    )
     assert pair.accuracy == 1
 
 
@@ -237,12 +290,15 @@ def test_far_means_along_features_without_variance_are_no_obstacle(reg):
 def test_the_size_of_a_class_is_the_mean_square_of_a_feature(cov_pos):
     mixture = GeneralMixture(**data(cov_pos=cov_pos))
     second = np.mean(mixture.mean**2) + np.array([np.trace(covariance(0)), np.trace(cov_pos)]) / P
-    np.testing.assert_allclose(mixture.class_moments(fit_intercept=False).variances(), second, rtol=1e-12)
+    np.testing.assert_allclose(
+        mixture.class_moments(fit_intercept=False).variances(), second, rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("kind", [DenseMoments, CommutingMoments])
 def test_newton_takes_few_steps_from_the_isotropic_solution(kind):
-    """Isotropic classes without means, in any unit, are solved as soon as looked at; others in a handful of steps."""
+    """Isotropic classes without means, in any unit, are solved as soon as looked at; others in a
+    handful of steps."""
 
     class Counted(kind):
         looks = 0
@@ -254,7 +310,9 @@ def test_newton_takes_few_steps_from_the_isotropic_solution(kind):
     def looks(means, variances, n, reg):
         Counted.looks = 0
         spectra = np.array(variances)
-        covariances = np.array([np.diag(row) for row in spectra]) if kind is DenseMoments else spectra
+        covariances = (
+            np.array([np.diag(row) for row in spectra]) if kind is DenseMoments else spectra
+        )
         solve(Counted(means, covariances, n), NOISE.priors, reg)
         return Counted.looks
 
@@ -265,14 +323,18 @@ def test_newton_takes_few_steps_from_the_isotropic_solution(kind):
         (1.0, float(P), 0.5),
     ):  # the last: δ = 1
         assert looks(np.zeros((2, P)), np.full((2, P), unit), n, reg * unit) == 1
-    assert looks(np.outer([-1, 1], np.ones(P)), np.outer([1, 2], np.linspace(1, 2, P)), 90.0, 0.1) <= 5
+    assert (
+        looks(np.outer([-1, 1], np.ones(P)), np.outer([1, 2], np.linspace(1, 2, P)), 90.0, 0.1) <= 5
+    )
 
 
 def test_where_a_constant_rule_is_best_the_midpoint_decides_on_the_penalty():
     setting = data(mean=np.full(P, 0.01), cov_neg=np.ones(P), cov_pos=np.ones(P))
     mixture = GeneralMixture(**setting)
     best = float(theory.optimal_reg(mixture))
-    assert best > 1e4  # as in the isotropic mixture, the stronger the better; beyond, nothing changes
+    assert (
+        best > 1e4
+    )  # as in the isotropic mixture, the stronger the better; beyond, nothing changes
     assert theory.predict_mixture(mixture, reg=best).best_accuracy == pytest.approx(0.7, abs=1e-3)
 
 
@@ -281,7 +343,10 @@ def test_a_covariance_may_be_off_by_rounding_in_any_unit(unit):
     """The covariance of a single factor has no room below: all its eigenvalues but one are 0."""
     factor = np.ones((P, P))
     exact = theory.predict_general(**data(cov_pos=unit * factor), reg=unit)
-    for wrong, says in ((np.triu(factor, 1), "is not symmetric"), (-np.eye(P), "is not positive semi-definite")):
+    for wrong, says in (
+        (np.triu(factor, 1), "is not symmetric"),
+        (-np.eye(P), "is not positive semi-definite"),
+    ):
         rounded = theory.predict_general(**data(cov_pos=unit * (factor + 1e-12 * wrong)), reg=unit)
         assert rounded.accuracy == pytest.approx(float(exact.accuracy), rel=1e-6)
         with pytest.raises(ValueError, match=f"cov_pos {says}"):
@@ -298,16 +363,22 @@ def test_any_positive_number_of_rows_will_do(n):
 
 
 def test_degenerate_classes_have_finite_answers():
-    nothing = theory.predict_general(**data(mean=np.zeros(P), cov_neg=np.zeros((P, P)), cov_pos=np.zeros(P)), reg=1.0)
+    nothing = theory.predict_general(
+        **data(mean=np.zeros(P), cov_neg=np.zeros((P, P)), cov_pos=np.zeros(P)), reg=1.0
+    )
     assert (float(nothing.accuracy), float(nothing.best_accuracy)) == pytest.approx((0.5, 0.7))
     strong, weaker = (theory.predict_general(**data(), reg=reg) for reg in (1e120, 1e9))
     assert strong.best_accuracy == pytest.approx(float(weaker.best_accuracy), abs=1e-6)
 
 
-@pytest.mark.parametrize(("n", "reg"), [(200, 1e-4), (200, 1e4), (300, 1e-9), (301, 1e-12), (10, 1e-9)])
+@pytest.mark.parametrize(
+    ("n", "reg"), [(200, 1e-4), (200, 1e4), (300, 1e-9), (301, 1e-12), (10, 1e-9)]
+)
 def test_delta_converges_for_ill_conditioned_covariances(n, reg):
     spectrum = np.logspace(-6, 2, 300)
-    moments = CommutingMoments(np.ones((2, 300)) * [[-0.1], [0.1]], np.array([spectrum, spectrum[::-1]]), float(n))
+    moments = CommutingMoments(
+        np.ones((2, 300)) * [[-0.1], [0.1]], np.array([spectrum, spectrum[::-1]]), float(n)
+    )
     equivalent = solve(moments, NOISE.priors, reg)
     np.testing.assert_allclose(equivalent.resolvent.traces, equivalent.deltas, rtol=1e-10)
 

@@ -9,7 +9,7 @@ from unflip import NoiseModel, theory
 from unflip.datasets import make_mixture
 from unflip.estimation import CrossMoment
 from unflip.estimation.cross_moment import _agreement, _rates
-from unflip.spectrum import decompose
+from unflip.ridge.spectrum import decompose
 from unflip.theory.resolvent import bulk_gain
 
 PRIORS = [1 / 3, 2 / 3]
@@ -28,14 +28,17 @@ def test_the_theory_s_own_moments_give_back_the_rates(eps_pos, eps_neg, reg):
     scores = theory.predict(mixture, targets="naive", reg=reg, fit_intercept=True)
     gap = float(scores.means[1] - scores.means[0])
     joint = noise.joint
-    covariance = 2 * gap * (joint[1, 1] - joint[1].sum() * joint[:, 1].sum())  # Cov(ỹ, s) through the class
+    covariance = (
+        2 * gap * (joint[1, 1] - joint[1].sum() * joint[:, 1].sum())
+    )  # Cov(ỹ, s) through the class
     rates = _rates(noise.observed[1], covariance, 1.7**2, 0.3, gain=float(bulk_gain(0.8, reg)))
     np.testing.assert_allclose(rates, [eps_pos, eps_neg], atol=1e-10)
 
 
 @pytest.mark.parametrize(("n", "p"), [(60, 20), (30, 50)])
 def test_influences_are_those_of_leaving_rows_out(n, p):
-    """The penalised sum of squares without row i, by refitting, gives row i's part in the quadratic form."""
+    """The penalised sum of squares without row i, by refitting, gives row i's part in the quadratic
+    form."""
     X, codes, _ = draw(n, p)
     t = 2.0 * codes - 1
     reg = 0.7
@@ -44,10 +47,16 @@ def test_influences_are_those_of_leaving_rows_out(n, p):
     def quadratic_form(rows):
         fit = Ridge(alpha=n * reg).fit(X[rows], t[rows])
         residuals = t[rows] - fit.predict(X[rows])
-        return np.sum((t[rows] - t[rows].mean()) ** 2) - residuals @ residuals - n * reg * fit.coef_ @ fit.coef_
+        return (
+            np.sum((t[rows] - t[rows].mean()) ** 2)
+            - residuals @ residuals
+            - n * reg * fit.coef_ @ fit.coef_
+        )
 
     everything = np.ones(n, dtype=bool)
-    moved = np.array([quadratic_form(everything) - quadratic_form(np.arange(n) != i) for i in range(n)])
+    moved = np.array(
+        [quadratic_form(everything) - quadratic_form(np.arange(n) != i) for i in range(n)]
+    )
     bulk = float(theory.resolvent.delta(p / n, reg))
     centred = t - t.mean()
     # Without row i, Σ(t − t̄)² falls by (tᵢ − t̄)²·n/(n − 1); the module writes (tᵢ − t̄)².
@@ -67,9 +76,12 @@ def test_agreement_is_the_covariance_of_labels_with_scores_that_never_saw_them()
     assert found.value == pytest.approx(np.cov(t, scores, bias=True)[0, 1], abs=1e-10)
 
 
-@pytest.mark.parametrize("known", [{"mean_norm": 2.0, "pi_neg": 1 / 3}, {"pi_neg": 1 / 3}, {"mean_norm": 2.0}, {}])
+@pytest.mark.parametrize(
+    "known", [{"mean_norm": 2.0, "pi_neg": 1 / 3}, {"pi_neg": 1 / 3}, {"mean_norm": 2.0}, {}]
+)
 def test_rates_are_right_and_so_are_their_errors(known):
-    """Whatever is known: no bias beyond the error of 40 draws, and standard errors of the right size."""
+    """Whatever is known: no bias beyond the error of 40 draws, and standard errors of the right
+    size."""
     found, claimed = [], []
     for seed in range(40):
         X, codes, _ = draw(500, 100, seed=seed)
@@ -77,7 +89,9 @@ def test_rates_are_right_and_so_are_their_errors(known):
         found.append([estimate.noise_.eps_pos, estimate.noise_.eps_neg])
         claimed.append([estimate.noise_std_[1, 0], estimate.noise_std_[0, 1]])
     spread = np.std(found, axis=0, ddof=1)
-    np.testing.assert_array_less(np.abs(np.mean(found, axis=0) - [0.3, 0.2]), 4 * spread / np.sqrt(40))
+    np.testing.assert_array_less(
+        np.abs(np.mean(found, axis=0) - [0.3, 0.2]), 4 * spread / np.sqrt(40)
+    )
     # The spread of 40 draws is known to 11%.
     np.testing.assert_allclose(np.mean(claimed, axis=0) / spread, 1, atol=0.4)
 
@@ -104,7 +118,9 @@ def test_more_than_two_classes():
     transition = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]])
     X, y = make_mixture(1500, 60, means=means, priors=[0.2, 0.3, 0.5], random_state=0)
     estimate = CrossMoment().fit(X, NoiseModel(transition).flip(y, random_state=0))
-    np.testing.assert_array_less(np.abs(estimate.noise_.transition - transition), 4 * estimate.noise_std_)
+    np.testing.assert_array_less(
+        np.abs(estimate.noise_.transition - transition), 4 * estimate.noise_std_
+    )
     np.testing.assert_allclose(estimate.noise_.priors, [0.2, 0.3, 0.5], atol=0.05)
     assert estimate.noise_std_.max() < 0.05
     assert np.isnan(estimate.mean_norm_)
@@ -163,4 +179,8 @@ def test_bad_data():
 
 
 def test_it_clones():
-    assert clone(CrossMoment(mean_norm=1.5, reg=3.0)).get_params() == {"mean_norm": 1.5, "pi_neg": None, "reg": 3.0}
+    assert clone(CrossMoment(mean_norm=1.5, reg=3.0)).get_params() == {
+        "mean_norm": 1.5,
+        "pi_neg": None,
+        "reg": 3.0,
+    }

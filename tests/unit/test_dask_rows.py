@@ -1,4 +1,5 @@
-"""Dask collections as rows: what is found of them is what is found in memory, and what is wrong with them is said."""
+"""Dask collections as rows: what is found of them is what is found in memory, and what is wrong
+with them is said."""
 
 import logging
 import subprocess
@@ -19,12 +20,12 @@ from sklearn.base import clone
 
 from support.dask_rows import partitions
 from unflip import LPClassifier, Moments, NoiseModel, Votes, audit
-from unflip.engines import dask_rows
+from unflip.data.engines import dask_rows
+from unflip.data.lazy import LazyRows
 from unflip.estimation import Automatic, CrossMoment, TrustedSubset
-from unflip.lazy import LazyRows
 
 NOISE = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1)
-OF_ROWS = ("targets_", "loo_decision_", "label_posterior_", "label_free_log_odds_")
+OF_ROWS = ("targets_", "loo_decision_", "label_posterior_", "loo_log_odds_")
 N, P = 1000, 12
 NAMES = [f"x{j}" for j in range(P)]
 
@@ -33,7 +34,7 @@ NAMES = [f"x{j}" for j in range(P)]
 def _several_tasks(monkeypatch):
     """Make tasks so small that there are some, in this process, and keep no rows in memory."""
     monkeypatch.setattr(dask_rows, "task_rows", lambda n_features: 300)
-    monkeypatch.setattr("unflip.centred._KEPT", 0)
+    monkeypatch.setattr("unflip.data.centred._KEPT", 0)
     with dask.config.set(scheduler="synchronous"):
         yield
 
@@ -57,7 +58,9 @@ def assert_alike(found, expected, tolerance=1e-10):
     assert found.reg_ == pytest.approx(expected.reg_, rel=tolerance)
     for name in ("coef_", "intercept_", *OF_ROWS):
         whole = getattr(expected, name)
-        np.testing.assert_allclose(getattr(found, name), whole, rtol=0, atol=tolerance * np.abs(whole).max())
+        np.testing.assert_allclose(
+            getattr(found, name), whole, rtol=0, atol=tolerance * np.abs(whole).max()
+        )
 
 
 def assert_same(found, expected):
@@ -91,38 +94,57 @@ def test_even_features_in_single_precision_have_its_rounding():
     rng = np.random.default_rng(0)
     labels = rng.integers(2, size=9000)
     X = rng.normal(size=(9000, 64)).astype(np.float32) + labels[:, None]
-    found, expected = (LPClassifier(NOISE).fit(rows, labels).coef_ for rows in (partitions(X, 1001), X))
+    found, expected = (
+        LPClassifier(NOISE).fit(rows, labels).coef_ for rows in (partitions(X, 1001), X)
+    )
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"targets": "optimized", "noise": NOISE}, {"loss": "logistic", "noise": NOISE}, {"noise": "trusted"}],
+    [
+        {},
+        {"targets": "optimized", "noise": NOISE},
+        {"loss": "logistic", "noise": NOISE},
+        {"noise": "trusted"},
+    ],
     ids=str,
 )
 @pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning")
 def test_other_fits_are_those_of_rows_in_memory(options):
     X, labels = problem()
     if options.get("noise") == "trusted":
-        options = {"noise": TrustedSubset(np.where(np.arange(N) % 4 == 0, X[:, 1] > X[:, 0], np.nan))}
-    expected, found = (LPClassifier(**options).fit(rows, labels) for rows in (X, partitions(X, 130)))
+        options = {
+            "noise": TrustedSubset(np.where(np.arange(N) % 4 == 0, X[:, 1] > X[:, 0], np.nan))
+        }
+    expected, found = (
+        LPClassifier(**options).fit(rows, labels) for rows in (X, partitions(X, 130))
+    )
     assert_alike(found, expected)
 
 
 @pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning")
-@pytest.mark.parametrize("estimator", [Automatic(), CrossMoment()], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize(
+    "estimator", [Automatic(), CrossMoment()], ids=lambda one: type(one).__name__
+)
 def test_noise_rates_are_those_of_rows_in_memory(estimator):
     X, labels = problem()
-    expected, found = (clone(estimator).fit(rows, labels).noise_.transition for rows in (X, partitions(X, 130)))
+    expected, found = (
+        clone(estimator).fit(rows, labels).noise_.transition for rows in (X, partitions(X, 130))
+    )
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
 
 
 def test_votes():
     X, labels = problem()
     rng = np.random.default_rng(1)
-    given = Votes.from_columns(np.column_stack([labels, rng.integers(2, size=N), 1 - labels ^ (rng.random(N) < 0.8)]))
+    given = Votes.from_columns(
+        np.column_stack([labels, rng.integers(2, size=N), 1 - labels ^ (rng.random(N) < 0.8)])
+    )
     expected, found = (LPClassifier().fit(rows, given) for rows in (X, partitions(X, 130)))
-    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=0, atol=1e-9 * np.abs(expected.coef_).max())
+    np.testing.assert_allclose(
+        found.coef_, expected.coef_, rtol=0, atol=1e-9 * np.abs(expected.coef_).max()
+    )
 
 
 def test_more_features_than_rows():
@@ -151,7 +173,9 @@ def test_data_frames():
 
 def test_numbers_of_several_kinds_and_missing_ones():
     X, labels = problem()
-    table = pandas.DataFrame({"a": X[:, 0], "b": X[:, 1] > 3, "c": np.round(X[:, 2]).astype("int8")})
+    table = pandas.DataFrame(
+        {"a": X[:, 0], "b": X[:, 1] > 3, "c": np.round(X[:, 2]).astype("int8")}
+    )
     table["d"] = table["c"].astype("Int64")
     stored = dd.from_pandas(table, npartitions=3)
     expected = LPClassifier(NOISE).fit(table.astype(float), labels)
@@ -192,7 +216,9 @@ def test_audits_are_those_of_rows_in_memory():
     assert found.suspects.row.tolist() == expected.suspects.row.tolist()
     np.testing.assert_allclose(found.label_posterior, expected.label_posterior, rtol=0, atol=1e-9)
     groups = np.arange(N) // 2
-    by_others = [audit(rows, labels, noise=NOISE, groups=groups) for rows in (partitions(X, 130), X)]
+    by_others = [
+        audit(rows, labels, noise=NOISE, groups=groups) for rows in (partitions(X, 130), X)
+    ]
     np.testing.assert_allclose(*(one.label_posterior for one in by_others), rtol=0, atol=1e-9)
 
 
@@ -215,7 +241,9 @@ def test_moments_are_those_of_rows_in_memory(weighted):
         assert found.classes.tolist() == [0, 1, 2]
         for name in ("counts", "class_means", "scatter", "squared_weights"):
             whole = getattr(expected, name)
-            np.testing.assert_allclose(getattr(found, name), whole, rtol=0, atol=1e-13 * np.max(np.abs(whole)))
+            np.testing.assert_allclose(
+                getattr(found, name), whole, rtol=0, atol=1e-13 * np.max(np.abs(whole))
+            )
     assert as_frame.classes.tolist() == ["maybe", "no", "yes"]
     assert as_frame.feature_names.tolist() == NAMES
     noise = NoiseModel(np.full((3, 3), 0.05) + 0.85 * np.eye(3))
@@ -233,28 +261,42 @@ def test_a_fit_reads_the_rows_eight_times():
         reads.append(len(part))
         return part
 
-    parts = [da.from_delayed(dask.delayed(read)(X[i : i + 100]), (100, P), dtype=float) for i in range(0, N, 100)]
+    parts = [
+        da.from_delayed(dask.delayed(read)(X[i : i + 100]), (100, P), dtype=float)
+        for i in range(0, N, 100)
+    ]
     LPClassifier(NOISE).fit(da.concatenate(parts), labels)
     assert sum(reads) == 8 * N
 
 
 def test_partitions_are_put_together_and_none_is_cut():
     rows = dask_rows.Partitions.of(partitions(np.ones((N, 2)), 130))
-    assert [(group.start, group.stop) for group in rows.groups()] == [(0, 390), (390, 780), (780, 1000)]
+    assert [(group.start, group.stop) for group in rows.groups()] == [
+        (0, 390),
+        (390, 780),
+        (780, 1000),
+    ]
     large = dask_rows.Partitions.of(partitions(np.ones((N, 2)), 400))
     assert [tuple(group.lengths) for group in large.groups()] == [(400,), (400,), (200,)]
 
 
 def test_slices_and_selections_are_those_of_the_array():
     X, _ = problem()
-    rows, chosen = LazyRows.of(da.from_array(X, chunks=(130, 5))), np.array([0, 1, 1, 5, 200, 201, 999])
+    rows, chosen = (
+        LazyRows.of(da.from_array(X, chunks=(130, 5))),
+        np.array([0, 1, 1, 5, 200, 201, 999]),
+    )
     np.testing.assert_array_equal(rows[10:20], X[10:20])
     np.testing.assert_array_equal(rows[::7, 2:4], X[::7, 2:4])
     np.testing.assert_array_equal(rows[:, 3:5], X[:, 3:5])
     assert rows[5:5, :].shape == (0, P)
     np.testing.assert_array_equal(rows[chosen][2:6, 1:], X[chosen][2:6, 1:])
-    np.testing.assert_array_equal(rows[X[:, 0] > 4][np.array([1, 3, 6])][:, :], X[X[:, 0] > 4][[1, 3, 6]])
-    np.testing.assert_allclose(rows.rescaled()[:, :], (X - X[0]) / np.abs(X - X[0]).max(), atol=1e-14)
+    np.testing.assert_array_equal(
+        rows[X[:, 0] > 4][np.array([1, 3, 6])][:, :], X[X[:, 0] > 4][[1, 3, 6]]
+    )
+    np.testing.assert_allclose(
+        rows.rescaled()[:, :], (X - X[0]) / np.abs(X - X[0]).max(), atol=1e-14
+    )
 
 
 def broken(X):
@@ -266,22 +308,46 @@ def broken(X):
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
-        (lambda X, y: (partitions(broken(X), 130), y), "Input X contains NaN, in row 500 and column 3"),
-        (lambda X, y: (partitions(X, 130)[partitions(X, 130)[:, 0] > 4], y), r"call X.compute_chunk_sizes\(\) first"),
-        (lambda X, y: (partitions(X, 130), y[:-1]), r"inconsistent numbers of samples: \[1000, 999\]"),
-        (lambda X, y: (partitions(X, 130), da.from_array(y[:-1])), r"inconsistent numbers of samples: \[1000, 999\]"),
+        (
+            lambda X, y: (partitions(broken(X), 130), y),
+            "Input X contains NaN, in row 500 and column 3",
+        ),
+        (
+            lambda X, y: (partitions(X, 130)[partitions(X, 130)[:, 0] > 4], y),
+            r"call X.compute_chunk_sizes\(\) first",
+        ),
+        (
+            lambda X, y: (partitions(X, 130), y[:-1]),
+            r"inconsistent numbers of samples: \[1000, 999\]",
+        ),
+        (
+            lambda X, y: (partitions(X, 130), da.from_array(y[:-1])),
+            r"inconsistent numbers of samples: \[1000, 999\]",
+        ),
         (lambda X, y: (partitions(X, 130), y, np.ones(999)), r"sample_weight.shape == \(999,\)"),
-        (lambda X, y: (dd.from_pandas(frame(X, y), npartitions=3), y), "Column 'label' of X is of dtype .*, no number"),
+        (
+            lambda X, y: (dd.from_pandas(frame(X, y), npartitions=3), y),
+            "Column 'label' of X is of dtype .*, no number",
+        ),
         (lambda X, y: (dd.from_pandas(frame(X, y), npartitions=3)[[]], y), "without columns"),
         (lambda X, y: (dd.from_pandas(frame(X, y), npartitions=3)["x0"], y), "without columns"),
         (lambda X, y: (partitions(X, 130)[:, 0], y), "give a Dask array of shape"),
         (lambda X, y: (dask.delayed(X), y), "give a Dask array of shape"),
-        (lambda X, y: (partitions(X, 130).map_blocks(sparse.csr_array), y), "The chunks of X are of csr_array"),
         (
-            lambda X, y: (partitions(X, 500).map_blocks(lambda part: part[:-1], chunks=((500, 500), P)), y),
+            lambda X, y: (partitions(X, 130).map_blocks(sparse.csr_array), y),
+            "The chunks of X are of csr_array",
+        ),
+        (
+            lambda X, y: (
+                partitions(X, 500).map_blocks(lambda part: part[:-1], chunks=((500, 500), P)),
+                y,
+            ),
             "were counted",
         ),
-        (lambda X, y: (partitions(X.astype(complex), 130), y), "dtype complex128, which are no numbers"),
+        (
+            lambda X, y: (partitions(X.astype(complex), 130), y),
+            "dtype complex128, which are no numbers",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_collection_is_said(spoil, says):
@@ -303,9 +369,15 @@ def test_what_is_wrong_with_a_collection_is_said(spoil, says):
             lambda X, y: (partitions(X, 130), da.from_array(y[:-1])),
             r"1000 rows but labels or weights of shape \(999,\)",
         ),
-        (lambda X, y: (partitions(X, 130), y, y[:-1]), r"1000 rows but labels or weights of shape \(999,\)"),
         (
-            lambda X, y: (dd.from_pandas(frame(X, y), npartitions=3)[NAMES], dd.from_pandas(frame(X, y).label, 2)),
+            lambda X, y: (partitions(X, 130), y, y[:-1]),
+            r"1000 rows but labels or weights of shape \(999,\)",
+        ),
+        (
+            lambda X, y: (
+                dd.from_pandas(frame(X, y), npartitions=3)[NAMES],
+                dd.from_pandas(frame(X, y).label, 2),
+            ),
             "X has 3 partitions and what belongs to its rows 2",
         ),
         (
@@ -315,7 +387,10 @@ def test_what_is_wrong_with_a_collection_is_said(spoil, says):
             ),
             "rows but y of shape",
         ),
-        (lambda X, y: (partitions(X, 130), np.where(y > 0, np.nan, y)), "labels are fractions or missing"),
+        (
+            lambda X, y: (partitions(X, 130), np.where(y > 0, np.nan, y)),
+            "labels are fractions or missing",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_chunk_of_collections_is_said(spoil, says):
@@ -333,9 +408,7 @@ def test_a_progress_bar_shows_every_pass():
 
 
 def test_dask_is_not_imported_unless_it_is_used():
-    code = (
-        "import sys, unflip; unflip.LPClassifier(None).fit([[0.], [1.], [2.]], [0, 1, 1]); print('dask' in sys.modules)"
-    )
+    code = "import sys, unflip; unflip.LPClassifier(None).fit([[0.], [1.], [2.]], [0, 1, 1]); print('dask' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "False"
 
@@ -344,12 +417,23 @@ def test_passes_are_logged(caplog):
     X, labels = problem()
     with caplog.at_level(logging.INFO, logger="unflip"):
         LPClassifier(NOISE).fit(partitions(X, 130), labels)
-    assert len([line for line in caplog.messages if line.startswith("Rows ") and "in 3 tasks: " in line]) >= 7
+    assert (
+        len(
+            [
+                line
+                for line in caplog.messages
+                if line.startswith("Rows ") and "in 3 tasks: " in line
+            ]
+        )
+        >= 7
+    )
 
 
 def test_partitions_without_rows_at_the_end_add_nothing():
     X, y = np.arange(600.0).reshape(300, 2), np.arange(300) % 2
     table = pandas.DataFrame(X).assign(label=y)
-    rows = dd.concat([dd.from_pandas(table, npartitions=2), dd.from_pandas(table[:0], npartitions=1)])
+    rows = dd.concat(
+        [dd.from_pandas(table, npartitions=2), dd.from_pandas(table[:0], npartitions=1)]
+    )
     found = Moments.from_chunks([(rows[[0, 1]], rows["label"])])
     np.testing.assert_allclose(found.scatter, Moments.from_chunks([(X, y)]).scatter, rtol=1e-12)

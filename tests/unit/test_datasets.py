@@ -21,7 +21,9 @@ def test_binary_mixture_has_the_stated_means_and_proportions():
     X, y = make_mixture(20_000, 5, mean_norm=3.0, priors=[0.3, 0.7], random_state=0)
     assert y.mean() == pytest.approx(0.7, abs=4 * np.sqrt(0.21 / 20_000))
     means = np.array([X[y == a].mean(axis=0) for a in (0, 1)])
-    np.testing.assert_allclose(means, 3 / np.sqrt(5) * np.array([[-1], [1]]) * np.ones(5), atol=4 / np.sqrt(6000))
+    np.testing.assert_allclose(
+        means, 3 / np.sqrt(5) * np.array([[-1], [1]]) * np.ones(5), atol=4 / np.sqrt(6000)
+    )
     np.testing.assert_allclose(np.cov((X - means[y]).T), np.eye(5), atol=0.05)
 
 
@@ -31,11 +33,19 @@ def test_given_means_and_covariances(shared):
     factors = rng.normal(size=(3, 4, 4))
     covariances = factors @ factors.transpose(0, 2, 1)
     means = 5 * rng.normal(size=(3, 4))
-    X, y = make_mixture(60_000, 4, means=means, covariances=covariances[0] if shared else covariances, random_state=1)
+    X, y = make_mixture(
+        60_000,
+        4,
+        means=means,
+        covariances=covariances[0] if shared else covariances,
+        random_state=1,
+    )
     for a in range(3):
         expected = covariances[0 if shared else a]
         np.testing.assert_allclose(X[y == a].mean(axis=0), means[a], atol=0.1)
-        np.testing.assert_allclose(np.cov(X[y == a].T), expected, atol=0.06 * np.abs(expected).max())
+        np.testing.assert_allclose(
+            np.cov(X[y == a].T), expected, atol=0.06 * np.abs(expected).max()
+        )
 
 
 @pytest.mark.parametrize("source", [np.random.default_rng, np.random.RandomState, int])
@@ -59,7 +69,9 @@ def test_sentiment_votes():
     crowd = load_sentiment_votes()
     assert crowd.X_train.shape == (4999, 384)
     assert crowd.X_test.shape == (5661, 384)
-    accuracy = [np.mean(votes == crowd.y_train) for votes in (crowd.random_votes(0), crowd.worst_votes())]
+    accuracy = [
+        np.mean(votes == crowd.y_train) for votes in (crowd.random_votes(0), crowd.worst_votes())
+    ]
     assert accuracy[0] == pytest.approx(0.79, abs=0.02)
     assert accuracy[1] == pytest.approx(0.5953, abs=0.001)
     np.testing.assert_array_equal(crowd.random_votes(3), crowd.random_votes(3))
@@ -73,7 +85,7 @@ def test_scene_votes():
     assert crowd.X_train.min() >= 0
     assert set(crowd.vote) == set(crowd.y_train) == set(crowd.y_test) == set(range(8))
     assert len(crowd.vote) == 2547
-    assert len(set(crowd.worker)) == 59
+    assert len(set(crowd.annotator)) == 59
     assert np.mean(crowd.vote == crowd.y_train[crowd.item]) == pytest.approx(0.740, abs=5e-4)
 
 
@@ -89,7 +101,7 @@ def test_scene_votes_of_a_folder(tmp_path):
     np.testing.assert_array_equal(crowd.X_test, rows["X_test"].astype(float))
     assert crowd.X_train.dtype == float
     assert crowd.item.tolist() == [0, 1, 2, 2]
-    assert crowd.worker.tolist() == [1, 0, 0, 1]
+    assert crowd.annotator.tolist() == [1, 0, 0, 1]
     assert crowd.vote.tolist() == [2, 0, 1, 1]
     assert crowd.random_votes(0).tolist() == [2, 0, 1]
 
@@ -119,10 +131,12 @@ def test_one_vote_of_each_row_is_picked():
         np.zeros((0, 1)),
         np.array([], dtype=int),
         item=np.array([0, 0, 1, 2, 2]),
-        worker=np.array([0, 1, 1, 0, 1]),
+        annotator=np.array([0, 1, 1, 0, 1]),
         vote=np.array([0, 1, 1, 1, 0]),
     )
-    assert crowd.worst_votes().tolist() == [1, 1, 0]  # worker 1 is right once in three
-    assert {tuple(crowd.random_votes(seed)) for seed in range(40)} == {(a, 1, b) for a in (0, 1) for b in (0, 1)}
+    assert crowd.worst_votes().tolist() == [1, 1, 0]  # annotator 1 is right once in three
+    assert {tuple(crowd.random_votes(seed)) for seed in range(40)} == {
+        (a, 1, b) for a in (0, 1) for b in (0, 1)
+    }
     with pytest.raises(ValueError, match="1 training rows have no vote"):
         replace(crowd, y_train=np.array([0, 1, 1, 0])).worst_votes()

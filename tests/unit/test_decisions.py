@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from unflip import NoiseModel
-from unflip.decisions import Rule
+from unflip.calibration.decision import Rule
 
 NOISE = NoiseModel.none().with_priors([0.3, 0.7])
 

@@ -1,4 +1,5 @@
-"""Who walks the rows: every pass goes through two primitives, whose functions can be sent to another process."""
+"""Who walks the rows: every pass goes through two primitives, whose functions can be sent to
+another process."""
 
 import pickle
 from itertools import pairwise
@@ -7,20 +8,25 @@ import numpy as np
 import pytest
 from array_api_compat import numpy as numpy_namespace
 
-from unflip.centred import DenseRows
-from unflip.engines import Blocks, engine_of
-from unflip.rows import DistinctRows
-from unflip.spectrum import decompose
+from unflip.data.centred import DenseRows
+from unflip.data.duplicates import DistinctRows
+from unflip.data.engines import Blocks, engine_of
+from unflip.data.engines.blocks import every_nth_row
+from unflip.ridge.spectrum import decompose
 
-cloudpickle = pytest.importorskip("cloudpickle", reason="functions are sent to workers by Dask's cloudpickle")
+cloudpickle = pytest.importorskip(
+    "cloudpickle", reason="functions are sent to workers by Dask's cloudpickle"
+)
 
 GRID = np.logspace(-3, 3, 20)
 N, P = 400, 7
-LARGEST_MESSAGE = 20_000  # bytes: less than a column of double precision of as many rows as `test_functions...` has
+# bytes: less than a column of double precision of as many rows as `test_functions...` has
+LARGEST_MESSAGE = 20_000
 
 
 class ElsewhereRows:
-    """Rows whose engine takes uneven blocks, last to first, and sends each function through a pickle."""
+    """Rows whose engine takes uneven blocks, last to first, and sends each function through a
+    pickle."""
 
     ndim, device = 2, "cpu"
 
@@ -37,6 +43,9 @@ class ElsewhereRows:
     def engine(self, offset=()):
         return _Elsewhere(self, offset)
 
+    def sample(self):
+        return every_nth_row(self.X)
+
 
 class _Elsewhere:
     def __init__(self, rows, offset):
@@ -46,7 +55,11 @@ class _Elsewhere:
         ends = [0, 1, 50, 333, len(self._rows.X)]
         for start, stop in reversed(list(pairwise(ends))):
             part = slice(start, stop)
-            yield part, Blocks(self._rows.X[part], self._offset), [column[part] for column in columns]
+            yield (
+                part,
+                Blocks(self._rows.X[part], self._offset),
+                [column[part] for column in columns],
+            )
 
     def _sent(self, function):
         message = cloudpickle.dumps(function)
@@ -58,7 +71,9 @@ class _Elsewhere:
             blocks.fill(self._sent(function), *(whole[part] for whole in found), columns=own)
 
     def summed(self, function, *columns, n_values=None):
-        sums = [blocks.summed(self._sent(function), *own) for _, blocks, own in self._parts(columns)]
+        sums = [
+            blocks.summed(self._sent(function), *own) for _, blocks, own in self._parts(columns)
+        ]
         return tuple(sum(values) for values in zip(*sums, strict=True))
 
 
@@ -66,21 +81,25 @@ class _Elsewhere:
 @pytest.mark.parametrize("mean", [0.0, 30.0])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_a_fit_is_the_same_whoever_walks_the_rows(fit_intercept, mean, weighted, monkeypatch):
-    monkeypatch.setattr("unflip.centred._KEPT", 0)
+    monkeypatch.setattr("unflip.data.centred._KEPT", 0)
     rng = np.random.default_rng(0)
     X, t = rng.normal(size=(N, P)) + mean, rng.normal(size=(N, 2))
     weights = rng.uniform(1, 2, size=N) if weighted else None
-    here, elsewhere = (decompose(rows, weights, fit_intercept=fit_intercept) for rows in (X, ElsewhereRows(X)))
-    for name in ("scores", "label_free_scores"):
+    here, elsewhere = (
+        decompose(rows, weights, fit_intercept=fit_intercept) for rows in (X, ElsewhereRows(X))
+    )
+    for name in ("scores", "corrected_scores"):
         found, expected = (getattr(one.leave_one_out(t, GRID), name) for one in (elsewhere, here))
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(elsewhere.path(t, GRID).coef, here.path(t, GRID).coef, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(
+        elsewhere.path(t, GRID).coef, here.path(t, GRID).coef, rtol=0, atol=1e-11
+    )
     np.testing.assert_allclose(elsewhere.coordinates(2), here.coordinates(2), rtol=0, atol=1e-10)
     np.testing.assert_allclose(elsewhere.principal_rows, here.principal_rows, rtol=0, atol=1e-10)
 
 
 def test_functions_hold_nothing_as_long_as_the_rows(monkeypatch):
-    monkeypatch.setattr("unflip.centred._KEPT", 0)
+    monkeypatch.setattr("unflip.data.centred._KEPT", 0)
     rng = np.random.default_rng(0)
     rows = ElsewhereRows(rng.normal(size=(5000, 3)))
     spectrum = decompose(rows, rng.uniform(1, 2, size=5000))

@@ -13,21 +13,34 @@ P = 30
 
 def draw(n, covariances=None, seed=0):
     means = np.array([-1.0, 1.0])[:, None] * np.linspace(0.1, 0.4, P)
-    X, y = make_mixture(n, P, means=means, priors=[0.4, 0.6], covariances=covariances, random_state=seed)
+    X, y = make_mixture(
+        n, P, means=means, priors=[0.4, 0.6], covariances=covariances, random_state=seed
+    )
     return X + 5, NOISE.flip(y, random_state=seed), means[1]
 
 
 @pytest.mark.parametrize("common", [True, False])
 def test_many_rows_reveal_the_classes(common):
-    shapes = np.array([np.diag(np.linspace(0.5, 1.5, P)), np.diag(np.linspace(0.5, 1.5, P) * (1 if common else 3))])
+    shapes = np.array(
+        [
+            np.diag(np.linspace(0.5, 1.5, P)),
+            np.diag(np.linspace(0.5, 1.5, P) * (1 if common else 3)),
+        ]
+    )
     X, observed, mu = draw(100_000, shapes)
     mixture = estimate_mixture(X, np.array(["a", "b"])[observed], NOISE, common_covariance=common)
     np.testing.assert_allclose(mixture.mean, mu, atol=0.03)
     np.testing.assert_allclose(mixture.noise.priors, [0.4, 0.6], atol=0.01)
     # Flipped rows leave 4P(1 − P)μμᵀ in the covariance of each observed class.
     posterior = NOISE.with_priors([0.4, 0.6]).posterior
-    mixed = np.array([w @ shapes.reshape(2, -1) + 4 * w[0] * w[1] * np.outer(mu, mu).ravel() for w in posterior])
-    unmixing = np.tile(NOISE.with_priors([0.4, 0.6]).observed, (2, 1)) if common else np.linalg.inv(posterior)
+    mixed = np.array(
+        [w @ shapes.reshape(2, -1) + 4 * w[0] * w[1] * np.outer(mu, mu).ravel() for w in posterior]
+    )
+    unmixing = (
+        np.tile(NOISE.with_priors([0.4, 0.6]).observed, (2, 1))
+        if common
+        else np.linalg.inv(posterior)
+    )
     expected = (unmixing @ mixed).reshape(2, P, P)
     error = np.sqrt(2 / 30_000) * shapes.max() * np.linalg.norm(unmixing, axis=1)
     np.testing.assert_allclose(mixture.cov_neg, expected[0], atol=5 * error[0])
@@ -51,7 +64,9 @@ def test_predictions_are_right_on_average():
     for seed in range(12):
         X, y = make_mixture(400, 200, mean_norm=1.5, random_state=seed)
         mixture = estimate_mixture(X, NOISE.flip(y, random_state=seed), NOISE)
-        predicted.append(float(theory.predict_mixture(mixture, reg=10.0, fit_intercept=True).accuracy))
+        predicted.append(
+            float(theory.predict_mixture(mixture, reg=10.0, fit_intercept=True).accuracy)
+        )
     truth = theory.Mixture(mean_norm=1.5, aspect=0.5, noise=NOISE.with_priors([0.5, 0.5]))
     expected = float(theory.predict(truth, reg=10.0, fit_intercept=True).accuracy)
     error = np.std(predicted, ddof=1) / np.sqrt(12)
@@ -62,10 +77,13 @@ def test_predictions_are_right_on_average():
 def test_no_signal_is_no_mean():
     X = np.random.default_rng(0).normal(size=(200, 400))
     lengths = [
-        np.linalg.norm(estimate_mixture(X, np.random.default_rng(s).integers(2, size=200), NOISE).mean)
+        np.linalg.norm(
+            estimate_mixture(X, np.random.default_rng(s).integers(2, size=200), NOISE).mean
+        )
         for s in range(20)
     ]
-    # Noise alone stays below its own expectation about half of the time; beyond it, the excess is small.
+    # Noise alone stays below its own expectation about half of the time; beyond it, the excess is
+    # small.
     assert 3 <= np.sum(np.array(lengths) == 0) <= 17
     assert max(lengths) < 1.5
 

@@ -6,8 +6,8 @@ from scipy.special import ndtr
 
 from unflip import NoiseModel
 from unflip.datasets import make_mixture
-from unflip.estimation.evidence import MixtureEvidence, mixture_evidence
-from unflip.spectrum import decompose
+from unflip.estimation.isotropy import MixtureEvidence, mixture_evidence
+from unflip.ridge.spectrum import decompose
 
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.2)
 
@@ -65,7 +65,9 @@ def unequal_noise(seed):
 
 def many_factors(seed):
     X, y, rng = mixture(seed)
-    return X + 2 * rng.normal(size=(800, 3)) @ rng.normal(size=(3, 80)) / np.sqrt(3), NOISE.flip(y, random_state=seed)
+    return X + 2 * rng.normal(size=(800, 3)) @ rng.normal(size=(3, 80)) / np.sqrt(3), NOISE.flip(
+        y, random_state=seed
+    )
 
 
 def no_classes(seed):

@@ -4,27 +4,33 @@ import numpy as np
 import pytest
 
 from unflip import LPClassifier, NoiseModel
+from unflip.calibration.accuracy import expected_accuracy
+from unflip.calibration.log_odds import Calibration, LogOddsModel
+from unflip.calibration.observations import Observations
 from unflip.datasets import make_mixture
-from unflip.decoder import Reading, Readout
 from unflip.estimation import AssumedNoiseWarning
-from unflip.expected import ObservedRows, expected_accuracy, other_noise
+from unflip.labels.moved_noise import other_noise
 
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.2, pi_neg=0.4)
 
 
 def test_it_is_the_mean_probability_of_what_is_predicted():
-    readout = Readout(np.array([[0.0, 1.0]]), np.zeros(2), steepness_error=0.2)
+    readout = LogOddsModel(np.array([[0.0, 1.0]]), np.zeros(2), slope_error=0.2)
     scores = np.array([[-2.0], [0.5], [3.0]])
-    rows = ObservedRows(np.array([0, 1, 1]), np.array([1.0, 2.0, 1.0]), 4.0)
-    reading = Reading(readout, scores @ readout.slopes, readout.offsets)
+    rows = Observations(np.array([0, 1, 1]), np.array([1.0, 2.0, 1.0]), 4.0)
+    reading = Calibration(readout, scores @ readout.slopes, readout.intercepts)
     clean = NoiseModel.none().with_priors([0.5, 0.5])
     predicted = (scores[:, 0] > 0).astype(int)
-    found = expected_accuracy(rows, reading, clean, others=[], deployed=np.array([0.5, 0.5]), predicted=predicted)
+    found = expected_accuracy(
+        rows, reading, clean, others=[], deployed=np.array([0.5, 0.5]), predicted=predicted
+    )
     right = 1 / (1 + np.exp(-np.abs(scores[:, 0])))
     value = np.average(right, weights=rows.weights)
     assert found.value == pytest.approx(value)
     sampling = np.sqrt(value * (1 - value) / 4)
-    ends = [1 / (1 + np.exp(-np.exp(by * 0.2) * np.abs(scores[:, 0]))) for by in (-(2**0.5), 2**0.5)]
+    ends = [
+        1 / (1 + np.exp(-np.exp(by * 0.2) * np.abs(scores[:, 0]))) for by in (-(2**0.5), 2**0.5)
+    ]
     moved = np.average((ends[1] - ends[0]) / 2, weights=rows.weights)
     assert found.error == pytest.approx(np.hypot(sampling, moved))
 
@@ -39,13 +45,17 @@ def test_a_rule_that_always_predicts_the_deployed_class_is_sure_of_its_accuracy(
 
 
 @pytest.mark.filterwarnings("ignore:.*of the fitted scores favour:UserWarning")
-@pytest.mark.parametrize("options", [{}, {"targets": "optimized"}, {"readout": "plain"}, {"fit_intercept": False}])
+@pytest.mark.parametrize(
+    "options", [{}, {"targets": "optimized"}, {"readout": "plain"}, {"fit_intercept": False}]
+)
 def test_it_is_right_on_average_and_knows_its_error(options):
     gaps, errors = [], []
     for seed in range(30):
         X, y = make_mixture(600, 120, mean_norm=1.5, priors=NOISE.priors, random_state=seed)
         clf = LPClassifier(NOISE, **options).fit(X, NOISE.flip(y, random_state=seed))
-        X_new, y_new = make_mixture(5000, 120, mean_norm=1.5, priors=NOISE.priors, random_state=1000 + seed)
+        X_new, y_new = make_mixture(
+            5000, 120, mean_norm=1.5, priors=NOISE.priors, random_state=1000 + seed
+        )
         gaps.append(clf.expected_accuracy_ - clf.score(X_new, y_new))
         errors.append(clf.expected_accuracy_std_)
     assert abs(np.mean(gaps)) < 4 * np.std(gaps) / np.sqrt(30) + 0.005
@@ -64,7 +74,10 @@ def test_posteriors_of_labels_are_calibrated():
     for low in np.arange(0, 1, 0.2):
         inside = (claimed >= low) & (claimed < low + 0.2)
         # Rows of one data set share a read-out, whose steepness is known to 15% or so.
-        assert abs(true[inside].mean() - claimed[inside].mean()) < 4 * np.sqrt(0.25 / inside.sum()) + 0.04
+        assert (
+            abs(true[inside].mean() - claimed[inside].mean())
+            < 4 * np.sqrt(0.25 / inside.sum()) + 0.04
+        )
 
 
 def test_balanced_deployment_expects_balanced_accuracy():
@@ -72,7 +85,9 @@ def test_balanced_deployment_expects_balanced_accuracy():
     noise = NoiseModel.binary(eps_pos=0.1, eps_neg=0.1, pi_neg=0.1)
     clf = LPClassifier(noise, deployment_priors="balanced").fit(X, noise.flip(y, random_state=0))
     X_new, y_new = make_mixture(20_000, 50, mean_norm=1.2, random_state=1)
-    assert clf.expected_accuracy_ == pytest.approx(clf.score(X_new, y_new), abs=3 * clf.expected_accuracy_std_ + 0.01)
+    assert clf.expected_accuracy_ == pytest.approx(
+        clf.score(X_new, y_new), abs=3 * clf.expected_accuracy_std_ + 0.01
+    )
 
 
 def test_other_noise_models_are_one_error_away():
@@ -83,8 +98,12 @@ def test_other_noise_models_are_one_error_away():
     assert [model.eps_pos for model in found] == pytest.approx([0.3, 0.2])
     assert all((model.priors == NOISE.priors).all() for model in found)
     assert other_noise(NOISE, np.zeros((2, 2)), None) == [NOISE]
-    _, *none_seen = other_noise(NoiseModel.binary(eps_pos=0, eps_neg=0.2, pi_neg=0.5), np.full((2, 2), 0.1), None)
-    assert [model.eps_pos for model in none_seen] == pytest.approx([0, 0.1])  # a rate of 0 can only be too low
+    _, *none_seen = other_noise(
+        NoiseModel.binary(eps_pos=0, eps_neg=0.2, pi_neg=0.5), np.full((2, 2), 0.1), None
+    )
+    assert [model.eps_pos for model in none_seen] == pytest.approx(
+        [0, 0.1]
+    )  # a rate of 0 can only be too low
     follow = other_noise(NOISE, errors, NOISE.observed)
     for model in follow:
         np.testing.assert_allclose(model.observed, NOISE.observed)

@@ -1,4 +1,5 @@
-"""What the page of sliders shows is what the theory says, to the digits shown, and bad settings are told in words."""
+"""What the page of sliders shows is what the theory says, to the digits shown, and bad settings are
+told in words."""
 
 import re
 import socket
@@ -11,25 +12,48 @@ import pytest
 pytest.importorskip("matplotlib", reason="needs the extra unflip[cli]")
 
 from unflip import NoiseModel, targets, theory
-from unflip.explorer.answer import CHOICES, RHO_GRID, Setting, answer
-from unflip.explorer.chart import Axis
-from unflip.explorer.command import explore
-from unflip.explorer.controls import SLIDERS, document, read_setting
-from unflip.explorer.page import render, rho_chart, score_chart
+from unflip.cli.explorer.answer import CHOICES, RHO_GRID, Setting, answer
+from unflip.cli.explorer.chart import Axis
+from unflip.cli.explorer.command import explore
+from unflip.cli.explorer.controls import SLIDERS, document, read_setting
+from unflip.cli.explorer.page import render, rho_chart, score_chart
 
 SETTINGS = [
     Setting(),
     Setting(fit_intercept=True),
-    Setting(n=150, p=2000, mean_norm=3.5, eps_pos=0.1, eps_neg=0.25, pi_neg=0.7, reg=0.02, targets="naive"),
-    Setting(n=5000, p=70, mean_norm=0.6, eps_pos=0.0, eps_neg=0.45, pi_neg=0.5, reg=300.0, targets="LPC", rho=-0.8),
+    Setting(
+        n=150,
+        p=2000,
+        mean_norm=3.5,
+        eps_pos=0.1,
+        eps_neg=0.25,
+        pi_neg=0.7,
+        reg=0.02,
+        targets="naive",
+    ),
+    Setting(
+        n=5000,
+        p=70,
+        mean_norm=0.6,
+        eps_pos=0.0,
+        eps_neg=0.45,
+        pi_neg=0.5,
+        reg=300.0,
+        targets="LPC",
+        rho=-0.8,
+    ),
 ]
 
 
 def predicted(setting, values):
     """Ask the theory directly, without the page's own helpers."""
-    noise = NoiseModel.binary(eps_pos=setting.eps_pos, eps_neg=setting.eps_neg, pi_neg=setting.pi_neg)
+    noise = NoiseModel.binary(
+        eps_pos=setting.eps_pos, eps_neg=setting.eps_neg, pi_neg=setting.pi_neg
+    )
     mixture = theory.Mixture(mean_norm=setting.mean_norm, aspect=setting.p / setting.n, noise=noise)
-    return theory.predict(mixture, targets=values, reg=setting.reg, fit_intercept=setting.fit_intercept), mixture
+    return theory.predict(
+        mixture, targets=values, reg=setting.reg, fit_intercept=setting.fit_intercept
+    ), mixture
 
 
 def shown(page, name):
@@ -47,7 +71,9 @@ def test_numbers_shown_are_those_of_the_theory(setting):
         assert shown(page, name) == f"{float(found.accuracy):.2%}"
         assert shown(page, f"{name}-best") == f"{float(found.best_accuracy):.2%}"
     assert shown(page, "accuracy") == shown(page, setting.targets)
-    oracle = theory.predict(mixture.clean, targets="naive", reg=setting.reg, fit_intercept=setting.fit_intercept)
+    oracle = theory.predict(
+        mixture.clean, targets="naive", reg=setting.reg, fit_intercept=setting.fit_intercept
+    )
     assert shown(page, "oracle") == f"{float(oracle.accuracy):.2%}"
     assert shown(page, "bayes") == f"{float(mixture.bayes_accuracy):.2%}"
 
@@ -59,7 +85,9 @@ def test_densities_hold_the_predicted_means_shares_and_errors(setting):
     step = drawn.scores[1] - drawn.scores[0]
     for density, mean, share in zip(drawn.densities, found.means, found.priors, strict=True):
         assert density.sum() * step == pytest.approx(share, rel=2e-3)
-        assert (density * drawn.scores).sum() / density.sum() == pytest.approx(mean, abs=0.01 * np.sqrt(found.variance))
+        assert (density * drawn.scores).sum() / density.sum() == pytest.approx(
+            mean, abs=0.01 * np.sqrt(found.variance)
+        )
     fine = np.linspace(drawn.scores[0], drawn.scores[-1], 20001)
     below, above = (np.interp(fine, drawn.scores, density) for density in drawn.densities)
     right = np.where(fine > drawn.threshold, above, below).sum() * (fine[1] - fine[0])
@@ -73,7 +101,9 @@ def test_the_curve_is_the_theorys_and_peaks_at_the_optimum():
         assert drawn.rho_accuracy[index] == pytest.approx(float(found.accuracy), abs=1e-12)
     best = float(theory.optimal_rho(mixture.noise))
     assert drawn.marked["optimized"] == pytest.approx(best)
-    assert RHO_GRID[drawn.rho_accuracy.argmax()] == pytest.approx(best, abs=RHO_GRID[1] - RHO_GRID[0])
+    assert RHO_GRID[drawn.rho_accuracy.argmax()] == pytest.approx(
+        best, abs=RHO_GRID[1] - RHO_GRID[0]
+    )
     assert (drawn.rho_accuracy <= drawn.variants["optimized"].accuracy + 1e-12).all()
 
 
@@ -101,7 +131,11 @@ def test_a_setting_without_a_model_is_told_in_a_sentence(change, says):
 def test_charts_stay_within_their_frame(setting):
     for chart in (score_chart(answer(setting)), rho_chart(answer(setting))):
         width, height = map(float, re.search(r'viewBox="0 0 (\d+) (\d+)"', chart).groups())
-        pairs = [pair.split(",") for points in re.findall(r'points="([^"]*)"', chart) for pair in points.split()]
+        pairs = [
+            pair.split(",")
+            for points in re.findall(r'points="([^"]*)"', chart)
+            for pair in points.split()
+        ]
         x, y = np.array(pairs, dtype=float).T
         assert x.min() >= 0
         assert x.max() <= width

@@ -1,4 +1,5 @@
-"""CSV files: read as Python's csv module reads them, separators found, and rewritten without touching another cell."""
+"""CSV files: read as Python's csv module reads them, separators found, and rewritten without
+touching another cell."""
 
 import csv
 import io
@@ -7,10 +8,26 @@ import random
 import pytest
 
 from support.csv_files import files
-from unflip.files import delimited, tables
-from unflip.files.tables import read_table, rewritten
+from unflip.cli.files import delimited, tables
+from unflip.cli.files.tables import read_table, rewritten
 
-LETTERS = ['"', '"', '""', ",", ",", "a", "b c", "\n", "\r\n", "\r", " ", ";", "\x00", "\u2028", "\x1c"]
+LETTERS = [
+    '"',
+    '"',
+    '""',
+    ",",
+    ",",
+    "a",
+    "b c",
+    "\n",
+    "\r\n",
+    "\r",
+    " ",
+    ";",
+    "\x00",
+    "\u2028",
+    "\x1c",
+]
 
 
 def by_csv_module(text, delimiter):
@@ -22,7 +39,8 @@ def by_csv_module(text, delimiter):
 
 
 def by_this_parser(text, delimiter):
-    """Return the records by this library, blank lines as the csv module gives them, and the text put together again."""
+    """Return the records by this library, blank lines as the csv module gives them, and the text
+    put together again."""
     try:
         records = list(delimited._records(text, delimiter, "t.csv"))
     except ValueError:
@@ -50,7 +68,9 @@ def wrong_files(seed, n):
         old = delimited.read(file.content, "d.csv")
         new = delimited.rewrite(file.content, "d.csv", file.column, file.changes)
         wanted = {name: list(cells) for name, cells in file.columns.items()}
-        wanted[file.column] = [file.changes.get(row, cell) for row, cell in enumerate(wanted[file.column])]
+        wanted[file.column] = [
+            file.changes.get(row, cell) for row, cell in enumerate(wanted[file.column])
+        ]
         if old != file.columns or new != file.changed or delimited.read(new, "d.csv") != wanted:
             wrong.append(file)
     return wrong
@@ -82,11 +102,16 @@ def test_a_stray_quote_before_separators_in_quotes_moves_no_cell(tmp_path):
         ("t.jsonl", b'{"a": NaN, "label": "x"}\n', b'{"a": 1, "label": "y"}\n'),
     ],
 )
-def test_a_rewritten_file_that_differs_elsewhere_is_an_error(tmp_path, monkeypatch, name, content, damaged):
+def test_a_rewritten_file_that_differs_elsewhere_is_an_error(
+    tmp_path, monkeypatch, name, content, damaged
+):
     path = tmp_path / name
     path.write_bytes(content)
     monkeypatch.setattr(tables._format(path), "rewrite", lambda *_: damaged)
-    with pytest.raises(ValueError, match=r"cannot be rewritten with all other cells as they are .* nothing is written"):
+    with pytest.raises(
+        ValueError,
+        match=r"cannot be rewritten with all other cells as they are .* nothing is written",
+    ):
         rewritten(path, "label", {0: "y"})
 
 
@@ -142,6 +167,8 @@ def test_a_bar_separates_cells(tmp_path):
     assert rewritten(path, "label", {1: "x|y"}) == b'a|label\n1,5|x\n2,5|"x|y"\n'
 
 
-@pytest.mark.parametrize(("name", "separator"), [("exports.tsv/d.csv", ","), ("d.tsv.csv", ","), ("x/d.TSV.gz", "\t")])
+@pytest.mark.parametrize(
+    ("name", "separator"), [("exports.tsv/d.csv", ","), ("d.tsv.csv", ","), ("x/d.TSV.gz", "\t")]
+)
 def test_only_the_ending_makes_a_file_tab_separated(name, separator):
     assert delimited._delimiter("a,b,c\td\n", name) == separator

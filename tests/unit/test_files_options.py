@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from unflip.files import features, label_column, rates, safe_csv
-from unflip.files.safe_csv import csv_bytes, guarded, unguarded
-from unflip.files.tables import Table
+from unflip.auditing.html import page_tables
+from unflip.cli.files import feature_columns, label_column, rates, safe_csv
+from unflip.cli.files.safe_csv import csv_bytes, guarded, unguarded
+from unflip.cli.files.tables import Table
 
 TWO = {"ham": 60, "spam": 40}
 THREE = {"a": 10, "b": 10, "c, d": 10}
@@ -31,7 +32,10 @@ def test_rates_of_three_classes_are_spread_evenly():
         ("spam", "--eps spam cannot be read at 'spam': write ham=0.3,spam=0.1"),
         ("spam=0.3", "names no share for 'ham'"),
         ("spam=0.3,ham=0.1,spam=0.2", "names 'spam' twice"),
-        ("span=0.3,ham=0.1", "names the class 'span', which is not in the file: did you mean 'spam'"),
+        (
+            "span=0.3,ham=0.1",
+            "names the class 'span', which is not in the file: did you mean 'spam'",
+        ),
         ("zzz=0.3", "the labels are 'ham', 'spam'"),
         ("spam=lots,ham=0", "spam=lots is no share"),
         ("spam=1.2,ham=0", "spam=1.2 is no share"),
@@ -51,7 +55,12 @@ def test_rates_of_several_classes_below_chance():
 
 
 @pytest.mark.parametrize(
-    ("text", "hint"), [("spam=0.2", "ham=0.8,spam=0.2"), ("ham=0.3", "ham=0.3,spam=0.7"), ("spam", "ham=0.6,spam=0.4")]
+    ("text", "hint"),
+    [
+        ("spam=0.2", "ham=0.8,spam=0.2"),
+        ("ham=0.3", "ham=0.3,spam=0.7"),
+        ("spam", "ham=0.6,spam=0.4"),
+    ],
 )
 def test_the_proportions_that_are_suggested_can_be_given(text, hint):
     with pytest.raises(ValueError, match=f"write {hint}"):
@@ -63,7 +72,11 @@ def test_the_proportions_that_are_suggested_can_be_given(text, hint):
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("ham=0.5,spam=0.6", "adds up to 1.1"), ("ham=1,spam=0", "spam=0 says that no row"), ("ham=0.5", "no share")],
+    [
+        ("ham=0.5,spam=0.6", "adds up to 1.1"),
+        ("ham=1,spam=0", "spam=0 says that no row"),
+        ("ham=0.5", "no share"),
+    ],
 )
 def test_bad_proportions_are_named(text, says):
     with pytest.raises(ValueError, match=says):
@@ -99,7 +112,9 @@ def test_columns_that_hold_no_classes(cells, says):
 def test_true_labels_are_among_the_observed_ones():
     given = table(y=list("ab" * 10), truth=["a", *[""] * 18, "q"])
     labels = label_column.label_column(given, "y")
-    with pytest.raises(ValueError, match=r"'q' in row 19, which is no label of column 'y' \(a, b\)"):
+    with pytest.raises(
+        ValueError, match=r"'q' in row 19, which is no label of column 'y' \(a, b\)"
+    ):
         label_column.trusted_labels(given, "truth", labels)
     with pytest.raises(ValueError, match="holds no true label"):
         label_column.trusted_labels(table(truth=[""] * 20), "truth", labels)
@@ -115,26 +130,38 @@ def test_true_labels_may_be_written_as_equal_numbers():
 
 
 def test_labels_that_are_spelt_in_two_ways_are_named():
-    said = label_column.lookalikes(label_column.label_column(table(y=["yes", "no"] * 20 + ["Yes "] * 2), "y"))
+    said = label_column.lookalikes(
+        label_column.label_column(table(y=["yes", "no"] * 20 + ["Yes "] * 2), "y")
+    )
     assert len(said) == 1
     assert "'Yes', in 2 rows, differs from 'yes' by capitals or blanks alone" in said[0]
-    assert label_column.lookalikes(label_column.label_column(table(y=["a", "A", "b"] * 20), "y")) == []
+    assert (
+        label_column.lookalikes(label_column.label_column(table(y=["a", "A", "b"] * 20), "y")) == []
+    )
 
 
 def test_names_of_rows_are_given_once():
     label_column.check_names(table(id=["p", "q"]), "id")
-    with pytest.raises(ValueError, match=r"Column 'id' of t.csv holds 'p' in rows 0 and 2: name a column with one id"):
+    with pytest.raises(
+        ValueError,
+        match=r"Column 'id' of t.csv holds 'p' in rows 0 and 2: name a column with one id",
+    ):
         label_column.check_names(table(id=["p", "q", "p"]), "id")
 
 
 def test_rows_without_a_group_stand_alone():
-    assert label_column.groups(table(g=["p", "", "p", ""]), "g").tolist() == ["group p", "row 1", "group p", "row 3"]
+    assert label_column.groups(table(g=["p", "", "p", ""]), "g").tolist() == [
+        "group p",
+        "row 1",
+        "group p",
+        "row 3",
+    ]
     with pytest.raises(ValueError, match="one group only"):
         label_column.groups(table(g=["p", "p"]), "g")
 
 
 def choose(given, text=None, embedding=None, reserved=("y",)):
-    return features.choose(given, text=text, embedding=embedding, reserved=reserved)
+    return feature_columns.choose(given, text=text, embedding=embedding, reserved=reserved)
 
 
 MANY = [str(i * i) for i in range(20)]
@@ -143,29 +170,41 @@ MANY = [str(i * i) for i in range(20)]
 @pytest.mark.parametrize(
     ("cells", "says"),
     [
-        ([*MANY[:18], "", "n/k"], "Column 'x' of t.csv holds 'n/k' in row 19, which is no number: .* --ignore x"),
+        (
+            [*MANY[:18], "", "n/k"],
+            "Column 'x' of t.csv holds 'n/k' in row 19, which is no number: .* --ignore x",
+        ),
         (["True", "false"] * 9 + ["", "maybe"], "holds 'maybe' in row 19, which is no number"),
         ([*MANY[:19], "true"], "holds 'true' in row 19, which is no number"),
-        (["1,5"] * 20, "holds '1,5' in row 0, which is a number with a decimal comma: write a point"),
+        (
+            ["1,5"] * 20,
+            "holds '1,5' in row 0, which is a number with a decimal comma: write a point",
+        ),
     ],
 )
 def test_a_slip_among_numbers_is_an_error_unless_the_column_is_ignored(cells, says):
     given = table(x=cells, z=MANY, y=list("ab" * 10))
     with pytest.raises(ValueError, match=says):
         choose(given)
-    assert choose(given, reserved=("x", "y")) == features.Features(kind="numeric", columns=("z",))
+    assert choose(given, reserved=("x", "y")) == feature_columns.Features(
+        kind="numeric", columns=("z",)
+    )
 
 
 def test_columns_that_mix_words_and_numbers_are_left_out():
-    given = table(x=[*MANY[:17], "a", "b", "c"], t=["True", "False"] * 10, z=MANY, y=list("ab" * 10))
+    given = table(
+        x=[*MANY[:17], "a", "b", "c"], t=["True", "False"] * 10, z=MANY, y=list("ab" * 10)
+    )
     found = choose(given)
     assert found.columns == ("t", "z")
     assert found.left_out == ("x",)
-    np.testing.assert_array_equal(features.values(found, given)[:2, 0], [1, 0])
+    np.testing.assert_array_equal(feature_columns.values(found, given)[:2, 0], [1, 0])
 
 
 def test_two_decimal_signs_in_one_column_are_an_error():
-    given = Table("t.csv", {"x": [*["1,5"] * 15, *["2.5"] * 5], "y": list("ab" * 10)}, decimal_comma=True)
+    given = Table(
+        "t.csv", {"x": [*["1,5"] * 15, *["2.5"] * 5], "y": list("ab" * 10)}, decimal_comma=True
+    )
     with pytest.raises(ValueError, match=r"holds '2.5' in row 15, which is no number"):
         choose(given)
 
@@ -173,7 +212,8 @@ def test_two_decimal_signs_in_one_column_are_an_error():
 def test_lists_are_features_only_if_asked_for():
     lists = table(emb=[[1.0, 3, 2], [2, 4, 1]], note=["so", "so"], y=["a", "b"])
     with pytest.raises(
-        ValueError, match="column 'emb' holds lists of 3 values: take them as features with --embedding"
+        ValueError,
+        match="column 'emb' holds lists of 3 values: take them as features with --embedding",
     ):
         choose(lists)
     found = choose(lists, embedding="emb")
@@ -183,11 +223,17 @@ def test_lists_are_features_only_if_asked_for():
 
 
 def test_numeric_columns_are_taken_and_the_others_named():
-    given = table(count=["1", "2", "3"], x=["0.5", "2", "7"], name=["a", "b", "c"], y=["0", "1", "0"], void=[""] * 3)
+    given = table(
+        count=["1", "2", "3"],
+        x=["0.5", "2", "7"],
+        name=["a", "b", "c"],
+        y=["0", "1", "0"],
+        void=[""] * 3,
+    )
     found = choose(given)
     assert found.columns == ("x",)
     assert found.left_out == ("count", "name", "void")
-    recipe, rows = features.fit_features(found, features.values(found, given))
+    recipe, rows = feature_columns.fit_features(found, feature_columns.values(found, given))
     np.testing.assert_allclose(rows.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(recipe.transform([[0.5]]), rows[:1])
 
@@ -196,33 +242,43 @@ def test_embeddings_are_taken_as_they_are_also_from_lists():
     plain = table(e1=["1", "2"], e0=["3", "4"], x=["5", "6"], y=["a", "b"])
     found = choose(plain, embedding="e")
     assert found.columns == ("e1", "e0")
-    np.testing.assert_array_equal(features.fit_features(found, features.values(found, plain))[1], [[1, 3], [2, 4]])
+    np.testing.assert_array_equal(
+        feature_columns.fit_features(found, feature_columns.values(found, plain))[1],
+        [[1, 3], [2, 4]],
+    )
     lists = table(emb=[[1.0, 3], [2, 4]], y=["a", "b"])
-    np.testing.assert_array_equal(features.values(choose(lists, embedding="emb"), lists), [[1, 3], [2, 4]])
+    np.testing.assert_array_equal(
+        feature_columns.values(choose(lists, embedding="emb"), lists), [[1, 3], [2, 4]]
+    )
     with pytest.raises(ValueError, match="must hold lists of numbers"):
-        features.values(choose(lists, embedding="emb"), table(emb=[[1.0, 3], [2]]))
+        feature_columns.values(choose(lists, embedding="emb"), table(emb=[[1.0, 3], [2]]))
 
 
 @pytest.mark.parametrize(
     ("cells", "says"),
     [
         (["1", "", "3"], "Column 'x' of t.csv is empty in row 1: fill in a number"),
-        (["1", "5", "inf"], "Column 'x' of t.csv holds 'inf' in row 2, which is not a finite number"),
+        (
+            ["1", "5", "inf"],
+            "Column 'x' of t.csv holds 'inf' in row 2, which is not a finite number",
+        ),
         (["1", "nan", "3"], "Column 'x' of t.csv holds 'nan' in row 1"),
     ],
 )
 def test_numbers_that_are_none_are_named(cells, says):
     given = table(x=cells, z=["7", "1", "2"], y=["a", "b", "a"])
     with pytest.raises(ValueError, match=says):
-        features.values(choose(given), given)
+        feature_columns.values(choose(given), given)
 
 
 def test_a_model_finds_a_column_of_other_cells():
-    wanted = features.Features(kind="numeric", columns=("x",))
-    with pytest.raises(ValueError, match=r"Column 'x' of t.csv holds 'two' in row 1, which is no number"):
-        features.values(wanted, table(x=["1", "two"]))
+    wanted = feature_columns.Features(kind="numeric", columns=("x",))
+    with pytest.raises(
+        ValueError, match=r"Column 'x' of t.csv holds 'two' in row 1, which is no number"
+    ):
+        feature_columns.values(wanted, table(x=["1", "two"]))
     with pytest.raises(ValueError, match="lacks the column 'x'"):
-        features.values(wanted, table(z=["1", "2"]))
+        feature_columns.values(wanted, table(z=["1", "2"]))
 
 
 def test_choices_that_cannot_be():
@@ -240,19 +296,21 @@ def test_choices_that_cannot_be():
     with pytest.raises(ValueError, match="holds no text"):
         choose(table(t=["", " "], y=["a", "b"]), text="t")
     with pytest.raises(ValueError, match="no word that occurs in two rows"):
-        features.fit_features(features.Features(kind="text", columns=("t",)), ["one", "two"])
+        feature_columns.fit_features(
+            feature_columns.Features(kind="text", columns=("t",)), ["one", "two"]
+        )
 
 
 def test_many_texts_are_summed_up_by_directions(monkeypatch):
-    monkeypatch.setattr(features, "_MOST_SPARSE_ROWS", 50)
-    monkeypatch.setattr(features, "_N_DIRECTIONS", 5)
+    monkeypatch.setattr(feature_columns, "_MOST_SPARSE_ROWS", 50)
+    monkeypatch.setattr(feature_columns, "_N_DIRECTIONS", 5)
     rng = np.random.default_rng(0)
     texts = [" ".join(f"word{w}" for w in rng.integers(0, 30, 8)) for _ in range(60)]
-    found = features.Features(kind="text", columns=("t",))
-    recipe, rows = features.fit_features(found, texts)
+    found = feature_columns.Features(kind="text", columns=("t",))
+    recipe, rows = feature_columns.fit_features(found, texts)
     assert rows.shape == (60, 5)
     np.testing.assert_allclose(recipe.transform(texts[:3]), rows[:3], atol=1e-5)
-    assert features.fit_features(found, texts[:50])[1].shape[1] > 30
+    assert feature_columns.fit_features(found, texts[:50])[1].shape[1] > 30
 
 
 @pytest.mark.parametrize(
@@ -294,8 +352,12 @@ def test_cells_that_a_spreadsheet_would_run_are_guarded(cell, written):
 
 
 def test_the_page_guards_the_same_cells():
-    script = Path(safe_csv.__file__).parents[1] / "report" / "templates" / "audit" / "decisions.js"
-    patterns = dict(re.findall(r"^const (BLANKS|SIGNS) = /(.+)/\.source;$", script.read_text(encoding="utf-8"), re.M))
+    script = Path(page_tables.__file__).parent / "templates" / "decisions.js"
+    patterns = dict(
+        re.findall(
+            r"^const (BLANKS|SIGNS) = /(.+)/\.source;$", script.read_text(encoding="utf-8"), re.M
+        )
+    )
     assert patterns == {"BLANKS": safe_csv._BLANKS, "SIGNS": safe_csv._SIGNS}
 
 

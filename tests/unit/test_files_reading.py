@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from unflip.files.tables import as_text, numbers, read_table, rewritten
+from unflip.cli.files.tables import as_text, numbers, read_table, rewritten
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -61,10 +61,18 @@ def test_cells_with_separators_quotes_and_line_ends(tmp_path):
         ("t.csv", "a,label\n", "holds no rows"),
         ("t.csv", "\n", "does not begin with a line of column names"),
         ("t.csv", "a,label,a\n1,x,2\n", "2 columns named 'a'"),
-        ("t.csv", "a,label\n1,x\n1,2,3\n", "Row 1 of .*t.csv .* has 3 cells but there are 2 columns"),
+        (
+            "t.csv",
+            "a,label\n1,x\n1,2,3\n",
+            "Row 1 of .*t.csv .* has 3 cells but there are 2 columns",
+        ),
         ("t.csv", "a,label\n1,x\n\n2,y\n", "t.csv has a blank line before row 1 .*: remove it"),
         ("t.csv", 'a,label\n1,"x\n2,y\n', "cannot be read as CSV at line 2"),
-        ("t.csv", "a,label\n1,x\ncaf\xe9,y\n".encode("latin-1"), "not UTF-8 text .byte 0xe9 in line 3."),
+        (
+            "t.csv",
+            "a,label\n1,x\ncaf\xe9,y\n".encode("latin-1"),
+            "not UTF-8 text .byte 0xe9 in line 3.",
+        ),
         ("t.csv.gz", b"no gzip", "is no whole gzip file"),
         ("t.txt", "a,label\n1,x\n", "t.txt must end in .csv"),
         ("t.jsonl", '{"a": 1}\n{"a": \n', "Line 2 of .*t.jsonl is not JSON"),
@@ -102,7 +110,16 @@ def test_close_names_are_suggested(files):
 
 
 @pytest.mark.parametrize(
-    ("cell", "text"), [(" a ", "a"), (None, ""), (float("nan"), ""), (1.0, "1"), (1.5, "1.5"), (True, "True"), (0, "0")]
+    ("cell", "text"),
+    [
+        (" a ", "a"),
+        (None, ""),
+        (float("nan"), ""),
+        (1.0, "1"),
+        (1.5, "1.5"),
+        (True, "True"),
+        (0, "0"),
+    ],
 )
 def test_cells_as_texts(cell, text):
     assert as_text(cell) == text
@@ -123,7 +140,9 @@ def test_true_and_false_are_numbers_where_nothing_else_is():
 
 
 def test_a_decimal_comma_is_read_where_cells_are_separated_otherwise(tmp_path):
-    semicolons = read_table(write(tmp_path / "t.csv", "a;b;label\n1,5;1,5;x\n-2;n/k;y\n1,25e2;;x\n"))
+    semicolons = read_table(
+        write(tmp_path / "t.csv", "a;b;label\n1,5;1,5;x\n-2;n/k;y\n1,25e2;;x\n")
+    )
     np.testing.assert_array_equal(semicolons.numbers("a"), [1.5, -2, 125])
     assert semicolons.numbers("b") is None
     assert semicolons.texts("a")[0] == "1,5"
@@ -136,7 +155,9 @@ def test_a_blank_line_of_a_single_column_is_an_empty_cell(tmp_path):
     assert rewritten(path, "label", {1: "y", 2: "x"}) == b"label\nx\ny\nx\n\n"
 
 
-CSV = '\ufeffa;label;b\r\n"1";"x"; spaced \r\n"two\r\nlines";x;"q""q"\r\n5" pipe;x;3\r\n4;y;"4"\n\r\n'
+CSV = (
+    '\ufeffa;label;b\r\n"1";"x"; spaced \r\n"two\r\nlines";x;"q""q"\r\n5" pipe;x;3\r\n4;y;"4"\n\r\n'
+)
 
 
 def test_rewriting_csv_leaves_every_other_byte(tmp_path):
@@ -166,7 +187,9 @@ def test_rewriting_json_lines_leaves_other_lines(tmp_path):
 
 def test_rewriting_parquet_keeps_types_and_columns(tmp_path):
     path = tmp_path / "t.parquet"
-    table = pa.table({"a": pa.array([1.5, None], pa.float32()), "label": pa.array([0, 1], pa.int8())})
+    table = pa.table(
+        {"a": pa.array([1.5, None], pa.float32()), "label": pa.array([0, 1], pa.int8())}
+    )
     parquet.write_table(table.replace_schema_metadata({"who": "me"}), path)
     path.write_bytes(rewritten(path, "label", {1: 0}))
     back = parquet.read_table(path)

@@ -1,14 +1,14 @@
-"""Votes in files: a column for each worker, or a row for each vote."""
+"""Votes in files: a column for each annotator, or a row for each vote."""
 
 import numpy as np
 import pytest
 
-from unflip.files.auditing import Request, prepare
-from unflip.files.features import Features
-from unflip.files.items import items
-from unflip.files.label_column import trusted_labels
-from unflip.files.tables import Table
-from unflip.files.votes import votes_in_columns, votes_in_rows
+from unflip.cli.files.feature_columns import Features
+from unflip.cli.files.items import items
+from unflip.cli.files.label_column import trusted_labels
+from unflip.cli.files.request import Request, prepare
+from unflip.cli.files.tables import Table
+from unflip.cli.files.vote_columns import votes_in_columns, votes_in_rows
 
 
 def table(**columns):
@@ -16,7 +16,8 @@ def table(**columns):
 
 
 def votes_table(n=12, **changes):
-    """Return two votes on each of n items, by workers u and v, all of the first and then all of the second."""
+    """Return two votes on each of n items, by annotators u and v, all of the first and then all of the
+    second."""
     names = [f"i{item}" for item in range(n)]
     columns = {
         "item": names + names,
@@ -27,16 +28,16 @@ def votes_table(n=12, **changes):
     return table(**columns | changes)
 
 
-def test_each_column_is_a_worker_and_empty_cells_are_no_votes():
+def test_each_column_is_a_annotator_and_empty_cells_are_no_votes():
     given = table(ann=["a", "b", "", "NA", *"ab" * 5], bob=["b", "", None, " a ", *"ab" * 5])
     read = votes_in_columns(given, ["ann", "bob"])
-    assert read.votes.workers.tolist() == ["ann", "bob"]
+    assert read.votes.annotators.tolist() == ["ann", "bob"]
     np.testing.assert_array_equal(read.votes.counts[:5], [[1, 1], [0, 1], [0, 0], [1, 0], [2, 0]])
     assert read.counts == {"a": 12, "b": 12}
     assert read.described == "columns 'ann', 'bob'"
 
 
-def test_numbers_of_workers_agree_whatever_their_type():
+def test_numbers_of_annotators_agree_whatever_their_type():
     read = votes_in_columns(table(ann=[0, 1] * 6, bob=[0.0, float("nan")] * 6), ["ann", "bob"])
     assert read.counts == {"0": 12, "1": 6}
 
@@ -48,7 +49,7 @@ def test_rows_of_one_item_are_its_votes():
     assert found.of_row.tolist() == [*range(12), *range(12)]
     read = votes_in_rows(given, found, "label", "who")
     np.testing.assert_array_equal(read.votes.counts[:4], [[2, 0], [1, 1], [1, 1], [0, 2]])
-    assert read.votes.workers.tolist() == ["u", "v"]
+    assert read.votes.annotators.tolist() == ["u", "v"]
     assert read.columns == ("label", "item", "who")
 
 
@@ -58,24 +59,39 @@ def test_items_are_in_the_order_of_their_first_rows():
     assert found.of_row.tolist() == [0, 1, 0, 2, 2, 1]
 
 
-def test_without_workers_all_are_alike_and_rows_without_a_label_still_name_their_item():
+def test_without_annotators_all_are_alike_and_rows_without_a_label_still_name_their_item():
     labels = [*"ab" * 6, *[""] * 12, ""]
     given = votes_table(
-        item=[*(f"i{i % 12}" for i in range(24)), "new"], who=["u"] * 25, label=labels, x=[*range(12), *range(12), 3]
+        item=[*(f"i{i % 12}" for i in range(24)), "new"],
+        who=["u"] * 25,
+        label=labels,
+        x=[*range(12), *range(12), 3],
     )
     read = votes_in_rows(given, items(given, "item"), "label", None)
     assert read.votes.n_rows == 13
-    assert len(read.votes.workers) == 1
+    assert len(read.votes.annotators) == 1
     assert read.votes.n_votes.tolist() == [1] * 12 + [0]
 
 
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"item": ["i"] * 20 + [""] * 4}, "Column 'item' of t.csv is empty in row 20: name the item of every row"),
-        ({"who": ["u"] * 12 + ["v", ""] * 6}, "Column 'who' of t.csv is empty in row 13: say who gave that vote"),
-        ({"who": ["u"] * 24}, "Worker 'u' votes on item 'i0' in rows 0 and 12 of t.csv: keep one of these votes"),
-        ({"item": ["i", "j"] * 12, "who": range(24)}, "Column 'label' of t.csv holds votes on only 2 items"),
+        (
+            {"item": ["i"] * 20 + [""] * 4},
+            "Column 'item' of t.csv is empty in row 20: name the item of every row",
+        ),
+        (
+            {"who": ["u"] * 12 + ["v", ""] * 6},
+            "Column 'who' of t.csv is empty in row 13: say who gave that vote",
+        ),
+        (
+            {"who": ["u"] * 24},
+            "Annotator 'u' votes on item 'i0' in rows 0 and 12 of t.csv: keep one of these votes",
+        ),
+        (
+            {"item": ["i", "j"] * 12, "who": range(24)},
+            "Column 'label' of t.csv holds votes on only 2 items",
+        ),
         ({"label": ["a"] * 24}, "Column 'label' of t.csv holds the one label 'a'"),
         ({"label": ["c", *"ab" * 11, "a"]}, "holds the label 'c' in row 0 alone"),
     ],
@@ -87,7 +103,9 @@ def test_bad_rows_of_votes_are_named(changes, says):
 
 
 def test_bad_columns_of_votes_are_named():
-    with pytest.raises(ValueError, match=r"set of columns 'ann', 'bob' of t.csv holds the one label 'a'"):
+    with pytest.raises(
+        ValueError, match=r"set of columns 'ann', 'bob' of t.csv holds the one label 'a'"
+    ):
         votes_in_columns(table(ann=["a"] * 12, bob=["a"] * 12), ["ann", "bob"])
     with pytest.raises(ValueError, match="the label 'c' in row 1 alone"):
         votes_in_columns(table(ann=["a", "b"] * 10, bob=["", "c"] + [""] * 18), ["ann", "bob"])
@@ -104,7 +122,8 @@ def test_features_are_those_of_the_first_row_and_must_agree():
     texts = ["good film"] * 23 + ["bad film"]
     with_texts = votes_table(text=texts)
     with pytest.raises(
-        ValueError, match=r"'text' of t.csv holds 'good film' in row 11 and 'bad film' in row 23, both "
+        ValueError,
+        match=r"'text' of t.csv holds 'good film' in row 11 and 'bad film' in row 23, both ",
     ):
         found.features(with_texts, Features(kind="text", columns=("text",)), texts)
 
@@ -113,8 +132,12 @@ def test_the_first_item_whose_features_differ_is_named():
     x = [*range(12), *range(12)]
     x[13], x[20] = 99, 99
     given = votes_table(x=x)
-    with pytest.raises(ValueError, match=r"holds '1' in row 1 and '99' in row 13, both of item 'i1'"):
-        items(given, "item").features(given, Features(kind="numeric", columns=("x",)), np.array(x)[:, None])
+    with pytest.raises(
+        ValueError, match=r"holds '1' in row 1 and '99' in row 13, both of item 'i1'"
+    ):
+        items(given, "item").features(
+            given, Features(kind="numeric", columns=("x",)), np.array(x)[:, None]
+        )
 
 
 def test_true_labels_of_an_item_may_stand_in_any_of_its_rows_and_must_agree():
@@ -124,29 +147,42 @@ def test_true_labels_of_an_item_may_stand_in_any_of_its_rows_and_must_agree():
     agreed = found.agreed(given, "truth", trusted_labels(given, "truth", read))
     assert agreed.tolist() == ["a", "b", *[None] * 10]
     truth[12] = "b"
-    with pytest.raises(ValueError, match=r"'truth' of t.csv holds both 'a' and 'b' for item 'i0': make them agree"):
+    with pytest.raises(
+        ValueError, match=r"'truth' of t.csv holds both 'a' and 'b' for item 'i0': make them agree"
+    ):
         found.agreed(given, "truth", trusted_labels(given, "truth", read))
     truth[12] = "q"
-    with pytest.raises(ValueError, match=r"'q' in row 12, which is no label of column 'label' \(a, b\)"):
+    with pytest.raises(
+        ValueError, match=r"'q' in row 12, which is no label of column 'label' \(a, b\)"
+    ):
         trusted_labels(given, "truth", read)
 
 
 @pytest.mark.parametrize(
     ("request_", "says"),
     [
-        ({"labels": ("label",), "worker": "who"}, "--worker who needs --item"),
+        ({"labels": ("label",), "annotator": "who"}, "--annotator who needs --item"),
         ({"labels": ("label", "who"), "item": "item"}, "--item takes one --label"),
-        ({"labels": ("label", "label")}, "Column 'label' is named twice among --label, --item and --worker"),
+        (
+            {"labels": ("label", "label")},
+            "Column 'label' is named twice among --label, --item and --annotator",
+        ),
         ({"labels": ("label",), "item": "label"}, "Column 'label' is named twice"),
         ({"labels": ("label",), "item": "itm"}, "has no column 'itm': did you mean 'item'"),
-        ({"labels": ("label",), "item": "item", "worker": "woh"}, "has no column 'woh'"),
-        ({"labels": ("label",), "item": "item", "eps": "a=0.1,b=0.1", "trusted": "t"}, "--eps and --trusted exclude"),
+        ({"labels": ("label",), "item": "item", "annotator": "woh"}, "has no column 'woh'"),
+        (
+            {"labels": ("label",), "item": "item", "eps": "a=0.1,b=0.1", "trusted": "t"},
+            "--eps and --trusted exclude",
+        ),
     ],
 )
 def test_options_that_exclude_each_other(tmp_path, request_, says):
     path = tmp_path / "t.csv"
     columns = votes_table().columns
-    lines = [",".join(columns), *(",".join(map(str, line)) for line in zip(*columns.values(), strict=True))]
+    lines = [
+        ",".join(columns),
+        *(",".join(map(str, line)) for line in zip(*columns.values(), strict=True)),
+    ]
     path.write_text("\n".join(lines), encoding="utf-8")
     with pytest.raises(ValueError, match=says):
         prepare(Request(path=path, **request_), lambda stage: None)
@@ -155,9 +191,14 @@ def test_options_that_exclude_each_other(tmp_path, request_, says):
 def test_prepared_votes_have_a_row_for_each_item(tmp_path):
     path = tmp_path / "t.csv"
     columns = votes_table(extra=[0.5, 2.5] * 6 + [0.5, 2.5] * 6).columns
-    lines = [",".join(columns), *(",".join(map(str, line)) for line in zip(*columns.values(), strict=True))]
+    lines = [
+        ",".join(columns),
+        *(",".join(map(str, line)) for line in zip(*columns.values(), strict=True)),
+    ]
     path.write_text("\n".join(lines), encoding="utf-8")
-    prepared = prepare(Request(path=path, labels=("label",), item="item", worker="who"), lambda stage: None)
+    prepared = prepare(
+        Request(path=path, labels=("label",), item="item", annotator="who"), lambda stage: None
+    )
     assert prepared.rows.shape == (12, 2)
     assert prepared.features.columns == ("x", "extra")
     assert len(prepared.audited) == len(prepared.observed) == 12

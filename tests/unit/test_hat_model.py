@@ -1,12 +1,13 @@
-"""How rows share a sum of hat values, by the equations of the model; products of hat matrices by hat values alone."""
+"""How rows share a sum of hat values, by the equations of the model; products of hat matrices by
+hat values alone."""
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from unflip.centred import SparseRows
-from unflip.spectrum import decompose
-from unflip.spectrum.hat_model import HatModel, kept_apart, product_diagonal
+from unflip.data.centred import SparseRows
+from unflip.ridge.spectrum import decompose
+from unflip.ridge.spectrum.hat_model import HatModel, kept_apart, product_diagonal
 
 
 def draw(shape=(40, 15), seed=0):
@@ -29,7 +30,9 @@ def test_odds_of_hat_values_are_weighted_forms_of_the_rows(centre):
     rows = X.toarray() - centre * np.average(X.toarray(), axis=0, weights=weights)
     powers = weights @ rows**2
     penalties, totals = powers.mean() * np.geomspace(1e-3, 1e3, 10), np.linspace(0.1, 35, 10)
-    for found, penalty, total in zip(model.values(totals, penalties), penalties, totals, strict=True):
+    for found, penalty, total in zip(
+        model.values(totals, penalties), penalties, totals, strict=True
+    ):
         delta = 0.0
         for _ in range(200):
             delta = (powers / (powers / (1 + delta) + penalty)).sum() / len(weights)
@@ -44,7 +47,9 @@ def test_no_row_has_more_than_its_most_nor_less_than_nothing():
     X, weights = draw()
     model = model_of(X, weights, centre=True)
     most = model.most.sum()
-    none, few, nearly_all, more = model.values(np.array([0.0, 1e-60, most - 0.5, most + 1]), np.ones(4))
+    none, few, nearly_all, more = model.values(
+        np.array([0.0, 1e-60, most - 0.5, most + 1]), np.ones(4)
+    )
     np.testing.assert_array_equal(none, 0)
     assert 0 < few.sum() < 1e-40
     assert nearly_all.sum() == pytest.approx(most - 0.5, rel=1e-12)
@@ -68,7 +73,15 @@ def test_shares_do_not_depend_on_the_unit_of_the_rows(unit, reg):
 def test_products_of_hat_matrices_are_divided_differences_of_them():
     X, weights = draw((25, 60))
     whole = decompose(X.toarray(), weights)
-    for relative in ([1.0], [1.0, 3.0], [3.0, 1.0, 0.2], [1.0, 1.0], [1.0, 1.0, 1.0], [1.0, 2.0, 1.0], [1.0, 1.003]):
+    for relative in (
+        [1.0],
+        [1.0, 3.0],
+        [3.0, 1.0, 0.2],
+        [1.0, 1.0],
+        [1.0, 1.0, 1.0],
+        [1.0, 2.0, 1.0],
+        [1.0, 1.003],
+    ):
         factors = [np.array([r * whole.scale, 0.1 * r * whole.scale]) for r in relative]
         regs = kept_apart(np.array(factors))
         found = product_diagonal(regs, [whole.hat_diagonals([row])[0] for row in regs])
@@ -79,5 +92,10 @@ def test_products_of_hat_matrices_are_divided_differences_of_them():
 
 @pytest.mark.parametrize("unit", [1e-160, 1e160])
 def test_products_of_hat_matrices_do_not_depend_on_the_unit_of_penalties(unit):
-    regs, hats = np.array([[1.0, 0.5], [2.0, 3.0], [7.0, 4.0]]), list(np.random.default_rng(0).uniform(size=(3, 9, 2)))
-    np.testing.assert_allclose(product_diagonal(unit * regs, hats), product_diagonal(regs, hats), rtol=1e-12)
+    regs, hats = (
+        np.array([[1.0, 0.5], [2.0, 3.0], [7.0, 4.0]]),
+        list(np.random.default_rng(0).uniform(size=(3, 9, 2))),
+    )
+    np.testing.assert_allclose(
+        product_diagonal(unit * regs, hats), product_diagonal(regs, hats), rtol=1e-12
+    )

@@ -19,14 +19,18 @@ SETTINGS = [(2.0, 0.1, 0.1), (1.0, 1.0, 10.0), (0.5, 3.0, 0.01), (4.0, 20.0, 1.0
 NAMES = ("naive", "unbiased", "optimized")
 
 
-@pytest.mark.parametrize(("rho_pos", "rho_neg"), [(0, 0), (0.2, 0.0), (0.4, 0.3), (0.0, -1.57), (-2.0, 0.5)])
+@pytest.mark.parametrize(
+    ("rho_pos", "rho_neg"), [(0, 0), (0.2, 0.0), (0.4, 0.3), (0.0, -1.57), (-2.0, 0.5)]
+)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("noise", MODELS, ids=repr)
 def test_without_intercept_it_is_the_papers_theorem(noise, setting, rho_pos, rho_neg):
     mean_norm, aspect, reg = setting
     mixture = theory.Mixture(mean_norm=mean_norm, aspect=aspect, noise=noise)
     ours = theory.predict(mixture, targets=targets.from_rho(rho_pos, rho_neg), reg=reg)
-    mean, second = theorem(rho_pos=rho_pos, rho_neg=rho_neg, noise=noise, mean_norm=mean_norm, aspect=aspect, reg=reg)
+    mean, second = theorem(
+        rho_pos=rho_pos, rho_neg=rho_neg, noise=noise, mean_norm=mean_norm, aspect=aspect, reg=reg
+    )
     assert ours.mean == pytest.approx(mean, rel=1e-10, abs=1e-10)
     assert ours.second_moment == pytest.approx(second, rel=1e-10)
     assert ours.risk == pytest.approx(1 - 2 * mean + second, rel=1e-10)
@@ -41,7 +45,8 @@ def test_with_an_intercept_the_targets_do_not_matter(noise, setting):
     mean_norm, aspect, reg = setting
     mixture = theory.Mixture(mean_norm=mean_norm, aspect=aspect, noise=noise)
     predictions = [
-        theory.predict(mixture, targets=t, reg=reg, fit_intercept=True) for t in (*NAMES, (-3.0, 0.1), (5.0, 9.0))
+        theory.predict(mixture, targets=t, reg=reg, fit_intercept=True)
+        for t in (*NAMES, (-3.0, 0.1), (5.0, 9.0))
     ]
     for prediction in predictions[1:]:
         assert prediction.accuracy == pytest.approx(predictions[0].accuracy, abs=1e-12)
@@ -55,14 +60,20 @@ def test_the_best_rho_by_search_is_the_closed_form(noise, rho_neg):
 
     def separation(difference):
         """Of targets with ρ₊ − ρ₋ = difference; their scale is free."""
-        return -float(theory.predict(mixture, targets=(difference - 1, difference + 1), reg=1.0).separation)
+        return -float(
+            theory.predict(mixture, targets=(difference - 1, difference + 1), reg=1.0).separation
+        )
 
     grid = np.sinh(np.linspace(-5, 5, 41))
     best = int(np.argmin([separation(difference) for difference in grid]))
     found = minimize_scalar(separation, bracket=grid[best - 1 : best + 2], tol=1e-12).x
-    assert float(theory.optimal_rho(noise, rho_neg)) == pytest.approx(found + rho_neg, rel=1e-6, abs=1e-6)
+    assert float(theory.optimal_rho(noise, rho_neg)) == pytest.approx(
+        found + rho_neg, rel=1e-6, abs=1e-6
+    )
     t_neg, t_pos = targets.optimized(noise)
-    assert (t_pos + t_neg) / (t_pos - t_neg) == pytest.approx(float(theory.optimal_rho(noise)), abs=1e-10)
+    assert (t_pos + t_neg) / (t_pos - t_neg) == pytest.approx(
+        float(theory.optimal_rho(noise)), abs=1e-10
+    )
 
 
 @pytest.mark.parametrize("noise", [m for m in MODELS if m.priors[0] != 0.5], ids=repr)
@@ -82,14 +93,21 @@ def test_worst_rho_does_not_exist_for_balanced_classes():
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("noise", MODELS, ids=repr)
 def test_separation_grows_with_the_penalty_to_its_limit(noise, name, fit_intercept):
-    """The theorem behind optimal_reg: γ = ∞ separates best, the right way round or (naive, strong noise) the wrong."""
+    """The theorem behind optimal_reg: γ = ∞ separates best, the right way round or (naive, strong
+    noise) the wrong."""
     mixture = theory.Mixture(mean_norm=1.5, aspect=0.7, noise=noise)
     regs = np.append(np.logspace(-4, 8, 100), np.inf)
-    size = np.abs(theory.predict(mixture, targets=name, reg=regs, fit_intercept=fit_intercept).separation)
+    size = np.abs(
+        theory.predict(mixture, targets=name, reg=regs, fit_intercept=fit_intercept).separation
+    )
     assert np.all(np.diff(size) > -1e-12)
-    moments = theory.isotropic.target_moments(targets.resolve(name, noise), noise, fit_intercept=fit_intercept)
+    moments = theory.isotropic.target_moments(
+        targets.resolve(name, noise), noise, fit_intercept=fit_intercept
+    )
     c, u = moments.alignment, 1.5**2
-    assert size[-1] == pytest.approx(2 * abs(c) * u / np.sqrt(c**2 * u + 0.7 * moments.power), rel=1e-12)
+    assert size[-1] == pytest.approx(
+        2 * abs(c) * u / np.sqrt(c**2 * u + 0.7 * moments.power), rel=1e-12
+    )
     best = theory.optimal_reg(mixture, targets=name, fit_intercept=fit_intercept)
     assert best == (np.inf if c > 0 else 0)
     assert (c > 0) == (name != "naive" or fit_intercept or noise is not MODELS[3])
@@ -99,17 +117,25 @@ def test_separation_grows_with_the_penalty_to_its_limit(noise, name, fit_interce
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_the_penalty_of_least_risk(fit_intercept):
-    mixture = theory.Mixture(mean_norm=np.array([[0.5], [2.0]]), aspect=np.array([0.1, 1.0, 4.0]), noise=NOISE)
-    best = theory.optimal_reg(mixture, targets="unbiased", objective="risk", fit_intercept=fit_intercept)
+    mixture = theory.Mixture(
+        mean_norm=np.array([[0.5], [2.0]]), aspect=np.array([0.1, 1.0, 4.0]), noise=NOISE
+    )
+    best = theory.optimal_reg(
+        mixture, targets="unbiased", objective="risk", fit_intercept=fit_intercept
+    )
     assert best.shape == (2, 3)
     risk = theory.predict(mixture, targets="unbiased", reg=best, fit_intercept=fit_intercept).risk
     for factor in (0.9, 1.1):
-        nearby = theory.predict(mixture, targets="unbiased", reg=factor * best, fit_intercept=fit_intercept).risk
+        nearby = theory.predict(
+            mixture, targets="unbiased", reg=factor * best, fit_intercept=fit_intercept
+        ).risk
         assert np.all(nearby > risk)
 
 
 def test_the_penalty_of_least_risk_may_be_at_either_end():
-    against = NoiseModel.binary(eps_pos=0.6, eps_neg=0.3, pi_neg=0.1)  # E[t·y] < 0: any score is worse than none
+    against = NoiseModel.binary(
+        eps_pos=0.6, eps_neg=0.3, pi_neg=0.1
+    )  # E[t·y] < 0: any score is worse than none
     mixture = theory.Mixture(mean_norm=1.0, aspect=1.0, noise=against)
     assert theory.optimal_reg(mixture, targets="naive", objective="risk") == np.inf
     easy = theory.Mixture(mean_norm=3.0, aspect=1e-4, noise=NOISE)  # scores are too small already
@@ -120,12 +146,16 @@ def test_low_dimension_reaches_bayes():
     for mean_norm in (0.5, 1.0, 2.0):
         mixture = theory.Mixture(mean_norm=mean_norm, aspect=1e-9, noise=NOISE)
         for name in NAMES:
-            assert theory.predict(mixture, targets=name, reg=0.1).accuracy == pytest.approx(ndtr(mean_norm), abs=1e-6)
+            assert theory.predict(mixture, targets=name, reg=0.1).accuracy == pytest.approx(
+                ndtr(mean_norm), abs=1e-6
+            )
 
 
 def test_predictions_broadcast():
     mixture = theory.Mixture(
-        mean_norm=np.array([1.0, 2.0])[:, None, None], aspect=np.array([0.5, 2.0])[:, None], noise=NOISE
+        mean_norm=np.array([1.0, 2.0])[:, None, None],
+        aspect=np.array([0.5, 2.0])[:, None],
+        noise=NOISE,
     )
     regs = np.array([0.1, 1.0, 10.0])
     table = theory.predict(mixture, targets="naive", reg=regs)
@@ -144,7 +174,9 @@ def test_best_threshold_beats_the_midpoint_and_needs_no_signal():
     assert np.all(prediction.best_accuracy >= prediction.accuracy)
     cuts = np.linspace(-1, 1, 4001)[:, None]
     assert np.all(prediction.accuracy_at(cuts).max(axis=0) <= prediction.best_accuracy + 1e-9)
-    assert prediction.accuracy_at(cuts).max(axis=0)[2] == pytest.approx(prediction.best_accuracy[2], abs=1e-5)
+    assert prediction.accuracy_at(cuts).max(axis=0)[2] == pytest.approx(
+        prediction.best_accuracy[2], abs=1e-5
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -154,23 +186,29 @@ def test_with_an_intercept_scores_vary_within_classes_between_them_and_about_the
     found = theory.predict(mixture, targets=name, reg=0.4, fit_intercept=True)
     (pi_neg, pi_pos), gap = NOISE.priors, found.means[1] - found.means[0]
     mean_target = NOISE.observed @ targets.resolve(name, NOISE)
-    assert found.second_moment == pytest.approx(found.variance + pi_neg * pi_pos * gap**2 + mean_target**2, rel=1e-12)
+    assert found.second_moment == pytest.approx(
+        found.variance + pi_neg * pi_pos * gap**2 + mean_target**2, rel=1e-12
+    )
     agreement = pi_pos * found.means[1] - pi_neg * found.means[0]
     assert found.risk == pytest.approx(found.second_moment - 2 * agreement + 1, rel=1e-12)
 
 
 def test_a_class_so_rare_that_labels_never_tell_it_is_not_told_apart():
-    """Q, of the order of the square of its share, is 0 in double precision, and so are targets about their mean."""
+    """Q, of the order of the square of its share, is 0 in double precision, and so are targets
+    about their mean."""
     rare = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1, pi_neg=1e-200)
     mixture = theory.Mixture(mean_norm=1.0, aspect=1.0, noise=rare)
     found = theory.predict(mixture, reg=1.0, fit_intercept=True)
     assert (found.separation, found.accuracy, found.best_accuracy) == (0, 0.5, 1)
-    assert theory.optimal_reg(mixture, fit_intercept=True) == np.inf  # as for any target with an intercept
+    assert (
+        theory.optimal_reg(mixture, fit_intercept=True) == np.inf
+    )  # as for any target with an intercept
 
 
 def test_means_as_far_apart_as_numbers_reach_have_finite_answers():
     far, farther = (
-        theory.predict(theory.Mixture(mean_norm=norm, aspect=0.5, noise=NOISE), reg=1.0) for norm in (1e10, 1e50)
+        theory.predict(theory.Mixture(mean_norm=norm, aspect=0.5, noise=NOISE), reg=1.0)
+        for norm in (1e10, 1e50)
     )
     for name in ("mean", "variance", "risk", "accuracy"):
         assert getattr(farther, name) == pytest.approx(getattr(far, name), rel=1e-12)
@@ -179,13 +217,34 @@ def test_means_as_far_apart_as_numbers_reach_have_finite_answers():
 @pytest.mark.parametrize(
     ("act", "says"),
     [
-        (lambda: theory.Mixture(mean_norm=-1.0, aspect=1.0, noise=NOISE), "mean_norm = -1 must be zero or positive"),
-        (lambda: theory.Mixture(mean_norm=1e60, aspect=1.0, noise=NOISE), r"mean_norm holds 1e\+60, beyond 1e\+50"),
-        (lambda: theory.Mixture(mean_norm=1.0, aspect=1.0, noise=NoiseModel(np.eye(3))), "two classes"),
-        (lambda: theory.Mixture(mean_norm=1.0, aspect=1.0, noise=NoiseModel.none()), "needs the class proportions"),
-        (lambda: theory.Mixture(mean_norm=1.0, aspect=0.0, noise=NOISE), "aspect = 0 must be positive"),
-        (lambda: theory.Mixture(mean_norm="2", aspect=None, noise=NOISE), "aspect = nan must be positive"),
-        (lambda: theory.Mixture(mean_norm=1.0, aspect=1.0, noise=[[1, 0], [0, 1]]), "must be a NoiseModel"),
+        (
+            lambda: theory.Mixture(mean_norm=-1.0, aspect=1.0, noise=NOISE),
+            "mean_norm = -1 must be zero or positive",
+        ),
+        (
+            lambda: theory.Mixture(mean_norm=1e60, aspect=1.0, noise=NOISE),
+            r"mean_norm holds 1e\+60, beyond 1e\+50",
+        ),
+        (
+            lambda: theory.Mixture(mean_norm=1.0, aspect=1.0, noise=NoiseModel(np.eye(3))),
+            "two classes",
+        ),
+        (
+            lambda: theory.Mixture(mean_norm=1.0, aspect=1.0, noise=NoiseModel.none()),
+            "needs the class proportions",
+        ),
+        (
+            lambda: theory.Mixture(mean_norm=1.0, aspect=0.0, noise=NOISE),
+            "aspect = 0 must be positive",
+        ),
+        (
+            lambda: theory.Mixture(mean_norm="2", aspect=None, noise=NOISE),
+            "aspect = nan must be positive",
+        ),
+        (
+            lambda: theory.Mixture(mean_norm=1.0, aspect=1.0, noise=[[1, 0], [0, 1]]),
+            "must be a NoiseModel",
+        ),
         (lambda: _predict(reg="loo"), "reg = 'loo' must hold numbers"),
         (lambda: theory.optimal_reg(_mixture(), targets="nope"), "targets='nope' is not known"),
         (lambda: _predict(loss="hinge"), "loss='hinge' is not known: use 'squared', 'logistic'"),

@@ -10,11 +10,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from support.text import draw_texts
 from unflip.auditing.outlook import effective_dimension
-from unflip.centred import SparseRows
-from unflip.selection import candidate_regs
-from unflip.spectrum import DualSpectrum, KrylovSpectrum, PrimalSpectrum, decompose, krylov
+from unflip.data.centred import SparseRows
+from unflip.ridge.selection import candidate_regs
+from unflip.ridge.spectrum import DualSpectrum, KrylovSpectrum, PrimalSpectrum, decompose, krylov
 
-SHAPES = pytest.mark.parametrize("shape", [(60, 25), (25, 60), (40, 40)], ids=["features", "rows", "square"])
+SHAPES = pytest.mark.parametrize(
+    "shape", [(60, 25), (25, 60), (40, 40)], ids=["features", "rows", "square"]
+)
 WEIGHTED = pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
 INTERCEPT = pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "origin"])
 TEXTS = pytest.mark.parametrize("shape", [(700, 400), (400, 700)], ids=["features", "rows"])
@@ -42,14 +44,20 @@ def test_fits_are_those_of_the_whole_spectrum(shape, weighted, fit_intercept):
     regs = whole.scale * np.array([1e-6, 1e-3, 1.0, 1e6])
     found = KrylovSpectrum(X, weights, fit_intercept=fit_intercept, tolerance=1e-13).path(t, regs)
     expected = whole.path(t, regs)
-    np.testing.assert_allclose(found.coef, expected.coef, rtol=1e-7, atol=1e-9 * np.abs(expected.coef).max())
+    np.testing.assert_allclose(
+        found.coef, expected.coef, rtol=1e-7, atol=1e-9 * np.abs(expected.coef).max()
+    )
     np.testing.assert_allclose(found.intercept, expected.intercept, rtol=1e-7, atol=1e-8)
 
 
 @TEXTS
 @INTERCEPT
-@pytest.mark.parametrize(("options", "tolerance"), [({}, 1e-6), ({"tolerance": 1e-5}, 1e-5)], ids=["usual", "given"])
-def test_residuals_of_the_normal_equations_keep_the_tolerance(shape, fit_intercept, options, tolerance):
+@pytest.mark.parametrize(
+    ("options", "tolerance"), [({}, 1e-6), ({"tolerance": 1e-5}, 1e-5)], ids=["usual", "given"]
+)
+def test_residuals_of_the_normal_equations_keep_the_tolerance(
+    shape, fit_intercept, options, tolerance
+):
     X, classes = draw_texts(*shape, length=40)
     weights = np.random.default_rng(1).uniform(0.5, 2, size=shape[0])
     spectrum = KrylovSpectrum(X, weights, fit_intercept=fit_intercept, **options)
@@ -72,7 +80,10 @@ def test_residuals_of_the_normal_equations_keep_the_tolerance(shape, fit_interce
 @SHAPES
 def test_left_out_residuals_are_exact(shape):
     X, t, weights = problem(shape, weighted=True)
-    whole, found = exact(X, weights), KrylovSpectrum(X, weights, fit_intercept=True, tolerance=1e-13)
+    whole, found = (
+        exact(X, weights),
+        KrylovSpectrum(X, weights, fit_intercept=True, tolerance=1e-13),
+    )
     regs = whole.scale * np.array([1.0, 10.0])
     expected = whole.leave_one_out(t, regs).residuals
     np.testing.assert_allclose(found.leave_one_out(t, regs).residuals, expected, rtol=0, atol=1e-9)
@@ -95,7 +106,9 @@ def test_one_space_serves_all_penalties_and_multiples_of_a_target(shape):
     again = count_products(fresh)
     at_once = fresh.path(classes.astype(float), [0.01 * spectrum.scale])
     assert len(again) == len(products)
-    np.testing.assert_array_equal(at_once.coef, spectrum.path(classes.astype(float), [0.01 * spectrum.scale]).coef)
+    np.testing.assert_array_equal(
+        at_once.coef, spectrum.path(classes.astype(float), [0.01 * spectrum.scale]).coef
+    )
 
 
 def count_products(spectrum):
@@ -114,9 +127,15 @@ def test_many_targets_are_those_one_by_one():
     X, _, weights = problem((60, 25), weighted=True)
     t = np.random.default_rng(0).normal(size=(60, 11))
     t[:, 4] = 1.0  # centred, nothing
-    together = KrylovSpectrum(X, weights, fit_intercept=True, tolerance=1e-12).path(t, [0.1, 1.0]).coef
+    together = (
+        KrylovSpectrum(X, weights, fit_intercept=True, tolerance=1e-12).path(t, [0.1, 1.0]).coef
+    )
     for column in (0, 4, 7, 10):
-        alone = KrylovSpectrum(X, weights, fit_intercept=True, tolerance=1e-12).path(t[:, column], [0.1, 1.0]).coef
+        alone = (
+            KrylovSpectrum(X, weights, fit_intercept=True, tolerance=1e-12)
+            .path(t[:, column], [0.1, 1.0])
+            .coef
+        )
         np.testing.assert_allclose(together[:, :, [column]], alone, rtol=1e-8, atol=1e-10)
 
 
@@ -142,10 +161,16 @@ def test_rows_of_any_scale(scale):
 @SHAPES
 def test_only_ratios_of_weights_count(shape, factor):
     X, t, weights = problem(shape, weighted=True)
-    one, other = (KrylovSpectrum(X, u * weights, fit_intercept=True, tolerance=1e-12) for u in (1.0, factor))
+    one, other = (
+        KrylovSpectrum(X, u * weights, fit_intercept=True, tolerance=1e-12) for u in (1.0, factor)
+    )
     regs = one.scale * np.array([1.0, 10.0])
-    np.testing.assert_allclose(other.path(t, regs).coef, one.path(t, regs).coef, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(other.hat_diagonals([regs])[0], one.hat_diagonals([regs])[0], rtol=1e-9)
+    np.testing.assert_allclose(
+        other.path(t, regs).coef, one.path(t, regs).coef, rtol=1e-9, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        other.hat_diagonals([regs])[0], one.hat_diagonals([regs])[0], rtol=1e-9
+    )
     assert other.scale == pytest.approx(one.scale, rel=1e-9)
     assert other.least_reg == pytest.approx(one.least_reg, rel=2 * krylov._CLOSE)
 
@@ -154,7 +179,9 @@ def test_only_ratios_of_weights_count(shape, factor):
 def test_fits_and_scores_are_the_same_each_time(shape):
     X, classes = draw_texts(*shape, length=30)
     found = [KrylovSpectrum(X, fit_intercept=True) for _ in range(2)]
-    scores = [s.leave_one_out(2.0 * classes - 1, s.scale * np.array([1.0, 5.0])).scores for s in found]
+    scores = [
+        s.leave_one_out(2.0 * classes - 1, s.scale * np.array([1.0, 5.0])).scores for s in found
+    ]
     np.testing.assert_array_equal(*scores)
 
 
@@ -166,7 +193,9 @@ def test_rows_without_any_entry_are_fitted_by_their_mean_target(shape):
     np.testing.assert_array_equal(path.coef, 0)
     np.testing.assert_allclose(path.intercept, t.mean())
     assert (spectrum.scale, spectrum.n_varying) == (0.0, 0)
-    np.testing.assert_allclose(spectrum.leave_one_out(t, [0.1]).scores[:, 0, 0], (t.sum() - t) / (len(t) - 1))
+    np.testing.assert_allclose(
+        spectrum.leave_one_out(t, [0.1]).scores[:, 0, 0], (t.sum() - t) / (len(t) - 1)
+    )
 
 
 @TEXTS
@@ -175,7 +204,10 @@ def test_sums_over_the_spectrum_keep_their_error(shape, fit_intercept):
     errors = []
     for seed in range(4):
         X, _ = draw_texts(*shape, length=40, seed=seed)
-        whole, found = exact(X, fit_intercept=fit_intercept), KrylovSpectrum(X, fit_intercept=fit_intercept)
+        whole, found = (
+            exact(X, fit_intercept=fit_intercept),
+            KrylovSpectrum(X, fit_intercept=fit_intercept),
+        )
         doubt = found._quadrature.errors(found._eigenvalues**2) / found.total / found.n
         assert abs(found.scale - whole.scale) < 4 * doubt < 0.1 * whole.scale
         regs = whole.scale * np.logspace(-4, 2, 13)
@@ -220,10 +252,15 @@ def test_heavy_rows_have_their_share_of_products_of_hat_matrices(shape, fit_inte
         products, found.hat_diagonals(*products), whole.hat_diagonals(*products), strict=True
     ):
         others = [prod(s.hat_diagonals([r])[0] for r in product) for s in (found, whole)]
-        values, expected = values - others[0], expected - others[1]  # what passes through other rows
+        values, expected = (
+            values - others[0],
+            expected - others[1],
+        )  # what passes through other rows
         for column in range(3):
             assert np.corrcoef(values[:, column], expected[:, column])[0, 1] > 0.9
-        np.testing.assert_allclose(values[heavy].mean(axis=0), expected[heavy].mean(axis=0), rtol=0.2)
+        np.testing.assert_allclose(
+            values[heavy].mean(axis=0), expected[heavy].mean(axis=0), rtol=0.2
+        )
     sums = found._quadrature.sums(found.shrinkage(regs) * found.shrinkage(one))
     np.testing.assert_allclose(found.hat_diagonals([regs, one])[0].sum(axis=0), sums, rtol=1e-2)
 
@@ -285,10 +322,13 @@ def test_hat_values_are_made_once():
 @TEXTS
 def test_leave_one_out_scores_are_close(shape):
     X, classes = draw_texts(*shape, length=40)
-    t = 2.0 * np.where(np.random.default_rng(0).uniform(size=shape[0]) < 0.3, 1 - classes, classes) - 1
+    t = (
+        2.0 * np.where(np.random.default_rng(0).uniform(size=shape[0]) < 0.3, 1 - classes, classes)
+        - 1
+    )
     whole, found = exact(X), KrylovSpectrum(X, fit_intercept=True)
     regs = candidate_regs(found)[::6]
-    scores, expected = (s.leave_one_out(t, regs).label_free_scores[:, :, 0] for s in (found, whole))
+    scores, expected = (s.leave_one_out(t, regs).corrected_scores[:, :, 0] for s in (found, whole))
     missed = np.sqrt(((scores - expected) ** 2).mean(axis=0)) / expected.std(axis=0)
     assert missed.max() < 0.1
     assert missed[found.mean_hat(regs)[0] < 0.1].max() < 0.02
@@ -342,7 +382,9 @@ def test_directions_and_kernel_sums_are_those_of_the_whole_spectrum(shape, weigh
     X, t, weights = problem(shape, weighted)
     whole, found = exact(X, weights), KrylovSpectrum(X, weights, fit_intercept=True)
     assert found.n_varying == whole.n_varying
-    np.testing.assert_allclose(np.abs(found.coordinates(3)), np.abs(whole.coordinates(3)), rtol=0, atol=1e-7)
+    np.testing.assert_allclose(
+        np.abs(found.coordinates(3)), np.abs(whole.coordinates(3)), rtol=0, atol=1e-7
+    )
     assert found.coordinates(0).shape == (shape[0], 0)
     np.testing.assert_allclose(found.kernel_sums(t), whole.kernel_sums(t), rtol=1e-9, atol=1e-7)
 
@@ -351,13 +393,17 @@ def test_what_is_out_of_reach_is_said():
     X, t, _ = problem((25, 60))
     spectrum = KrylovSpectrum(X, fit_intercept=True)
     assert not spectrum.is_whole
-    with pytest.raises(ValueError, match=r"mixture .* too many for sparse rows of 25 × 60: give a NoiseModel"):
+    with pytest.raises(
+        ValueError, match=r"mixture .* too many for sparse rows of 25 × 60: give a NoiseModel"
+    ):
         _ = spectrum.variances
     with pytest.raises(ValueError, match="use loss='squared'"):
         _ = spectrum.principal_rows
     with pytest.raises(ValueError, match="use loss='squared'"):
         spectrum.from_principal(np.ones((3, 1)))
-    with pytest.raises(ValueError, match=r"reg=0 takes every principal direction.*use a positive reg"):
+    with pytest.raises(
+        ValueError, match=r"reg=0 takes every principal direction.*use a positive reg"
+    ):
         spectrum.path(t, [0.0, 1.0])
     with pytest.raises(ValueError, match="use a positive reg"):
         spectrum.hat_diagonals([[0.0]])
@@ -378,7 +424,9 @@ def test_fits_that_run_out_of_memory_say_so(monkeypatch, memory, n_steps):
 def test_a_space_that_cannot_grow_is_no_lack_of_memory():
     X = sparse.random_array((30, 8), density=0.5, rng=np.random.default_rng(0), format="csr")
     t = np.random.default_rng(1).normal(size=30)
-    found, expected = (s.path(t, [1e-6]) for s in (KrylovSpectrum(X, fit_intercept=True, tolerance=0.0), exact(X)))
+    found, expected = (
+        s.path(t, [1e-6]) for s in (KrylovSpectrum(X, fit_intercept=True, tolerance=0.0), exact(X))
+    )
     np.testing.assert_allclose(found.coef, expected.coef, rtol=1e-7)
 
 

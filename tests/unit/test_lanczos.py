@@ -1,13 +1,14 @@
-"""Krylov spaces: what holds of them in exact arithmetic, and sums over eigenvalues that they stand for."""
+"""Krylov spaces: what holds of them in exact arithmetic, and sums over eigenvalues that they stand
+for."""
 
 import tracemalloc
 
 import numpy as np
 import pytest
 
-from unflip.spectrum import traces
-from unflip.spectrum.lanczos import Lanczos
-from unflip.spectrum.traces import Quadrature, random_signs
+from unflip.ridge.spectrum import traces
+from unflip.ridge.spectrum.lanczos import Lanczos
+from unflip.ridge.spectrum.traces import Quadrature, random_signs
 
 
 def operator(values, seed=0):
@@ -29,7 +30,9 @@ def test_a_space_as_large_as_the_operator_holds_the_solutions_for_all_shifts():
     assert space.grow(1e-4, 1e-14, most=150) <= 1e-12
     shifts = np.array([1e-4, 0.1, 3.0])
     expected = [np.linalg.solve(matrix + shift * np.eye(150), starts) for shift in shifts]
-    np.testing.assert_allclose(space.solutions(shifts), np.stack(expected, axis=1), rtol=0, atol=1e-8)
+    np.testing.assert_allclose(
+        space.solutions(shifts), np.stack(expected, axis=1), rtol=0, atol=1e-8
+    )
 
 
 @pytest.mark.parametrize("most", [1, 7, 70])
@@ -50,7 +53,9 @@ def test_an_invariant_space_ends_the_search():
     space = Lanczos(lambda columns: matrix @ columns, start, keep=True)
     assert space.grow(1e-3, 1e-12, most=4) <= 1e-12
     assert space.n_steps == 2
-    np.testing.assert_allclose(space.solutions(np.array([1.0]))[:, 0, 0], [0.15, 0.8 / 3, 0, 0], atol=1e-14)
+    np.testing.assert_allclose(
+        space.solutions(np.array([1.0]))[:, 0, 0], [0.15, 0.8 / 3, 0, 0], atol=1e-14
+    )
 
 
 @pytest.mark.parametrize("keep", [True, False])
@@ -63,21 +68,28 @@ def test_quadrature_is_exact_for_polynomials_of_degree_below_twice_the_steps(kee
         space.step()
     nodes, weights = space.quadrature()
     assert nodes.shape == weights.shape == (2, n_steps)
-    forms = [((np.linalg.matrix_power(matrix, k) @ starts) * starts).sum(axis=0) for k in range(2 * n_steps + 1)]
+    forms = [
+        ((np.linalg.matrix_power(matrix, k) @ starts) * starts).sum(axis=0)
+        for k in range(2 * n_steps + 1)
+    ]
     found = [(weights * nodes**k).sum(axis=1) for k in range(2 * n_steps + 1)]
     np.testing.assert_allclose(found[:-1], forms[:-1], rtol=1e-10)
     assert (np.abs(found[-1] / forms[-1] - 1) > 1e-10).all()
 
 
 def test_nodes_stand_for_eigenvalues():
-    values = np.append(np.linspace(0.5, 1.5, 299), 1000.0)  # one of them so large that it must not be counted twice
+    values = np.append(
+        np.linspace(0.5, 1.5, 299), 1000.0
+    )  # one of them so large that it must not be counted twice
     found = Quadrature.of(operator(values)[1], random_signs(300), 300)
     nodes = found.nodes.ravel()
     assert found.sums(nodes**0) == pytest.approx(300.0)
     for power in (1, 2):
         assert found.sums(nodes**power) == pytest.approx((values**power).sum(), rel=1e-3)
     total = float(found.sums(nodes / (nodes + 0.3)))
-    assert total == pytest.approx((values / (values + 0.3)).sum(), abs=3 * float(found.errors(nodes / (nodes + 0.3))))
+    assert total == pytest.approx(
+        (values / (values + 0.3)).sum(), abs=3 * float(found.errors(nodes / (nodes + 0.3)))
+    )
     assert found.shift_of(total) == pytest.approx(0.3, rel=1e-9)
     assert found.shift_of(301.0) == 0.0
 
@@ -86,12 +98,19 @@ def test_nodes_stand_for_eigenvalues():
 def test_there_are_as_many_nodes_as_small_eigenvalues_need_in_any_unit(unit):
     narrow, wide, in_unit = (
         Quadrature.of(operator(values)[1], random_signs(150)[:, :16], 150)
-        for values in (np.linspace(0.5, 1.5, 150), np.geomspace(3e-5, 1, 150), unit * np.geomspace(3e-5, 1, 150))
+        for values in (
+            np.linspace(0.5, 1.5, 150),
+            np.geomspace(3e-5, 1, 150),
+            unit * np.geomspace(3e-5, 1, 150),
+        )
     )
     assert narrow.nodes.shape[1] < wide.nodes.shape[1] < 150
-    assert abs(in_unit.nodes.shape[1] - wide.nodes.shape[1]) <= 2 * traces._STEPS  # rounding may settle a step earlier
+    assert (
+        abs(in_unit.nodes.shape[1] - wide.nodes.shape[1]) <= 2 * traces._STEPS
+    )  # rounding may settle a step earlier
     sums = [
-        found.sums(found.nodes.ravel() / (found.nodes.ravel() + u * 1e-4)) for found, u in ((wide, 1), (in_unit, unit))
+        found.sums(found.nodes.ravel() / (found.nodes.ravel() + u * 1e-4))
+        for found, u in ((wide, 1), (in_unit, unit))
     ]
     assert sums[1] == pytest.approx(sums[0], rel=1e-3)
 
@@ -109,7 +128,9 @@ def test_sums_that_do_not_settle_end_in_time_and_keep_no_vectors(monkeypatch):
     assert found.nodes.shape[1] == 32
 
 
-@pytest.mark.parametrize("values", [range(1, 10), [2.0, 1.0, 0.5], [5.0, 0.0, 0.0, 0.0], [0.0, 0.0]], ids=str)
+@pytest.mark.parametrize(
+    "values", [range(1, 10), [2.0, 1.0, 0.5], [5.0, 0.0, 0.0, 0.0], [0.0, 0.0]], ids=str
+)
 def test_few_eigenvalues_are_found_exactly(values):
     found = Quadrature.of(operator(np.array(values))[1], random_signs(len(values)), len(values))
     nodes = found.nodes.ravel()
@@ -123,7 +144,9 @@ def test_errors_are_those_of_a_sum_over_independent_probes():
     found = Quadrature(np.ones((4, 2)), weights, n_leading=1)
     values = np.ones((8, 2)) * [1.0, 10.0]
     np.testing.assert_allclose(found.sums(values), [16.0, 160.0])
-    np.testing.assert_allclose(found.errors(values), np.sqrt(3) * np.array([1.0, 10.0]))  # probes add 1, 2 and 3
+    np.testing.assert_allclose(
+        found.errors(values), np.sqrt(3) * np.array([1.0, 10.0])
+    )  # probes add 1, 2 and 3
     assert found.errors(values[:, 0]) == pytest.approx(np.sqrt(3))
 
 

@@ -1,4 +1,5 @@
-"""Rows that stay where they are stored: slices, selections, and what is said where something is wrong with them."""
+"""Rows that stay where they are stored: slices, selections, and what is said where something is
+wrong with them."""
 
 import numpy as np
 import pytest
@@ -6,10 +7,10 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from support.lazy import Failing, Shrinking, Stored
-from unflip.engines import blocks
-from unflip.lazy import LazyRows, is_lazy, unchanged_on_error, validated
-from unflip.parquet_rows import ParquetRows
-from unflip.rows import DistinctRows
+from unflip.data.duplicates import DistinctRows
+from unflip.data.engines import blocks
+from unflip.data.lazy import LazyRows, is_lazy, unchanged_on_error, validated
+from unflip.data.parquet import ParquetRows
 
 pq = pytest.importorskip("pyarrow.parquet", reason="Parquet files need pyarrow")
 pa = pytest.importorskip("pyarrow")
@@ -27,18 +28,28 @@ def test_what_is_read_lazily(tmp_path):
     assert is_lazy(LazyRows.of(Stored(X)))
     assert is_lazy(mapped(X, tmp_path))
     pandas = pytest.importorskip("pandas")
-    for held in (X, X.tolist(), sparse.csr_array(X), pandas.DataFrame(X), pandas.Series(X[0]), Stored(X[0])):
+    for held in (
+        X,
+        X.tolist(),
+        sparse.csr_array(X),
+        pandas.DataFrame(X),
+        pandas.Series(X[0]),
+        Stored(X[0]),
+    ):
         assert not is_lazy(held)
     assert not is_lazy(mapped(X[0], tmp_path))
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize(
-    ("stored", "found"), [("f4", "f4"), ("f8", "f8"), (">f4", "f4"), ("f2", "f8"), ("i1", "f8"), ("?", "f8")]
+    ("stored", "found"),
+    [("f4", "f4"), ("f8", "f8"), (">f4", "f4"), ("f2", "f8"), ("i1", "f8"), ("?", "f8")],
 )
 def test_memory_maps_of_any_kind_are_read_in_blocks(stored, found, order, tmp_path):
     values = (3 * X).astype(stored)
-    rows = validated(BaseEstimator(), mapped(values, tmp_path, order), dtype=[np.float64, np.float32])
+    rows = validated(
+        BaseEstimator(), mapped(values, tmp_path, order), dtype=[np.float64, np.float32]
+    )
     assert isinstance(rows, LazyRows)
     assert rows.dtype == rows[3:40, 1:].dtype == np.dtype(found)
     np.testing.assert_array_equal(rows[3:40, 1:], values[3:40, 1:])
@@ -87,7 +98,10 @@ def test_an_error_names_the_row_and_the_column(value, kind):
 def test_what_is_wrong_with_a_source_is_said():
     rows = LazyRows.of(Shrinking(X, 600))
     assert rows[:100].shape == (100, 5)
-    with pytest.raises(RuntimeError, match=r"X has shape \(300, 5\), but a block of shape \(100, 5\) from row 100 on"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"X has shape \(300, 5\), but a block of shape \(100, 5\) from row 100 on",
+    ):
         rows[100:200]
     with pytest.raises(RuntimeError, match="Rows 0 to 9 of X could not be read: the disk is gone"):
         LazyRows.of(Failing(X, -1))[:10]
@@ -95,7 +109,12 @@ def test_what_is_wrong_with_a_source_is_said():
         LazyRows.of(Stored(np.full((3, 2), "a")))
     for shape, says in [((1, 5), "minimum of 2 is required"), ((300, 0), "0 feature")]:
         with pytest.raises(ValueError, match=says):
-            validated(BaseEstimator(), Stored(X[: shape[0], : shape[1]]), dtype=np.float64, ensure_min_samples=2)
+            validated(
+                BaseEstimator(),
+                Stored(X[: shape[0], : shape[1]]),
+                dtype=np.float64,
+                ensure_min_samples=2,
+            )
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         validated(BaseEstimator(), Stored(X), np.zeros(299), dtype=np.float64)
 
@@ -104,7 +123,9 @@ def test_number_of_features_is_kept_and_checked():
     estimator = BaseEstimator()
     validated(estimator, Stored(X), dtype=np.float64)
     assert estimator.n_features_in_ == 5
-    with pytest.raises(ValueError, match="X has 4 features, but BaseEstimator is expecting 5 features"):
+    with pytest.raises(
+        ValueError, match="X has 4 features, but BaseEstimator is expecting 5 features"
+    ):
         validated(estimator, Stored(X[:, :4]), dtype=np.float64, reset=False)
 
 
@@ -128,7 +149,10 @@ def test_distinct_rows_are_those_of_the_array(weighted, monkeypatch):
     rng = np.random.default_rng(0)
     copied = np.concatenate([X, X[rng.integers(300, size=500)], -0.0 * X[:2], 0.0 * X[:2]])
     weights = rng.integers(3, size=len(copied)).astype(float) if weighted else None
-    expected, found = DistinctRows.of(copied, weights), DistinctRows.of(LazyRows.of(Stored(copied)), weights)
+    expected, found = (
+        DistinctRows.of(copied, weights),
+        DistinctRows.of(LazyRows.of(Stored(copied)), weights),
+    )
     assert len(found.weights) <= 301
     for name in ("weights", "members", "owner", "member_weights", "largest"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
@@ -167,13 +191,19 @@ def test_parquet_files_are_one_array(dtype, tmp_path):
 
 def test_parquet_columns_are_chosen_and_ordered(tmp_path):
     (path,) = written(tmp_path, (300,), X)
-    np.testing.assert_array_equal(ParquetRows(path, ["d", "a"], np.float64)[10:20], X[10:20, [3, 0]])
+    np.testing.assert_array_equal(
+        ParquetRows(path, ["d", "a"], np.float64)[10:20], X[10:20, [3, 0]]
+    )
 
 
 def test_parquet_row_groups_are_read_once_per_pass(tmp_path, monkeypatch):
     rows = ParquetRows(written(tmp_path, (100, 150, 50), X))
     read, one = [], pq.ParquetFile.read_row_group
-    monkeypatch.setattr(pq.ParquetFile, "read_row_group", lambda *args, **named: read.append(1) or one(*args, **named))
+    monkeypatch.setattr(
+        pq.ParquetFile,
+        "read_row_group",
+        lambda *args, **named: read.append(1) or one(*args, **named),
+    )
     for start in range(0, 300, 10):
         rows[start : start + 10]
     assert len(read) == len(rows._groups) == 15 + 1 + 1

@@ -52,7 +52,9 @@ def test_it_is_the_papers_perturbed_loss(loss, rho_pos, rho_neg):
     for observed, target in zip((-1, 1), targets.from_rho(rho_pos, rho_neg), strict=True):
         own, other = loss.value(SCORES, observed), loss.value(SCORES, -observed)
         printed = ((1 - rho[-observed]) * own - rho[observed] * other) / (1 - rho_pos - rho_neg)
-        np.testing.assert_allclose(TargetLoss(loss, target).value(SCORES), printed, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(
+            TargetLoss(loss, target).value(SCORES), printed, rtol=1e-12, atol=1e-12
+        )
 
 
 def test_the_squared_loss_regresses_on_the_target():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from unflip.moments import Moments
+from unflip.ridge.moments import Moments
 
 RNG = np.random.default_rng(0)
 X, CODES, WEIGHTS = RNG.normal(size=(60, 7)), RNG.integers(3, size=60), RNG.uniform(0.5, 2, size=60)
@@ -14,14 +14,24 @@ def test_sums_are_what_they_say():
     weighted = X * WEIGHTS[:, None]
     np.testing.assert_allclose(moments.gram(centred=False), weighted.T @ X, rtol=1e-12)
     centred = X - weighted.sum(axis=0) / WEIGHTS.sum()
-    np.testing.assert_allclose(moments.gram(centred=True), (centred * WEIGHTS[:, None]).T @ centred, rtol=1e-12)
-    table = RNG.normal(size=(3, 2))
-    np.testing.assert_allclose(moments.cross(table, centred=False), weighted.T @ table[CODES], rtol=1e-12)
     np.testing.assert_allclose(
-        moments.cross(table, centred=True), (centred * WEIGHTS[:, None]).T @ table[CODES], rtol=1e-12, atol=1e-12
+        moments.gram(centred=True), (centred * WEIGHTS[:, None]).T @ centred, rtol=1e-12
+    )
+    table = RNG.normal(size=(3, 2))
+    np.testing.assert_allclose(
+        moments.cross(table, centred=False), weighted.T @ table[CODES], rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        moments.cross(table, centred=True),
+        (centred * WEIGHTS[:, None]).T @ table[CODES],
+        rtol=1e-12,
+        atol=1e-12,
     )
     assert moments.n == pytest.approx(WEIGHTS.sum())
-    assert repr(Moments.from_rows(X, CODES, 3)) == "<Moments of 3 classes and 7 features, total weight 60>"
+    assert (
+        repr(Moments.from_rows(X, CODES, 3))
+        == "<Moments of 3 classes and 7 features, total weight 60>"
+    )
 
 
 def test_chunks_add_up_even_where_a_class_is_missing_from_one():
@@ -31,12 +41,17 @@ def test_chunks_add_up_even_where_a_class_is_missing_from_one():
     parts = [Moments.from_rows(X[c], CODES[c], 3, WEIGHTS[c]) for c in chunks]
     total = parts[0] + parts[1] + parts[2] + parts[3]
     for name in ("counts", "class_means", "scatter"):
-        np.testing.assert_allclose(getattr(total, name), getattr(whole, name), rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(
+            getattr(total, name), getattr(whole, name), rtol=1e-12, atol=1e-12
+        )
 
 
 def test_empty_and_weightless_chunks_add_nothing():
     whole = Moments.from_rows(X, CODES, 3, WEIGHTS)
-    for chunk in (Moments.from_rows(X[:0], CODES[:0], 3), Moments.from_rows(X, CODES, 3, np.zeros(60))):
+    for chunk in (
+        Moments.from_rows(X[:0], CODES[:0], 3),
+        Moments.from_rows(X, CODES, 3, np.zeros(60)),
+    ):
         for total in (whole + chunk, chunk + whole):
             np.testing.assert_allclose(total.scatter, whole.scatter)
             np.testing.assert_allclose(total.class_means, whole.class_means)
@@ -46,8 +61,12 @@ def test_empty_and_weightless_chunks_add_nothing():
 def test_a_far_origin_costs_no_digits_of_the_scatter():
     near = Moments.from_rows(X, CODES, 3).scatter
     far = Moments.from_rows(X + 1e7, CODES, 3).scatter
-    np.testing.assert_allclose(far, near, rtol=1e-7, atol=1e-7)  # the Gram about 0 has rounding errors of order 1
-    halves = Moments.from_rows(X[:30] + 1e7, CODES[:30], 3) + Moments.from_rows(X[30:] + 1e7, CODES[30:], 3)
+    np.testing.assert_allclose(
+        far, near, rtol=1e-7, atol=1e-7
+    )  # the Gram about 0 has rounding errors of order 1
+    halves = Moments.from_rows(X[:30] + 1e7, CODES[:30], 3) + Moments.from_rows(
+        X[30:] + 1e7, CODES[30:], 3
+    )
     np.testing.assert_allclose(halves.scatter, near, rtol=1e-6, atol=1e-6)
 
 
@@ -57,7 +76,9 @@ def test_any_array_api_namespace_will_do():
     expected = Moments.from_rows(X, CODES, 3, WEIGHTS)
     total = moments + moments
     np.testing.assert_allclose(np.asarray(total.scatter), 2 * expected.scatter, rtol=1e-12)
-    assert type(moments.cross(xp.ones((3, 1), dtype=xp.float64), centred=True)) is type(moments.counts)
+    assert type(moments.cross(xp.ones((3, 1), dtype=xp.float64), centred=True)) is type(
+        moments.counts
+    )
 
 
 def test_mismatched_shapes_are_named():

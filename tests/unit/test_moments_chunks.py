@@ -1,4 +1,5 @@
-"""Moments from chunks: any kind of rows and labels, nothing lost where a chunk is bad, files and merging."""
+"""Moments from chunks: any kind of rows and labels, nothing lost where a chunk is bad, files and
+merging."""
 
 import tracemalloc
 from datetime import date
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, random_array
 
-from unflip.moments import ChunkError, Moments
+from unflip.ridge.moments import ChunkError, Moments
 
 array_api_strict = pytest.importorskip("array_api_strict")
 pandas = pytest.importorskip("pandas")
@@ -23,7 +24,9 @@ NAMES = [f"gene {j}" for j in range(P)]
 
 def assert_same(found, expected=WHOLE, rtol=1e-12):
     for name in ("counts", "class_means", "scatter", "squared_weights"):
-        np.testing.assert_allclose(np.asarray(getattr(found, name)), getattr(expected, name), rtol, atol=1e-11)
+        np.testing.assert_allclose(
+            np.asarray(getattr(found, name)), getattr(expected, name), rtol, atol=1e-11
+        )
 
 
 def pieces(height, X=X, y=LABELS, weights=WEIGHTS):
@@ -34,16 +37,16 @@ def pieces(height, X=X, y=LABELS, weights=WEIGHTS):
 
 @pytest.mark.parametrize("height", [1, 13, 350, N])
 def test_chunks_of_any_size_give_the_sums_of_all_rows(height, monkeypatch):
-    monkeypatch.setattr("unflip.chunks._BLOCK_VALUES", 40 * P)
-    monkeypatch.setattr("unflip.chunks._FEWEST", 40)
+    monkeypatch.setattr("unflip.data.chunks._BLOCK_VALUES", 40 * P)
+    monkeypatch.setattr("unflip.data.chunks._FEWEST", 40)
     found = Moments.from_chunks(pieces(height), classes=["eel", "dog", "cat"])
     assert found.classes.tolist() == ["cat", "dog", "eel"]
     assert_same(found)
 
 
 def test_many_chunks_far_from_the_origin_cost_no_digits(monkeypatch):
-    monkeypatch.setattr("unflip.chunks._BLOCK_VALUES", 8 * P)
-    monkeypatch.setattr("unflip.chunks._FEWEST", 8)
+    monkeypatch.setattr("unflip.data.chunks._BLOCK_VALUES", 8 * P)
+    monkeypatch.setattr("unflip.data.chunks._FEWEST", 8)
     far = Moments.from_chunks(pieces(5, X + 1e7), classes=np.unique(LABELS))
     np.testing.assert_allclose(far.scatter, WHOLE.scatter, rtol=1e-7, atol=1e-6)
 
@@ -86,8 +89,14 @@ def test_labels_of_any_kind(kind):
 def test_memory_maps_and_single_precision(tmp_path):
     np.save(tmp_path / "rows.npy", X.astype(np.float32))
     mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
-    expected = Moments.from_rows(X.astype(np.float32).astype(float), np.unique(LABELS, return_inverse=True)[1], 3)
-    assert_same(Moments.from_chunks((mapped[s : s + 90], LABELS[s : s + 90]) for s in range(0, N, 90)), expected, 1e-6)
+    expected = Moments.from_rows(
+        X.astype(np.float32).astype(float), np.unique(LABELS, return_inverse=True)[1], 3
+    )
+    assert_same(
+        Moments.from_chunks((mapped[s : s + 90], LABELS[s : s + 90]) for s in range(0, N, 90)),
+        expected,
+        1e-6,
+    )
 
 
 def test_a_reader_may_overwrite_its_rows():
@@ -135,10 +144,19 @@ FRAME = pandas.DataFrame(X[:50], columns=NAMES)
 BAD = {
     "width": ((X[:50, :4], LABELS[:50]), "4 columns where 6 are expected"),
     "misaligned": ((X[:50], LABELS[:49]), r"50 rows but y of shape \(49,\)"),
-    "index": ((FRAME, pandas.Series(LABELS[:50], index=range(1, 51))), "index of y is not that of X"),
+    "index": (
+        (FRAME, pandas.Series(LABELS[:50], index=range(1, 51))),
+        "index of y is not that of X",
+    ),
     "empty": ((X[:0], LABELS[:0]), "no rows"),
-    "class": ((X[:1], ["cow"]), "the label 'cow' of its row 0 is not among the classes 'cat', 'dog', 'eel'"),
-    "missing label": ((X[:2], np.array(["cat", None], dtype=object)), "label of its row 1 is missing"),
+    "class": (
+        (X[:1], ["cow"]),
+        "the label 'cow' of its row 0 is not among the classes 'cat', 'dog', 'eel'",
+    ),
+    "missing label": (
+        (X[:2], np.array(["cat", None], dtype=object)),
+        "label of its row 1 is missing",
+    ),
     "NaN": ((changed(X, 7, 2, np.nan), LABELS), "column 2 of its row 7 is nan"),
     "inf": ((changed(X, 650, 0, -np.inf), LABELS), "column 0 of its row 650 is -inf"),
     "sparse NaN": ((csr_array(changed(X, 7, 2, np.nan)), LABELS), "column 2 of its row 7 is nan"),
@@ -167,15 +185,17 @@ def test_a_bad_chunk_is_named_and_loses_nothing(case, height):
 
 
 def test_a_bad_chunk_larger_than_a_block_leaves_no_part_behind(monkeypatch):
-    monkeypatch.setattr("unflip.chunks._BLOCK_VALUES", 40 * P)
-    monkeypatch.setattr("unflip.chunks._FEWEST", 40)
+    monkeypatch.setattr("unflip.data.chunks._BLOCK_VALUES", 40 * P)
+    monkeypatch.setattr("unflip.data.chunks._FEWEST", 40)
     with pytest.raises(ChunkError, match="column 1 of its row 690") as caught:
         Moments.from_chunks([(X, LABELS, WEIGHTS), (changed(X, 690, 1, np.nan), LABELS)])
     assert_same(caught.value.moments)
 
 
 def test_a_bad_value_of_another_namespace_is_named():
-    with pytest.raises(ChunkError, match="Chunk 1 was not added: column 2 of its row 7 is nan") as caught:
+    with pytest.raises(
+        ChunkError, match="Chunk 1 was not added: column 2 of its row 7 is nan"
+    ) as caught:
         Moments.from_chunks([(array_api_strict.asarray(changed(X, 7, 2, np.nan)), LABELS)])
     assert caught.value.moments is None
 
@@ -185,7 +205,9 @@ def test_a_reader_that_fails_loses_nothing():
         yield from pieces(100)
         raise OSError("disk on fire")
 
-    with pytest.raises(ChunkError, match=r"Chunk 8 .* reading it failed \(OSError: disk on fire\)") as caught:
+    with pytest.raises(
+        ChunkError, match=r"Chunk 8 .* reading it failed \(OSError: disk on fire\)"
+    ) as caught:
         Moments.from_chunks(reader())
     assert isinstance(caught.value.__cause__, OSError)
     assert_same(caught.value.moments)
@@ -203,7 +225,9 @@ def test_columns_have_to_keep_their_names_and_order():
 
 
 def test_the_first_chunk_says_which_classes_there_are():
-    with pytest.raises(ChunkError, match=r"'eel' of its row 0 is not among the classes 'cat', 'dog'") as caught:
+    with pytest.raises(
+        ChunkError, match=r"'eel' of its row 0 is not among the classes 'cat', 'dog'"
+    ) as caught:
         Moments.from_chunks([(X[:2], ["cat", "dog"]), (X[:1], ["eel"])])
     widened = caught.value.moments.with_classes(["eel", "cat", "dog"])
     assert widened.classes.tolist() == ["cat", "dog", "eel"]
@@ -232,8 +256,12 @@ def test_moments_merge_and_refuse_other_classes():
     parts = [Moments.from_chunks([chunk], np.unique(LABELS)) for chunk in pieces(100)]
     total = sum(parts)
     assert_same(total)
-    assert_same(parts[0], Moments.from_chunks([next(iter(pieces(100)))]))  # adding leaves its parts alone
-    with pytest.raises(ValueError, match=r"classes \['cat', 'dog', 'eel'\] and \[0, 1, 2\] cannot be added"):
+    assert_same(
+        parts[0], Moments.from_chunks([next(iter(pieces(100)))])
+    )  # adding leaves its parts alone
+    with pytest.raises(
+        ValueError, match=r"classes \['cat', 'dog', 'eel'\] and \[0, 1, 2\] cannot be added"
+    ):
         parts[0] + Moments.from_rows(X, np.zeros(N, dtype=int), 3)
 
 
@@ -244,7 +272,9 @@ def test_effective_rows_do_not_depend_on_the_scale_of_weights():
     assert Moments.from_chunks([(X, LABELS, 0 * WEIGHTS)]).n_effective == 0
 
 
-@pytest.mark.parametrize("labels", [LABELS, LABELS.astype(object), RNG.integers(2, size=N), RNG.random(N) < 0.5])
+@pytest.mark.parametrize(
+    "labels", [LABELS, LABELS.astype(object), RNG.integers(2, size=N), RNG.random(N) < 0.5]
+)
 def test_files_hold_all_there_is(tmp_path, labels):
     moments = Moments.from_chunks([(pandas.DataFrame(X, columns=NAMES), labels, WEIGHTS)])
     moments.save(tmp_path / "sums.npz")
@@ -302,8 +332,14 @@ def test_wrong_files_are_named(tmp_path):
         ({"classes": arrays["classes"][::-1]}, "classes that are not sorted, or repeat"),
         ({"classes": arrays["classes"][[0, 0, 2]]}, "classes that are not sorted, or repeat"),
         ({"scatter": -arrays["scatter"]}, "a scatter of negative variance"),
-        ({"scatter": arrays["scatter"] + np.triu(np.ones((6, 6)), 1)}, "a scatter that is not symmetric"),
-        ({"scatter": arrays["scatter"] + 1e3 * (1 - np.eye(6))}, "a scatter with a correlation beyond 1"),
+        (
+            {"scatter": arrays["scatter"] + np.triu(np.ones((6, 6)), 1)},
+            "a scatter that is not symmetric",
+        ),
+        (
+            {"scatter": arrays["scatter"] + 1e3 * (1 - np.eye(6))},
+            "a scatter with a correlation beyond 1",
+        ),
     ]:
         kept = {name: array for name, array in {**arrays, **change}.items() if array is not None}
         np.savez(tmp_path / "other.npz", **kept)

@@ -1,4 +1,5 @@
-"""The theory of k classes: two classes are the binary theory, symmetries, the paper's settings, bad input."""
+"""The theory of k classes: two classes are the binary theory, symmetries, the paper's settings, bad
+input."""
 
 import numpy as np
 import pytest
@@ -10,9 +11,13 @@ from unflip.theory.multiclass import MulticlassPrediction, optimal_multi_lpc, pr
 
 THREE = NoiseModel([[0.7, 0.3, 0.0], [0.0, 0.6, 0.4], [0.5, 0.0, 0.5]], [0.3, 0.3, 0.4])
 FOUR = NoiseModel(
-    [[0.5, 0.0, 0.5, 0.0], [0.0, 0.7, 0.0, 0.3], [0.0, 0.4, 0.6, 0.0], [0.3, 0.0, 0.0, 0.7]], [0.3, 0.2, 0.3, 0.2]
+    [[0.5, 0.0, 0.5, 0.0], [0.0, 0.7, 0.0, 0.3], [0.0, 0.4, 0.6, 0.0], [0.3, 0.0, 0.0, 0.7]],
+    [0.3, 0.2, 0.3, 0.2],
 )
-LINE = {3: np.outer([-2.0, 0.0, 2.0], np.eye(200)[0]), 4: np.outer([-6.0, -2.0, 2.0, 6.0], np.eye(200)[0])}
+LINE = {
+    3: np.outer([-2.0, 0.0, 2.0], np.eye(200)[0]),
+    4: np.outer([-6.0, -2.0, 2.0, 6.0], np.eye(200)[0]),
+}
 PAPER = {
     (10.0, True): {
         3: {"naive": 0.381, "unbiased": 0.656, "optimized": 0.403, "readout": 0.761},
@@ -28,11 +33,15 @@ PAPER = {
 def random_mixture(k, p=30, seed=0):
     rng = np.random.default_rng([k, seed])
     transition = rng.dirichlet(np.ones(k), size=k) / 2 + np.eye(k) / 2
-    return rng.normal(size=(k, p)) * 2 / np.sqrt(p), NoiseModel(transition, rng.dirichlet(np.full(k, 5.0)))
+    return rng.normal(size=(k, p)) * 2 / np.sqrt(p), NoiseModel(
+        transition, rng.dirichlet(np.full(k, 5.0))
+    )
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize(("n", "p", "reg"), [(300, 30, 0.1), (50, 50, 10.0), (20, 60, 0.0), (100, 10, 0.0)])
+@pytest.mark.parametrize(
+    ("n", "p", "reg"), [(300, 30, 0.1), (50, 50, 10.0), (20, 60, 0.0), (100, 10, 0.0)]
+)
 @pytest.mark.parametrize("name", ["naive", "unbiased", "optimized", (-1.0, 3.0)])
 def test_two_classes_are_the_binary_theory(name, n, p, reg, fit_intercept):
     noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
@@ -42,7 +51,13 @@ def test_two_classes_are_the_binary_theory(name, n, p, reg, fit_intercept):
     mixture = theory.Mixture(mean_norm=1.7, aspect=p / n, noise=noise)
     binary = theory.predict(mixture, targets=values, reg=reg, fit_intercept=fit_intercept)
 
-    setting = {"means": [-mu, mu], "n": n, "noise": noise, "reg": reg, "fit_intercept": fit_intercept}
+    setting = {
+        "means": [-mu, mu],
+        "n": n,
+        "noise": noise,
+        "reg": reg,
+        "fit_intercept": fit_intercept,
+    }
     column = predict_multiclass(targets=values[:, None], **setting)
     np.testing.assert_allclose(column.means[:, 0], binary.means, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(column.covariance, [[binary.variance]], rtol=1e-10)
@@ -52,7 +67,9 @@ def test_two_classes_are_the_binary_theory(name, n, p, reg, fit_intercept):
     assert both.accuracy == pytest.approx(float(binary.accuracy_at(0.0)), abs=1e-10)
     if isinstance(name, str):
         table = predict_multiclass(targets=name, **setting)
-        np.testing.assert_allclose(table.means[:, 1] - table.means[:, 0], binary.means, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(
+            table.means[:, 1] - table.means[:, 0], binary.means, rtol=1e-10, atol=1e-10
+        )
         assert table.accuracy == pytest.approx(float(binary.accuracy_at(0.0)), abs=1e-10)
 
 
@@ -74,8 +91,12 @@ def test_the_law_is_that_of_the_derivation(k, p, n, fit_intercept):
     cross = expected.T @ weights @ scores
     residual = second - cross - cross.T + scores.T @ weights @ scores
     covariance = (gain**2 * pulls.T @ gram @ pulls + (1 - share) * residual) / share
-    found = predict_multiclass(means=means, n=n, noise=noise, targets="naive", reg=reg, fit_intercept=fit_intercept)
-    np.testing.assert_allclose(found.means, scores + (noise.observed if fit_intercept else 0), rtol=1e-10)
+    found = predict_multiclass(
+        means=means, n=n, noise=noise, targets="naive", reg=reg, fit_intercept=fit_intercept
+    )
+    np.testing.assert_allclose(
+        found.means, scores + (noise.observed if fit_intercept else 0), rtol=1e-10
+    )
     np.testing.assert_allclose(found.covariance, covariance, rtol=1e-9, atol=1e-14)
 
 
@@ -101,7 +122,8 @@ def test_rotated_features_and_with_an_intercept_moved_ones_change_nothing():
     for fit_intercept, other in ((False, means @ rotation), (True, means @ rotation + 5.0)):
         setting = {"n": 40, "noise": noise, "reg": 0.1, "fit_intercept": fit_intercept}
         np.testing.assert_allclose(
-            predict_multiclass(means=other, **setting).means, predict_multiclass(means=means, **setting).means
+            predict_multiclass(means=other, **setting).means,
+            predict_multiclass(means=means, **setting).means,
         )
 
 
@@ -111,7 +133,9 @@ def test_every_invertible_table_has_the_same_readout(fit_intercept):
     tables = ["naive", "unbiased", "optimized", np.random.default_rng(2).normal(size=(4, 4))]
     setting = {"means": means, "n": 60, "noise": noise, "reg": 0.5, "fit_intercept": fit_intercept}
     found = [predict_multiclass(targets=table, **setting) for table in tables]
-    np.testing.assert_allclose([p.readout_accuracy for p in found], found[0].readout_accuracy, atol=1e-8)
+    np.testing.assert_allclose(
+        [p.readout_accuracy for p in found], found[0].readout_accuracy, atol=1e-8
+    )
     assert all(p.accuracy < p.readout_accuracy + 1e-4 for p in found)
 
 
@@ -121,15 +145,25 @@ def test_a_common_factor_and_a_common_constant_keep_the_argmax(fit_intercept):
     setting = {"means": means, "n": 60, "noise": noise, "reg": 0.5, "fit_intercept": fit_intercept}
     table = np.random.default_rng(3).normal(size=(3, 3))
     accuracies = predict_multiclass(targets=table, **setting).class_accuracies
-    for same in (100 * table, 1e14 * table, 1e-14 * table, table + 7.0, table + np.array([[1.0], [2.0], [3.0]])):
-        np.testing.assert_allclose(predict_multiclass(targets=same, **setting).class_accuracies, accuracies, atol=1e-10)
+    for same in (
+        100 * table,
+        1e14 * table,
+        1e-14 * table,
+        table + 7.0,
+        table + np.array([[1.0], [2.0], [3.0]]),
+    ):
+        np.testing.assert_allclose(
+            predict_multiclass(targets=same, **setting).class_accuracies, accuracies, atol=1e-10
+        )
 
 
 def test_the_readout_of_the_features_themselves_is_bayes():
     """Classes at −2, 0, 2 with N(0, 1) noise: thresholds −1 and 1 + ½ log(π₂/π₃)."""
     priors, upper = THREE.priors, 1 + np.log(0.3 / 0.4) / 2
     expected = priors @ [ndtr(1), ndtr(upper) - ndtr(-1), ndtr(2 - upper)]
-    found = MulticlassPrediction(means=np.array([[-2.0], [0.0], [2.0]]), covariance=np.eye(1), priors=priors)
+    found = MulticlassPrediction(
+        means=np.array([[-2.0], [0.0], [2.0]]), covariance=np.eye(1), priors=priors
+    )
     assert found.readout_accuracy == pytest.approx(expected, abs=1e-12)
     assert expected == pytest.approx(0.7955, abs=1e-4)
 
@@ -138,7 +172,13 @@ def test_the_readout_of_the_features_themselves_is_bayes():
 @pytest.mark.parametrize("noise", [THREE, FOUR], ids=["3 classes", "4 classes"])
 def test_the_papers_settings(noise, reg, fit_intercept):
     """The table of docs/theory/multiclass.md."""
-    setting = {"means": LINE[noise.n_classes], "n": 2000, "noise": noise, "reg": reg, "fit_intercept": fit_intercept}
+    setting = {
+        "means": LINE[noise.n_classes],
+        "n": 2000,
+        "noise": noise,
+        "reg": reg,
+        "fit_intercept": fit_intercept,
+    }
     expected = PAPER[reg, fit_intercept][noise.n_classes]
     for name in ("naive", "unbiased", "optimized"):
         found = predict_multiclass(targets=name, **setting)
@@ -146,7 +186,9 @@ def test_the_papers_settings(noise, reg, fit_intercept):
         assert found.readout_accuracy == pytest.approx(expected["readout"], abs=6e-4)
 
 
-@pytest.mark.parametrize("noise", [THREE, pytest.param(FOUR, marks=pytest.mark.slow)], ids=["3 classes", "4 classes"])
+@pytest.mark.parametrize(
+    "noise", [THREE, pytest.param(FOUR, marks=pytest.mark.slow)], ids=["3 classes", "4 classes"]
+)
 @pytest.mark.parametrize(
     ("reg", "fit_intercept", "best", "worst"),
     [
@@ -156,15 +198,25 @@ def test_the_papers_settings(noise, reg, fit_intercept):
 )
 def test_the_best_and_the_worst_pair(noise, reg, fit_intercept, best, worst):
     k = noise.n_classes
-    setting = {"means": LINE[k], "n": 2000, "noise": noise, "reg": reg, "fit_intercept": fit_intercept}
+    setting = {
+        "means": LINE[k],
+        "n": 2000,
+        "noise": noise,
+        "reg": reg,
+        "fit_intercept": fit_intercept,
+    }
     reached = []
     for is_worst in (False, True):
         alpha, beta = optimal_multi_lpc(worst=is_worst, **setting)
         assert beta.sum() == pytest.approx(0, abs=1e-12)
         assert np.sum(alpha**2 + beta**2) == pytest.approx(k)
-        reached.append(predict_multiclass(targets=targets.multi_lpc(alpha, beta), **setting).accuracy)
+        reached.append(
+            predict_multiclass(targets=targets.multi_lpc(alpha, beta), **setting).accuracy
+        )
     draws = np.random.default_rng(0).normal(size=(300, 2, k))
-    drawn = [predict_multiclass(targets=targets.multi_lpc(*pair), **setting).accuracy for pair in draws]
+    drawn = [
+        predict_multiclass(targets=targets.multi_lpc(*pair), **setting).accuracy for pair in draws
+    ]
     assert reached[1] <= min(drawn)
     assert max(drawn) <= reached[0]
     assert reached == pytest.approx([best[k], worst[k]], abs=2e-3)
@@ -172,7 +224,8 @@ def test_the_best_and_the_worst_pair(noise, reg, fit_intercept, best, worst):
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_the_best_pair_of_two_classes_is_the_binary_optimum(fit_intercept):
-    """The posterior targets or, where an intercept is fitted, the best threshold; reversed, the worst; each time."""
+    """The posterior targets or, where an intercept is fitted, the best threshold; reversed, the
+    worst; each time."""
     noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
     binary = theory.predict(
         theory.Mixture(mean_norm=1.7, aspect=0.5, noise=noise), reg=1.0, fit_intercept=fit_intercept
@@ -185,16 +238,21 @@ def test_the_best_pair_of_two_classes_is_the_binary_optimum(fit_intercept):
         assert beta.sum() == pytest.approx(0, abs=1e-12)
         assert np.sum(alpha**2 + beta**2) == pytest.approx(2)
         table = targets.multi_lpc(alpha, beta)
-        assert predict_multiclass(targets=table, **setting).accuracy == pytest.approx(expected, abs=1e-6)
+        assert predict_multiclass(targets=table, **setting).accuracy == pytest.approx(
+            expected, abs=1e-6
+        )
     np.testing.assert_array_equal(optimal_multi_lpc(**options, **setting), (alpha, beta))
 
 
 def test_the_search_for_pairs_is_in_standardised_scores():
-    """A pair of given slopes and offsets has scores with these as standard deviations and means over all classes."""
+    """A pair of given slopes and offsets has scores with these as standard deviations and means
+    over all classes."""
     means, noise = random_mixture(4)
     slopes, offsets = np.array([1.0, -0.2, 3.0, 0.05]), np.array([0.3, -1.0, 0.0, 2.0])
     law = multiclass._one_hot_law(means, 60, noise, 0.5, True)
-    found = law.regressed_on(targets.multi_lpc(*multiclass._pair(law, np.concatenate([slopes, offsets]))))
+    found = law.regressed_on(
+        targets.multi_lpc(*multiclass._pair(law, np.concatenate([slopes, offsets])))
+    )
     np.testing.assert_allclose(noise.priors @ found.means, offsets, atol=1e-12)
     between = noise.priors @ (found.means - offsets) ** 2
     np.testing.assert_allclose(found.covariance.diagonal() + between, slopes**2, rtol=1e-10)
@@ -213,7 +271,9 @@ def test_scores_that_never_differ_go_to_the_first():
     setting = {"means": means, "n": 60, "noise": noise, "reg": 0.5}
     same = predict_multiclass(targets=np.ones((3, 3)), **setting)
     np.testing.assert_array_equal(same.class_accuracies, [1, 0, 0])
-    constant = predict_multiclass(targets=np.ones((3, 1)) * [1.0, 3.0, 2.0], fit_intercept=True, **setting)
+    constant = predict_multiclass(
+        targets=np.ones((3, 1)) * [1.0, 3.0, 2.0], fit_intercept=True, **setting
+    )
     np.testing.assert_array_equal(constant.class_accuracies, [0, 1, 0])
     assert constant.readout_accuracy == pytest.approx(noise.priors.max())
 
@@ -226,15 +286,20 @@ def test_of_two_equal_scores_the_first_wins_wherever_it_stands():
         priors=THREE.priors,
     )
     std = np.sqrt(2.0 + 1.0 - 2 * 0.5)
-    np.testing.assert_allclose(law.class_accuracies, [ndtr(0.5 / std), ndtr(3.0 / std), 0.0], rtol=1e-12)
+    np.testing.assert_allclose(
+        law.class_accuracies, [ndtr(0.5 / std), ndtr(3.0 / std), 0.0], rtol=1e-12
+    )
     assert law.accuracy == pytest.approx(THREE.priors @ law.class_accuracies)
 
 
 @pytest.mark.parametrize("units", [(1.0, 1.0, 1.0, 1.0), (1e-9, 1.0, 1e9, 5.0)], ids=str)
 def test_the_readout_of_independent_scores_in_any_units(units):
-    """Classes at the corners of a simplex, equally frequent: the largest of four scores in common units decides."""
+    """Classes at the corners of a simplex, equally frequent: the largest of four scores in common
+    units decides."""
     even = MulticlassPrediction(means=2 * np.eye(4), covariance=np.eye(4), priors=np.full(4, 1 / 4))
-    scaled = MulticlassPrediction(means=2 * np.eye(4) * units, covariance=np.diag(units) ** 2, priors=even.priors)
+    scaled = MulticlassPrediction(
+        means=2 * np.eye(4) * units, covariance=np.diag(units) ** 2, priors=even.priors
+    )
     z = np.linspace(-9, 9, 2001)
     expected = np.sum(ndtr(z + 2) ** 3 * np.exp(-(z**2) / 2)) * (z[1] - z[0]) / np.sqrt(2 * np.pi)
     assert even.accuracy == pytest.approx(expected, abs=1e-6)
@@ -245,7 +310,12 @@ def test_rare_flips_of_far_classes_keep_their_digits():
     """They are all that spreads the scores: the binary theory has the same variance."""
     noise = NoiseModel.binary(eps_pos=1e-13, eps_neg=2e-13, pi_neg=0.3)
     mixture = theory.Mixture(mean_norm=1e8, aspect=0.5, noise=noise)
-    setting = {"means": 1e8 * np.eye(1, 20) * [[-1], [1]], "n": 40, "noise": noise, "targets": [[-1.0], [1.0]]}
+    setting = {
+        "means": 1e8 * np.eye(1, 20) * [[-1], [1]],
+        "n": 40,
+        "noise": noise,
+        "targets": [[-1.0], [1.0]],
+    }
     for fit_intercept in (False, True):
         known = theory.predict(mixture, targets="naive", reg=1.0, fit_intercept=fit_intercept)
         found = predict_multiclass(reg=1.0, fit_intercept=fit_intercept, **setting)
@@ -256,7 +326,10 @@ def test_rare_flips_of_far_classes_keep_their_digits():
 def test_strong_penalties_shrink_the_scores_and_nothing_else(name):
     """From some penalty on, scores are multiples of each other; what is left out of a call is off."""
     means, noise = random_mixture(3)
-    mild, strong = (predict_multiclass(means=means, n=60, noise=noise, targets=name, reg=reg) for reg in (1e4, 1e14))
+    mild, strong = (
+        predict_multiclass(means=means, n=60, noise=noise, targets=name, reg=reg)
+        for reg in (1e4, 1e14)
+    )
     np.testing.assert_allclose(1e10 * strong.means, mild.means, rtol=1e-3)
     np.testing.assert_allclose(strong.class_accuracies, mild.class_accuracies, rtol=1e-3)
     assert strong.readout_accuracy == pytest.approx(mild.readout_accuracy, abs=1e-3)
@@ -330,12 +403,16 @@ def test_accuracy_needs_a_score_for_each_of_at_most_ten_classes():
 def test_bayes_limits_every_fit():
     noise = NoiseModel.binary(eps_pos=0.1, eps_neg=0.1, pi_neg=0.5)
     mu = np.ones((1, 9)) / 3 * 1.3
-    assert theory.multiclass_bayes_accuracy(means=np.vstack([-mu, mu]), noise=noise) == pytest.approx(ndtr(1.3))
+    assert theory.multiclass_bayes_accuracy(
+        means=np.vstack([-mu, mu]), noise=noise
+    ) == pytest.approx(ndtr(1.3))
     for k, noise in ((3, THREE), (4, FOUR)):
         bayes = theory.multiclass_bayes_accuracy(means=LINE[k], noise=noise)
         points, priors = LINE[k][:, 0], noise.priors
         grid = np.linspace(-12, 12, 200_001)
-        densities = priors[:, None] * np.exp(-((grid - points[:, None]) ** 2) / 2) / np.sqrt(2 * np.pi)
+        densities = (
+            priors[:, None] * np.exp(-((grid - points[:, None]) ** 2) / 2) / np.sqrt(2 * np.pi)
+        )
         assert bayes == pytest.approx(densities.max(axis=0).sum() * (grid[1] - grid[0]), abs=1e-4)
         many = predict_multiclass(means=LINE[k], n=10**7, noise=noise, reg=0.01, fit_intercept=True)
         assert bayes - 1e-3 < many.readout_accuracy < bayes + 1e-4
@@ -343,7 +420,13 @@ def test_bayes_limits_every_fit():
 
 @pytest.mark.parametrize("readout", ["plain", "best"])
 def test_the_best_penalty(readout):
-    setting = {"means": LINE[3], "n": 2000, "noise": THREE, "targets": "unbiased", "fit_intercept": True}
+    setting = {
+        "means": LINE[3],
+        "n": 2000,
+        "noise": THREE,
+        "targets": "unbiased",
+        "fit_intercept": True,
+    }
     best = theory.optimal_multiclass_reg(**setting, readout=readout)
 
     def accuracy(reg):
@@ -364,4 +447,6 @@ def test_common_offsets_of_features_or_scores_change_nothing():
     moved = predict_multiclass(means=LINE[3] + 300, targets="naive", **setting)
     assert moved.readout_accuracy == pytest.approx(plain.readout_accuracy, abs=1e-4)
     bayes = theory.multiclass_bayes_accuracy(means=LINE[3], noise=THREE)
-    assert theory.multiclass_bayes_accuracy(means=LINE[3] + 1e6, noise=THREE) == pytest.approx(bayes, abs=1e-6)
+    assert theory.multiclass_bayes_accuracy(means=LINE[3] + 1e6, noise=THREE) == pytest.approx(
+        bayes, abs=1e-6
+    )

@@ -50,7 +50,8 @@ def test_flip_takes_either_kind_of_generator_and_advances_it(source):
 
 
 def test_flips_are_independent_of_rows_drawn_with_the_same_seed():
-    """A user who seeds everything with 0 must not get flips that follow from the classes or the rows."""
+    """A user who seeds everything with 0 must not get flips that follow from the classes or the
+    rows."""
     n = 20_000
     _, y = make_mixture(n, 2, random_state=0)
     flipped = NoiseModel.binary(eps_pos=0.3, eps_neg=0.3).flip(y, random_state=0) != y
@@ -88,28 +89,52 @@ def test_rates_belong_to_two_classes():
     ("build", "says"),
     [
         (lambda: NoiseModel([[0.9, 0.2], [0.1, 0.9]]), "Row 0 of transition sums to 1.1"),
-        (lambda: NoiseModel([[1.2, -0.2], [0.1, 0.9]]), r"transition\[0, 0\] = 1.2 is not a probability"),
+        (
+            lambda: NoiseModel([[1.2, -0.2], [0.1, 0.9]]),
+            r"transition\[0, 0\] = 1.2 is not a probability",
+        ),
         (lambda: NoiseModel([[np.nan, 1], [0.1, 0.9]]), r"transition\[0, 0\] = nan"),
         (lambda: NoiseModel([0.5, 0.5]), "must be k×k"),
         (lambda: NoiseModel([[1.0]]), "must be k×k"),
         (lambda: NoiseModel([[0.5, 0.5], [0.5, 0.5]]), "must be below 1"),
-        (lambda: NoiseModel.binary(eps_pos=0.7, eps_neg=0.3), "eps_pos \\+ eps_neg = 0.7 \\+ 0.3 must be below 1"),
-        (lambda: NoiseModel.binary(eps_pos=-0.1, eps_neg=0.3), "eps_pos = -0.1 is not a probability"),
-        (lambda: NoiseModel.binary(eps_pos=0.1, eps_neg=np.nan), "eps_neg = nan is not a probability"),
+        (
+            lambda: NoiseModel.binary(eps_pos=0.7, eps_neg=0.3),
+            "eps_pos \\+ eps_neg = 0.7 \\+ 0.3 must be below 1",
+        ),
+        (
+            lambda: NoiseModel.binary(eps_pos=-0.1, eps_neg=0.3),
+            "eps_pos = -0.1 is not a probability",
+        ),
+        (
+            lambda: NoiseModel.binary(eps_pos=0.1, eps_neg=np.nan),
+            "eps_neg = nan is not a probability",
+        ),
         (lambda: NoiseModel.binary(eps_pos=0.1, eps_neg=0.1, pi_neg=1), "pi_neg = 1"),
         (lambda: NoiseModel(THREE, [0.5, 0.5]), "one entry for each of the 3 classes"),
         (lambda: NoiseModel(THREE, [0.5, 0.5, 0.5]), "sum to 1.5"),
         (lambda: NoiseModel(THREE, [0.5, 0.5, 0.0]), r"priors\[2\] = 0"),
         (lambda: NoiseModel(THREE).posterior, "has no priors"),
-        (lambda: NoiseModel([[1, 0, 0], [1, 0, 0], [0, 0, 1]], [0.3, 0.3, 0.4]).posterior, "Label 1 is never observed"),
+        (
+            lambda: NoiseModel([[1, 0, 0], [1, 0, 0], [0, 0, 1]], [0.3, 0.3, 0.4]).posterior,
+            "Label 1 is never observed",
+        ),
         (lambda: NoiseModel([[1, 0, 0], [1, 0, 0], [0, 0, 1]]).inverse_transition, "singular"),
-        (lambda: NoiseModel.binary(eps_pos=0.1, eps_neg=0.3).with_observed([0.9, 0.1]), "leave no true row in class 1"),
+        (
+            lambda: NoiseModel.binary(eps_pos=0.1, eps_neg=0.3).with_observed([0.9, 0.1]),
+            "leave no true row in class 1",
+        ),
         (lambda: NoiseModel(THREE).flip([0, 3]), "Class index 3 is outside 0..2"),
         (lambda: NoiseModel(THREE).flip(["a", "b"]), "class indices 0..2, not <U1"),
         (lambda: NoiseModel(THREE).flip([-1, 1]), "Class index -1 is outside 0..2"),
         (lambda: NoiseModel({"a": 0.1}), "transition = {'a': 0.1} must hold numbers"),
-        (lambda: NoiseModel.binary(eps_pos="many", eps_neg=0.1), "eps_pos = 'many' must hold numbers"),
-        (lambda: NoiseModel(THREE).with_priors("balanced"), "priors = 'balanced' must hold numbers"),
+        (
+            lambda: NoiseModel.binary(eps_pos="many", eps_neg=0.1),
+            "eps_pos = 'many' must hold numbers",
+        ),
+        (
+            lambda: NoiseModel(THREE).with_priors("balanced"),
+            "priors = 'balanced' must hold numbers",
+        ),
         (lambda: NoiseModel(THREE).flip([0.0, 1.0]), "class indices"),
     ],
 )

@@ -1,4 +1,5 @@
-"""The best penalty: where it is searched, in which units, and its limits; the best threshold of two Gaussians."""
+"""The best penalty: where it is searched, in which units, and its limits; the best threshold of two
+Gaussians."""
 
 import numpy as np
 import pytest
@@ -26,7 +27,9 @@ class TestSearch:
 
     @pytest.mark.parametrize("best", [0.02, 0.3, 1.0, 2.0, 50.0])
     def test_it_finds_what_lies_between(self, best):
-        assert search_reg(lambda reg: np.log(reg / best) ** 2, decades=2.0) == pytest.approx(best, rel=1e-6)
+        assert search_reg(lambda reg: np.log(reg / best) ** 2, decades=2.0) == pytest.approx(
+            best, rel=1e-6
+        )
 
 
 def general(noise, unit=1.0):
@@ -39,14 +42,16 @@ def general(noise, unit=1.0):
 
 
 def test_the_best_penalty_is_in_units_of_the_features():
-    """Features of 1e-10 of their size have 1e-20 of the penalty, though the search ends at 1e-8 of their variance."""
+    """Features of 1e-10 of their size have 1e-20 of the penalty, though the search ends at 1e-8 of
+    their variance."""
     noise = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1, pi_neg=0.8)
     usual, small = (float(theory.optimal_reg(general(noise, unit))) for unit in (1.0, 1e-10))
     assert small == pytest.approx(1e-20 * usual, rel=1e-4)
 
 
 def test_the_most_accurate_penalty_is_that_of_the_best_threshold():
-    """Where spreads and proportions differ, the threshold half-way between the means prefers another penalty."""
+    """Where spreads and proportions differ, the threshold half-way between the means prefers
+    another penalty."""
     mixture = general(NoiseModel.binary(eps_pos=0.2, eps_neg=0.1, pi_neg=0.8))
     near = float(theory.optimal_reg(mixture)) * np.array([0.8, 1.0, 1.25])
     found = [theory.predict_mixture(mixture, reg=reg) for reg in near]
@@ -55,7 +60,9 @@ def test_the_most_accurate_penalty_is_that_of_the_best_threshold():
 
 
 def test_other_losses_have_no_theory_of_general_covariances():
-    mixture = theory.GeneralMixture(mean=np.ones(3), cov_neg=np.ones(3), cov_pos=np.ones(3), n=10, noise=NOISE)
+    mixture = theory.GeneralMixture(
+        mean=np.ones(3), cov_neg=np.ones(3), cov_pos=np.ones(3), n=10, noise=NOISE
+    )
     with pytest.raises(ValueError, match="loss='logistic' is not available for a GeneralMixture"):
         theory.optimal_reg(mixture, loss="logistic")
 
@@ -64,7 +71,10 @@ def test_the_best_penalty_of_several_classes_has_the_defaults_of_their_predictio
     noise = NoiseModel(0.4 * np.eye(3) + 0.2, [0.6, 0.3, 0.1])
     setting = {"means": 1.0 + 2 * np.eye(3, 20), "n": 60, "noise": noise}
     best = theory.optimal_multiclass_reg(**setting, readout="plain")
-    near = [theory.predict_multiclass(**setting, reg=reg).accuracy for reg in best * np.array([0.8, 1.0, 1.25])]
+    near = [
+        theory.predict_multiclass(**setting, reg=reg).accuracy
+        for reg in best * np.array([0.8, 1.0, 1.25])
+    ]
     assert np.argmax(near) == 1
 
 

@@ -20,7 +20,9 @@ def test_equal_correlations_of_one_half(d):
 def test_independent_coordinates_multiply(d):
     rng = np.random.default_rng(d)
     mean, std = rng.normal(size=d), rng.uniform(0.1, 10, size=d)
-    assert orthant_probability(mean, np.diag(std**2)) == pytest.approx(ndtr(mean / std).prod(), abs=1e-12)
+    assert orthant_probability(mean, np.diag(std**2)) == pytest.approx(
+        ndtr(mean / std).prod(), abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -37,7 +39,17 @@ def test_three_centred_coordinates(seed):
 @pytest.mark.parametrize("correlation", [-0.999999, -0.7, 0.0, 0.3, 0.95, 0.999999])
 @pytest.mark.parametrize(
     "mean",
-    [(0.0, 0.0), (0.0, 1.0), (0.0, 0.4), (-0.0, -1.0), (0.4, 0.0), (-0.6, 0.0), (0.5, -0.7), (2.0, 1.0), (-1.0, -3.0)],
+    [
+        (0.0, 0.0),
+        (0.0, 1.0),
+        (0.0, 0.4),
+        (-0.0, -1.0),
+        (0.4, 0.0),
+        (-0.6, 0.0),
+        (0.5, -0.7),
+        (2.0, 1.0),
+        (-1.0, -3.0),
+    ],
 )
 def test_two_coordinates_are_exact(mean, correlation):
     """By quadrature: the second coordinate is integrated out given the first, on a fine grid."""
@@ -75,11 +87,15 @@ def test_one_common_factor_to_the_same_digits_in_any_tail(d, digits):
     z = np.linspace(-12, 12, 2001)
     for _ in range(8):
         loads, mean = rng.uniform(-0.95, 0.95, size=d), 2 * rng.normal(size=d)
-        given = ndtr((mean[:, None] + np.outer(loads, z)) / np.sqrt(1 - loads[:, None] ** 2)).prod(axis=0)
+        given = ndtr((mean[:, None] + np.outer(loads, z)) / np.sqrt(1 - loads[:, None] ** 2)).prod(
+            axis=0
+        )
         expected = np.sum(given * np.exp(-(z**2) / 2)) * (z[1] - z[0]) / np.sqrt(2 * np.pi)
         covariance = np.outer(loads, loads) + np.diag(1 - loads**2)
         assert orthant_probability(mean, covariance) == pytest.approx(expected, rel=digits, abs=0)
-        assert orthant_probability(mean, covariance, coarse=True) == pytest.approx(expected, rel=1e-3, abs=0)
+        assert orthant_probability(mean, covariance, coarse=True) == pytest.approx(
+            expected, rel=1e-3, abs=0
+        )
 
 
 @pytest.mark.parametrize("third", [0.0, 0.6])
@@ -94,12 +110,19 @@ def test_against_monte_carlo(d, rank):
     """Full and deficient ranks; a million draws have a standard error of 5e-4 at most."""
     rng = np.random.default_rng([d, rank])
     factor, mean = rng.normal(size=(d, rank)), rng.normal(size=d) + 1.5
-    hits = np.mean([(mean + rng.normal(size=(200_000, rank)) @ factor.T > 0).all(axis=1).mean() for _ in range(5)])
+    hits = np.mean(
+        [
+            (mean + rng.normal(size=(200_000, rank)) @ factor.T > 0).all(axis=1).mean()
+            for _ in range(5)
+        ]
+    )
     found = orthant_probability(mean, factor @ factor.T)
     error = np.sqrt(hits * (1 - hits) / 1_000_000)
     assert 0.001 < hits < 0.999
     assert abs(found - hits) < 4 * error + 5e-5
-    assert orthant_probability(mean, factor @ factor.T, coarse=True) == pytest.approx(found, abs=3e-3)
+    assert orthant_probability(mean, factor @ factor.T, coarse=True) == pytest.approx(
+        found, abs=3e-3
+    )
 
 
 @pytest.mark.parametrize("d", [3, 9])
@@ -125,14 +148,16 @@ class TestLattices:
         np.testing.assert_allclose(np.sort(orthant._lattice(n, multiplier), axis=1), midpoints)
 
     def test_they_are_among_the_best_in_every_dimension(self, name):
-        """P₂, the squared error on the worst smooth periodic function, at most 1.6 times that of other lattices."""
+        """P₂, the squared error on the worst smooth periodic function, at most 1.6 times that of
+        other lattices."""
         n, multiplier = getattr(orthant, name)
         others = [worst_errors(n, other) for other in range(2, n, n // 60)]
         assert (worst_errors(n, multiplier) <= 1.6 * np.min(others, axis=0)).all()
 
 
 def worst_errors(n, multiplier):
-    """P₂ of the lattice (1, a, a², …)/n in 2, …, 8 variables, from Bernoulli's polynomial x² − x + 1/6."""
+    """P₂ of the lattice (1, a, a², …)/n in 2, …, 8 variables, from Bernoulli's polynomial x² − x +
+    1/6."""
     x = np.outer([pow(multiplier, j, n) for j in range(8)], np.arange(n)) % n / n
     return (np.cumprod(1 + 2 * np.pi**2 * (x**2 - x + 1 / 6), axis=0).mean(axis=1) - 1)[1:]
 
@@ -149,9 +174,9 @@ def test_order_and_scale_of_the_coordinates_do_not_matter():
     found = orthant_probability(mean, factor @ factor.T)
     order, scale = rng.permutation(6), 10.0 ** rng.uniform(-6, 6, size=6)
     scaled = scale[:, None] * factor
-    assert orthant_probability((scale * mean)[order], (scaled @ scaled.T)[np.ix_(order, order)]) == pytest.approx(
-        found, abs=1e-10
-    )
+    assert orthant_probability(
+        (scale * mean)[order], (scaled @ scaled.T)[np.ix_(order, order)]
+    ) == pytest.approx(found, abs=1e-10)
 
 
 def test_coordinates_without_variance():
@@ -185,7 +210,9 @@ def test_bad_input_is_named(mean, covariance, says):
         orthant_probability(mean, covariance)
 
 
-@pytest.mark.parametrize("covariance", [-np.eye(2), [[1.0, 2.0], [2.0, 1.0]], [[1.0, 0.5], [0.0, 1.0]]])
+@pytest.mark.parametrize(
+    "covariance", [-np.eye(2), [[1.0, 2.0], [2.0, 1.0]], [[1.0, 0.5], [0.0, 1.0]]]
+)
 def test_what_is_no_covariance_is_refused(covariance):
     with pytest.raises(ValueError, match="not symmetric and positive semi-definite"):
         orthant_probability(np.zeros(2), covariance)
@@ -194,7 +221,9 @@ def test_what_is_no_covariance_is_refused(covariance):
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
 def test_a_covariance_may_be_off_by_rounding_in_any_unit(unit):
     rounded = np.array([[1.0, 1.0 + 2e-12], [1.0 + 1e-12, 1.0]])
-    assert orthant_probability([1.0 * unit, 2.0 * unit], rounded * unit**2) == pytest.approx(ndtr(1.0), abs=1e-12)
+    assert orthant_probability([1.0 * unit, 2.0 * unit], rounded * unit**2) == pytest.approx(
+        ndtr(1.0), abs=1e-12
+    )
     for wrong in ([[1.0, 1.0 + 1e-6], [1.0 + 1e-6, 1.0]], [[1.0, 0.5], [0.5 + 1e-6, 1.0]]):
         with pytest.raises(ValueError, match="not symmetric and positive semi-definite"):
             orthant_probability([1.0, 2.0], np.array(wrong) * unit**2)

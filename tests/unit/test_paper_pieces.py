@@ -16,7 +16,20 @@ from support.multiclass import paper_setting
 from support.paper import Table1
 from unflip import LPClassifier, targets, theory
 from unflip.datasets import make_mixture
-from unflip.paper import cross_entropy, fig1, fig2, fig3, fig4, fig5, fig6, fig7, fig8, fig9, reviews, table1
+from unflip.paper import (
+    cross_entropy,
+    fig1,
+    fig2,
+    fig3,
+    fig4,
+    fig5,
+    fig6,
+    fig7,
+    fig8,
+    fig9,
+    reviews,
+    table1,
+)
 from unflip.paper.comparison import comparison_rows, largest_deviations, worst_sentence
 from unflip.paper.piece import Settings, only
 from unflip.paper.registry import PIECES, chosen
@@ -24,10 +37,23 @@ from unflip.paper.variants import accuracy_and_risk
 
 
 def test_the_registry_knows_every_piece_in_the_papers_order():
-    assert list(PIECES) == ["table1", "fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "fig7", "fig8", "fig9"]
+    assert list(PIECES) == [
+        "table1",
+        "fig1",
+        "fig2",
+        "fig3",
+        "fig4",
+        "fig5",
+        "fig6",
+        "fig7",
+        "fig8",
+        "fig9",
+    ]
     assert [piece.name for piece in chosen(["fig3", "table1"])] == ["table1", "fig3"]
     assert chosen(["all"]) == list(PIECES.values())
-    with pytest.raises(ValueError, match=r"fig77 is not a piece .* choose from table1, fig1, .* or all"):
+    with pytest.raises(
+        ValueError, match=r"fig77 is not a piece .* choose from table1, fig1, .* or all"
+    ):
         chosen(["fig1", "fig77"])
 
 
@@ -64,8 +90,12 @@ def test_largest_deviations_are_found_curve_by_curve():
 def test_fig1_scores_follow_the_predicted_law():
     tables = fig1.simulate(50, seed=0)
     classes = tables["classes"]
-    np.testing.assert_allclose(classes["mean"], classes.predicted_mean, atol=0.1 * classes.predicted_std.max())
-    np.testing.assert_allclose(classes["std"], classes.predicted_std, rtol=0.2)  # ‖w‖² of 50 noisy weights: ± 20%
+    np.testing.assert_allclose(
+        classes["mean"], classes.predicted_mean, atol=0.1 * classes.predicted_std.max()
+    )
+    np.testing.assert_allclose(
+        classes["std"], classes.predicted_std, rtol=0.2
+    )  # ‖w‖² of 50 noisy weights: ± 20%
     np.testing.assert_allclose(classes.accuracy, classes.predicted_accuracy, atol=0.02)
     bins = only(tables["histograms"], variant="naive", true=1)
     assert (bins.density * (bins.right - bins.left)).sum() == pytest.approx(1)
@@ -82,7 +112,9 @@ def test_fig2_points_lie_on_the_theory_and_the_oracle_does_not_change():
     naive = only(points, variant="naive", metric="risk", p=10)
     noise = fig2.noise_at(fig2.EPS_POS[3])
     mixture = theory.Mixture(mean_norm=2.0, aspect=0.1, noise=noise)
-    assert naive.predicted.iloc[3] == pytest.approx(float(theory.predict(mixture, targets="naive", reg=10.0).risk))
+    assert naive.predicted.iloc[3] == pytest.approx(
+        float(theory.predict(mixture, targets="naive", reg=10.0).risk)
+    )
     assert any("standard errors" in note for note in fig2.notes(tables))
 
 
@@ -142,7 +174,9 @@ def test_one_gram_matrix_serves_both_scalers():
     alpha = reviews.N_ROWS * reviews.REG
 
     ridge = Ridge(alpha=alpha, fit_intercept=False).fit(X[sample.rows], columns)
-    np.testing.assert_allclose(fitted.coef(sample.rows, columns), ridge.coef_.T, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(
+        fitted.coef(sample.rows, columns), ridge.coef_.T, rtol=1e-8, atol=1e-12
+    )
 
     scaler = StandardScaler().fit(X[sample.rows])
     ridge = Ridge(alpha=alpha, fit_intercept=False).fit(scaler.transform(X[sample.rows]), columns)
@@ -153,7 +187,11 @@ def test_one_gram_matrix_serves_both_scalers():
 
 @needs_data
 def test_table1_cells_and_columns_from_a_few_draws():
-    books = [table1.replay("books", 1, 2), table1.fresh_draws("books", 0, 3), table1.refined("books", 0, 0)]
+    books = [
+        table1.replay("books", 1, 2),
+        table1.fresh_draws("books", 0, 3),
+        table1.refined("books", 0, 0),
+    ]
     tables = {name: table for part in books for name, table in part.items()}
     fresh = tables["fresh"]
     coincide = [table1.SCALED.format(name) for name in ("naive", "unbiased", "optimized")]
@@ -173,13 +211,17 @@ def test_fig4_uses_the_papers_estimate_of_the_mean():
 
 
 def test_cross_entropy_descends_as_published():
-    """Weights that go down the printed gradient times (1 − ρ₊ − ρ₋)², turned round where that factor's root is < 0."""
+    """Weights that go down the printed gradient times (1 − ρ₊ − ρ₋)², turned round where that
+    factor's root is < 0."""
     rng = np.random.default_rng(0)
     X, true = rng.normal(size=(40, 3)), rng.integers(2, size=40)
     observed = fig7.NOISE.flip(true, rng)
     found = cross_entropy.descend(X, true, observed, fig7.NOISE, n_steps=4)
     for j in (0, 20, 36, 37, 49, 50, 51, 52):
-        (rho_pos, rho_neg), labels = cross_entropy.rho_pairs(fig7.NOISE)[j], true if j == 52 else observed
+        (rho_pos, rho_neg), labels = (
+            cross_entropy.rho_pairs(fig7.NOISE)[j],
+            true if j == 52 else observed,
+        )
         remainder, coef = 1 - rho_pos - rho_neg, np.zeros(3)
         for _ in range(4):
             share = expit(X @ coef)
@@ -191,19 +233,30 @@ def test_cross_entropy_descends_as_published():
 
 def test_cross_entropy_theory_has_the_matched_penalty():
     penalties = cross_entropy.matched_penalties(fig7.NOISE, n_steps=50)
-    np.testing.assert_allclose(penalties[[50, 51]], [1 / (2 * 0.1 * 50), 1 / (2 * 0.1 * 0.3**2 * 50)])
+    np.testing.assert_allclose(
+        penalties[[50, 51]], [1 / (2 * 0.1 * 50), 1 / (2 * 0.1 * 0.3**2 * 50)]
+    )
     mixture = theory.Mixture(mean_norm=2.0, aspect=1.0, noise=fig7.NOISE)
     naive = theory.predict(mixture, targets="naive", reg=0.1, loss="logistic")
-    assert only(fig7.predicted()["theory"], curve="naive").accuracy.iloc[0] == pytest.approx(float(naive.accuracy))
+    assert only(fig7.predicted()["theory"], curve="naive").accuracy.iloc[0] == pytest.approx(
+        float(naive.accuracy)
+    )
 
 
 def test_cross_entropy_errors_pool_published_and_fresh_draws():
     def rows(values, **labels):
-        made = [cross_entropy.rows_of(np.full(53, v), fig7.NOISE, seed=i, **labels) for i, v in enumerate(values)]
+        made = [
+            cross_entropy.rows_of(np.full(53, v), fig7.NOISE, seed=i, **labels)
+            for i, v in enumerate(values)
+        ]
         return pd.concat(made, ignore_index=True)
 
     draws = pd.concat([rows([0.3, 0.2], stream="fresh"), rows([0.4, 0.4, 0.4], stream="published")])
-    tables = {"draws": draws, "published": rows([0.6, 0.6, 0.6]), "theory": rows([0.25]).drop(columns="seed")}
+    tables = {
+        "draws": draws,
+        "published": rows([0.6, 0.6, 0.6]),
+        "theory": rows([0.25]).drop(columns="seed"),
+    }
     found = cross_entropy.points(tables)
     np.testing.assert_allclose(found.ours, 0.75)  # folded
     np.testing.assert_allclose(found.upright, 0.25)
@@ -219,7 +272,9 @@ def test_a_published_stream_gives_the_published_accuracies(piece, seed):
     replayed = piece.one_draw("published", seed)["draws"]
     published = only(piece.published()["published"], seed=seed)
     assert replayed.curve.tolist() == published.curve.tolist()
-    np.testing.assert_allclose(cross_entropy.folded(replayed.accuracy), published.accuracy, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        cross_entropy.folded(replayed.accuracy), published.accuracy, rtol=0, atol=1e-12
+    )
 
 
 @needs_published
@@ -244,7 +299,11 @@ def test_fig9_reads_every_pair_off_one_fit():
     X, _, observed, X_test, y_test = fig9.rows_and_labels(3, rng)
     pair = rng.uniform(-2, 2, size=(2, 3))
     clf = LPClassifier(
-        fig9.NOISE[3], targets=targets.multi_lpc(*pair), readout="plain", reg=fig9.REG, fit_intercept=False
+        fig9.NOISE[3],
+        targets=targets.multi_lpc(*pair),
+        readout="plain",
+        reg=fig9.REG,
+        fit_intercept=False,
     )
     scores = fig9.one_hot_scores(X, observed, X_test, 3)
     assert fig9.pair_accuracy(scores, y_test, pair) == clf.fit(X, observed).score(X_test, y_test)
@@ -261,7 +320,12 @@ def test_fig9_curve_lies_on_the_theory_and_our_lines_above(monkeypatch):
     accuracy = tables["lines"].groupby("line").accuracy.mean()
     limits = tables["limits"].set_index("line").accuracy
     assert curve["mean"].iloc[0] < accuracy["naive"] < curve["mean"].iloc[-1] < accuracy["oracle"]
-    assert accuracy["oracle"] < accuracy[fig9.READOUT] < accuracy[fig9.REFINED] < limits[fig9.BAYES] + 0.01
+    assert (
+        accuracy["oracle"]
+        < accuracy[fig9.READOUT]
+        < accuracy[fig9.REFINED]
+        < limits[fig9.BAYES] + 0.01
+    )
     assert limits[fig9.PLANNED] > curve.predicted.max() - 1e-6
     summary = fig9.summary(tables).set_index("accuracy")["k = 3"]
     assert summary["Bayes"] == "0.795"

@@ -11,20 +11,22 @@ pytest.importorskip("matplotlib", reason="needs the extra unflip[cli]")
 
 import pandas as pd
 
+from unflip._utils.atomic_files import write_atomically
 from unflip.paper import fig5
-from unflip.paper.page import _cells, write_page
 from unflip.paper.piece import Piece, Settings, Task
 from unflip.paper.runner import PieceError, run
 from unflip.paper.store import Folder, encode_part, read_part
-from unflip.report import style
-from unflip.report.files import write_atomically
+from unflip.paper.summary import _cells, write_page
+from unflip.plotting import style
 
 
 def toy(calls, name="toy", draws=(1, 2)):
     def compute(label, n):
         calls.append(label)
         values = np.random.default_rng(n).normal(size=n)
-        return {"values": pd.DataFrame({"label": label, "value": values, "count": n, "none": np.nan})}
+        return {
+            "values": pd.DataFrame({"label": label, "value": values, "count": n, "none": np.nan})
+        }
 
     def draw(tables):
         figure, axes = style.new_figure(2, 2, 1, 1)
@@ -38,7 +40,9 @@ def toy(calls, name="toy", draws=(1, 2)):
         paper="It says <nothing> & more.",
         full=full,
         quick=quick,
-        tasks=lambda settings: [Task(label, compute, (label, settings.draws)) for label in ("a", "b")],
+        tasks=lambda settings: [
+            Task(label, compute, (label, settings.draws)) for label in ("a", "b")
+        ],
         draw=draw,
         summary=lambda tables: tables["values"],
         notes=lambda tables: [f"{len(tables['values'])} rows <here>."],
@@ -78,13 +82,18 @@ class Interrupter:
 
 
 @pytest.mark.parametrize(("name", "parts"), [("toy", 0), ("fig5", 3), ("toy", 1)])
-def test_an_interrupted_run_goes_on_where_it_was_and_ends_the_same(uninterrupted, tmp_path, name, parts):
+def test_an_interrupted_run_goes_on_where_it_was_and_ends_the_same(
+    uninterrupted, tmp_path, name, parts
+):
     with pytest.raises(KeyboardInterrupt):
         run(PIECES, tmp_path, quick=True, listener=Interrupter(name, parts))
     assert Folder(tmp_path, "toy").manifest() is None
     seen = Interrupter("nothing", 0)
     outcomes = run(PIECES, tmp_path, quick=True, listener=seen)
-    assert [outcome.state for outcome in outcomes] == ["found" if name == "toy" else "computed", "computed"]
+    assert [outcome.state for outcome in outcomes] == [
+        "found" if name == "toy" else "computed",
+        "computed",
+    ]
     first = next(call for call in seen.calls if call[0] == name)
     assert first == (name, parts)  # parts that were saved are not computed again
     assert contents(tmp_path) == contents(uninterrupted)
@@ -101,7 +110,9 @@ def test_a_finished_piece_is_left_alone_unless_asked_again(tmp_path):
     assert [outcome.state for outcome in run([toy(calls)], tmp_path)] == ["computed"]
     assert calls == ["a", "b"]
     assert [outcome.state for outcome in run([toy(calls)], tmp_path)] == ["found"]
-    assert [outcome.state for outcome in run([toy(calls)], tmp_path, quick=True)] == ["found"]  # full serves quick
+    assert [outcome.state for outcome in run([toy(calls)], tmp_path, quick=True)] == [
+        "found"
+    ]  # full serves quick
     assert calls == ["a", "b"]
     run([toy(calls)], tmp_path, again=True)
     assert calls == ["a", "b"] * 2
@@ -133,7 +144,10 @@ def test_missing_data_skip_their_piece_alone(tmp_path, monkeypatch):
     monkeypatch.delenv("UNFLIP_DATA", raising=False)
     skipped, computed = run([needy, toy([])], tmp_path)
     assert (skipped.state, computed.state) == ("skipped", "computed")
-    assert skipped.reason == "needy is skipped: set UNFLIP_DATA to the folder that holds amazon_reviews/."
+    assert (
+        skipped.reason
+        == "needy is skipped: set UNFLIP_DATA to the folder that holds amazon_reviews/."
+    )
     monkeypatch.setenv("UNFLIP_DATA", str(tmp_path))
     assert f"{tmp_path / 'amazon_reviews'} does not exist" in run([needy], tmp_path)[0].reason
     assert not (tmp_path / "needy").exists()
@@ -157,7 +171,9 @@ def test_nothing_is_left_of_a_write_that_fails(tmp_path, monkeypatch):
 
 
 def test_parts_and_tables_keep_every_bit(tmp_path):
-    table = pd.DataFrame({"value": [0.1 + 0.2, np.pi * 1e-300, np.nan], "word": ["a,b", 'c"', "d"], "n": [1, 2, 3]})
+    table = pd.DataFrame(
+        {"value": [0.1 + 0.2, np.pi * 1e-300, np.nan], "word": ["a,b", 'c"', "d"], "n": [1, 2, 3]}
+    )
     path = tmp_path / "part.json"
     path.write_bytes(encode_part({"t": table}, 1.5))
     tables, seconds = read_part(path)

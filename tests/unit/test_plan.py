@@ -18,8 +18,12 @@ def test_it_agrees_with_predict_at_both_ends(fit_intercept, reg):
     ours = make(fit_intercept=fit_intercept, reg=reg)
     mixture = theory.Mixture(mean_norm=1.2, aspect=0.25, noise=NOISE)
     options = {"reg": reg, "fit_intercept": fit_intercept}
-    assert ours.accuracy == pytest.approx(theory.predict(mixture, **options).best_accuracy, abs=1e-12)
-    assert ours.oracle_accuracy == pytest.approx(theory.predict(mixture.clean, **options).best_accuracy, abs=1e-12)
+    assert ours.accuracy == pytest.approx(
+        theory.predict(mixture, **options).best_accuracy, abs=1e-12
+    )
+    assert ours.oracle_accuracy == pytest.approx(
+        theory.predict(mixture.clean, **options).best_accuracy, abs=1e-12
+    )
     assert ours.bayes_accuracy == pytest.approx(float(mixture.bayes_accuracy))
     assert ours.accuracy < ours.oracle_accuracy < ours.bayes_accuracy
     assert ours.accuracy_of(rows=1e12) == pytest.approx(ours.bayes_accuracy, abs=1e-4)
@@ -31,7 +35,9 @@ def test_it_agrees_with_predict_at_both_ends(fit_intercept, reg):
 def test_checks_and_their_worth_in_rows_give_the_same_accuracy(checked, fit_intercept, reg):
     ours = make(fit_intercept=fit_intercept, reg=reg)
     more = ours.worth_in_rows(checked)
-    assert ours.accuracy_of(rows=1600 + more) == pytest.approx(ours.accuracy_of(checked=checked), abs=1e-9)
+    assert ours.accuracy_of(rows=1600 + more) == pytest.approx(
+        ours.accuracy_of(checked=checked), abs=1e-9
+    )
 
 
 def test_noisy_rows_are_worth_fewer_clean_ones():
@@ -56,7 +62,9 @@ def test_curves_rise_from_now_to_their_ends():
 
 
 def test_unless_said_otherwise_the_penalty_is_the_best_and_the_origin_has_to_be_found():
-    expected = theory.Plan(n=1600, p=400, mean_norm=1.2, noise=NOISE, reg=np.inf, fit_intercept=True)
+    expected = theory.Plan(
+        n=1600, p=400, mean_norm=1.2, noise=NOISE, reg=np.inf, fit_intercept=True
+    )
     assert make() == theory.Plan(n=1600, p=400, mean_norm=1.2, noise=NOISE) == expected
 
 

@@ -1,4 +1,5 @@
-"""Displays hold the numbers that they draw, follow scikit-learn's habits, and need matplotlib only to draw."""
+"""Displays hold the numbers that they draw, follow scikit-learn's habits, and need matplotlib only
+to draw."""
 
 import subprocess
 import sys
@@ -27,7 +28,9 @@ from unflip.plotting import (
 
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1)
 NAMES = np.array(["ham", "spam"])
-MIXTURE = theory.Mixture(mean_norm=2.0, aspect=1.0, noise=NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3))
+MIXTURE = theory.Mixture(
+    mean_norm=2.0, aspect=1.0, noise=NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
+)
 
 
 def draw():
@@ -69,7 +72,9 @@ class TestNoiseMatrix:
     def test_it_writes_rates_and_errors(self, fitted):
         display = NoiseMatrixDisplay.from_estimator(fitted)
         rates, errors = fitted.noise_.transition, fitted.noise_std_
-        assert texts(display) == [f"{rates[a, b]:.2f}\n± {errors[a, b]:.2f}" for a in (0, 1) for b in (0, 1)]
+        assert texts(display) == [
+            f"{rates[a, b]:.2f}\n± {errors[a, b]:.2f}" for a in (0, 1) for b in (0, 1)
+        ]
         assert [label.get_text() for label in display.ax_.get_yticklabels()] == ["ham", "spam"]
         assert display.figure_ is display.ax_.figure
 
@@ -80,7 +85,10 @@ class TestNoiseMatrix:
             NoiseMatrixDisplay.from_estimator(estimator).transition, estimator.noise_.transition
         )
         np.testing.assert_array_equal(NoiseMatrixDisplay.from_audit(found).errors, found.noise_std)
-        assert texts(NoiseMatrixDisplay.from_audit(three))[:2] == ["0.87", "0.07"]  # given: no errors
+        assert texts(NoiseMatrixDisplay.from_audit(three))[:2] == [
+            "0.87",
+            "0.07",
+        ]  # given: no errors
 
     def test_it_needs_a_fit(self):
         with pytest.raises(NotFittedError):
@@ -91,7 +99,7 @@ class TestScoreDistribution:
     def test_it_draws_the_honest_log_odds(self, fitted):
         _, observed, _ = draw()
         display = ScoreDistributionDisplay.from_estimator(fitted, observed)
-        np.testing.assert_array_equal(display.log_odds, fitted.label_free_log_odds_)
+        np.testing.assert_array_equal(display.log_odds, fitted.loo_log_odds_)
         np.testing.assert_array_equal(NAMES[display.codes], observed)
 
     def test_the_components_are_where_the_true_classes_are(self, fitted):
@@ -99,7 +107,9 @@ class TestScoreDistribution:
         display = ScoreDistributionDisplay.from_estimator(fitted, observed)
         for true in (0, 1):
             scores = display.log_odds[y == true]
-            assert abs(display.means_[true] - scores.mean()) < 4 * scores.std() / np.sqrt(len(scores))
+            assert abs(display.means_[true] - scores.mean()) < 4 * scores.std() / np.sqrt(
+                len(scores)
+            )
             for label in (0, 1):
                 members = NAMES[label] == observed
                 error = np.sqrt(0.25 / members.sum())
@@ -112,27 +122,40 @@ class TestScoreDistribution:
             whole, wrong = display.density(grid, label)
             assert np.trapezoid(whole, grid) == pytest.approx(1)
             assert np.trapezoid(wrong, grid) == pytest.approx(display.shares_[label, 1 - label])
-            expected = display.shares_[label, 1 - label] * norm.pdf(1.0, display.means_[1 - label], display.std_)
+            expected = display.shares_[label, 1 - label] * norm.pdf(
+                1.0, display.means_[1 - label], display.std_
+            )
             assert display.density(np.array([1.0]), label)[1][0] == pytest.approx(expected)
 
     def test_audits_show_the_same(self, fitted):
         X, observed, _ = draw()
         by_audit = ScoreDistributionDisplay.from_audit(audit(X, observed, noise=fitted.noise_))
-        by_fit = ScoreDistributionDisplay.from_estimator(LPClassifier(fitted.noise_).fit(X, observed), observed)
+        by_fit = ScoreDistributionDisplay.from_estimator(
+            LPClassifier(fitted.noise_).fit(X, observed), observed
+        )
         np.testing.assert_allclose(by_audit.log_odds, by_fit.log_odds, atol=1e-9)
 
     def test_more_classes_and_other_labels_are_refused(self, fitted, three):
         with pytest.raises(ValueError, match="shows two classes; there are 3"):
             ScoreDistributionDisplay.from_audit(three)
-        with pytest.raises(ValueError, match="y has 3 labels but the estimator was fitted to 500 rows"):
+        with pytest.raises(
+            ValueError, match="y has 3 labels but the estimator was fitted to 500 rows"
+        ):
             ScoreDistributionDisplay.from_estimator(fitted, ["ham", "spam", "ham"])
         with pytest.raises(ValueError, match="the label 'eggs'"):
-            ScoreDistributionDisplay.from_estimator(fitted, np.where(draw()[1] == "ham", "eggs", "spam"))
+            ScoreDistributionDisplay.from_estimator(
+                fitted, np.where(draw()[1] == "ham", "eggs", "spam")
+            )
 
 
 class TestAccuracyPath:
     @pytest.mark.parametrize(
-        "options", [{}, {"targets": "optimized"}, {"readout": "plain", "targets": "naive", "fit_intercept": False}]
+        "options",
+        [
+            {},
+            {"targets": "optimized"},
+            {"readout": "plain", "targets": "naive", "fit_intercept": False},
+        ],
     )
     def test_at_the_estimators_own_penalty_it_is_the_estimators_own_accuracy(self, options):
         X, observed, _ = draw()
@@ -153,7 +176,9 @@ class TestAccuracyPath:
 
     def test_penalties_worth_trying_surround_most_choices(self):
         X, observed, _ = draw()
-        display = AccuracyPathDisplay.from_estimator(LPClassifier(NOISE, reg=0.3).fit(X, observed), X, observed)
+        display = AccuracyPathDisplay.from_estimator(
+            LPClassifier(NOISE, reg=0.3).fit(X, observed), X, observed
+        )
         assert len(display.regs) > 10
         assert display.regs[0] < 0.3 < display.regs[-1]
         assert display.ax_.get_xscale() == "log"
@@ -224,14 +249,20 @@ def test_matplotlib_is_asked_for_only_to_draw(found, monkeypatch):
 class TestPipelines:
     def test_the_last_step_is_drawn_and_sees_the_rows_of_those_before(self):
         X, observed, _ = draw()
-        pipe = make_pipeline(StandardScaler(), LPClassifier(NOISE, targets="optimized")).fit(3 * X, observed)
+        pipe = make_pipeline(StandardScaler(), LPClassifier(NOISE, targets="optimized")).fit(
+            3 * X, observed
+        )
         rows = pipe[:-1].transform(3 * X)
         drawn = ScoreDistributionDisplay.from_estimator(pipe, observed)
-        np.testing.assert_array_equal(drawn.log_odds, pipe[-1].label_free_log_odds_)
-        np.testing.assert_array_equal(NoiseMatrixDisplay.from_estimator(pipe).transition, NOISE.transition)
+        np.testing.assert_array_equal(drawn.log_odds, pipe[-1].loo_log_odds_)
+        np.testing.assert_array_equal(
+            NoiseMatrixDisplay.from_estimator(pipe).transition, NOISE.transition
+        )
         regs = [0.1, 1.0]
         one, other = (
-            AccuracyPathDisplay.from_estimator(estimator, given, observed, regs=regs).accuracies["optimized"]
+            AccuracyPathDisplay.from_estimator(estimator, given, observed, regs=regs).accuracies[
+                "optimized"
+            ]
             for estimator, given in ((pipe, 3 * X), (pipe[-1], rows))
         )
         np.testing.assert_array_equal(one, other)
@@ -241,7 +272,10 @@ class TestPipelines:
     def test_other_last_steps_are_refused_in_a_sentence(self):
         X, observed, _ = draw()
         pipe = make_pipeline(StandardScaler()).fit(X)
-        with pytest.raises(TypeError, match=r"a Pipeline that ends in one: estimator = StandardScaler\(\) is neither"):
+        with pytest.raises(
+            TypeError,
+            match=r"a Pipeline that ends in one: estimator = StandardScaler\(\) is neither",
+        ):
             ScoreDistributionDisplay.from_estimator(pipe, observed)
         with pytest.raises(NotFittedError):
             NoiseMatrixDisplay.from_estimator(make_pipeline(LPClassifier()))

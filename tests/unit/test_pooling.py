@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from unflip import NoiseModel, decoder
-from unflip.decoder import gaussian_reading
-from unflip.noise import Channel
-from unflip.pooling import MANY, evenly, pooled
+from unflip import NoiseModel
+from unflip.calibration import log_odds
+from unflip.calibration.binning import MANY, binned, evenly
+from unflip.calibration.log_odds import calibrate
+from unflip.calibration.observations import Observations
+from unflip.labels.noise import Channel
 
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1, pi_neg=0.6)
 
@@ -25,23 +27,31 @@ def draw(n, *, weighted=False, heavy=False, apart=1.5):
 def test_smooth_sums_are_those_of_all_rows(weighted, heavy):
     scores, codes, weights = draw(80_000, weighted=weighted, heavy=heavy)
     scores, share = scores / scores.std(), weights / weights.sum()
-    few, labels, kept = pooled(scores, codes, share)
+    few, labels, kept = binned(scores, codes, share)
     assert len(few) < 8000
-    for function in (expit, lambda s: np.log(0.1 + expit(3 * s)), np.ones_like, lambda s: s, lambda s: s**2):
+    for function in (
+        expit,
+        lambda s: np.log(0.1 + expit(3 * s)),
+        np.ones_like,
+        lambda s: s,
+        lambda s: s**2,
+    ):
         for code in (0, 1):
             wanted = share[codes == code] @ function(scores[codes == code])
-            assert kept[labels == code] @ function(few[labels == code]) == pytest.approx(wanted, abs=2e-9)
+            assert kept[labels == code] @ function(few[labels == code]) == pytest.approx(
+                wanted, abs=2e-9
+            )
 
 
 def test_rows_are_pooled_neither_across_labels_nor_where_they_are_few():
-    few, labels, share = pooled(np.arange(6.0), np.array([0, 1, 0, 1, 0, 1]), np.full(6, 1 / 6))
+    few, labels, share = binned(np.arange(6.0), np.array([0, 1, 0, 1, 0, 1]), np.full(6, 1 / 6))
     assert set(few[labels == 0]) == {0.0, 2.0, 4.0}
     assert set(few[labels == 1]) == {1.0, 3.0, 5.0}
     assert share.sum() == pytest.approx(1)
 
 
 def test_a_label_that_no_row_has_adds_nothing():
-    few, labels, share = pooled(np.arange(3.0), np.zeros(3, dtype=int), np.full(3, 1 / 3))
+    few, labels, share = binned(np.arange(3.0), np.zeros(3, dtype=int), np.full(3, 1 / 3))
     assert not labels.any()
     assert share @ few == pytest.approx(1)
 
@@ -50,13 +60,15 @@ def test_a_label_that_no_row_has_adds_nothing():
 @pytest.mark.parametrize("apart", [1.5, 4.0, 8.0, 12.0])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_readout_of_very_many_rows_is_that_of_all_of_them(weighted, apart, rounded, monkeypatch):
-    """Labels of classes far apart have two heaps of scores, of right and of flipped ones; rounded scores have ties."""
+    """Labels of classes far apart have two heaps of scores, of right and of flipped ones; rounded
+    scores have ties."""
     scores, codes, weights = draw(MANY, weighted=weighted, apart=apart)
     scores = scores.round(1) if rounded else scores
-    found = gaussian_reading(scores[:, None], codes, weights, NOISE, n_rows=float(MANY))
-    monkeypatch.setattr(decoder, "MANY", MANY + 1)
-    exact = gaussian_reading(scores[:, None], codes, weights, NOISE, n_rows=float(MANY))
-    # The logarithm of the steepness is found to 1e-4, which moves a probability by up to p(1 − p)·|log-odds| of that.
+    found = calibrate(scores[:, None], Observations(codes, weights, float(MANY)), NOISE)
+    monkeypatch.setattr(log_odds, "MANY", MANY + 1)
+    exact = calibrate(scores[:, None], Observations(codes, weights, float(MANY)), NOISE)
+    # The logarithm of the steepness is found to 1e-4, which moves a probability by up to p(1 −
+    # p)·|log-odds| of that.
     np.testing.assert_allclose(found.probabilities, exact.probabilities, atol=3e-5)
 
 
@@ -71,13 +83,17 @@ def test_a_readout_of_very_many_rows_is_that_of_all_of_them(weighted, apart, rou
     ],
     ids=["very many rows", "fewer", "two scores", "three kinds of votes", "three classes"],
 )
-def test_one_score_of_very_many_rows_of_two_classes_and_two_labels_is_pooled(n, r, noise, is_pooled, monkeypatch):
+def test_one_score_of_very_many_rows_of_two_classes_and_two_labels_is_pooled(
+    n, r, noise, is_pooled, monkeypatch
+):
     calls = []
-    monkeypatch.setattr(decoder, "MANY", 60)
-    monkeypatch.setattr(decoder, "pooled", lambda *rows: calls.append(len(rows[0])) or pooled(*rows))
+    monkeypatch.setattr(log_odds, "MANY", 60)
+    monkeypatch.setattr(
+        log_odds, "binned", lambda *rows: calls.append(len(rows[0])) or binned(*rows)
+    )
     rng = np.random.default_rng(0)
     scores, codes = rng.normal(size=(n, r)), np.arange(n) % noise.transition.shape[1]
-    found = gaussian_reading(scores, codes, np.ones(n), noise, n_rows=1e6)
+    found = calibrate(scores, Observations(codes, np.ones(n), 1e6), noise)
     assert calls == [n] * is_pooled
     assert found.logits.shape == (n, noise.n_classes)
 
@@ -87,17 +103,21 @@ def test_several_classes_of_many_rows_are_read_off_some_of_them(monkeypatch):
     rng = np.random.default_rng(0)
     noise = NoiseModel(0.7 * np.eye(3) + 0.1, np.full(3, 1 / 3))
     y = rng.integers(3, size=20_000)
-    scores = 1.5 * np.eye(3)[y] @ np.linalg.qr(rng.normal(size=(3, 3)))[0][:, :2] + rng.normal(size=(20_000, 2))
+    scores = 1.5 * np.eye(3)[y] @ np.linalg.qr(rng.normal(size=(3, 3)))[0][:, :2] + rng.normal(
+        size=(20_000, 2)
+    )
     codes, weights = noise.flip(y, random_state=0), np.ones(20_000)
-    whole = gaussian_reading(scores, codes, weights, noise, n_rows=20_000)
-    monkeypatch.setattr(decoder, "_ENOUGH_ROWS", 5000)
-    some = gaussian_reading(scores, codes, weights, noise, n_rows=20_000)
+    whole = calibrate(scores, Observations(codes, weights, 20_000), noise)
+    monkeypatch.setattr(log_odds, "_ENOUGH_ROWS", 5000)
+    some = calibrate(scores, Observations(codes, weights, 20_000), noise)
     assert some.log_odds.shape == whole.log_odds.shape
     turned = scores @ np.linalg.qr(rng.normal(size=(2, 2)))[0]  # the same rows are chosen
-    again = gaussian_reading(turned, codes, weights, noise, n_rows=20_000)
+    again = calibrate(turned, Observations(codes, weights, 20_000), noise)
     np.testing.assert_allclose(again.log_odds, some.log_odds, rtol=1e-6, atol=1e-6)
     assert 0 < np.abs(some.probabilities - whole.probabilities).mean() < 0.02
-    assert some.probabilities.mean(axis=0) == pytest.approx(whole.probabilities.mean(axis=0), abs=0.01)
+    assert some.probabilities.mean(axis=0) == pytest.approx(
+        whole.probabilities.mean(axis=0), abs=0.01
+    )
 
 
 def test_values_are_chosen_evenly_in_their_order():

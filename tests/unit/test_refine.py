@@ -1,4 +1,5 @@
-"""Refinement: targets of each row's own, scores that its own label has no part in, and rounds that do not drift."""
+"""Refinement: targets of each row's own, scores that its own label has no part in, and rounds that
+do not drift."""
 
 import numpy as np
 import pytest
@@ -6,15 +7,15 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import roc_auc_score
 
 from unflip import LPClassifier, NoiseModel
+from unflip.data.duplicates import DistinctRows
 from unflip.datasets import make_mixture
 from unflip.estimation import TrustedSubset
-from unflip.labels import contrasts
+from unflip.labels.classes import contrasts
 from unflip.losses import LOGISTIC, SoftmaxLoss
-from unflip.refine import RELATIVE_REGS, _Loop, refine
-from unflip.rows import DistinctRows
-from unflip.selection import candidate_regs
-from unflip.solvers import ConvexFits
-from unflip.spectrum import decompose
+from unflip.model.refinement.refine import RELATIVE_REGS, _Loop, refine
+from unflip.ridge.selection import candidate_regs
+from unflip.ridge.solvers import ConvexFits
+from unflip.ridge.spectrum import decompose
 
 NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3)
 
@@ -46,7 +47,9 @@ def test_contrasts_tell_classes_apart_and_sum_to_zero():
 def test_targets_are_posterior_means_of_label_and_score():
     X, codes, _, noise = draw(150, 40)
     first, second = run(X, codes, noise, 1)
-    np.testing.assert_allclose(first.targets[:, 0], (2 * noise.posterior[:, 1] - 1)[codes], atol=1e-12)
+    np.testing.assert_allclose(
+        first.targets[:, 0], (2 * noise.posterior[:, 1] - 1)[codes], atol=1e-12
+    )
     q = first.reading.posterior(codes, noise)
     np.testing.assert_allclose(second.targets[:, 0], q[:, 1] - q[:, 0], atol=1e-12)
 
@@ -58,13 +61,16 @@ def test_first_scores_are_exact_leave_one_out_scores():
     for i in range(0, 60, 7):
         rest = np.arange(60) != i
         fit = Ridge(alpha=60 * found.reg).fit(X[rest], t[rest])
-        assert found.scores[i, 0] == pytest.approx(fit.predict(X[[i]])[0] - t[rest].mean() + t.mean(), abs=1e-9)
+        assert found.scores[i, 0] == pytest.approx(
+            fit.predict(X[[i]])[0] - t[rest].mean() + t.mean(), abs=1e-9
+        )
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize(("n", "p"), [(300, 60), (300, 300)])
 def test_the_leak_is_what_a_changed_label_really_does(n, p, fit_intercept):
-    """Flip one row's observed label, run the loop again: its own plain score moves by the predicted leak, and no more.
+    """Flip one row's observed label, run the loop again: its own plain score moves by the predicted
+    leak, and no more.
 
     The prediction is first order in one label, so it is compared over many rows.
     """
@@ -75,7 +81,9 @@ def test_the_leak_is_what_a_changed_label_really_does(n, p, fit_intercept):
         other = codes.copy()
         other[i] = 1 - other[i]
         after = at_reg(X, other, noise, 1.0, fit_intercept)
-        change = before.scores + before.leak - after.scores - after.leak  # of plain leave-one-out scores
+        change = (
+            before.scores + before.leak - after.scores - after.leak
+        )  # of plain leave-one-out scores
         predicted.append(before.leak[i, 0] - after.leak[i, 0])
         moved.append(change[i, 0] - np.median(change))  # one label also moves all scores a little
     slope = np.dot(predicted, moved) / np.dot(predicted, predicted)
@@ -134,13 +142,16 @@ def test_trusted_rows_have_their_true_targets():
 
 
 def test_own_labels_leave_no_trace_in_the_scores():
-    """Within a true class scores must not correlate with the observed label; without the correction they do."""
+    """Within a true class scores must not correlate with the observed label; without the correction
+    they do."""
     honest, plain = [], []
     for seed in range(20):
         X, codes, y, noise = draw(400, 400, seed=seed)
         last = run(X, codes, noise, 1)[-1]
         for scores, found in ((last.scores, honest), (last.scores + last.leak, plain)):
-            found.append(np.mean([np.corrcoef(scores[y == a, 0], codes[y == a])[0, 1] for a in (0, 1)]))
+            found.append(
+                np.mean([np.corrcoef(scores[y == a, 0], codes[y == a])[0, 1] for a in (0, 1)])
+            )
     error = np.std(honest) / np.sqrt(20)
     assert np.mean(plain) > 0.1
     assert abs(np.mean(honest)) < 4 * error + 0.03
@@ -150,8 +161,12 @@ def test_refining_pays_and_its_scores_are_those_of_new_rows():
     gains, gaps = [], []
     for seed in range(10):
         X, codes, y, noise = draw(500, 250, seed=seed)
-        X_new, y_new = make_mixture(4000, 250, mean_norm=2.0, priors=[0.4, 0.6], random_state=1000 + seed)
-        once, refined = (LPClassifier(noise, targets=t).fit(X, codes) for t in ("optimized", "refined"))
+        X_new, y_new = make_mixture(
+            4000, 250, mean_norm=2.0, priors=[0.4, 0.6], random_state=1000 + seed
+        )
+        once, refined = (
+            LPClassifier(noise, targets=t).fit(X, codes) for t in ("optimized", "refined")
+        )
         areas = [roc_auc_score(y_new, clf.decision_function(X_new)) for clf in (once, refined)]
         gains.append(areas[1] - areas[0])
         gaps.append(roc_auc_score(y, refined.loo_decision_) - areas[1])
@@ -178,7 +193,9 @@ def test_a_wrong_noise_model_does_little_harm():
     right, wrong = [], []
     for seed in range(10):
         X, codes, _, noise = draw(500, 100, seed=seed)
-        X_new, y_new = make_mixture(2000, 100, mean_norm=2.0, priors=[0.4, 0.6], random_state=500 + seed)
+        X_new, y_new = make_mixture(
+            2000, 100, mean_norm=2.0, priors=[0.4, 0.6], random_state=500 + seed
+        )
         guess = NoiseModel.binary(eps_pos=0.2, eps_neg=0.2, pi_neg=0.4)
         right.append(LPClassifier(noise).fit(X, codes).score(X_new, y_new))
         wrong.append(LPClassifier(guess).fit(X, codes).score(X_new, y_new))
@@ -199,7 +216,10 @@ def test_three_classes_gain_as_well():
     noise = NoiseModel(transition, np.full(3, 1 / 3))
     X, y = make_mixture(600, 120, means=2.5 * np.eye(3, 120), random_state=0)
     codes = noise.flip(y, random_state=0)
-    accuracy = [np.mean(found.reading.probabilities.argmax(axis=1) == y) for found in run(X, codes, noise, 2)]
+    accuracy = [
+        np.mean(found.reading.probabilities.argmax(axis=1) == y)
+        for found in run(X, codes, noise, 2)
+    ]
     assert accuracy[2] > accuracy[0] + 0.05
     plain = run(X, codes, noise, 2)[-1]
     wrong_label = codes != y
@@ -223,7 +243,9 @@ def test_own_labels_leave_no_trace_in_the_scores_of_another_loss(n_classes, fit_
             continue
         labels = contrasts(n_classes)[codes]
         for scores, found in ((last.scores, honest), (last.scores + last.leak, plain)):
-            found.append(np.mean([agreement(scores[y == a], labels[y == a]) for a in range(n_classes)]))
+            found.append(
+                np.mean([agreement(scores[y == a], labels[y == a]) for a in range(n_classes)])
+            )
     assert len(plain) > 8
     assert np.mean(plain) > 0.08
     assert abs(np.mean(honest)) < 4 * np.std(honest) / np.sqrt(len(honest)) + 0.03
@@ -239,7 +261,9 @@ def test_the_penalty_of_another_loss_is_searched_near_that_of_the_rounds():
     X, codes, _, noise = draw(200, 50)
     spectrum = decompose(X)
     fits = ConvexFits(spectrum, LOGISTIC)
-    rounds = refine(spectrum, DistinctRows.of(X), codes, noise, candidate_regs(spectrum), search=True)
+    rounds = refine(
+        spectrum, DistinctRows.of(X), codes, noise, candidate_regs(spectrum), search=True
+    )
     last = refine(fits, DistinctRows.of(X), codes, noise, candidate_regs(spectrum) / 8, search=True)
     np.testing.assert_array_equal(last.targets, rounds.targets)
     assert np.isclose(last.reg, rounds.reg / 8 * RELATIVE_REGS).any()
@@ -247,7 +271,9 @@ def test_the_penalty_of_another_loss_is_searched_near_that_of_the_rounds():
 
 def rounds_at(X, codes, noise, regs, fit_intercept, **options):
     """Return rounds that have a penalty each."""
-    loop = _Loop(decompose(X, fit_intercept=fit_intercept), DistinctRows.of(X), codes, noise, **options)
+    loop = _Loop(
+        decompose(X, fit_intercept=fit_intercept), DistinctRows.of(X), codes, noise, **options
+    )
     rounds = [loop.first(np.array(regs[:1]))]
     for reg in regs[1:]:
         rounds.append(loop.next(rounds[-1], np.array([reg])))
@@ -255,7 +281,8 @@ def rounds_at(X, codes, noise, regs, fit_intercept, **options):
 
 
 class DenseLeftOut:
-    """How leave-one-out scores answer to targets, as a matrix that is found by refits without each row."""
+    """How leave-one-out scores answer to targets, as a matrix that is found by refits without each
+    row."""
 
     def __init__(self, X, reg, fit_intercept):
         n = len(X)
@@ -277,16 +304,18 @@ class DenseLeftOut:
 
 
 def own_parts(round_, before, noise, anchors):
-    """What its own label adds to a row's target: the first to the priors, others to what the scores say."""
+    """What its own label adds to a row's target: the first to the priors, others to what the scores
+    say."""
     known = noise.priors[None, :] if before is None else before.reading.probabilities
     return round_.targets - known @ anchors
 
 
 def sensitivity(before, after_codes, noise, anchors):
-    """g, the mean derivative of targets by scores: slopes times the mean covariance of one draw of the class."""
+    """g, the mean derivative of targets by scores: slopes times the mean covariance of one draw of
+    the class."""
     q = before.reading.posterior(after_codes, noise)
     covariance = np.mean([np.diag(row) - np.outer(row, row) for row in q], axis=0)
-    return before.reading.readout.slopes @ covariance @ anchors
+    return before.reading.model.slopes @ covariance @ anchors
 
 
 def three_classes(n, p):
@@ -298,7 +327,8 @@ def three_classes(n, p):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("data", [draw, three_classes])
 def test_the_leak_is_the_sum_of_paths_from_a_row_back_to_itself(data, fit_intercept):
-    """As the module says, by dense matrices: the last round is exact, rows in between have the mean slack."""
+    """As the module says, by dense matrices: the last round is exact, rows in between have the mean
+    slack."""
     X, codes, _, noise = data(70, 30)
     X = X * np.exp(0.3 * np.random.default_rng(0).normal(size=(70, 1)))
     check_the_leak(X, codes, noise, [0.8, 0.5, 0.3], fit_intercept, rtol=1e-8)
@@ -307,7 +337,8 @@ def test_the_leak_is_the_sum_of_paths_from_a_row_back_to_itself(data, fit_interc
 @pytest.mark.parametrize("reg", [1e-9, 1e-4, 1e4])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_the_leak_of_rows_that_are_fitted_closely_or_hardly_at_all(fit_intercept, reg):
-    """With more features than rows; with an intercept its share of the slack is the larger one where γ is small."""
+    """With more features than rows; with an intercept its share of the slack is the larger one
+    where γ is small."""
     X, codes, _, noise = draw(40, 90)
     check_the_leak(X, codes, noise, [reg, reg / 2, reg / 4], fit_intercept, rtol=1e-5)
 
@@ -320,16 +351,26 @@ def check_the_leak(X, codes, noise, regs, fit_intercept, rtol):
     g = [sensitivity(rounds[r], codes, noise, anchors) for r in (0, 1)]
     assert not rounds[0].leak.any()
     expected = np.diag(middle.exact @ first.mean)[:, None] * (own[0] @ g[0])
-    np.testing.assert_allclose(rounds[1].leak, expected, rtol=rtol, atol=rtol * np.abs(expected).max())
+    np.testing.assert_allclose(
+        rounds[1].leak, expected, rtol=rtol, atol=rtol * np.abs(expected).max()
+    )
     there_and_back = last.exact @ middle.mean
-    through_two = np.diag(there_and_back @ first.mean) - np.diag(there_and_back) * np.diag(first.mean)
-    expected = np.diag(there_and_back)[:, None] * (own[1] @ g[1]) + through_two[:, None] * (own[0] @ g[0] @ g[1])
-    np.testing.assert_allclose(rounds[2].leak, expected, rtol=rtol, atol=rtol * np.abs(expected).max())
+    through_two = np.diag(there_and_back @ first.mean) - np.diag(there_and_back) * np.diag(
+        first.mean
+    )
+    expected = np.diag(there_and_back)[:, None] * (own[1] @ g[1]) + through_two[:, None] * (
+        own[0] @ g[0] @ g[1]
+    )
+    np.testing.assert_allclose(
+        rounds[2].leak, expected, rtol=rtol, atol=rtol * np.abs(expected).max()
+    )
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("data", [draw, three_classes])
-def test_the_leak_of_another_loss_is_that_of_ridge_fits_along_the_axes_of_its_curvature(data, fit_intercept):
+def test_the_leak_of_another_loss_is_that_of_ridge_fits_along_the_axes_of_its_curvature(
+    data, fit_intercept
+):
     X, codes, _, noise = data(70, 30)
     anchors, reg = contrasts(noise.n_classes), 0.1
     loop, (before, current) = rounds_at(X, codes, noise, [0.8, 0.5], fit_intercept)
@@ -343,16 +384,21 @@ def test_the_leak_of_another_loss_is_that_of_ridge_fits_along_the_axes_of_its_cu
     for curvature, axis in zip(curvatures, axes.T, strict=True):
         last = DenseLeftOut(X, 2 * reg / curvature, fit_intercept)
         diagonal = np.diag(last.exact @ first.mean)
-        expected += diagonal[:, None] * np.outer(through @ left_out.mean_response[0].T @ axis / curvature, axis)
+        expected += diagonal[:, None] * np.outer(
+            through @ left_out.mean_response[0].T @ axis / curvature, axis
+        )
     np.testing.assert_allclose(found.leak, expected, rtol=1e-8, atol=1e-12)
-    np.testing.assert_allclose(found.scores, left_out.label_free_scores[:, 0, :] - expected, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(
+        found.scores, left_out.corrected_scores[:, 0, :] - expected, rtol=1e-8, atol=1e-12
+    )
     assert (found.reg, found.index) == (reg, 1)
     assert np.isnan(found.alignment)
 
 
 @pytest.mark.parametrize("scale_free", [True, False])
 def test_each_round_takes_the_penalty_whose_scores_are_best(scale_free):
-    """By their correlation with the labels, or where their scale counts by the distance to the targets."""
+    """By their correlation with the labels, or where their scale counts by the distance to the
+    targets."""
     X, codes, _, noise = draw(150, 60, mean_norm=3.0)
     X = X * np.logspace(-1, 0.5, 60)  # noise that is worth whitening, so that no end is best
     regs = np.array([1e-4, 0.01, 1.0, 100.0, 1e4])
@@ -361,10 +407,14 @@ def test_each_round_takes_the_penalty_whose_scores_are_best(scale_free):
     chosen.append(loop.next(chosen[0], regs))
     for index, found in enumerate(chosen):
         alone = [
-            rounds_at(X, codes, noise, [round_.reg for round_ in chosen[:index]] + [reg], True)[1][-1] for reg in regs
+            rounds_at(X, codes, noise, [round_.reg for round_ in chosen[:index]] + [reg], True)[1][
+                -1
+            ]
+            for reg in regs
         ]
         merits = [
-            round_.alignment if scale_free else -np.mean((round_.scores - round_.targets) ** 2) for round_ in alone
+            round_.alignment if scale_free else -np.mean((round_.scores - round_.targets) ** 2)
+            for round_ in alone
         ]
         assert found.reg == regs[np.argmax(merits)]
         assert 0 < np.argmax(merits) < 4
@@ -373,14 +423,17 @@ def test_each_round_takes_the_penalty_whose_scores_are_best(scale_free):
 
 
 def test_rows_of_known_class_have_its_target():
-    """Their true labels leak back into their own scores as other labels do, so these are corrected, too."""
+    """Their true labels leak back into their own scores as other labels do, so these are corrected,
+    too."""
     X, codes, y, noise = draw(80, 30)
     truth = np.where(np.arange(80) % 4, -1, y)
     _, (first, second) = rounds_at(X, codes, noise, [0.5, 0.5], True, truth=truth)
     known = truth >= 0
     for round_ in (first, second):
         np.testing.assert_array_equal(round_.targets[known, 0], 2 * y[known] - 1)
-    np.testing.assert_allclose(first.targets[~known, 0], (2 * noise.posterior[:, 1] - 1)[codes[~known]], atol=1e-12)
+    np.testing.assert_allclose(
+        first.targets[~known, 0], (2 * noise.posterior[:, 1] - 1)[codes[~known]], atol=1e-12
+    )
     assert (second.leak != 0).all()
 
 
@@ -394,8 +447,12 @@ def test_rows_of_known_class_have_its_target():
         ((0.5, 0.9, 0.71), 2),
     ],
 )
-def test_a_round_that_loses_more_agreement_than_chance_would_is_not_taken(agreements, taken, monkeypatch):
-    X, codes, _, noise = draw(100, 40, mean_norm=4.0, noise=NoiseModel.binary(eps_pos=0.2, eps_neg=0.1))
+def test_a_round_that_loses_more_agreement_than_chance_would_is_not_taken(
+    agreements, taken, monkeypatch
+):
+    X, codes, _, noise = draw(
+        100, 40, mean_norm=4.0, noise=NoiseModel.binary(eps_pos=0.2, eps_neg=0.1)
+    )
     script = iter(agreements)
     monkeypatch.setattr(_Loop, "_agreement", lambda *_, **__: next(script))
     monkeypatch.setattr(_Loop, "_support", lambda *_: 10.0)
@@ -418,7 +475,9 @@ def test_no_round_has_a_smaller_penalty_than_the_first_may_have():
 
 @pytest.mark.parametrize(("mean_norm", "seed"), [(2.0, 0), (0.0, 3)])
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_agreement_of_two_classes_is_a_correlation_or_about_the_origin_a_cosine(fit_intercept, mean_norm, seed):
+def test_agreement_of_two_classes_is_a_correlation_or_about_the_origin_a_cosine(
+    fit_intercept, mean_norm, seed
+):
     """Of classes that are alike it is negative in this draw."""
     X, codes, _, noise = draw(90, 30, seed=seed, mean_norm=mean_norm)
     _, rounds = rounds_at(X, codes, noise, [0.5, 0.5], fit_intercept)
@@ -447,7 +506,9 @@ def test_another_loss_is_fitted_to_the_targets_of_the_penalty_that_bends_squared
     X, codes, _, noise = three_classes(60, 20)
     spectrum, rows = decompose(X), DistinctRows.of(X)
     rounds = refine(spectrum, rows, codes, noise, np.array([0.6]), search=False)
-    last = refine(ConvexFits(spectrum, SoftmaxLoss), rows, codes, noise, np.array([0.1]), search=False)
+    last = refine(
+        ConvexFits(spectrum, SoftmaxLoss), rows, codes, noise, np.array([0.1]), search=False
+    )
     assert rounds.index == last.index == 2
     np.testing.assert_allclose(last.targets, rounds.targets, rtol=1e-9, atol=1e-12)
     assert last.reg == pytest.approx(0.1)
@@ -459,7 +520,10 @@ def test_the_penalty_of_another_loss_is_the_one_whose_scores_agree_best(p, best)
     X = X * np.logspace(-1, 0.5, p)
     loop, (_, current) = rounds_at(X, codes, noise, [0.1, 0.1], True)
     fits, regs = ConvexFits(decompose(X), LOGISTIC), np.array([100.0, 1e-4])
-    alone = [np.corrcoef(loop.last(current, fits, np.array([reg])).scores[:, 0], codes)[0, 1] for reg in regs]
+    alone = [
+        np.corrcoef(loop.last(current, fits, np.array([reg])).scores[:, 0], codes)[0, 1]
+        for reg in regs
+    ]
     assert loop.last(current, fits, regs).reg == regs[np.argmax(alone)] == best
 
 

@@ -18,7 +18,9 @@ def reference(aspect, reg):
     mpmath = pytest.importorskip("mpmath")
     with mpmath.workdps(60):
         eta, gamma = mpmath.mpf(aspect), mpmath.mpf(reg)
-        value = (eta - gamma - 1 + mpmath.sqrt((eta - gamma - 1) ** 2 + 4 * eta * gamma)) / (2 * gamma)
+        value = (eta - gamma - 1 + mpmath.sqrt((eta - gamma - 1) ** 2 + 4 * eta * gamma)) / (
+            2 * gamma
+        )
         gain = 1 / (1 + gamma * (1 + value))
         return float(value), float(1 - eta * gain**2), float(gain)
 
@@ -26,7 +28,9 @@ def reference(aspect, reg):
 @pytest.mark.parametrize(("aspect", "reg"), CASES)
 def test_full_precision(aspect, reg):
     expected = reference(aspect, reg)
-    np.testing.assert_allclose([delta(aspect, reg), h(aspect, reg), bulk_gain(aspect, reg)], expected, rtol=1e-13)
+    np.testing.assert_allclose(
+        [delta(aspect, reg), h(aspect, reg), bulk_gain(aspect, reg)], expected, rtol=1e-13
+    )
 
 
 def test_limits():
@@ -64,5 +68,7 @@ def test_bad_input_is_named(aspect, reg, says):
 @pytest.mark.parametrize("function", [delta, h, bulk_gain])
 def test_penalties_without_a_square_are_refused_and_the_limit_is_not(function):
     assert np.isfinite(function(0.5, [1e150, np.inf])).all()
-    with pytest.raises(ValueError, match=r"reg = 1e\+308 is so large that its square is no number: use inf"):
+    with pytest.raises(
+        ValueError, match=r"reg = 1e\+308 is so large that its square is no number: use inf"
+    ):
         function(0.5, [1.0, 1e308])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from unflip.rows import DistinctRows, relative_weights
+from unflip.data.duplicates import DistinctRows, relative_weights
 
 RNG = np.random.default_rng(0)
 
@@ -35,7 +35,9 @@ def test_copies_leave_together_unless_features_take_few_values():
     np.testing.assert_allclose(few.leaving_share, [1, 1, 5 / 6, 5 / 100])
     many = DistinctRows.of(np.repeat(np.arange(3.0)[:, None], [1, 9, 1990], axis=0))
     np.testing.assert_allclose(many.leaving_share, [1, 1, 20 / 1990])  # 1% of 2000
-    weighted = DistinctRows.of(np.arange(3.0)[:, None], np.array([1.0, 100.0, 1e6]))  # no copies: whole rows leave
+    weighted = DistinctRows.of(
+        np.arange(3.0)[:, None], np.array([1.0, 100.0, 1e6])
+    )  # no copies: whole rows leave
     np.testing.assert_array_equal(weighted.leaving_share, 1)
 
 

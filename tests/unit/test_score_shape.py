@@ -1,16 +1,23 @@
-"""The Gaussian mixture of whitened scores, against EM written out, and its logits without the row itself."""
+"""The Gaussian mixture of whitened scores, against EM written out, and its logits without the row
+itself."""
 
 import numpy as np
 import pytest
 from scipy.special import softmax
 
 from unflip import NoiseModel
-from unflip.coupling import ridge_coupling
-from unflip.labels import contrasts
-from unflip.rows import DistinctRows
-from unflip.score_shape import ScoreMixture, directions_by_shape, label_log_odds, settled, with_one
-from unflip.selection import label_free_parts
-from unflip.spectrum import decompose
+from unflip.calibration.mixture import (
+    ScoreMixture,
+    directions_by_shape,
+    label_log_odds,
+    settled,
+    with_one,
+)
+from unflip.data.duplicates import DistinctRows
+from unflip.labels.classes import contrasts
+from unflip.model.refinement.ridge_coupling import ridge_coupling
+from unflip.ridge.selection import corrected_score_parts
+from unflip.ridge.spectrum import decompose
 
 TWO = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1, pi_neg=0.35)
 THREE = NoiseModel(np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]]), [0.2, 0.3, 0.5])
@@ -40,7 +47,9 @@ def written_out(scores, codes, share, noise, rounds):
         log_density = [-np.sum(e @ precision * e, axis=1) / 2 for e in errors]  # but for a constant
         member = softmax(np.log(noise.posterior[codes]) + np.transpose(log_density), axis=1)
     directions = np.linalg.solve(within, (means - means[0]).T)
-    return directions, [(mean + means[0]) @ d / 2 for mean, d in zip(means, directions.T, strict=True)]
+    return directions, [
+        (mean + means[0]) @ d / 2 for mean, d in zip(means, directions.T, strict=True)
+    ]
 
 
 @pytest.mark.parametrize(("noise", "r"), [(TWO, 1), (TWO, 2), (THREE, 1), (THREE, 2), (THREE, 3)])
@@ -52,7 +61,9 @@ def test_directions_are_those_of_em(noise, r):
     np.testing.assert_allclose(middle, expected_middle, rtol=2e-4, atol=1e-4)
     if (noise, r) != (TWO, 1):
         one = ScoreMixture.of(with_one(scores), noise.posterior[codes], share, 1e-9).directions
-        np.testing.assert_allclose(one, written_out(scores, codes, share, noise, 1)[0], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            one, written_out(scores, codes, share, noise, 1)[0], rtol=1e-9, atol=1e-12
+        )
 
 
 def test_directions_do_not_depend_on_which_class_is_the_first():
@@ -62,15 +73,21 @@ def test_directions_do_not_depend_on_which_class_is_the_first():
     found, middle = directions_by_shape(scores, codes, share, THREE, 1e-9)
     other, other_middle = directions_by_shape(scores, np.argsort(order)[codes], share, turned, 1e-9)
     np.testing.assert_allclose(other, found[:, order] - found[:, order[:1]], rtol=1e-9, atol=1e-10)
-    np.testing.assert_allclose(other_middle, middle[order] - middle[order[0]], rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(
+        other_middle, middle[order] - middle[order[0]], rtol=1e-9, atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("noise", [TWO, THREE])
 def test_classes_that_fall_apart_have_the_smallest_variance(noise):
     k = noise.n_classes
     clean = NoiseModel.none(k).with_priors(noise.priors)
-    means = np.linalg.svd(np.sqrt(noise.priors)[:, None] * (np.eye(k) - noise.priors), full_matrices=False)[0]
-    standard = (means / np.sqrt(noise.priors)[:, None])[:, : k - 1]  # one row of each class, whitened
+    means = np.linalg.svd(
+        np.sqrt(noise.priors)[:, None] * (np.eye(k) - noise.priors), full_matrices=False
+    )[0]
+    standard = (means / np.sqrt(noise.priors)[:, None])[
+        :, : k - 1
+    ]  # one row of each class, whitened
     found, _ = directions_by_shape(standard, np.arange(k), noise.priors, clean, 0.01)
     np.testing.assert_allclose(found, (standard - standard[0]).T / 0.01, rtol=1e-9, atol=1e-9)
 
@@ -92,7 +109,8 @@ def test_log_odds_of_a_label_are_those_of_its_posterior():
 
 
 def mixture_without(i, scores, member, share, precision=None):
-    """Logits of row i by a mixture of the other rows, by its definition; the covariance may be given."""
+    """Logits of row i by a mixture of the other rows, by its definition; the covariance may be
+    given."""
     others = np.arange(len(scores)) != i
     mass = share[others] @ member[others]
     means = (member[others] * share[others, None]).T @ scores[others] / mass[:, None]
@@ -132,7 +150,8 @@ def test_logits_without_the_row_have_means_of_the_others():
 @pytest.mark.parametrize("reg", [1e-3, 0.3, 1e5])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_logits_without_the_row_do_not_depend_on_its_label(reg, fit_intercept):
-    """The scores of the others move with it: compare a mixture of scores that are computed without it."""
+    """The scores of the others move with it: compare a mixture of scores that are computed without
+    it."""
     rng = np.random.default_rng(0)
     k, n, p = 4, 160, 40
     noise = NoiseModel(0.7 * np.eye(k) + 0.3 / k, np.full(k, 1 / k))
@@ -143,7 +162,7 @@ def test_logits_without_the_row_do_not_depend_on_its_label(reg, fit_intercept):
     targets = noise.posterior[codes] @ contrasts(k)
 
     def scored(columns):
-        return label_free_parts(spectrum, rows, columns, np.array([reg]))(slice(None))[:, 0, :]
+        return corrected_score_parts(spectrum, rows, columns, np.array([reg]))(slice(None))[:, 0, :]
 
     share = np.full(n, 1 / n)
     scores = scored(targets)
@@ -172,5 +191,5 @@ def test_logits_without_the_row_are_the_same_in_parts(monkeypatch):
     scores, codes, share = draw(THREE, 2, n=60)
     mixture = ScoreMixture.fit(scores, codes, share, THREE, 1e-9)
     whole = mixture.left_out_logits(scores, share, None)
-    monkeypatch.setattr("unflip.score_shape._BLOCK", 7 * mixture.means.size)
+    monkeypatch.setattr("unflip.calibration.mixture._BLOCK", 7 * mixture.means.size)
     np.testing.assert_allclose(mixture.left_out_logits(scores, share, None), whole, rtol=1e-12)

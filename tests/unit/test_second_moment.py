@@ -18,7 +18,7 @@ from unflip.estimation.second_moment import (
     moment_system,
     standard_errors,
 )
-from unflip.spectrum import decompose
+from unflip.ridge.spectrum import decompose
 
 RHO_PAIRS = ((0.0, 0.1), (0.0, 0.4))
 NO_ROOT = "ignore:No flip rates reproduce both:UserWarning"
@@ -26,13 +26,18 @@ PRIORS = (1 / 3, 2 / 3)
 
 
 def system_of(pi_neg=1 / 3, mean_norm=2.0, aspect=0.1, reg=0.1, rho_pairs=RHO_PAIRS):
-    return moment_system(mean_norm=mean_norm, pi_neg=pi_neg, aspect=aspect, reg=reg, rho_pairs=rho_pairs)
+    return moment_system(
+        mean_norm=mean_norm, pi_neg=pi_neg, aspect=aspect, reg=reg, rho_pairs=rho_pairs
+    )
 
 
 def theory_moments(noise, mean_norm=2.0, aspect=0.1, reg=0.1, rho_pairs=RHO_PAIRS):
     mixture = theory.Mixture(mean_norm=mean_norm, aspect=aspect, noise=noise)
     return np.array(
-        [float(theory.predict(mixture, targets=targets.from_rho(*rho), reg=reg).second_moment) for rho in rho_pairs]
+        [
+            float(theory.predict(mixture, targets=targets.from_rho(*rho), reg=reg).second_moment)
+            for rho in rho_pairs
+        ]
     )
 
 
@@ -43,7 +48,9 @@ def draw(n, p, eps_pos, eps_neg, seed, mean_norm=2.0):
 
 
 @pytest.mark.parametrize("pi_neg", [0.2, 1 / 3, 0.5, 0.7])
-@pytest.mark.parametrize(("eps_pos", "eps_neg"), [(0.0, 0.0), (0.1, 0.2), (0.3, 0.2), (0.0, 0.6), (0.75, 0.1)])
+@pytest.mark.parametrize(
+    ("eps_pos", "eps_neg"), [(0.0, 0.0), (0.1, 0.2), (0.3, 0.2), (0.0, 0.6), (0.75, 0.1)]
+)
 @pytest.mark.parametrize(
     "setting",
     [
@@ -72,8 +79,12 @@ def test_two_roots_inside_are_told_apart_by_the_observed_labels():
     assert sum(mirror) < 1
     np.testing.assert_allclose(system.second_moments(*mirror), moments, rtol=1e-12)
     other = NoiseModel.binary(eps_pos=mirror[0], eps_neg=mirror[1], pi_neg=1 / 3).observed[1]
-    assert match_moments(moments, system, positive_share=float(noise.observed[1])).eps_pos == pytest.approx(0.6)
-    assert match_moments(moments, system, positive_share=float(other)).eps_pos == pytest.approx(mirror[0])
+    assert match_moments(
+        moments, system, positive_share=float(noise.observed[1])
+    ).eps_pos == pytest.approx(0.6)
+    assert match_moments(moments, system, positive_share=float(other)).eps_pos == pytest.approx(
+        mirror[0]
+    )
 
 
 def test_balanced_classes_have_one_root_inside():
@@ -86,9 +97,15 @@ def test_balanced_classes_have_one_root_inside():
 def test_the_nearest_point_is_the_best_of_the_triangle():
     system = system_of()
     grid = [(a, b) for a in np.linspace(0, 1, 101) for b in np.linspace(0, 1, 101) if a + b < 1]
-    for moments in (1.3 * system.second_moments(0, 0), system.second_moments(0.1, 0.1) * [0.9, 1.2], [0.01, 0.02]):
+    for moments in (
+        1.3 * system.second_moments(0, 0),
+        system.second_moments(0.1, 0.1) * [0.9, 1.2],
+        [0.01, 0.02],
+    ):
         match = match_moments(np.asarray(moments), system, positive_share=0.5)
-        misfits = [np.sqrt(np.mean((system.second_moments(*point) / moments - 1) ** 2)) for point in grid]
+        misfits = [
+            np.sqrt(np.mean((system.second_moments(*point) / moments - 1) ** 2)) for point in grid
+        ]
         assert not match.inside
         assert min(match.eps_pos, match.eps_neg) >= 0
         assert match.eps_pos + match.eps_neg < 1
@@ -98,7 +115,8 @@ def test_the_nearest_point_is_the_best_of_the_triangle():
 def test_the_jacobian_is_the_derivative():
     system, point, step = system_of(), np.array([0.3, 0.2]), 1e-6
     rises = [
-        (system.second_moments(*(point + move)) - system.second_moments(*(point - move))) / (2 * step)
+        (system.second_moments(*(point + move)) - system.second_moments(*(point - move)))
+        / (2 * step)
         for move in step * np.eye(2)
     ]
     np.testing.assert_allclose(system.jacobian(*point), np.transpose(rises), rtol=1e-7)
@@ -106,12 +124,16 @@ def test_the_jacobian_is_the_derivative():
 
 def test_where_the_rates_cannot_be_told_the_errors_are_as_wide_as_the_range():
     half_right = (0.75 * (1 - 0.2 / 1.5), 0.2)  # E[ỹy] = 1 − (4/3)ε₊ − (2/3)ε₋ = 0
-    np.testing.assert_array_equal(standard_errors(system_of().jacobian(*half_right), 1e-8 * np.eye(2)), [1, 1])
+    np.testing.assert_array_equal(
+        standard_errors(system_of().jacobian(*half_right), 1e-8 * np.eye(2)), [1, 1]
+    )
     np.testing.assert_array_equal(standard_errors(np.zeros((2, 2)), np.eye(2)), [1, 1])
     np.testing.assert_array_equal(standard_errors(np.eye(2), np.full((2, 2), np.nan)), [1, 1])
     reg = brentq(lambda g: system_of(mean_norm=3.0, aspect=1.0, reg=g).alignment_gain, 0.01, 1.0)
     gain = 1 / (1 + reg * (1 + float(theory.delta(1.0, reg))))
-    assert 2 * gain * (1 + 9 * gain) == pytest.approx(1 + 9)  # the module's condition, η = 1 and ‖μ‖² = 9
+    assert 2 * gain * (1 + 9 * gain) == pytest.approx(
+        1 + 9
+    )  # the module's condition, η = 1 and ‖μ‖² = 9
 
 
 def score(X, t, row, out, penalty):
@@ -131,7 +153,10 @@ def test_moments_and_their_jackknife_equal_refits(p):
     np.testing.assert_allclose(estimator.second_moments_, brute, rtol=1e-10)
 
     without = [
-        [np.mean([score(X, t, i, [i, j], n * reg) ** 2 for i in range(n) if i != j]) for j in range(n)]
+        [
+            np.mean([score(X, t, i, [i, j], n * reg) ** 2 for i in range(n) if i != j])
+            for j in range(n)
+        ]
         for t in columns.T
     ]
     spectrum = decompose(X, fit_intercept=False)
@@ -139,9 +164,12 @@ def test_moments_and_their_jackknife_equal_refits(p):
     covariance = jackknife_covariance(spectrum.leave_one_out(columns, [reg]), residual_maker)
     np.testing.assert_allclose(covariance, (n - 1) ** 2 / n * np.cov(without), rtol=1e-8)
     expected = standard_errors(
-        system_of(aspect=p / n).jacobian(estimator.noise_.eps_pos, estimator.noise_.eps_neg), covariance
+        system_of(aspect=p / n).jacobian(estimator.noise_.eps_pos, estimator.noise_.eps_neg),
+        covariance,
     )
-    np.testing.assert_allclose(estimator.noise_std_, [[expected[1]] * 2, [expected[0]] * 2], rtol=1e-8)
+    np.testing.assert_allclose(
+        estimator.noise_std_, [[expected[1]] * 2, [expected[0]] * 2], rtol=1e-8
+    )
 
 
 def test_a_sample_of_the_rows_is_enough_for_the_jackknife():
@@ -150,7 +178,10 @@ def test_a_sample_of_the_rows_is_enough_for_the_jackknife():
     assert len(rows) == len(set(rows.tolist())) == 250
     spectrum = decompose(X, fit_intercept=False)
     columns = np.column_stack([targets.from_rho(*rho)[observed] for rho in RHO_PAIRS])
-    left_out, maker = spectrum.leave_one_out(columns, [0.1]), spectrum.leave_one_out(np.eye(1000), [0.1]).residuals
+    left_out, maker = (
+        spectrum.leave_one_out(columns, [0.1]),
+        spectrum.leave_one_out(np.eye(1000), [0.1]).residuals,
+    )
     sample = jackknife_covariance(left_out, maker[:, 0, rows])
     slack, r = np.diag(maker[:, 0, :]), left_out.residuals[:, 0, 0]
     pairs = np.outer(slack, slack) - maker[:, 0, :] ** 2 + np.diag(np.full(1000, np.inf))
@@ -177,14 +208,18 @@ def test_estimates_are_right_on_average_and_their_intervals_hold(eps_pos):
 
 def test_many_rows_and_features_reveal_the_rates():
     X, observed = draw(2000, 1000, 0.3, 0.2, seed=0)
-    estimator = SecondMomentMatching(mean_norm=2.0, pi_neg=1 / 3).fit(X, np.array(["no", "yes"])[observed])
+    estimator = SecondMomentMatching(mean_norm=2.0, pi_neg=1 / 3).fit(
+        X, np.array(["no", "yes"])[observed]
+    )
     assert estimator.root_inside_
     assert estimator.residual_ < 1e-8
     assert estimator.classes_.tolist() == ["no", "yes"]
     assert estimator.n_features_in_ == 1000
     assert estimator.mean_norm_ == 2.0
     assert estimator.noise_.priors[0] == 1 / 3
-    errors = np.abs(estimator.noise_.transition - NoiseModel.binary(eps_pos=0.3, eps_neg=0.2).transition)
+    errors = np.abs(
+        estimator.noise_.transition - NoiseModel.binary(eps_pos=0.3, eps_neg=0.2).transition
+    )
     assert (errors < 4 * estimator.noise_std_).all()
     assert estimator.noise_std_.max() < 0.2
 
@@ -193,7 +228,9 @@ def test_many_rows_and_features_reveal_the_rates():
 def test_rows_alone_do_not_reveal_them():
     """With p fixed, more rows only hide the term that tells the two rates apart."""
     few, many = (
-        SecondMomentMatching(mean_norm=1.0, pi_neg=1 / 3).fit(*draw(n, 50, 0.3, 0.2, seed=0, mean_norm=1.0)).noise_std_
+        SecondMomentMatching(mean_norm=1.0, pi_neg=1 / 3)
+        .fit(*draw(n, 50, 0.3, 0.2, seed=0, mean_norm=1.0))
+        .noise_std_
         for n in (500, 8000)
     )
     assert (many > few).all()
@@ -202,7 +239,9 @@ def test_rows_alone_do_not_reveal_them():
 def test_no_root_is_said():
     X, observed = draw(300, 30, 0.1, 0.1, seed=0, mean_norm=2.0)
     estimator = SecondMomentMatching(mean_norm=0.5, pi_neg=1 / 3)  # far less signal than there is
-    with pytest.warns(UserWarning, match=r"No flip rates reproduce both .* use CrossMoment, or another reg") as caught:
+    with pytest.warns(
+        UserWarning, match=r"No flip rates reproduce both .* use CrossMoment, or another reg"
+    ) as caught:
         estimator.fit(X, observed)
     assert caught[0].filename == __file__
     assert not estimator.root_inside_
@@ -225,7 +264,10 @@ def test_no_root_is_said():
         ({"reg": -1}, "reg = -1 must be a positive number"),
         ({"rho_pairs": (0.0, 0.1)}, r"rho_pairs = \(0\.0, 0\.1\) must be two pairs"),
         ({"rho_pairs": "two"}, "rho_pairs = 'two' must hold numbers"),
-        ({"rho_pairs": ((0.1, 0.2), (0.3, 0.4))}, r"have the same difference rho_pos - rho_neg = -0\.1"),
+        (
+            {"rho_pairs": ((0.1, 0.2), (0.3, 0.4))},
+            r"have the same difference rho_pos - rho_neg = -0\.1",
+        ),
         (
             {"rho_pairs": ((0.0, 0.1), (0.5, 0.5))},
             r"rho_pos \+ rho_neg = 0\.5 \+ 0\.5 must be finite and differ from 1",
@@ -267,7 +309,12 @@ def test_twin_rows_that_alone_reach_a_direction_leave_no_nan():
 
 def test_it_is_a_scikit_learn_estimator():
     estimator = SecondMomentMatching(mean_norm=2.0, pi_neg=0.3, reg=1.0)
-    assert estimator.get_params() == {"mean_norm": 2.0, "pi_neg": 0.3, "reg": 1.0, "rho_pairs": RHO_PAIRS}
+    assert estimator.get_params() == {
+        "mean_norm": 2.0,
+        "pi_neg": 0.3,
+        "reg": 1.0,
+        "rho_pairs": RHO_PAIRS,
+    }
     assert clone(estimator).get_params() == estimator.get_params()
     assert clone(estimator.set_params(pi_neg=0.4)).pi_neg == 0.4
     with pytest.raises(NotFittedError):

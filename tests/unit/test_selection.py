@@ -1,24 +1,26 @@
-"""The leave-one-out criteria: right under label noise, where the error rate on noisy labels is not needed."""
+"""The leave-one-out criteria: right under label noise, where the error rate on noisy labels is not
+needed."""
 
 import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from unflip import NoiseModel, selection, targets
+from unflip import NoiseModel, targets
+from unflip.data.duplicates import DistinctRows
 from unflip.datasets import make_mixture
-from unflip.rows import DistinctRows
-from unflip.selection import (
+from unflip.ridge import selection
+from unflip.ridge.selection import (
     best_reg,
     candidate_regs,
     canonical_correlation,
-    label_free_parts,
+    corrected_score_parts,
     loo_alignment,
     loo_squared_error,
     merits,
     searched_reg,
     second_moments,
 )
-from unflip.spectrum import decompose
+from unflip.ridge.spectrum import decompose
 
 NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.2, pi_neg=0.4)
 
@@ -45,13 +47,17 @@ def test_alignment_finds_a_penalty_nearly_as_good_as_the_best_on_clean_labels(fi
         t = targets.optimized(NOISE)[NOISE.flip(y, rng)]
         spectrum = decompose(X, fit_intercept=fit_intercept)
         regs = candidate_regs(spectrum)
-        scores = spectrum.leave_one_out(t, regs).label_free_scores
+        scores = spectrum.leave_one_out(t, regs).corrected_scores
         accuracy = clean_accuracy(spectrum.path(t, regs).coef[:, :, 0], mu, scales)
-        chosen = best_reg(scores.__getitem__, t[:, None], np.ones(400), scale_free=True, centred=fit_intercept)
+        chosen = best_reg(
+            scores.__getitem__, t[:, None], np.ones(400), scale_free=True, centred=fit_intercept
+        )
         regret.append(accuracy.max() - accuracy[chosen])
         fixed.append(accuracy.max() - accuracy[[0, -1]])
     assert np.mean(regret) < 0.02
-    assert np.mean(fixed, axis=0).min() > 2 * np.mean(regret)  # either end of the grid is much worse
+    assert np.mean(fixed, axis=0).min() > 2 * np.mean(
+        regret
+    )  # either end of the grid is much worse
 
 
 def test_squared_error_under_flips_is_the_clean_one_plus_a_constant():
@@ -60,8 +66,10 @@ def test_squared_error_under_flips_is_the_clean_one_plus_a_constant():
     for seed in range(10):
         X, y, *_, rng = ill_conditioned(n, 50, seed)
         t = targets.unbiased(NOISE)[NOISE.flip(y, rng)]
-        scores = decompose(X).leave_one_out(t, [0.01, 1.0, 100.0]).label_free_scores
-        noisy, clean = (loo_squared_error(scores.__getitem__, v[:, None], np.ones(n)) for v in (t, 2.0 * y - 1))
+        scores = decompose(X).leave_one_out(t, [0.01, 1.0, 100.0]).corrected_scores
+        noisy, clean = (
+            loo_squared_error(scores.__getitem__, v[:, None], np.ones(n)) for v in (t, 2.0 * y - 1)
+        )
         differences.append(noisy - clean)
     differences = np.array(differences)
     error = differences.std(axis=0, ddof=1) / np.sqrt(10)
@@ -75,9 +83,15 @@ def test_alignment_is_the_weighted_correlation_or_cosine():
     repeated_scores, repeated_t = scores.repeat(weights, axis=0), t.repeat(weights)
     correlation = [np.corrcoef(column, repeated_t)[0, 1] for column in repeated_scores.T]
     np.testing.assert_allclose(
-        loo_alignment(scores[:, :, None].__getitem__, t[:, None], weights, centred=True), correlation
+        loo_alignment(scores[:, :, None].__getitem__, t[:, None], weights, centred=True),
+        correlation,
     )
-    cosine = repeated_t @ repeated_scores / np.linalg.norm(repeated_scores, axis=0) / np.linalg.norm(repeated_t)
+    cosine = (
+        repeated_t
+        @ repeated_scores
+        / np.linalg.norm(repeated_scores, axis=0)
+        / np.linalg.norm(repeated_t)
+    )
     np.testing.assert_allclose(
         loo_alignment(scores[:, :, None].__getitem__, t[:, None], weights, centred=False), cosine
     )
@@ -106,7 +120,10 @@ def test_canonical_correlation_is_the_correlation_of_two_classes_and_blind_to_li
     found = canonical_correlation(scores, labels, weights, centred=True)
     assert 0 < found < 1
     mapped = canonical_correlation(
-        5 + scores @ rng.normal(size=(2, 2)), labels @ [[1.0, 2.0], [0.0, 1.0]], weights, centred=True
+        5 + scores @ rng.normal(size=(2, 2)),
+        labels @ [[1.0, 2.0], [0.0, 1.0]],
+        weights,
+        centred=True,
     )
     assert mapped == pytest.approx(found, abs=1e-10)
     one = canonical_correlation(scores[:, :1], labels[:, :1], weights, centred=True)
@@ -118,14 +135,22 @@ def test_canonical_correlation_is_the_correlation_of_two_classes_and_blind_to_li
 @pytest.mark.parametrize("centred", [True, False])
 def test_criteria_do_not_depend_on_the_parts_they_are_summed_over(centred, monkeypatch):
     rng = np.random.default_rng(0)
-    scores, t, weights = rng.normal(size=(100, 4, 2)) + 1e5, rng.normal(size=(100, 2)), rng.uniform(0.5, 2, size=100)
+    scores, t, weights = (
+        rng.normal(size=(100, 4, 2)) + 1e5,
+        rng.normal(size=(100, 2)),
+        rng.uniform(0.5, 2, size=100),
+    )
     whole = [
         loo_alignment(scores.__getitem__, t, weights, centred=centred),
         loo_squared_error(scores.__getitem__, t, weights),
     ]
     monkeypatch.setattr(selection, "_PART", 7)
-    np.testing.assert_allclose(loo_alignment(scores.__getitem__, t, weights, centred=centred), whole[0], rtol=1e-9)
-    np.testing.assert_allclose(loo_squared_error(scores.__getitem__, t, weights), whole[1], rtol=1e-12)
+    np.testing.assert_allclose(
+        loo_alignment(scores.__getitem__, t, weights, centred=centred), whole[0], rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        loo_squared_error(scores.__getitem__, t, weights), whole[1], rtol=1e-12
+    )
 
 
 class TestSearch:
@@ -141,7 +166,7 @@ class TestSearch:
             t = (2.0 * NOISE.flip(y, random_state=seed) - 1)[:, None]
             spectrum, rows = decompose(X, fit_intercept=fit_intercept), DistinctRows.of(X)
             regs, how = candidate_regs(spectrum), {"scale_free": scale_free}
-            parts = label_free_parts(spectrum, rows, t, regs)
+            parts = corrected_score_parts(spectrum, rows, t, regs)
             found = merits(parts, t, rows.weights, centred=fit_intercept, **how)
             chosen = searched_reg(spectrum, rows, t, regs, **how)
             assert found[regs == chosen] == pytest.approx(found.max(), abs=0.01)
@@ -163,9 +188,16 @@ class TestSearch:
     def test_few_penalties_are_compared_where_the_guess_is_good(self, monkeypatch):
         X, y = make_mixture(400, 100, mean_norm=2.0, random_state=0)
         compared = []
-        parts = selection.label_free_parts
-        monkeypatch.setattr(selection, "label_free_parts", lambda *a: compared.append(len(a[3])) or parts(*a))
-        searched_reg(spectrum := decompose(X), DistinctRows.of(X), 2.0 * y[:, None] - 1, candidate_regs(spectrum))
+        parts = selection.corrected_score_parts
+        monkeypatch.setattr(
+            selection, "corrected_score_parts", lambda *a: compared.append(len(a[3])) or parts(*a)
+        )
+        searched_reg(
+            spectrum := decompose(X),
+            DistinctRows.of(X),
+            2.0 * y[:, None] - 1,
+            candidate_regs(spectrum),
+        )
         assert len(compared) == 1
         assert compared[0] <= 11
 
@@ -173,8 +205,10 @@ class TestSearch:
         X, y = make_mixture(200, 20, mean_norm=3.0, random_state=0)
         X = np.column_stack([X, 1e4 * (np.arange(200) == 0)])
         compared = []
-        parts = selection.label_free_parts
-        monkeypatch.setattr(selection, "label_free_parts", lambda *a: compared.append(len(a[3])) or parts(*a))
+        parts = selection.corrected_score_parts
+        monkeypatch.setattr(
+            selection, "corrected_score_parts", lambda *a: compared.append(len(a[3])) or parts(*a)
+        )
         spectrum = decompose(X, fit_intercept=False)
         searched_reg(spectrum, DistinctRows.of(X), 2.0 * y[:, None] - 1, candidate_regs(spectrum))
         assert compared[0] <= 11

@@ -1,4 +1,5 @@
-"""Solvers: fits of convex losses against scikit-learn and the closed form, leave-one-out against refits, refusals."""
+"""Solvers: fits of convex losses against scikit-learn and the closed form, leave-one-out against
+refits, refusals."""
 
 from dataclasses import replace
 
@@ -11,9 +12,9 @@ from sklearn.linear_model import LogisticRegression
 
 from unflip.datasets import make_mixture
 from unflip.losses import LOGISTIC, SQUARED, Loss, SeparateLoss, SoftmaxLoss, TargetLoss
-from unflip.rounds import _merits, _usable, best_convex_reg
-from unflip.solvers import ConvexFits, gradient_descent
-from unflip.spectrum import CannotLeaveOutError, decompose
+from unflip.model.refinement.rounds import _merits, _usable, best_convex_reg
+from unflip.ridge.solvers import ConvexFits, gradient_descent
+from unflip.ridge.spectrum import CannotLeaveOutError, decompose
 
 SHAPES = pytest.mark.parametrize(("n", "p"), [(80, 12), (30, 60)])
 WEIGHTED = pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
@@ -45,7 +46,11 @@ def classes_in_contrasts(codes, n_classes):
 def scikit_learn(X, codes, reg, fit_intercept, weights):
     n = len(X) if weights is None else weights.sum()
     model = LogisticRegression(
-        C=1 / (2 * n * reg), tol=1e-10, max_iter=2000, fit_intercept=fit_intercept, solver="newton-cholesky"
+        C=1 / (2 * n * reg),
+        tol=1e-10,
+        max_iter=2000,
+        fit_intercept=fit_intercept,
+        solver="newton-cholesky",
     )
     return model.fit(X, codes, sample_weight=weights)
 
@@ -59,7 +64,9 @@ def assert_relative(actual, expected, tolerance):
 @SHAPES
 def test_two_classes_are_scikit_learns_logistic_regression(n, p, fit_intercept, weighted):
     X, codes, weights = problem(n, p, weighted)
-    path = ConvexFits(decompose(X, weights, fit_intercept=fit_intercept), LOGISTIC).path(2.0 * codes - 1, REGS)
+    path = ConvexFits(decompose(X, weights, fit_intercept=fit_intercept), LOGISTIC).path(
+        2.0 * codes - 1, REGS
+    )
     for j, reg in enumerate(REGS):
         model = scikit_learn(X, codes, reg, fit_intercept, weights)
         assert_relative(path.coef[:, j, 0], model.coef_[0], 1e-6)
@@ -110,14 +117,21 @@ def test_the_squared_loss_gives_the_closed_form(n, p, fit_intercept, weighted):
     t, regs = rng.normal(size=(n, 2)), [1e-2, 0.1, 10.0]
     spectrum = decompose(X, weights, fit_intercept=fit_intercept)
     fits = ConvexFits(spectrum, SQUARED)
-    np.testing.assert_allclose(fits.path(t, regs).coef, spectrum.path(t, regs).coef, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(fits.path(t, regs).intercept, spectrum.path(t, regs).intercept, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(
+        fits.path(t, regs).coef, spectrum.path(t, regs).coef, rtol=0, atol=1e-10
+    )
+    np.testing.assert_allclose(
+        fits.path(t, regs).intercept, spectrum.path(t, regs).intercept, rtol=0, atol=1e-10
+    )
     ours, exact = fits.leave_one_out(t, regs), spectrum.leave_one_out(t, regs)
     owner, share = np.repeat(np.arange(n), 2), rng.uniform(0.2, 0.8, size=2 * n)
     own = rng.normal(size=(2 * n, 2))
-    for a, b in [(ours, exact), (ours.of_copies(owner, own, share), exact.of_copies(owner, own, share))]:
+    for a, b in [
+        (ours, exact),
+        (ours.of_copies(owner, own, share), exact.of_copies(owner, own, share)),
+    ]:
         np.testing.assert_allclose(a.scores, b.scores, rtol=0, atol=1e-9)
-        np.testing.assert_allclose(a.label_free_scores, b.label_free_scores, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(a.corrected_scores, b.corrected_scores, rtol=0, atol=1e-9)
         np.testing.assert_array_equal(a.targets, b.targets)
 
 
@@ -145,7 +159,9 @@ def test_warm_starts_end_where_cold_ones_do(shape):
     regs = np.logspace(-2, 2, 9)
     path = ConvexFits(spectrum, LOGISTIC).path(t, regs)
     for j, reg in enumerate(regs):
-        assert_relative(ConvexFits(spectrum, LOGISTIC).path(t, [reg]).coef[:, 0], path.coef[:, j], 1e-6)
+        assert_relative(
+            ConvexFits(spectrum, LOGISTIC).path(t, [reg]).coef[:, 0], path.coef[:, j], 1e-6
+        )
 
 
 def test_path_and_leave_one_out_share_one_fit():
@@ -165,7 +181,9 @@ def test_a_loss_of_ones_own():
     t = 1.4 * codes - 0.7
     path = ConvexFits(decompose(X), PSEUDO_HUBER).path(t, [0.01, 0.1])
     for j, reg in enumerate([0.01, 0.1]):
-        pulls = TargetLoss(PSEUDO_HUBER, t).gradient(X @ path.coef[:, j, 0] + path.intercept[j]) / 60
+        pulls = (
+            TargetLoss(PSEUDO_HUBER, t).gradient(X @ path.coef[:, j, 0] + path.intercept[j]) / 60
+        )
         assert np.abs(X.T @ pulls + 2 * reg * path.coef[:, j, 0]).max() < 1e-8
 
 
@@ -183,8 +201,11 @@ def refitted(X, targets, weights, loss, reg, fit_intercept, leaving):
 
 
 def errors(X, targets, weights, loss, reg, fit_intercept, leaving):
-    """Root mean square error of approximate scores and of fitted ones, relative to the spread of refitted ones."""
-    left_out = ConvexFits(decompose(X, weights, fit_intercept=fit_intercept), loss).leave_one_out(targets, [reg])
+    """Root mean square error of approximate scores and of fitted ones, relative to the spread of
+    refitted ones."""
+    left_out = ConvexFits(decompose(X, weights, fit_intercept=fit_intercept), loss).leave_one_out(
+        targets, [reg]
+    )
     exact = refitted(X, targets, weights, loss, reg, fit_intercept, leaving)
     apart = np.array([left_out.scores[leaving, 0], left_out.fitted[leaving, 0]]) - exact
     return np.sqrt((apart**2).mean(axis=(1, 2))) / exact.std(axis=0).mean()
@@ -206,7 +227,9 @@ def test_approximate_leave_one_out_is_close_to_refitting(n, p, reg, bound, fit_i
 def test_approximate_leave_one_out_of_three_classes(reg, bound, fit_intercept):
     X, codes, weights = problem(120, 30, weighted=True, n_classes=3)
     leaving = np.arange(0, 120, 5)
-    ours, none = errors(X, classes_in_contrasts(codes, 3), weights, SoftmaxLoss, reg, fit_intercept, leaving)
+    ours, none = errors(
+        X, classes_in_contrasts(codes, 3), weights, SoftmaxLoss, reg, fit_intercept, leaving
+    )
     assert ours < bound
     assert ours < none / 10
 
@@ -214,25 +237,36 @@ def test_approximate_leave_one_out_of_three_classes(reg, bound, fit_intercept):
 @INTERCEPT
 def test_one_common_curvature_stands_for_all_where_there_are_many_directions(fit_intercept):
     X, codes, weights = problem(120, 30, weighted=True, n_classes=3)
-    spectrum, targets = decompose(X, weights, fit_intercept=fit_intercept), classes_in_contrasts(codes, 3)
+    spectrum, targets = (
+        decompose(X, weights, fit_intercept=fit_intercept),
+        classes_in_contrasts(codes, 3),
+    )
     exact = ConvexFits(spectrum, SoftmaxLoss).leave_one_out(targets, [0.03])
     common = ConvexFits(spectrum, SoftmaxLoss, largest_exact=0).leave_one_out(targets, [0.03])
-    apart, moved = (np.std(a.scores - b) for a, b in [(common, exact.scores), (exact, exact.fitted)])
+    apart, moved = (
+        np.std(a.scores - b) for a, b in [(common, exact.scores), (exact, exact.fitted)]
+    )
     assert 0 < apart < 0.1 * moved
     squared = ConvexFits(spectrum, SQUARED, largest_exact=0).leave_one_out(targets, [0.03])
-    np.testing.assert_allclose(squared.scores, spectrum.leave_one_out(targets, [0.03]).scores, atol=1e-9)
+    np.testing.assert_allclose(
+        squared.scores, spectrum.leave_one_out(targets, [0.03]).scores, atol=1e-9
+    )
 
 
 def test_separate_columns_are_separate_fits():
     X, codes, _ = problem(60, 8)
     spectrum, t = decompose(X), 2.0 * codes - 1
     both = np.column_stack([t, 0.5 * t])
-    together, alone = (ConvexFits(spectrum, LOGISTIC).leave_one_out(targets, [0.1]) for targets in (both, 0.5 * t))
-    np.testing.assert_allclose(together.label_free_scores[:, :, 1:], alone.label_free_scores, atol=1e-7)
+    together, alone = (
+        ConvexFits(spectrum, LOGISTIC).leave_one_out(targets, [0.1]) for targets in (both, 0.5 * t)
+    )
+    np.testing.assert_allclose(
+        together.corrected_scores[:, :, 1:], alone.corrected_scores, atol=1e-7
+    )
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_label_free_scores_are_not_tied_to_their_own_label_under_a_strong_penalty(n_classes):
+def test_corrected_scores_are_not_tied_to_their_own_label_under_a_strong_penalty(n_classes):
     X, codes, _ = problem(60, 5, n_classes=n_classes)
     X = np.random.default_rng(3).normal(size=X.shape)  # nothing to learn
     loss = LOGISTIC if n_classes == 2 else SoftmaxLoss
@@ -241,11 +275,12 @@ def test_label_free_scores_are_not_tied_to_their_own_label_under_a_strong_penalt
     for column in range(n_classes - 1):
         own = targets[:, column]
         assert np.corrcoef(left_out.scores[:, 0, column], own)[0, 1] < -0.99
-        assert abs(np.corrcoef(left_out.label_free_scores[:, 0, column], own)[0, 1]) < 0.3
+        assert abs(np.corrcoef(left_out.corrected_scores[:, 0, column], own)[0, 1]) < 0.3
 
 
 def test_parts_of_rows_leave_like_copies():
-    """A row of weight 3 of which one part leaves is three copies, each with its own label, of which one leaves."""
+    """A row of weight 3 of which one part leaves is three copies, each with its own label, of which
+    one leaves."""
     rng = np.random.default_rng(0)
     X, repeats = rng.normal(size=(40, 4)), rng.integers(1, 4, size=40)
     owner = np.repeat(np.arange(40), repeats)
@@ -255,14 +290,16 @@ def test_parts_of_rows_leave_like_copies():
     parts = ConvexFits(decompose(X, repeats.astype(float)), LOGISTIC).leave_one_out(pooled, REGS)
     parts = parts.of_copies(owner, labels, (1 / repeats)[owner])
     np.testing.assert_allclose(parts.scores, copies.scores, atol=1e-6)
-    np.testing.assert_allclose(parts.label_free_scores, copies.label_free_scores, atol=1e-6)
+    np.testing.assert_allclose(parts.corrected_scores, copies.corrected_scores, atol=1e-6)
 
 
 def test_mean_curvature_and_response():
     X, codes, _ = problem(60, 5)
     left_out = ConvexFits(decompose(X), LOGISTIC).leave_one_out(2.0 * codes - 1, [0.1, 1e6])
     probability = expit(left_out.fitted[:, 0, 0])
-    assert left_out.mean_curvature[0, 0, 0] == pytest.approx((probability * (1 - probability)).mean())
+    assert left_out.mean_curvature[0, 0, 0] == pytest.approx(
+        (probability * (1 - probability)).mean()
+    )
     share = codes.mean()
     assert left_out.mean_curvature[1, 0, 0] == pytest.approx(share * (1 - share), rel=1e-4)
     np.testing.assert_allclose(left_out.mean_response, 0.5)
@@ -271,15 +308,35 @@ def test_mean_curvature_and_response():
 @pytest.mark.parametrize(
     ("act", "says"),
     [
-        (lambda X, t: ConvexFits(decompose(X, fit_intercept=False), LOGISTIC).path(1.2 * t, [0.0]), "unbounded"),
-        (lambda X, t: ConvexFits(decompose(X), LOGISTIC).path(3 * t + 2, [0.1]), "no intercept is finite"),
-        (lambda X, t: ConvexFits(decompose(X), LOGISTIC).path(0 * t + 1, [0.1]), "fit_intercept=False"),
-        (lambda X, t: ConvexFits(decompose(X), LOGISTIC).path(np.sign(X[:, 0] - 0.5), [0.0]), "separable"),
-        (lambda X, t: ConvexFits(decompose(X), PSEUDO_HUBER).path(2 * t, [0.1]), "pseudo-Huber .* is not convex"),
+        (
+            lambda X, t: ConvexFits(decompose(X, fit_intercept=False), LOGISTIC).path(
+                1.2 * t, [0.0]
+            ),
+            "unbounded",
+        ),
+        (
+            lambda X, t: ConvexFits(decompose(X), LOGISTIC).path(3 * t + 2, [0.1]),
+            "no intercept is finite",
+        ),
+        (
+            lambda X, t: ConvexFits(decompose(X), LOGISTIC).path(0 * t + 1, [0.1]),
+            "fit_intercept=False",
+        ),
+        (
+            lambda X, t: ConvexFits(decompose(X), LOGISTIC).path(np.sign(X[:, 0] - 0.5), [0.0]),
+            "separable",
+        ),
+        (
+            lambda X, t: ConvexFits(decompose(X), PSEUDO_HUBER).path(2 * t, [0.1]),
+            "pseudo-Huber .* is not convex",
+        ),
         (lambda X, t: ConvexFits(decompose(X), LOGISTIC).path(t, [-1.0]), "reg=-1 must be finite"),
         (lambda X, t: ConvexFits(decompose(X), LOGISTIC).path(t[:5], [1.0]), "one row for each"),
         (lambda X, t: ConvexFits(decompose(X), LOGISTIC).path(np.nan * t, [1.0]), "must be finite"),
-        (lambda X, t: ConvexFits(decompose(np.hstack([X, X])), LOGISTIC).path(t, [0.0]), "full rank"),
+        (
+            lambda X, t: ConvexFits(decompose(np.hstack([X, X])), LOGISTIC).path(t, [0.0]),
+            "full rank",
+        ),
         (lambda X, t: ConvexFits(decompose(X[:6]), LOGISTIC).path(t[:6], [0.0]), "full rank"),
     ],
 )
@@ -295,13 +352,17 @@ def test_what_softmax_cannot_fit_is_said():
     with pytest.raises(ValueError, match="unbounded"):
         ConvexFits(decompose(X, fit_intercept=False), SoftmaxLoss).path(beyond, [0.0])
     with pytest.raises(ValueError, match="no intercept is finite"):
-        ConvexFits(decompose(X), SoftmaxLoss).path(classes_in_contrasts(np.minimum(codes, 1), 3), [0.1])
+        ConvexFits(decompose(X), SoftmaxLoss).path(
+            classes_in_contrasts(np.minimum(codes, 1), 3), [0.1]
+        )
 
 
 def test_rows_that_cannot_be_left_out_are_said():
     X, codes, _ = problem(80, 8)
     X = np.column_stack([X, np.eye(80)[7]])
-    left_out = ConvexFits(decompose(X, fit_intercept=False), SQUARED).leave_one_out(2.0 * codes - 1, [0.0])
+    left_out = ConvexFits(decompose(X, fit_intercept=False), SQUARED).leave_one_out(
+        2.0 * codes - 1, [0.0]
+    )
     with pytest.raises(CannotLeaveOutError, match="alone determines a direction"):
         _ = left_out.scores
 
@@ -311,7 +372,9 @@ def usable_regs(fits, means, regs, label_free):
     return np.array(usable), np.concatenate(scores, axis=1)
 
 
-@pytest.mark.parametrize("error", [CannotLeaveOutError(), ValueError("something else")], ids=["a row", "else"])
+@pytest.mark.parametrize(
+    "error", [CannotLeaveOutError(), ValueError("something else")], ids=["a row", "else"]
+)
 def test_only_rows_that_cannot_be_left_out_end_the_walk_to_smaller_penalties(error):
     X, codes, _ = problem(40, 6)
     fits, t = ConvexFits(decompose(X), LOGISTIC), 2.0 * codes[:, None] - 1
@@ -319,7 +382,7 @@ def test_only_rows_that_cannot_be_left_out_end_the_walk_to_smaller_penalties(err
     def label_free(reg):
         if reg < 0.05:
             raise error
-        return fits.leave_one_out(t, [reg]).label_free_scores
+        return fits.leave_one_out(t, [reg]).corrected_scores
 
     if isinstance(error, CannotLeaveOutError):
         usable, scores = usable_regs(fits, t, np.array([0.01, 1.0, 0.1]), label_free)
@@ -336,7 +399,7 @@ def test_the_walk_ends_where_smaller_penalties_are_no_better():
 
     def label_free(compared, reg):
         tried.append(reg)
-        return compared.leave_one_out(t, [reg]).label_free_scores
+        return compared.leave_one_out(t, [reg]).corrected_scores
 
     regs = np.logspace(-5, 4, 28)
     for scale_free in (True, False):
@@ -344,7 +407,9 @@ def test_the_walk_ends_where_smaller_penalties_are_no_better():
         found = best_convex_reg(fits, t, regs, label_free, t, np.ones(100), scale_free)
         assert tried[-5] == found
         assert tried[-1] > regs[0]
-        usable, scores = usable_regs(fits.comparing(), t, regs, lambda reg: label_free(fits.comparing(), reg))
+        usable, scores = usable_regs(
+            fits.comparing(), t, regs, lambda reg: label_free(fits.comparing(), reg)
+        )
         assert found == usable[np.argmax(_merits(fits, t, scores, t, np.ones(100), scale_free))]
 
 
@@ -356,7 +421,7 @@ def test_the_walk_ends_where_scores_run_off(seed):
     fits, t = ConvexFits(decompose(X), LOGISTIC), 2.0 * codes[:, None] - 1
 
     def label_free(reg):
-        return fits.leave_one_out(t, [reg]).label_free_scores
+        return fits.leave_one_out(t, [reg]).corrected_scores
 
     usable, scores = usable_regs(fits, t, np.logspace(-5, 3, 17), label_free)
     assert usable[-1] > 1e-4
@@ -403,7 +468,9 @@ def test_gradient_descent_takes_the_steps_it_says():
     coef = np.zeros(6)
     for _ in range(3):
         coef -= 0.4 * (X.T @ (expit(X @ coef) - (1 + t) / 2) / 50 + 0.2 * coef)
-    np.testing.assert_allclose(gradient_descent(X, t, LOGISTIC, step=0.4, n_steps=3, reg=0.1)[:, 0], coef, atol=1e-14)
+    np.testing.assert_allclose(
+        gradient_descent(X, t, LOGISTIC, step=0.4, n_steps=3, reg=0.1)[:, 0], coef, atol=1e-14
+    )
     steps, columns = np.array([0.4, 0.1]), np.column_stack([t, t])
     both = gradient_descent(X, columns, LOGISTIC, step=steps, n_steps=3)
     for j, step in enumerate(steps):
@@ -416,7 +483,10 @@ def test_gradient_descent_takes_the_steps_it_says():
 
 @pytest.mark.parametrize(
     "loss",
-    [SeparateLoss(LOGISTIC, np.array([[0.3, 2.0]] * 4)), SoftmaxLoss(np.array([[0.3, -0.2, 0.4]] * 4))],
+    [
+        SeparateLoss(LOGISTIC, np.array([[0.3, 2.0]] * 4)),
+        SoftmaxLoss(np.array([[0.3, -0.2, 0.4]] * 4)),
+    ],
     ids=["separate", "softmax"],
 )
 def test_derivatives_of_losses_of_several_scores(loss):
@@ -439,11 +509,13 @@ def test_softmax_knows_the_targets_of_the_classes():
     np.testing.assert_allclose(SoftmaxLoss(shares @ helmert(3).T).class_targets, shares, atol=1e-15)
 
 
-def test_label_free_scores_of_saturated_fits_do_not_follow_their_own_labels():
+def test_corrected_scores_of_saturated_fits_do_not_follow_their_own_labels():
     """A loss that hardly bends any more would let the intercept answer to one label without end."""
     X, y = make_mixture(60, 100, mean_norm=0.1, random_state=0)
     t = 2.0 * y - 1
     spectrum = decompose(X)
     left_out = ConvexFits(spectrum, LOGISTIC).leave_one_out(t, [1e-4 * spectrum.scale / 8])
-    plain, free = (np.corrcoef(s[:, 0, 0], t)[0, 1] for s in (left_out.scores, left_out.label_free_scores))
+    plain, free = (
+        np.corrcoef(s[:, 0, 0], t)[0, 1] for s in (left_out.scores, left_out.corrected_scores)
+    )
     assert free < plain + 0.1

@@ -1,4 +1,5 @@
-"""Sparse rows give what the same rows give as a dense array, and never become one where features are many."""
+"""Sparse rows give what the same rows give as a dense array, and never become one where features
+are many."""
 
 import tracemalloc
 
@@ -7,18 +8,20 @@ import pytest
 from scipy import sparse
 
 from unflip import NoiseModel
-from unflip._sparse import canonical
-from unflip.centred import CentredRows, SparseRows
+from unflip._utils.sparse import canonical
+from unflip.data.centred import CentredRows, SparseRows
+from unflip.data.duplicates import DistinctRows
 from unflip.datasets import make_mixture
 from unflip.estimation import Automatic, CrossMoment, SecondMomentMatching, TrustedSubset
 from unflip.estimation.mean_norm import mean_norm_from_rows
-from unflip.estimation.mixture import estimate_mixture
+from unflip.estimation.mixture_parameters import estimate_mixture
 from unflip.estimation.spectral import spectral_mixture
-from unflip.rows import DistinctRows
-from unflip.spectrum import DualSpectrum, PrimalSpectrum, decompose
+from unflip.ridge.spectrum import DualSpectrum, PrimalSpectrum, decompose
 
 REGS = [1e-3, 0.1, 10.0]
-SHAPES = pytest.mark.parametrize("shape", [(15, 60), (20, 20), (60, 15)], ids=["dual", "square", "primal"])
+SHAPES = pytest.mark.parametrize(
+    "shape", [(15, 60), (20, 20), (60, 15)], ids=["dual", "square", "primal"]
+)
 WEIGHTED = pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
 INTERCEPT = pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "origin"])
 KINDS = pytest.mark.parametrize(
@@ -77,11 +80,15 @@ def assert_same_spectrum(thin, dense, t):
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-10)
     one, other = thin.leave_one_out(t, regs), dense.leave_one_out(t, regs)
     np.testing.assert_allclose(one.scores, other.scores, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(one.label_free_scores, other.label_free_scores, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(thin.kernel_sums(t), dense.kernel_sums(t), rtol=0, atol=1e-11 * unit * dense.n)
+    np.testing.assert_allclose(one.corrected_scores, other.corrected_scores, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(
+        thin.kernel_sums(t), dense.kernel_sums(t), rtol=0, atol=1e-11 * unit * dense.n
+    )
     shrunk = thin.diagonal(thin.shrinkage(regs))
     np.testing.assert_allclose(shrunk, dense.diagonal(dense.shrinkage(regs)), rtol=0, atol=1e-10)
-    np.testing.assert_allclose(np.abs(thin.coordinates(3)), np.abs(dense.coordinates(3)), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(
+        np.abs(thin.coordinates(3)), np.abs(dense.coordinates(3)), rtol=0, atol=1e-10
+    )
 
 
 @SHAPES
@@ -95,7 +102,9 @@ def test_spectra_are_those_of_the_dense_rows(shape, weighted, fit_intercept):
     turned = thin.principal_rows
     np.testing.assert_allclose(turned @ turned.T, rows @ rows.T, rtol=0, atol=1e-9)
     coef = np.random.default_rng(2).normal(size=(turned.shape[1], 2))
-    coef[thin.variances < 1e-12 * thin.variances.max()] = 0  # directions that no row reaches, but for rounding
+    coef[thin.variances < 1e-12 * thin.variances.max()] = (
+        0  # directions that no row reaches, but for rounding
+    )
     np.testing.assert_allclose(rows @ thin.from_principal(coef), turned @ coef, rtol=0, atol=1e-9)
 
 
@@ -168,7 +177,9 @@ def test_features_that_vary_are_counted(rows, features, fit_intercept):
     stored = sparse.csr_array(X)
     assert decompose(stored, fit_intercept=fit_intercept).n_varying == 4 + (not fit_intercept)
     weights = np.random.default_rng(0).uniform(size=rows)
-    assert decompose(stored, weights, fit_intercept=fit_intercept).n_varying == 4 + (not fit_intercept)
+    assert decompose(stored, weights, fit_intercept=fit_intercept).n_varying == 4 + (
+        not fit_intercept
+    )
 
 
 def test_no_penalty_needs_full_rank():
@@ -176,9 +187,13 @@ def test_no_penalty_needs_full_rank():
     n_varying = decompose(X).n_varying
     with pytest.raises(ValueError, match=f"the rows span 14 of {n_varying} varying features"):
         decompose(sparse.csr_array(X)).path(t, [0.0])
-    few = sparse.csr_array(np.hstack([np.ones((15, 40)), np.random.default_rng(0).normal(size=(15, 3))]))
+    few = sparse.csr_array(
+        np.hstack([np.ones((15, 40)), np.random.default_rng(0).normal(size=(15, 3))])
+    )
     dense = decompose(few.toarray()).leave_one_out(t, [0.0]).scores
-    np.testing.assert_allclose(decompose(few).leave_one_out(t, [0.0]).scores, dense, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(
+        decompose(few).leave_one_out(t, [0.0]).scores, dense, rtol=0, atol=1e-8
+    )
 
 
 def test_weights_of_another_length_are_refused():
@@ -201,7 +216,9 @@ def test_rows_without_any_entry_are_fitted_by_their_mean_target(p):
 @INTERCEPT
 def test_products_of_centred_rows(weighted, fit_intercept):
     X, t, weights = problem((15, 60), weighted)
-    thin, dense = (CentredRows.of(rows, weights, centre=fit_intercept) for rows in (sparse.csr_array(X), X))
+    thin, dense = (
+        CentredRows.of(rows, weights, centre=fit_intercept) for rows in (sparse.csr_array(X), X)
+    )
     assert isinstance(thin, SparseRows)
     assert 0 < len(thin.filled) < 60
     B = np.random.default_rng(0).normal(size=(60, 3))
@@ -244,7 +261,9 @@ def test_copies_are_found_however_they_are_stored():
     X = np.repeat(counts((6, 30)), 2, axis=0)
     rows = DistinctRows.of(untidy(X))
     np.testing.assert_array_equal(rows.owner, np.repeat(np.arange(6), 2))
-    zeros = sparse.csr_array((np.array([-0.0, 1.0, 1.0, 0.0]), np.array([0, 1, 1, 0]), np.array([0, 2, 3, 4])))
+    zeros = sparse.csr_array(
+        (np.array([-0.0, 1.0, 1.0, 0.0]), np.array([0, 1, 1, 0]), np.array([0, 2, 3, 4]))
+    )
     np.testing.assert_array_equal(DistinctRows.of(zeros).owner, [0, 0, 1])
 
 
@@ -274,12 +293,25 @@ def trusted(y):
 def test_estimators_for_any_rows_give_the_same_rates(kind, shape, weighted):
     X, y, labels = thinned(shape)
     X[7] = X[8]
-    weights = np.random.default_rng(0).integers(1, 3, size=len(X)).astype(float) if weighted else None
-    for estimator in (TrustedSubset(trusted(y)), Automatic(y_trusted=trusted(y)), Automatic(priors=[0.5, 0.5])):
-        dense, thin = (type(estimator)(**estimator.get_params()).fit(rows, labels, weights) for rows in (X, kind(X)))
-        np.testing.assert_allclose(thin.noise_.transition, dense.noise_.transition, rtol=0, atol=1e-9)
+    weights = (
+        np.random.default_rng(0).integers(1, 3, size=len(X)).astype(float) if weighted else None
+    )
+    for estimator in (
+        TrustedSubset(trusted(y)),
+        Automatic(y_trusted=trusted(y)),
+        Automatic(priors=[0.5, 0.5]),
+    ):
+        dense, thin = (
+            type(estimator)(**estimator.get_params()).fit(rows, labels, weights)
+            for rows in (X, kind(X))
+        )
+        np.testing.assert_allclose(
+            thin.noise_.transition, dense.noise_.transition, rtol=0, atol=1e-9
+        )
         np.testing.assert_allclose(thin.noise_std_, dense.noise_std_, rtol=0, atol=1e-9)
-        assert getattr(thin, "mean_norm_", 0) == pytest.approx(getattr(dense, "mean_norm_", 0), rel=1e-9)
+        assert getattr(thin, "mean_norm_", 0) == pytest.approx(
+            getattr(dense, "mean_norm_", 0), rel=1e-9
+        )
 
 
 @pytest.mark.parametrize("shape", [(300, 320), (600, 60)])
@@ -293,10 +325,15 @@ def test_estimators_for_any_rows_give_the_same_rates(kind, shape, weighted):
     ],
     ids=repr,
 )
-@pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning", "ignore:No flip rates:UserWarning")
+@pytest.mark.filterwarnings(
+    "ignore::unflip.estimation.AssumedNoiseWarning", "ignore:No flip rates:UserWarning"
+)
 def test_estimators_for_mixtures_give_the_same_rates(estimator, shape):
     X, _, labels = noisy(shape)
-    dense, thin = (type(estimator)(**estimator.get_params()).fit(rows, labels) for rows in (X, sparse.csc_array(X)))
+    dense, thin = (
+        type(estimator)(**estimator.get_params()).fit(rows, labels)
+        for rows in (X, sparse.csc_array(X))
+    )
     np.testing.assert_allclose(thin.noise_.transition, dense.noise_.transition, rtol=0, atol=1e-7)
     np.testing.assert_allclose(thin.noise_std_, dense.noise_std_, rtol=0, atol=1e-6)
 
@@ -305,7 +342,9 @@ def test_functions_of_rows_take_sparse_ones():
     X, y, labels = noisy((300, 60))
     stored = sparse.csr_matrix(X)
     assert mean_norm_from_rows(stored, y) == pytest.approx(mean_norm_from_rows(X, y), rel=1e-10)
-    assert spectral_mixture(stored).mean_norm == pytest.approx(spectral_mixture(X).mean_norm, rel=1e-6)
+    assert spectral_mixture(stored).mean_norm == pytest.approx(
+        spectral_mixture(X).mean_norm, rel=1e-6
+    )
     noise = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1)
     found, expected = (estimate_mixture(rows, labels, noise) for rows in (stored, X))
     np.testing.assert_allclose(found.mean, expected.mean, rtol=0, atol=1e-12)
@@ -340,7 +379,9 @@ def test_many_features_never_become_dense():
     m, p, stored = 800, 200_000, 100
     columns = rng.integers(p, size=m * stored)
     columns[::stored] = 7  # one that every row has
-    entries = sparse.coo_array((rng.uniform(size=m * stored), (np.repeat(np.arange(m), stored), columns)), shape=(m, p))
+    entries = sparse.coo_array(
+        (rng.uniform(size=m * stored), (np.repeat(np.arange(m), stored), columns)), shape=(m, p)
+    )
     X, labels = entries.tocsr(), rng.integers(2, size=m)
     tracemalloc.start()
     try:

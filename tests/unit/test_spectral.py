@@ -6,7 +6,7 @@ import pytest
 from unflip.datasets import make_mixture
 from unflip.estimation import spectral_mixture
 from unflip.estimation.spectral import Spikes, _strength, bulk_edge, proportion_along
-from unflip.spectrum import decompose
+from unflip.ridge.spectrum import decompose
 
 
 @pytest.mark.parametrize("aspect", [0.1, 1.0, 4.0])
@@ -19,7 +19,9 @@ def test_strengths_invert_the_eigenvalue_of_a_spike(aspect):
 @pytest.mark.parametrize(("n", "p"), [(400, 100), (100, 400)])
 def test_primal_and_dual_spectra_show_the_same_spikes(n, p):
     X, _ = make_mixture(n, p, mean_norm=4.0, random_state=0)
-    embedded = np.hstack([X, np.zeros((n, abs(n - p) + n))])  # forces the dual; the empty columns change p alone
+    embedded = np.hstack(
+        [X, np.zeros((n, abs(n - p) + n))]
+    )  # forces the dual; the empty columns change p alone
     variances = [np.sort(decompose(rows).variances)[-min(n, p) + 1 :] for rows in (X, embedded)]
     np.testing.assert_allclose(variances[0], variances[1], atol=1e-9)
     first, second = (decompose(rows).coordinates(1)[:, 0] for rows in (X, embedded))
@@ -37,7 +39,9 @@ def test_length_and_proportions_are_found_without_labels_origin_or_unit(n, p, me
         found.append([mixture.mean_norm, mixture.pi_small, mixture.noise_std])
     found = np.array(found)
     error = found.std(axis=0, ddof=1) / np.sqrt(30)
-    np.testing.assert_array_less(np.abs(found.mean(axis=0) - [mean_norm, 0.3, 0.2]), 4 * error + 1 / n)
+    np.testing.assert_array_less(
+        np.abs(found.mean(axis=0) - [mean_norm, 0.3, 0.2]), 4 * error + 1 / n
+    )
 
 
 def test_visibility_is_the_squared_correlation_with_the_class():
@@ -51,7 +55,9 @@ def test_visibility_is_the_squared_correlation_with_the_class():
 
 @pytest.mark.parametrize(("n", "p"), [(500, 50), (150, 300)])
 def test_isotropic_noise_shows_no_spike_and_no_excess_spread(n, p):
-    noise = [Spikes.of(decompose(np.random.default_rng(seed).normal(size=(n, p)))) for seed in range(60)]
+    noise = [
+        Spikes.of(decompose(np.random.default_rng(seed).normal(size=(n, p)))) for seed in range(60)
+    ]
     assert np.mean([len(spikes.strengths) > 0 for spikes in noise]) <= 0.05  # 1% expected
     spread = np.array([spikes.excess_spread for spikes in noise])
     assert abs(spread.mean()) < 0.6
@@ -80,7 +86,9 @@ def test_proportions_of_known_clusters():
     right = rng.random(40_000) < 0.2
     visibility = 0.6
     scale = np.sqrt(visibility / (0.2 * 0.8))
-    coordinates = np.where(right, 0.8 * scale, -0.2 * scale) + np.sqrt(1 - visibility) * rng.normal(size=40_000)
+    coordinates = np.where(right, 0.8 * scale, -0.2 * scale) + np.sqrt(1 - visibility) * rng.normal(
+        size=40_000
+    )
     assert proportion_along(coordinates, visibility) == pytest.approx(right.mean(), abs=0.01)
     assert proportion_along(-coordinates, visibility) == pytest.approx(1 - right.mean(), abs=0.01)
 
@@ -88,7 +96,10 @@ def test_proportions_of_known_clusters():
 @pytest.mark.parametrize(
     ("rows", "says"),
     [
-        (np.random.default_rng(0).normal(size=(100, 100)), "No direction of X stands out of isotropic noise"),
+        (
+            np.random.default_rng(0).normal(size=(100, 100)),
+            "No direction of X stands out of isotropic noise",
+        ),
         (np.random.default_rng(0).normal(size=(100, 1)), "No direction of X stands out"),
         (np.full((10, 2), np.nan), "contains NaN"),
         (np.zeros((3, 2)), "minimum of 4 is required"),

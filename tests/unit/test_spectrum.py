@@ -4,8 +4,14 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, Ridge
 
-from unflip.moments import Moments
-from unflip.spectrum import CannotLeaveOutError, DualSpectrum, GramSpectrum, PrimalSpectrum, decompose
+from unflip.ridge.moments import Moments
+from unflip.ridge.spectrum import (
+    CannotLeaveOutError,
+    DualSpectrum,
+    GramSpectrum,
+    PrimalSpectrum,
+    decompose,
+)
 
 SHAPES = [(40, 12), (12, 40), (20, 20), (15, 1)]
 REGS = [1e-3, 0.1, 10.0]
@@ -34,7 +40,9 @@ def test_fits_are_ridges(n, p, fit_intercept, weighted):
     X, t, weights = problem(n, p, weighted)
     path = decompose(X, weights, fit_intercept=fit_intercept).path(t, REGS)
     for j, reg in enumerate(REGS):
-        ridge = Ridge(alpha=total(weights, n) * reg, fit_intercept=fit_intercept).fit(X, t, sample_weight=weights)
+        ridge = Ridge(alpha=total(weights, n) * reg, fit_intercept=fit_intercept).fit(
+            X, t, sample_weight=weights
+        )
         np.testing.assert_allclose(path.coef[:, j, :].T, ridge.coef_, rtol=0, atol=1e-10)
         np.testing.assert_allclose(path.intercept[j], ridge.intercept_, rtol=0, atol=1e-10)
 
@@ -58,9 +66,15 @@ def test_leave_one_out_equals_refitting(n, p, fit_intercept, weighted):
 @pytest.mark.parametrize(("n", "p"), SHAPES)
 def test_primal_and_dual_agree(n, p, fit_intercept, weighted):
     X, t, weights = problem(n, p, weighted)
-    primal, dual = (kind(X, weights, fit_intercept=fit_intercept) for kind in (PrimalSpectrum, DualSpectrum))
-    np.testing.assert_allclose(primal.path(t, REGS).coef, dual.path(t, REGS).coef, rtol=0, atol=1e-8)
-    np.testing.assert_allclose(primal.path(t, REGS).intercept, dual.path(t, REGS).intercept, rtol=0, atol=1e-8)
+    primal, dual = (
+        kind(X, weights, fit_intercept=fit_intercept) for kind in (PrimalSpectrum, DualSpectrum)
+    )
+    np.testing.assert_allclose(
+        primal.path(t, REGS).coef, dual.path(t, REGS).coef, rtol=0, atol=1e-8
+    )
+    np.testing.assert_allclose(
+        primal.path(t, REGS).intercept, dual.path(t, REGS).intercept, rtol=0, atol=1e-8
+    )
     first, second = primal.leave_one_out(t, REGS), dual.leave_one_out(t, REGS)
     np.testing.assert_allclose(first.scores, second.scores, rtol=0, atol=1e-8)
     np.testing.assert_allclose(first.slack, second.slack, rtol=0, atol=1e-8)
@@ -70,12 +84,16 @@ def test_primal_and_dual_agree(n, p, fit_intercept, weighted):
 @WEIGHTED
 @INTERCEPT
 @pytest.mark.parametrize(("n", "p"), SHAPES)
-def test_the_scale_is_the_mean_eigenvalue_of_the_covariance_weighted_by_itself(n, p, fit_intercept, weighted):
+def test_the_scale_is_the_mean_eigenvalue_of_the_covariance_weighted_by_itself(
+    n, p, fit_intercept, weighted
+):
     X, _, weights = problem(n, p, weighted)
     centred = centred_rows(X, weights, fit_intercept)
     covariance = (centred.T * (1 if weights is None else weights)) @ centred / total(weights, n)
     expected = np.trace(covariance @ covariance) / np.trace(covariance)
-    assert decompose(X, weights, fit_intercept=fit_intercept).scale == pytest.approx(expected, rel=1e-12)
+    assert decompose(X, weights, fit_intercept=fit_intercept).scale == pytest.approx(
+        expected, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("shape", [(4, 2), (2, 3)], ids=["primal", "dual"])
@@ -99,16 +117,25 @@ def test_a_constant_added_to_the_targets_costs_no_digits(n, p, fit_intercept):
     spectrum = decompose(X, weights, fit_intercept=fit_intercept)
     near, far, alone = (spectrum.path(values, REGS).coef for values in (t, t + constant, constant))
     atol = 1e-12 if fit_intercept else 2.0**40 * 1e-14
-    np.testing.assert_allclose(far, near if fit_intercept else near + alone, rtol=0, atol=atol * 100)
+    np.testing.assert_allclose(
+        far, near if fit_intercept else near + alone, rtol=0, atol=atol * 100
+    )
 
 
 @INTERCEPT
 def test_fits_from_sums_equal_fits_from_rows(fit_intercept):
     X, _, weights = problem(50, 8, True)
-    codes, table = np.random.default_rng(1).integers(3, size=50), np.random.default_rng(2).normal(size=(3, 2))
-    parts = [Moments.from_rows(X[s], codes[s], 3, weights[s]) for s in (slice(0, 20), slice(20, 50))]
+    codes, table = (
+        np.random.default_rng(1).integers(3, size=50),
+        np.random.default_rng(2).normal(size=(3, 2)),
+    )
+    parts = [
+        Moments.from_rows(X[s], codes[s], 3, weights[s]) for s in (slice(0, 20), slice(20, 50))
+    ]
     moments = parts[0] + parts[1]
-    from_sums = GramSpectrum.from_moments(moments, fit_intercept=fit_intercept).solve(moments, table, REGS)
+    from_sums = GramSpectrum.from_moments(moments, fit_intercept=fit_intercept).solve(
+        moments, table, REGS
+    )
     from_rows = decompose(X, weights, fit_intercept=fit_intercept).path(table[codes], REGS)
     np.testing.assert_allclose(from_sums.coef, from_rows.coef, rtol=0, atol=1e-12)
     np.testing.assert_allclose(from_sums.intercept, from_rows.intercept, rtol=0, atol=1e-12)
@@ -116,24 +143,28 @@ def test_fits_from_sums_equal_fits_from_rows(fit_intercept):
 
 @INTERCEPT
 @pytest.mark.parametrize(("n", "p"), SHAPES)
-def test_label_free_scores_do_not_move_with_their_own_label(n, p, fit_intercept):
-    """Changing one row's target moves all label-free scores by the change of the mean target, and no more."""
+def test_corrected_scores_do_not_move_with_their_own_label(n, p, fit_intercept):
+    """Changing one row's target moves all label-free scores by the change of the mean target, and
+    no more."""
     X, t, weights = problem(n, p, True)
     spectrum = decompose(X, weights, fit_intercept=fit_intercept)
     changed = t.copy()
     changed[3] += 5
-    before, after = (spectrum.leave_one_out(values, REGS).label_free_scores for values in (t, changed))
+    before, after = (
+        spectrum.leave_one_out(values, REGS).corrected_scores for values in (t, changed)
+    )
     mean_change = 5 * weights[3] / weights.sum() if fit_intercept else 0.0
     np.testing.assert_allclose(after[3] - before[3], mean_change, rtol=0, atol=1e-10)
 
 
 def test_plain_leave_one_out_scores_are_tied_to_their_own_label_under_a_strong_penalty():
-    """What the label-free scores are for: at large γ plain scores sort rows by their own label, backwards."""
+    """What the label-free scores are for: at large γ plain scores sort rows by their own label,
+    backwards."""
     rng = np.random.default_rng(0)
     X, t = rng.normal(size=(30, 5)), np.repeat([-1.0, 1.0], 15)
     left_out = decompose(X, fit_intercept=True).leave_one_out(t, [1e6])
     assert np.corrcoef(left_out.scores[:, 0, 0], t)[0, 1] < -0.999
-    assert abs(np.corrcoef(left_out.label_free_scores[:, 0, 0], t)[0, 1]) < 0.5
+    assert abs(np.corrcoef(left_out.corrected_scores[:, 0, 0], t)[0, 1]) < 0.5
 
 
 @INTERCEPT
@@ -146,7 +177,10 @@ def test_tiny_penalties_keep_their_digits_in_the_dual(fit_intercept):
         rest = np.arange(12) != i
         centre = X[rest].mean(axis=0) if fit_intercept else 0.0
         mean = t[rest].mean(axis=0) if fit_intercept else 0.0
-        limit = mean + (X[i] - centre) @ np.linalg.lstsq(X[rest] - centre, t[rest] - mean, rcond=1e-10)[0]
+        limit = (
+            mean
+            + (X[i] - centre) @ np.linalg.lstsq(X[rest] - centre, t[rest] - mean, rcond=1e-10)[0]
+        )
         np.testing.assert_allclose(left_out.scores[i, 0], limit, rtol=0, atol=1e-6)
 
 
@@ -187,12 +221,18 @@ def test_any_array_api_namespace_will_do(n, p, fit_intercept):
     strict = decompose(xp.asarray(X), xp.asarray(weights), fit_intercept=fit_intercept)
     plain = decompose(X, weights, fit_intercept=fit_intercept)
     np.testing.assert_allclose(
-        np.asarray(strict.path(xp.asarray(t), REGS).coef), plain.path(t, REGS).coef, rtol=0, atol=1e-12
+        np.asarray(strict.path(xp.asarray(t), REGS).coef),
+        plain.path(t, REGS).coef,
+        rtol=0,
+        atol=1e-12,
     )
     left_out = strict.leave_one_out(xp.asarray(t), REGS)
     assert type(left_out.scores) is type(strict.path(xp.asarray(t), REGS).coef)
     np.testing.assert_allclose(
-        np.asarray(left_out.label_free_scores), plain.leave_one_out(t, REGS).label_free_scores, rtol=0, atol=1e-10
+        np.asarray(left_out.corrected_scores),
+        plain.leave_one_out(t, REGS).corrected_scores,
+        rtol=0,
+        atol=1e-10,
     )
 
 
@@ -200,7 +240,9 @@ def test_a_path_is_its_points():
     X, t, _ = problem(40, 12, False)
     spectrum = decompose(X)
     whole = spectrum.leave_one_out(t, REGS)
-    np.testing.assert_allclose(whole.scores[:, 1:2], spectrum.leave_one_out(t, [REGS[1]]).scores, atol=1e-13)
+    np.testing.assert_allclose(
+        whole.scores[:, 1:2], spectrum.leave_one_out(t, [REGS[1]]).scores, atol=1e-13
+    )
 
 
 @pytest.mark.parametrize(
@@ -210,7 +252,10 @@ def test_a_path_is_its_points():
         (lambda X, t: decompose(X).path(t, [np.nan]), "reg=nan"),
         (lambda X, t: decompose(X[:5]).path(t[:5], [0.0]), "the rows span 4 of 8 varying features"),
         (lambda X, t: decompose(np.hstack([X, X])).path(t, [0.0]), "full rank"),
-        (lambda X, t: decompose(X * np.logspace(0, 9, 8)).path(t, [0.0]), "full rank"),  # beyond what a Gram resolves
+        (
+            lambda X, t: decompose(X * np.logspace(0, 9, 8)).path(t, [0.0]),
+            "full rank",
+        ),  # beyond what a Gram resolves
         (lambda X, t: decompose(X, np.ones(3)), "sample_weight has shape"),
     ],
 )
@@ -224,13 +269,16 @@ def test_what_cannot_be_fitted_is_said(act, says):
 @pytest.mark.parametrize("value", [0.5, 1e5 / 3])
 @pytest.mark.parametrize("p", [20, 300])
 def test_rows_that_are_all_alike_are_fitted_by_their_mean_target(p, value, weighted):
-    """At any penalty: what is left of the rows about their mean is rounding error, of which no fit may be made."""
+    """At any penalty: what is left of the rows about their mean is rounding error, of which no fit
+    may be made."""
     _, t, weights = problem(101, 1, weighted)
     known = np.ones(101) if weights is None else weights
     spectrum = decompose(np.full((101, p), value), weights)
     path = spectrum.path(t, [0.0, 0.1])
     np.testing.assert_allclose(path.coef, 0, atol=1e-15)
-    np.testing.assert_allclose(path.intercept, np.stack([np.average(t, axis=0, weights=weights)] * 2), rtol=1e-12)
+    np.testing.assert_allclose(
+        path.intercept, np.stack([np.average(t, axis=0, weights=weights)] * 2), rtol=1e-12
+    )
     scores = spectrum.leave_one_out(t, [0.0, 0.1]).scores
     others = (known @ t - known[:, None] * t) / (known.sum() - known)[:, None]
     np.testing.assert_allclose(scores, np.stack([others] * 2, axis=1), atol=1e-12)
@@ -244,7 +292,9 @@ def test_a_row_that_alone_determines_a_direction_cannot_be_left_out(n_constant):
     X = np.hstack([X, np.zeros((40, 1 + n_constant))])
     X[7, 8] = 1.0
     for seed in range(20):  # rounding must not decide
-        noisy = X + np.random.default_rng(seed).normal(size=X.shape) * (np.arange(9 + n_constant) < 8)
+        noisy = X + np.random.default_rng(seed).normal(size=X.shape) * (
+            np.arange(9 + n_constant) < 8
+        )
         with pytest.raises(ValueError, match="alone determines a direction"):
             _ = decompose(noisy).leave_one_out(t, [0.0]).scores
 
@@ -266,7 +316,9 @@ def test_a_penalty_that_vanishes_in_rounding_lets_no_row_leave():
 
 def test_a_constant_column_of_many_rows_is_still_constant():
     rng = np.random.default_rng(0)
-    X = np.column_stack([rng.normal(size=(200_000, 2)), np.full(200_000, 123.456), np.full(200_000, 1 / 3)])
+    X = np.column_stack(
+        [rng.normal(size=(200_000, 2)), np.full(200_000, 123.456), np.full(200_000, 1 / 3)]
+    )
     path = decompose(X).path(rng.normal(size=200_000), [0.0])
     np.testing.assert_allclose(path.coef[2:], 0, atol=1e-12)
 
@@ -277,11 +329,15 @@ def test_a_column_counts_as_varying_however_little_it_varies(n_constant):
     little = 1 + 1e-10 * rng.normal(size=(40, 1))
     X = np.hstack([rng.normal(size=(40, 2)), little, np.full((40, 1 + n_constant), 1 / 3)])
     assert decompose(X).n_varying == 3
-    assert decompose(X * (np.arange(4 + n_constant) != 1), fit_intercept=False).n_varying == 3 + n_constant
+    assert (
+        decompose(X * (np.arange(4 + n_constant) != 1), fit_intercept=False).n_varying
+        == 3 + n_constant
+    )
 
 
 def test_parts_of_rows_leave_like_copies():
-    """A row of weight 3 of which one part leaves is three copies of which one leaves, each with its own target."""
+    """A row of weight 3 of which one part leaves is three copies of which one leaves, each with its
+    own target."""
     rng = np.random.default_rng(0)
     repeats = rng.integers(1, 4, size=30)
     owner = np.repeat(np.arange(30), repeats)
@@ -291,7 +347,7 @@ def test_parts_of_rows_leave_like_copies():
     pooled = decompose(X, repeats.astype(float)).leave_one_out(mean_targets, REGS)
     parts = pooled.of_copies(owner, t, (1 / repeats)[owner])
     np.testing.assert_allclose(parts.scores, copies.scores, atol=1e-10)
-    np.testing.assert_allclose(parts.label_free_scores, copies.label_free_scores, atol=1e-10)
+    np.testing.assert_allclose(parts.corrected_scores, copies.corrected_scores, atol=1e-10)
 
 
 @pytest.mark.parametrize(("n", "p"), [(30, 8), (12, 20)])
@@ -305,7 +361,9 @@ def test_shrinkage_and_diagonal_give_the_hat_values(n, p, fit_intercept, weighte
     hat = spectrum.diagonal(spectrum.shrinkage(regs))
     own_weight = np.ones(n) if weights is None else weights
     intercept_share = own_weight[:, None] / spectrum.n if fit_intercept else 0.0
-    np.testing.assert_allclose(hat + intercept_share, 1 - spectrum.leave_one_out(np.ones(n), regs).slack, atol=1e-10)
+    np.testing.assert_allclose(
+        hat + intercept_share, 1 - spectrum.leave_one_out(np.ones(n), regs).slack, atol=1e-10
+    )
     np.testing.assert_allclose(hat.sum(axis=0), spectrum.shrinkage(regs).sum(axis=0), atol=1e-9)
 
 
@@ -315,9 +373,16 @@ def test_diagonals_of_products_of_hat_matrices(n, p):
     X, weights = rng.normal(size=(n, p)), rng.uniform(0.5, 2, size=n)
     spectrum = decompose(X, weights, fit_intercept=False)
     root = np.sqrt(weights)[:, None] * X
-    a, b, c = (root @ np.linalg.solve(root.T @ root + spectrum.n * g * np.eye(p), root.T) for g in (0.1, 3.0, 0.5))
-    pair, three = spectrum.hat_diagonals([[0.1, 3.0], [0.5]], [[0.1], [3.0], [0.5]], rows=slice(2, 9))
-    np.testing.assert_allclose(pair, np.column_stack([np.diag(a @ c), np.diag(b @ c)])[2:9], atol=1e-10)
+    a, b, c = (
+        root @ np.linalg.solve(root.T @ root + spectrum.n * g * np.eye(p), root.T)
+        for g in (0.1, 3.0, 0.5)
+    )
+    pair, three = spectrum.hat_diagonals(
+        [[0.1, 3.0], [0.5]], [[0.1], [3.0], [0.5]], rows=slice(2, 9)
+    )
+    np.testing.assert_allclose(
+        pair, np.column_stack([np.diag(a @ c), np.diag(b @ c)])[2:9], atol=1e-10
+    )
     np.testing.assert_allclose(three[:, 0], np.diag(a @ b @ c)[2:9], atol=1e-10)
 
 
@@ -353,7 +418,9 @@ def test_targets_that_change_in_place_are_others(n, p):
     ):
         found(spectrum)
         t[:] = rng.normal(size=t.shape)
-        np.testing.assert_allclose(found(spectrum), found(decompose(X, fit_intercept=False)), atol=1e-8)
+        np.testing.assert_allclose(
+            found(spectrum), found(decompose(X, fit_intercept=False)), atol=1e-8
+        )
 
 
 @pytest.mark.parametrize(("n", "p"), [(30, 8), (12, 20)])
@@ -376,7 +443,9 @@ def test_principal_rows_are_the_rows_in_other_axes(shape, fit_intercept, weighte
     np.testing.assert_allclose(turned @ turned.T, rows @ rows.T, atol=1e-10)
     coef = np.random.default_rng(1).normal(size=(turned.shape[1], 2))
     np.testing.assert_allclose(rows @ spectrum.from_principal(coef), turned @ coef, atol=1e-10)
-    without = decompose(X, weights, fit_intercept=fit_intercept)  # hat values do not come from principal rows
+    without = decompose(
+        X, weights, fit_intercept=fit_intercept
+    )  # hat values do not come from principal rows
     left_out, expected = (each.leave_one_out(t, REGS).scores for each in (spectrum, without))
     np.testing.assert_allclose(left_out, expected, atol=1e-9)
 
@@ -389,19 +458,32 @@ def test_principal_directions_are_uncorrelated_and_coordinates_along_them_have_v
 ):
     X, _, weights = problem(*shape, weighted)
     spectrum = decompose(X, weights, fit_intercept=fit_intercept)
-    rows, known = centred_rows(X, weights, fit_intercept), np.ones(len(X)) if weights is None else weights
-    variances = np.linalg.eigvalsh((rows.T * known) @ rows / known.sum())[-len(spectrum.variances) :]
+    rows, known = (
+        centred_rows(X, weights, fit_intercept),
+        np.ones(len(X)) if weights is None else weights,
+    )
+    variances = np.linalg.eigvalsh((rows.T * known) @ rows / known.sum())[
+        -len(spectrum.variances) :
+    ]
     np.testing.assert_allclose(spectrum.variances, variances, atol=1e-10)
     for count in (3, 2):
         found = spectrum.coordinates(count)
-        np.testing.assert_allclose((found.T * known) @ found / known.sum(), np.eye(count), atol=1e-10)
+        np.testing.assert_allclose(
+            (found.T * known) @ found / known.sum(), np.eye(count), atol=1e-10
+        )
         along = (rows.T * known) @ found / known.sum()
-        np.testing.assert_allclose(np.linalg.norm(along, axis=0) ** 2, variances[::-1][:count], atol=1e-10)
+        np.testing.assert_allclose(
+            np.linalg.norm(along, axis=0) ** 2, variances[::-1][:count], atol=1e-10
+        )
     assert spectrum.n_varying == shape[1]
 
 
-@pytest.mark.parametrize(("size", "dtypes"), [(0.0, (np.float64, np.float32)), (1e-5, (np.float32,))])
-def test_a_row_that_nearly_alone_determines_a_direction_can_be_left_out_in_double_precision_only(size, dtypes):
+@pytest.mark.parametrize(
+    ("size", "dtypes"), [(0.0, (np.float64, np.float32)), (1e-5, (np.float32,))]
+)
+def test_a_row_that_nearly_alone_determines_a_direction_can_be_left_out_in_double_precision_only(
+    size, dtypes
+):
     """Its slack is about 6e-8, less than sums in single precision can tell from none."""
     rng = np.random.default_rng(0)
     X, t = rng.normal(size=(600, 21)), rng.normal(size=600)
@@ -413,4 +495,6 @@ def test_a_row_that_nearly_alone_determines_a_direction_can_be_left_out_in_doubl
     if size:
         rest = np.arange(600) != 7
         expected = LinearRegression().fit(X[rest], t[rest]).predict(X[[7]])
-        np.testing.assert_allclose(decompose(X).leave_one_out(t, [0.0]).scores[7, 0], expected, rtol=1e-5)
+        np.testing.assert_allclose(
+            decompose(X).leave_one_out(t, [0.0]).scores[7, 0], expected, rtol=1e-5
+        )

@@ -6,8 +6,8 @@ from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 
 from support.logits import BOTH, draw, offsets_by_definition
-from unflip.proportions import Proportions
-from unflip.steepness import likeliest_steepness
+from unflip.calibration.intercepts import ClassProportions
+from unflip.calibration.slope import fit_slope
 
 WORTH = 50.0  # rows, of the priors
 
@@ -27,8 +27,12 @@ class TestLikeliestSteepness:
     def test_it_is_the_posterior_mode_with_its_curvature(self, noise, factor, n_rows):
         logits, codes, share = draw(noise, factor=factor)
         data = logits, codes, share, noise, n_rows
-        best = minimize_scalar(penalised, bounds=(-3, 3), args=data, method="bounded", options={"xatol": 1e-7})
-        found = likeliest_steepness(logits, codes, share, noise, Proportions(noise.priors, WORTH), n_rows)
+        best = minimize_scalar(
+            penalised, bounds=(-3, 3), args=data, method="bounded", options={"xatol": 1e-7}
+        )
+        found = fit_slope(
+            logits, codes, share, noise, ClassProportions(noise.priors, WORTH), n_rows
+        )
         assert np.log(found.factor) == pytest.approx(best.x, abs=2e-4)
         step = 0.01
         around = [penalised(best.x + move, *data) for move in (-step, 0.0, step)]
@@ -39,6 +43,8 @@ class TestLikeliestSteepness:
     def test_labels_that_the_scores_say_nothing_of_leave_the_prior(self, noise):
         """Logits that are all alike: no steepness is likelier than another."""
         logits, codes, share = draw(noise)
-        found = likeliest_steepness(0.0 * logits, codes, share, noise, Proportions(noise.priors, WORTH), 80.0)
+        found = fit_slope(
+            0.0 * logits, codes, share, noise, ClassProportions(noise.priors, WORTH), 80.0
+        )
         assert found.factor == pytest.approx(1, abs=1e-4)
         assert found.error == pytest.approx(1)

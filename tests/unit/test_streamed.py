@@ -1,4 +1,5 @@
-"""Rows of the host streamed through a device: the same fits, block by block, and what goes wrong is told."""
+"""Rows of the host streamed through a device: the same fits, block by block, and what goes wrong is
+told."""
 
 import array_api_strict
 import numpy as np
@@ -7,11 +8,11 @@ import sklearn
 from scipy.sparse import csr_array
 
 from unflip import LPClassifier, NoiseModel
-from unflip._arrays import as_numpy
+from unflip._utils.arrays import as_numpy
+from unflip.data.engines import blocks, copies
+from unflip.data.streamed import streamed
 from unflip.datasets import make_mixture
-from unflip.engines import blocks, copies
-from unflip.spectrum import decompose
-from unflip.streamed import streamed
+from unflip.ridge.spectrum import decompose
 
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1)
 REGS = np.logspace(-3, 3, 7)
@@ -44,10 +45,14 @@ def test_leave_one_out_is_that_of_rows_in_memory(like, dtype, fit_intercept):
     targets = rows.__array_namespace__().asarray(2.0 * y - 1, device=rows.device)
     found = decompose(rows, fit_intercept=fit_intercept).leave_one_out(targets, REGS).scores
     expected = decompose(X, fit_intercept=fit_intercept).leave_one_out(2.0 * y - 1, REGS).scores
-    np.testing.assert_allclose(as_numpy(found), expected, atol=1e-10 if dtype is np.float64 else 1e-5)
+    np.testing.assert_allclose(
+        as_numpy(found), expected, atol=1e-10 if dtype is np.float64 else 1e-5
+    )
 
 
-def test_a_fit_and_its_predictions_are_those_of_rows_in_memory_and_stay_on_the_device(like, tmp_path):
+def test_a_fit_and_its_predictions_are_those_of_rows_in_memory_and_stay_on_the_device(
+    like, tmp_path
+):
     X, y = problem()
     np.save(tmp_path / "rows.npy", X)
     rows = streamed(np.load(tmp_path / "rows.npy", mmap_mode="r"), like)
@@ -132,7 +137,14 @@ def test_a_block_that_is_not_wanted_any_more_is_waited_for(monkeypatch):
     rows = streamed(np.zeros((10, 4)), array_api_strict.zeros(1))
     for start in (0, 6):
         rows[start : start + 4, :]
-    assert recorded.events == [("begun", 0), ("begun", 1), ("waited", 0), ("waited", 1), ("begun", 2), ("waited", 2)]
+    assert recorded.events == [
+        ("begun", 0),
+        ("begun", 1),
+        ("waited", 0),
+        ("waited", 1),
+        ("begun", 2),
+        ("waited", 2),
+    ]
 
 
 def test_numbers_are_checked_again_in_every_fit_and_in_rows_that_are_chosen(like):
@@ -170,5 +182,7 @@ def test_lists_and_frames_are_taken():
 def test_without_dispatch_a_device_is_told_of():
     X, y = problem()
     far = array_api_strict.zeros(1, device=array_api_strict.Device("device1"))
-    with pytest.raises(ValueError, match=r"call sklearn.set_config\(array_api_dispatch=True\) to work there"):
+    with pytest.raises(
+        ValueError, match=r"call sklearn.set_config\(array_api_dispatch=True\) to work there"
+    ):
         LPClassifier(NOISE).fit(streamed(X, far), y)

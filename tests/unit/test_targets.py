@@ -17,14 +17,18 @@ def test_naive_is_the_label_itself():
 @pytest.mark.parametrize("noise", [BINARY, THREE])
 def test_unbiased_means_given_the_true_class_are_clean(noise):
     np.testing.assert_allclose(
-        noise.transition @ targets.unbiased(noise), targets.naive(noise.n_classes), rtol=1e-13, atol=1e-13
+        noise.transition @ targets.unbiased(noise),
+        targets.naive(noise.n_classes),
+        rtol=1e-13,
+        atol=1e-13,
     )
 
 
 @pytest.mark.parametrize("noise", [BINARY, THREE])
 def test_optimized_is_the_posterior_mean(noise):
     expected = [
-        sum(noise.joint[a, b] * targets.naive(noise.n_classes)[a] for a in range(noise.n_classes)) / noise.observed[b]
+        sum(noise.joint[a, b] * targets.naive(noise.n_classes)[a] for a in range(noise.n_classes))
+        / noise.observed[b]
         for b in range(noise.n_classes)
     ]
     np.testing.assert_allclose(targets.optimized(noise), expected)
@@ -32,10 +36,13 @@ def test_optimized_is_the_posterior_mean(noise):
 
 @pytest.mark.parametrize("name", targets.NAMED)
 def test_tables_say_the_same_as_values(name):
-    """Binary values are the 2×2 table read as the label ±1; for more classes the table is the named one."""
+    """Binary values are the 2×2 table read as the label ±1; for more classes the table is the named
+    one."""
     table = targets.resolve_table(name, BINARY)
     np.testing.assert_allclose(table @ [-1, 1], targets.resolve(name, BINARY), rtol=1e-12)
-    np.testing.assert_allclose(targets.resolve_table(name, THREE), targets.NAMED[name](THREE), rtol=1e-12)
+    np.testing.assert_allclose(
+        targets.resolve_table(name, THREE), targets.NAMED[name](THREE), rtol=1e-12
+    )
 
 
 def test_no_noise_makes_all_named_targets_naive():
@@ -49,9 +56,13 @@ def test_unbiased_is_rho_equal_to_the_rates():
     np.testing.assert_allclose(targets.from_rho(0, 0), targets.naive())
 
 
-@pytest.mark.parametrize(("rho_pos", "rho_neg"), [(0.2, 0.0), (-3.0, 0.5), (0.0, -1.5667), (0.1, 0.8)])
+@pytest.mark.parametrize(
+    ("rho_pos", "rho_neg"), [(0.2, 0.0), (-3.0, 0.5), (0.0, -1.5667), (0.1, 0.8)]
+)
 def test_rho_round_trip(rho_pos, rho_neg):
-    assert targets.to_rho(targets.from_rho(rho_pos, rho_neg)) == pytest.approx((rho_pos, rho_neg), abs=1e-12)
+    assert targets.to_rho(targets.from_rho(rho_pos, rho_neg)) == pytest.approx(
+        (rho_pos, rho_neg), abs=1e-12
+    )
 
 
 def test_targets_point_upwards_where_the_printed_formula_turns_round():
@@ -71,9 +82,13 @@ def test_multi_lpc_has_alpha_on_the_diagonal_and_beta_off_it_by_column():
 
 
 def test_a_classifier_of_two_classes_regresses_on_values_and_one_of_more_on_a_table():
-    np.testing.assert_array_equal(targets.resolve_classes("unbiased", BINARY), targets.unbiased(BINARY))
+    np.testing.assert_array_equal(
+        targets.resolve_classes("unbiased", BINARY), targets.unbiased(BINARY)
+    )
     np.testing.assert_array_equal(targets.resolve_classes([0, 3], BINARY), [0, 3])
-    np.testing.assert_array_equal(targets.resolve_classes("unbiased", THREE), THREE.inverse_transition)
+    np.testing.assert_array_equal(
+        targets.resolve_classes("unbiased", THREE), THREE.inverse_transition
+    )
     np.testing.assert_array_equal(targets.resolve_table(np.ones((3, 1)), THREE), np.ones((3, 1)))
 
 
@@ -83,7 +98,9 @@ def test_a_table_of_two_classes_is_the_difference_of_its_scores():
 
 @pytest.mark.parametrize("scale", [1e-200, 1e-9, 1.0, 1e9])
 def test_tables_of_any_scale_are_taken(scale):
-    np.testing.assert_array_equal(targets.resolve_classes(scale * np.eye(3), THREE), scale * np.eye(3))
+    np.testing.assert_array_equal(
+        targets.resolve_classes(scale * np.eye(3), THREE), scale * np.eye(3)
+    )
     with pytest.raises(ValueError, match="targets has the same row for every observed class"):
         targets.resolve_classes(np.full((3, 3), scale), THREE)
 
@@ -92,8 +109,11 @@ def test_tables_of_any_scale_are_taken(scale):
     ("build", "says"),
     [
         (
-            lambda: targets.resolve_classes("optimized", NoiseModel(np.full((3, 3), 1 / 3), [0.2, 0.3, 0.5])),
-            "targets='optimized' are the same .* labels say nothing of the true class under this noise model",
+            lambda: targets.resolve_classes(
+                "optimized", NoiseModel(np.full((3, 3), 1 / 3), [0.2, 0.3, 0.5])
+            ),
+            "targets='optimized' are the same .* labels say nothing of the true class under this "
+            "noise model",
         ),
         (lambda: targets.from_rho(0.6, 0.4), "differ from 1"),
         (lambda: targets.from_rho(np.nan, 0.4), "finite"),
@@ -103,14 +123,29 @@ def test_tables_of_any_scale_are_taken(scale):
         (lambda: targets.multi_lpc([1, 2], [1, 2, 3]), "one value each per class"),
         (lambda: targets.multi_lpc([1], [2]), "one value each per class"),
         (lambda: targets.multi_lpc(np.eye(2), np.eye(2)), "one value each per class"),
-        (lambda: targets.resolve_classes(np.zeros((3, 3)), THREE), "the same row for every observed class"),
+        (
+            lambda: targets.resolve_classes(np.zeros((3, 3)), THREE),
+            "the same row for every observed class",
+        ),
         (lambda: targets.resolve_classes(np.ones((3, 2)), THREE), "3 classes need 3 scores"),
         (lambda: targets.resolve_table("best", THREE), "'best' is not known"),
-        (lambda: targets.resolve_table(np.eye(2), THREE), "one row for each of the 3 observed classes"),
-        (lambda: targets.resolve_table(np.ones(3), THREE), "one row for each of the 3 observed classes"),
-        (lambda: targets.resolve_table(np.ones((3, 0)), THREE), "one row for each of the 3 observed classes"),
+        (
+            lambda: targets.resolve_table(np.eye(2), THREE),
+            "one row for each of the 3 observed classes",
+        ),
+        (
+            lambda: targets.resolve_table(np.ones(3), THREE),
+            "one row for each of the 3 observed classes",
+        ),
+        (
+            lambda: targets.resolve_table(np.ones((3, 0)), THREE),
+            "one row for each of the 3 observed classes",
+        ),
         (lambda: targets.resolve_table(np.full((3, 3), np.nan), THREE), "not finite"),
-        (lambda: targets.resolve("best", BINARY), "'best' is not known: use 'naive', 'unbiased', 'optimized'"),
+        (
+            lambda: targets.resolve("best", BINARY),
+            "'best' is not known: use 'naive', 'unbiased', 'optimized'",
+        ),
         (lambda: targets.resolve([1, 2, 3], BINARY), "two values"),
         (lambda: targets.resolve([1, -1], BINARY), "t_neg < t_pos"),
         (lambda: targets.resolve([1, 1], BINARY), "t_neg < t_pos"),

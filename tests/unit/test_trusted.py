@@ -1,4 +1,5 @@
-"""Noise rates from checked rows: algebra, labels of every kind, coverage of the intervals, and which rows to check."""
+"""Noise rates from checked rows: algebra, labels of every kind, coverage of the intervals, and
+which rows to check."""
 
 import re
 import warnings
@@ -14,7 +15,9 @@ from unflip.datasets import load_amazon_reviews, make_mixture
 from unflip.estimation import TrustedSubset, mean_norm_from_rows
 
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.15)
-FOUR = NoiseModel([[0.7, 0.1, 0.1, 0.1], [0.2, 0.6, 0.1, 0.1], [0.05, 0.05, 0.85, 0.05], [0.0, 0.3, 0.0, 0.7]])
+FOUR = NoiseModel(
+    [[0.7, 0.1, 0.1, 0.1], [0.2, 0.6, 0.1, 0.1], [0.05, 0.05, 0.85, 0.05], [0.0, 0.3, 0.0, 0.7]]
+)
 
 
 def draw(n=300, p=20, noise=NOISE, seed=0, mean_norm=1.5, priors=(0.5, 0.5)):
@@ -37,7 +40,8 @@ def holds(estimator, transition):
     return (low <= transition + 1e-12) & (transition <= high + 1e-12)
 
 
-# --- exact cases ------------------------------------------------------------------------------------------------------
+# --- exact cases
+# ------------------------------------------------------------------------------------------------------
 
 
 def counting(true, observed, k):
@@ -134,7 +138,8 @@ def test_unit_and_origin_of_the_features_have_no_part(unit, origin):
     np.testing.assert_allclose(found.mean_norm_, expected.mean_norm_, rtol=1e-9)
 
 
-# --- labels -----------------------------------------------------------------------------------------------------------
+# --- labels
+# -----------------------------------------------------------------------------------------------------------
 
 
 def pandas():
@@ -145,10 +150,22 @@ def pandas():
     ("names", "write"),
     [
         (np.array([0, 1]), lambda true, known: np.where(known, true, np.nan)),
-        (np.array([0, 1]), lambda true, known: [int(t) if c else None for t, c in zip(true, known, strict=True)]),
-        (np.array([0, 1]), lambda true, known: np.ma.masked_array(np.where(known, true, 7), ~known)),
-        (np.array([0, 1]), lambda true, known: pandas().Series(np.where(known, true, np.nan)).astype("Int64")),
-        (np.array([1.0, 2.0]), lambda true, known: np.where(known, np.array([1.0, 2.0])[true], np.nan)),
+        (
+            np.array([0, 1]),
+            lambda true, known: [int(t) if c else None for t, c in zip(true, known, strict=True)],
+        ),
+        (
+            np.array([0, 1]),
+            lambda true, known: np.ma.masked_array(np.where(known, true, 7), ~known),
+        ),
+        (
+            np.array([0, 1]),
+            lambda true, known: pandas().Series(np.where(known, true, np.nan)).astype("Int64"),
+        ),
+        (
+            np.array([1.0, 2.0]),
+            lambda true, known: np.where(known, np.array([1.0, 2.0])[true], np.nan),
+        ),
         (
             np.array([False, True]),
             lambda true, known: pandas().array(np.where(known, true == 1, None), dtype="boolean"),
@@ -158,10 +175,15 @@ def pandas():
             np.array(["bad", "good"]),
             lambda true, known: pandas().Series(np.where(known, NAMES[true], None), dtype="string"),
         ),
-        (np.array(["bad", "good"]), lambda true, known: pandas().Categorical(np.where(known, NAMES[true], None))),
         (
             np.array(["bad", "good"]),
-            lambda true, known: np.array([NAMES[t] if c else np.nan for t, c in zip(true, known, strict=True)], object),
+            lambda true, known: pandas().Categorical(np.where(known, NAMES[true], None)),
+        ),
+        (
+            np.array(["bad", "good"]),
+            lambda true, known: np.array(
+                [NAMES[t] if c else np.nan for t, c in zip(true, known, strict=True)], object
+            ),
         ),
     ],
 )
@@ -181,7 +203,10 @@ NAMES = np.array(["bad", "good"], dtype=object)
 @pytest.mark.parametrize(
     ("trusted", "says"),
     [
-        (["maybe", *[None] * 39], "holds the label 'maybe', which is not among the observed classes [0, 1]"),
+        (
+            ["maybe", *[None] * 39],
+            "holds the label 'maybe', which is not among the observed classes [0, 1]",
+        ),
         ([[0], *[None] * 39], "holds the label [0]"),
         ([0, 1], "y_trusted has shape (2,) but there are 40 rows"),
         (np.zeros((40, 1)), "y_trusted has shape (40, 1)"),
@@ -256,7 +281,8 @@ def test_parameters_and_clones():
     assert estimator.n_features_in_ == 20
 
 
-# --- weights ----------------------------------------------------------------------------------------------------------
+# --- weights
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_weights_are_repeated_rows():
@@ -264,7 +290,9 @@ def test_weights_are_repeated_rows():
     times = np.random.default_rng(1).integers(0, 4, size=200)
     trusted = checked(true, some(200, 60))
     weighted = TrustedSubset(trusted).fit(X, observed, times)
-    repeated = TrustedSubset(np.repeat(trusted, times)).fit(np.repeat(X, times, axis=0), np.repeat(observed, times))
+    repeated = TrustedSubset(np.repeat(trusted, times)).fit(
+        np.repeat(X, times, axis=0), np.repeat(observed, times)
+    )
     np.testing.assert_allclose(weighted.noise_.transition, repeated.noise_.transition, rtol=1e-9)
     np.testing.assert_allclose(weighted.noise_.priors, repeated.noise_.priors, rtol=1e-9)
     np.testing.assert_allclose(weighted.interval(), repeated.interval(), rtol=1e-9)
@@ -290,10 +318,13 @@ def test_rows_of_no_weight_are_absent():
     assert weightless.noise_ == absent.noise_
     assert weightless.n_trusted_ == absent.n_trusted_
     suggested = weightless.suggest(20, random_state=0)
-    np.testing.assert_array_equal(suggested, np.flatnonzero(kept)[absent.suggest(20, random_state=0)])
+    np.testing.assert_array_equal(
+        suggested, np.flatnonzero(kept)[absent.suggest(20, random_state=0)]
+    )
 
 
-# --- coverage ---------------------------------------------------------------------------------------------------------
+# --- coverage
+# ---------------------------------------------------------------------------------------------------------
 
 
 def binomial_floor(confidence, n):
@@ -318,9 +349,15 @@ def test_intervals_hold_the_rates_as_often_as_they_say(m, eps_pos, eps_neg):
 def test_intervals_hold_for_four_classes(by):
     held, errors = [], []
     for seed in range(30):
-        X, true = make_mixture(600, 30, means=3 * np.eye(4, 30), priors=[0.1, 0.2, 0.3, 0.4], random_state=seed)
+        X, true = make_mixture(
+            600, 30, means=3 * np.eye(4, 30), priors=[0.1, 0.2, 0.3, 0.4], random_state=seed
+        )
         observed = FOUR.flip(true, random_state=seed)
-        rows = TrustedSubset().fit(X, observed).suggest(120, at_random=by == "at random", random_state=seed)
+        rows = (
+            TrustedSubset()
+            .fit(X, observed)
+            .suggest(120, at_random=by == "at random", random_state=seed)
+        )
         estimator = TrustedSubset(checked(true, rows)).fit(X, observed)
         held.append(holds(estimator, FOUR.transition))
         errors.append(np.abs(estimator.noise_.transition - FOUR.transition))
@@ -347,7 +384,8 @@ def test_a_hundred_checked_reviews_tell_the_rates(domain):
     assert (np.mean(held, axis=0) > binomial_floor(0.95, 25)).all()
 
 
-# --- which rows to check ----------------------------------------------------------------------------------------------
+# --- which rows to check
+# ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("at_random", [True, False])
@@ -412,7 +450,8 @@ def test_suggested_rows_narrow_the_rates_more_than_random_ones():
     assert (np.mean(held, axis=0) > binomial_floor(0.95, 25)).all()
 
 
-# --- ‖μ‖ --------------------------------------------------------------------------------------------------------------
+# --- ‖μ‖
+# --------------------------------------------------------------------------------------------------------------
 
 
 def test_mean_norm_is_the_statistic_over_distinct_rows():

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from support.files import mixture_file, program, read_csv, write_csv
-from unflip.report.files import write_atomically
+from unflip._utils.atomic_files import write_atomically
 
 
 @pytest.fixture
@@ -22,14 +22,18 @@ def linked(tmp_path):
 def test_the_file_behind_a_link_is_replaced_and_the_link_stays(linked, monkeypatch):
     folders, real = [], os.replace
     monkeypatch.setattr(
-        os, "replace", lambda part, path: (folders.append((part.parent, path.parent)), real(part, path))
+        os,
+        "replace",
+        lambda part, path: (folders.append((part.parent, path.parent)), real(part, path)),
     )
     write_atomically(linked / "latest.csv", b"new")
     assert os.readlink(linked / "latest.csv") == str(linked / "between.csv")
     assert os.readlink(linked / "between.csv") == os.path.join("store", "run.csv")
     assert (linked / "store" / "run.csv").read_bytes() == b"new"
     assert (linked / "store" / "run.csv").stat().st_mode & 0o777 == 0o640
-    assert folders == [(linked / "store", linked / "store")]  # on one file system, so that the name is taken at once
+    assert folders == [
+        (linked / "store", linked / "store")
+    ]  # on one file system, so that the name is taken at once
     assert os.listdir(linked / "store") == ["run.csv"]
 
 
@@ -72,7 +76,13 @@ def decided(tmp_path, monkeypatch):
     mixture_file(tmp_path / "d.csv", n=40)
     observed = read_csv(tmp_path / "d.csv")[0]["label"]
     other = {"ham": "spam", "spam": "ham"}[observed]
-    write_csv(tmp_path / "decisions.csv", row=[0], observed=[observed], proposed=[other], decision=["accept"])
+    write_csv(
+        tmp_path / "decisions.csv",
+        row=[0],
+        observed=[observed],
+        proposed=[other],
+        decision=["accept"],
+    )
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -89,9 +99,18 @@ def test_commands_write_through_links(decided):
     ("leads_to", "says"),
     [
         ("d.csv", "new.skops is the file d.csv itself, which is never written over"),
-        ("decisions.csv", "new.skops is the file decisions.csv itself, which is never written over"),
-        ("new.skops", "new.skops cannot be written (Too many levels of symbolic links): choose another name"),
-        ("none/new.skops", "none is not a folder: create it first, or choose another name than new.skops"),
+        (
+            "decisions.csv",
+            "new.skops is the file decisions.csv itself, which is never written over",
+        ),
+        (
+            "new.skops",
+            "new.skops cannot be written (Too many levels of symbolic links): choose another name",
+        ),
+        (
+            "none/new.skops",
+            "none is not a folder: create it first, or choose another name than new.skops",
+        ),
         ("folder", "new.skops is a folder: give the name of a file"),
         (os.devnull, "new.skops cannot be written (not a regular file): choose another name"),
     ],
@@ -99,7 +118,16 @@ def test_commands_write_through_links(decided):
 def test_links_to_what_cannot_be_written(decided, leads_to, says):
     (decided / "folder").mkdir()
     (decided / "new.skops").symlink_to(leads_to)
-    words = ["fit", "d.csv", "--label", "label", "--decisions", "decisions.csv", "--out", "new.skops"]
+    words = [
+        "fit",
+        "d.csv",
+        "--label",
+        "label",
+        "--decisions",
+        "decisions.csv",
+        "--out",
+        "new.skops",
+    ]
     before = sorted(os.listdir(decided))
     assert says in program(*words, code=2).stderr
     assert sorted(os.listdir(decided)) == before

@@ -1,7 +1,16 @@
-"""Which labels look wrong, what that costs, and what to do about it."""
+"""Which labels are probably wrong, what that costs, and what to do about it.
 
-from unflip.auditing.report import Audit
-from unflip.auditing.rows import audit
-from unflip.auditing.scores import audit_scores
+In come samples with labels or votes, or the probabilities of any model. Out comes an `Audit`: its
+findings as numbers (`findings`), in words (`prose`), and as a page (`html`).
+"""
 
-__all__ = ["Audit", "audit", "audit_scores"]
+from unflip.auditing.from_rows import audit
+from unflip.auditing.from_scores import audit_scores
+from unflip.auditing.report import Audit, checked_rate
+
+__all__ = [
+    "Audit",
+    "audit",
+    "audit_scores",
+    "checked_rate",
+]

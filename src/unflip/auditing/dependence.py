@@ -1,14 +1,15 @@
 r"""Do flips depend on the row? A test of what the noise model assumes.
 
-If flips depend on the true class alone, the labels at a score s follow P(ỹ = b | s) = Σ_a P(a | s) T_ab, with log-odds
-of the true class that are linear in the score. Rows are cut into ten bins by score, and counts O of the observed
-classes compared with those expected, E, as Hosmer and Lemeshow do:
+If flips depend on the true class alone, the labels at a score s follow P(ỹ = b | s) = Σ_a P(a | s)
+T_ab, with log-odds of the true class that are linear in the score. Rows are cut into ten bins by
+score, and counts O of the observed classes compared with those expected, E, as Hosmer and Lemeshow
+do:
 
 .. math:: \sum_{\text{bins}} \sum_b (O_b - E_b)^2 / E_b \;\sim\; \chi^2 \text{ with } (10 - 2)(k - 1) \text{ degrees}.
 
-For the test, steepness and offsets of the log-odds are fitted to the observed labels by maximum likelihood: their
-errors elsewhere would count as dependence. Doubtful rates widen the law of the residuals r by what one standard error
-moves them, d: the statistic is rᵀ(I + Σddᵀ)⁻¹r.
+For the test, steepness and intercepts of the log-odds are fitted to the observed labels by maximum
+likelihood: their errors elsewhere would count as dependence. Doubtful rates widen the law of the
+residuals r by what one standard error moves them, d: the statistic is rᵀ(I + Σddᵀ)⁻¹r.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.stats import chi2
 
-from unflip._arrays import TINY, in_columns, pick, row_products, softmax
-from unflip._typing import FloatArray, IntArray
+from unflip._utils.arrays import TINY, in_columns, pick, row_products, softmax
+from unflip._utils.typing import FloatArray, IntArray
 from unflip.auditing.evidence import Evidence
 
 _N_BINS = 10
@@ -37,11 +38,13 @@ class Dependence:
     Attributes
     ----------
     statistic : float
-        χ² of the labels in bins of the score; NaN where there are too few rows for it, or votes in their place.
+        χ² of the labels in bins of the score; NaN where there are too few rows for it, or votes in
+        their place.
     degrees : int
         Its degrees of freedom.
     p_value : float
-        Small where flips depend on the row, or the rates are wrong, or log-odds are not linear in the score.
+        Small where flips depend on the row, or the rates are wrong, or log-odds are not linear in
+        the score.
     """
 
     statistic: float
@@ -66,7 +69,9 @@ def dependence_test(evidence: Evidence) -> Dependence:
     residual = ((counts - expected) * scale).ravel()
     others = (fit.under(noise.model.transition) for noise in evidence.noise_one_error_away())
     moves = [((expected - other.counts(bins)) * scale).ravel() for other in others]
-    widened = np.eye(residual.size) + sum((np.outer(move, move) for move in moves), np.zeros((1, 1)))
+    widened = np.eye(residual.size) + sum(
+        (np.outer(move, move) for move in moves), np.zeros((1, 1))
+    )
     statistic = float(residual @ np.linalg.solve(widened, residual))
     degrees = (n_bins - 2) * (k - 1)
     return Dependence(statistic, degrees, float(chi2.sf(statistic, degrees)))
@@ -96,7 +101,9 @@ class _LabelFit:
     @classmethod
     def to(cls, log_scores: FloatArray, codes: IntArray, transition: FloatArray) -> _LabelFit:
         """Fit labels under a noise model."""
-        start = cls(in_columns(log_scores - log_scores[:, :1]), codes, transition, np.zeros(len(transition)))
+        start = cls(
+            in_columns(log_scores - log_scores[:, :1]), codes, transition, np.zeros(len(transition))
+        )
 
         def cost(parameters: FloatArray) -> tuple[float, FloatArray]:
             fit = replace(start, parameters=parameters)
@@ -111,8 +118,12 @@ class _LabelFit:
         for _ in range(_N_STEPS):
             gradients = other.gradients
             information = gradients.T @ gradients
-            ridge = np.finfo(float).eps * len(gradients) * np.trace(information) + TINY  # some may have no effect
-            step = np.linalg.solve(information + ridge * np.eye(len(information)), gradients.sum(axis=0))
+            ridge = (
+                np.finfo(float).eps * len(gradients) * np.trace(information) + TINY
+            )  # some may have no effect
+            step = np.linalg.solve(
+                information + ridge * np.eye(len(information)), gradients.sum(axis=0)
+            )
             other = replace(other, parameters=np.clip(other.parameters + step, low, high))
         return other
 
@@ -124,7 +135,9 @@ class _LabelFit:
     @cached_property
     def probabilities(self) -> FloatArray:
         """P(true class | row), (n, k)."""
-        return np.asarray(softmax(np.exp(self.parameters[0]) * self.scores + np.append(0.0, self.parameters[1:])))
+        return np.asarray(
+            softmax(np.exp(self.parameters[0]) * self.scores + np.append(0.0, self.parameters[1:]))
+        )
 
     @cached_property
     def observed(self) -> FloatArray:
@@ -135,7 +148,9 @@ class _LabelFit:
     @cached_property
     def gradients(self) -> FloatArray:
         """Derivatives of the log-likelihood of each label by the parameters, (n, k)."""
-        by_logits = self.probabilities * (pick(self.transition.T, self.codes) / self.observed[:, None] - 1)
+        by_logits = self.probabilities * (
+            pick(self.transition.T, self.codes) / self.observed[:, None] - 1
+        )
         by_steepness = np.exp(self.parameters[0]) * (by_logits * self.scores).sum(axis=1)
         return np.column_stack([by_steepness, by_logits[:, 1:]])
 

@@ -1,6 +1,7 @@
 r"""What an audit rests on: honest probabilities of the true class, and the noise model that joins labels to them.
 
-A row's probabilities P(y = a | xᵢ) come from a model that has not seen its label, so Bayes joins the two,
+A row's probabilities P(y = a | xᵢ) come from a model that has not seen its label, so Bayes joins
+the two,
 
 .. math:: P(y_i = a \mid x_i, \tilde y_i) \propto P(y = a \mid x_i)\, T_{a \tilde y_i},
 
@@ -16,17 +17,18 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unflip._typing import FloatArray, IntArray
-from unflip.decoder import joined
-from unflip.estimation.anchors import anchor_rates
-from unflip.estimation.automatic import consistent, narrowed
-from unflip.expected import ObservedRows, moved_rate
-from unflip.labels import UNCHECKED
-from unflip.noise import Channel, NoiseModel
-from unflip.proportions import class_probabilities
-from unflip.rows import DistinctRows
-from unflip.votes import UNLABELLED, Votes
-from unflip.workers import Workers
+from unflip._utils.typing import FloatArray, IntArray
+from unflip.calibration.intercepts import class_probabilities
+from unflip.calibration.log_odds import label_posterior, recalibrated
+from unflip.calibration.observations import Observations
+from unflip.data.duplicates import DistinctRows
+from unflip.estimation.anchors import anchor_rates, consistent
+from unflip.estimation.priors_constraint import narrowed
+from unflip.labels.annotators import Annotators
+from unflip.labels.classes import UNCHECKED
+from unflip.labels.moved_noise import moved_rate
+from unflip.labels.noise import Channel, NoiseModel
+from unflip.labels.votes import UNLABELLED, Votes
 
 _TINY = 1e-12
 
@@ -40,18 +42,20 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class LogOddsReader:
-    """Reads log-odds that are free of the row's own label, with the slope and offsets that a noise model asks for."""
+    """Reads log-odds that are free of the row's own label, with the slope and intercepts that a noise model asks for."""
 
     log_odds: FloatArray  # of each class against the first, (n, k)
-    rows: ObservedRows
+    rows: Observations
     priors: FloatArray  # that they were read with
     is_sure: bool
 
     def __call__(self, noise: Channel, /) -> FloatArray:
         """Calibrate under this noise model; log-odds that are believed in part move with its priors alone."""
         if self.is_sure:
-            return np.asarray(self.rows.read(self.log_odds, noise))
-        return np.asarray(class_probabilities(self.log_odds + np.log(noise.known_priors / self.priors)))
+            return np.asarray(recalibrated(self.log_odds, self.rows, noise))
+        return np.asarray(
+            class_probabilities(self.log_odds + np.log(noise.known_priors / self.priors))
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +78,8 @@ class Noise:
     Attributes
     ----------
     model : NoiseModel
-        With priors. Of votes, it tells how often the label that most of them favour is another than the true one.
+        With priors. Of votes, it tells how often the label that most of them favour is another than
+        the true one.
     errors : ndarray of shape (k, k)
         Standard errors of its transition.
     source : str
@@ -85,7 +90,7 @@ class Noise:
         Whether the priors were given, rather than found from labels or votes.
     votes : Votes, optional
         Votes on the rows, where they have these in place of labels.
-    workers : Workers, optional
+    annotators : Annotators, optional
         How those who gave them vote.
     """
 
@@ -95,12 +100,16 @@ class Noise:
     assumption: str
     priors_given: bool
     votes: Votes | None = None
-    workers: Workers | None = None
+    annotators: Annotators | None = None
 
     @property
     def channel(self) -> Channel:
         """P(what is observed of a row | true class): a column for each label, or, with votes, for each row."""
-        return self.model if self.votes is None or self.workers is None else self.workers.channel(self.votes)
+        return (
+            self.model
+            if self.votes is None or self.annotators is None
+            else self.annotators.channel(self.votes)
+        )
 
     @property
     def priors_known(self) -> bool:
@@ -112,11 +121,15 @@ class Noise:
         model = moved_rate(self.model, true_class, change, None if self.priors_known else observed)
         if model is None:
             return None
-        if self.votes is None or self.workers is None:
+        if self.votes is None or self.annotators is None:
             return replace(self, model=model)
         alone = self.votes.single
-        workers = Workers.alike(model, self.votes) if alone else self.workers.moved(true_class, change)
-        return replace(self, model=model, workers=workers)
+        annotators = (
+            Annotators.alike(model, self.votes)
+            if alone
+            else self.annotators.moved(true_class, change)
+        )
+        return replace(self, model=model, annotators=annotators)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -128,7 +141,8 @@ class Evidence:
     classes : ndarray of shape (k,)
         Labels, sorted.
     codes : ndarray of shape (n,)
-        Observed class of each row: of votes, the one that most of them favour, and `UNLABELLED` where there are none.
+        Observed class of each row: of votes, the one that most of them favour, and `UNLABELLED`
+        where there are none.
     truth : ndarray of shape (n,)
         True class of the rows that were checked, −1 for the others.
     probabilities : ndarray of shape (n, k)
@@ -175,7 +189,9 @@ class Evidence:
     @cached_property
     def label_posterior(self) -> FloatArray:
         """P(true class | row, observed label), (n, k); 0 and 1 for rows that were checked."""
-        posterior: FloatArray = joined(self.probabilities, self.columns, self.noise.channel)
+        posterior: FloatArray = label_posterior(
+            self.probabilities, self.columns, self.noise.channel
+        )
         checked = self.truth != UNCHECKED
         posterior[checked] = np.eye(len(self.classes))[self.truth[checked]]
         return posterior
@@ -211,12 +227,12 @@ class Evidence:
 
     @property
     def observed(self) -> FloatArray:
-        """Proportions of the observed classes."""
+        """ClassProportions of the observed classes."""
         return shares(self.codes[self.labelled])
 
 
 def shares(codes: IntArray) -> FloatArray:
-    """Proportions of the observed classes."""
+    """ClassProportions of the observed classes."""
     return np.asarray(np.bincount(codes) / len(codes))
 
 
@@ -231,9 +247,14 @@ def guessed_noise(scores: FloatArray, codes: IntArray, priors: ArrayLike | None)
         model, errors = narrowed(model, errors, priors, DistinctRows.of(scores), codes)
     doubt = float(errors[~np.eye(len(errors), dtype=bool)].max())
     assumption = (
-        f"The noise rates are a guess, from the labels of the surest rows, with standard errors up to {doubt:.2f}: "
-        "give noise= if the rates are known, or true labels of some rows as trusted=."
+        "The noise rates are a guess, from the labels of the surest rows, with standard errors up "
+        f"to {doubt:.2f}: give noise= if the rates are known, or true labels of some rows as "
+        "trusted=."
     )
     return Noise(
-        model=model, errors=errors, source="anchor rows", assumption=assumption, priors_given=priors is not None
+        model=model,
+        errors=errors,
+        source="anchor rows",
+        assumption=assumption,
+        priors_given=priors is not None,
     )

@@ -1,16 +1,17 @@
 r"""What checking labels would be worth: the accuracy to expect after it.
 
-In the isotropic theory at its best penalty n rows whose labels carry a share Q of what clean ones would, in d effective
-dimensions, give class means that lie
+In the isotropic theory at its best penalty n rows whose labels carry a share Q of what clean ones
+would, in d effective dimensions, give class means that lie
 
 .. math:: \text{separation} = \frac{2u}{\sqrt{u + d/(nQ)}}
 
-standard deviations apart (see `unflip.theory.planning`). Today's expected accuracy gives u; a row that is checked then
-counts with 1 in the mean Q, and a row more as today's rows do on average.
+standard deviations apart (see `unflip.theory.planning`). Today's expected accuracy gives u; a row
+that is checked then counts with 1 in the mean Q, and a row more as today's rows do on average.
 
-What a row's label carries is Q = (Σ_a q_a² − Σπ²)/(1 − Σπ²) for posteriors q. From the label alone, q = P(y | ỹ), it is
-too little for refined targets; from label and score too much, since scores repeat what the fit believes already. The
-mean of the two is taken. For more than two classes, all pairs of class means are taken to be equally far apart.
+What a row's label carries is Q = (Σ_a q_a² − Σπ²)/(1 − Σπ²) for posteriors q. From the label alone,
+q = P(y | ỹ), it is too little for refined targets; from label and score too much, since scores
+repeat what the fit believes already. The mean of the two is taken. For more than two classes, all
+pairs of class means are taken to be equally far apart.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from scipy.optimize import brentq
 from scipy.sparse import issparse
 from scipy.special import ndtr
 
-from unflip._typing import FloatArray, IntArray, Rows
+from unflip._utils.typing import FloatArray, IntArray, Rows
 from unflip.auditing.evidence import Evidence
-from unflip.centred import CentredRows, DenseRows
-from unflip.labels import UNCHECKED
-from unflip.spectrum import sums_of_eigenvalues
+from unflip.data.centred import CentredRows, DenseRows
+from unflip.labels.classes import UNCHECKED
+from unflip.ridge.spectrum.krylov import sums_of_eigenvalues
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(96)
 _COUNT = np.finfo(float).eps * _WEIGHTS.max() < _WEIGHTS
@@ -40,7 +41,8 @@ _LEAST_INFORMATION = 1e-3
 def accuracy_of(separation: float, priors: FloatArray) -> float:
     """Accuracy of the best rule for Gaussian classes whose means are all equally far apart.
 
-    With d = separation/√2 it is Σ_a π_a E[Π_{b≠a} Φ(z + d + log(π_a/π_b)/d)] over standard normal z.
+    With d = separation/√2 it is Σ_a π_a E[Π_{b≠a} Φ(z + d + log(π_a/π_b)/d)] over standard normal
+    z.
     """
     d = separation / np.sqrt(2)
     log_ratio = np.log(priors[:, None] / priors[None, :])
@@ -106,8 +108,12 @@ class Outlook:
         today, accuracy_today = self._today
         present = len(information) * self._mean(self.information)
         doubt = self.dimension / present
-        power = (today**2 + np.sqrt(today**4 + 16 * today**2 * doubt)) / 8  # u of 4u² = separation²·(u + doubt)
-        left = self.dimension / (len(information) * self._mean(information) + (growth - 1) * present)
+        power = (
+            today**2 + np.sqrt(today**4 + 16 * today**2 * doubt)
+        ) / 8  # u of 4u² = separation²·(u + doubt)
+        left = self.dimension / (
+            len(information) * self._mean(information) + (growth - 1) * present
+        )
         later = max(today, 2 * power / np.sqrt(power + left))
         return self.accuracy + accuracy_of(later, self.priors) - accuracy_today
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unflip._typing import FloatArray, IntArray
+from unflip._utils.typing import FloatArray, IntArray
 from unflip.auditing.evidence import Evidence
-from unflip.labels import UNCHECKED
+from unflip.labels.classes import UNCHECKED
 
 Table = np.recarray[Any, Any]
 
@@ -36,7 +36,8 @@ def cut(wrong: FloatArray, false_discovery_rate: float) -> int:
     """
     worst = np.sort(wrong)[::-1]
     mean = np.cumsum(worst) / np.arange(1, len(worst) + 1)
-    # The running mean never rises, so it is counted how long it stays above; rounding must not lose a tie.
+    # The running mean never rises, so it is counted how long it stays above; rounding must not lose
+    # a tie.
     return int(((mean >= 1 - false_discovery_rate - 1e-12) & (worst >= 0.5)).sum())
 
 
@@ -66,7 +67,9 @@ def unlabelled_table(evidence: Evidence) -> Table:
     posterior = evidence.label_posterior[rows]
     order = np.argsort(-posterior.max(axis=1), kind="stable")
     proposed = evidence.classes[posterior.argmax(axis=1)]
-    return table(row=rows[order], proposed=proposed[order], probability=posterior.max(axis=1)[order])
+    return table(
+        row=rows[order], proposed=proposed[order], probability=posterior.max(axis=1)[order]
+    )
 
 
 def expected_wrong(evidence: Evidence) -> tuple[float, float]:
@@ -80,12 +83,14 @@ def expected_wrong(evidence: Evidence) -> tuple[float, float]:
     return total, float(np.sqrt(sampling + sum(change**2 for change in moved)))
 
 
-def sensitivity_table(evidence: Evidence, false_discovery_rate: float, given_change: float = 0.05) -> Table:
+def sensitivity_table(
+    evidence: Evidence, false_discovery_rate: float, given_change: float = 0.05
+) -> Table:
     """Tell how the answers move with each rate: down and up by its standard error, or by `given_change` if it has none.
 
-    Fields: ``true_class`` whose flip rate moves (the first row: none does), ``rate`` the flip rate then, and under it
-    ``n_suspects``, ``expected_wrong``, ``expected_accuracy``, and ``overlap``, the share of the rows acted on that
-    would still be the worst (of the 20 worst where fewer are).
+    Fields: ``true_class`` whose flip rate moves (the first row: none does), ``rate`` the flip rate
+    then, and under it ``n_suspects``, ``expected_wrong``, ``expected_accuracy``, and ``overlap``,
+    the share of the rows acted on that would still be the worst (of the 20 worst where fewer are).
     """
     errors = np.diag(evidence.noise.errors)
     steps = np.where(errors > 0, errors, given_change)
@@ -96,13 +101,24 @@ def sensitivity_table(evidence: Evidence, false_discovery_rate: float, given_cha
     for a, change in moves:
         other = evidence.with_rate(a, change)
         if other is not None:
-            cases.append((str(evidence.classes[a]), 1 - float(other.noise.model.transition[a, a]), other))
+            cases.append(
+                (str(evidence.classes[a]), 1 - float(other.noise.model.transition[a, a]), other)
+            )
     names = ("true_class", "rate", "n_suspects", "expected_wrong", "expected_accuracy", "overlap")
-    lines = [(name, rate, *_answers(case, worst, false_discovery_rate)) for name, rate, case in cases]
+    lines = [
+        (name, rate, *_answers(case, worst, false_discovery_rate)) for name, rate, case in cases
+    ]
     return table(**dict(zip(names, zip(*lines, strict=True), strict=True)))
 
 
-def _answers(evidence: Evidence, worst: IntArray, false_discovery_rate: float) -> tuple[int, float, float, float]:
+def _answers(
+    evidence: Evidence, worst: IntArray, false_discovery_rate: float
+) -> tuple[int, float, float, float]:
     still = np.isin(worst, worst_first(evidence)[: len(worst)]).mean()
     accuracy = evidence.probabilities.max(axis=1).mean()
-    return n_to_act_on(evidence, false_discovery_rate), float(evidence.wrong.sum()), float(accuracy), float(still)
+    return (
+        n_to_act_on(evidence, false_discovery_rate),
+        float(evidence.wrong.sum()),
+        float(accuracy),
+        float(still),
+    )

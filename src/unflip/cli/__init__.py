@@ -1,5 +1,1 @@
-"""The command line: parsing and printing only."""
-
-from unflip.cli.program import app
-
-__all__ = ["app"]
+"""The command line: commands, the files they read and write, and the explorer."""

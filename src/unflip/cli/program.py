@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from importlib import import_module
 from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperOption
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
-import unflip
-from unflip.cli.apply import apply
-from unflip.cli.audit import audit
-from unflip.cli.demo import demo
-from unflip.cli.explore import explore
-from unflip.cli.models import fit, predict
-from unflip.cli.plan import plan
-from unflip.cli.reproduce import reproduce
-from unflip.cli.talk import fail
+from unflip._utils.version import __version__
+from unflip.cli.terminal import fail
+
+#: Module of each command, in the order of the help text.
+_COMMANDS = {
+    "demo": "demo",
+    "audit": "audit",
+    "apply": "apply",
+    "fit": "models",
+    "predict": "models",
+    "plan": "plan",
+    "explore": "explore",
+    "reproduce": "reproduce",
+}
 
 
 class _Command(TyperCommand):
@@ -27,30 +33,53 @@ class _Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _, _, parameters = self.make_parser(ctx).parse_args(args=list(args))
         for option, count in Counter(parameters).items():
-            if count > 1 and isinstance(option, TyperOption) and not (option.is_flag or option.multiple):
+            if (
+                count > 1
+                and isinstance(option, TyperOption)
+                and not (option.is_flag or option.multiple)
+            ):
                 fail(f"{option.opts[0]} is given {count} times but takes one value: give it once.")
         return super().parse_args(ctx, args)
 
 
+class _Program(TyperGroup):
+    """The commands, each imported when it is first asked for."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        names: Any = dict.fromkeys(_COMMANDS)
+        self.commands = names  # for the help and for suggestions; `get_command` loads them
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in _COMMANDS:
+            return None
+        function = getattr(import_module(f"unflip.cli.commands.{_COMMANDS[cmd_name]}"), cmd_name)
+        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        alone.command(cls=_Command)(function)
+        return typer.main.get_command(alone)
+
+
 app = typer.Typer(
+    cls=_Program,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, audit, apply, fit, predict, plan, explore, reproduce):
-    app.command(cls=_Command)(command)
 
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"unflip {unflip.__version__}")
+        typer.echo(f"unflip {__version__}")
         raise typer.Exit
 
 
 @app.callback()
 def _program(
     version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
+        bool,
+        typer.Option(
+            "--version", help="Show the version and exit.", callback=_show_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
     """Find wrong labels, and learn from noisy ones."""

@@ -1,25 +1,40 @@
-"""What the data say of themselves: how labels were flipped, and the other quantities that the theory takes as known."""
+"""Noise rates and other unknowns of the theory, estimated from data.
 
-from unflip.estimation.automatic import AssumedNoiseWarning, Automatic
-from unflip.estimation.base import NoiseEstimator
+In come samples with observed labels, and trusted labels if there are any. Out comes a `NoiseModel`
+with standard errors. A new estimator is one new file with a subclass of `NoiseEstimator`.
+"""
+
+from unflip.estimation.anchors import anchor_rates, consistent
+from unflip.estimation.automatic import Automatic
+from unflip.estimation.clusters import fit_clusters
 from unflip.estimation.cross_moment import CrossMoment
-from unflip.estimation.evidence import MixtureEvidence
+from unflip.estimation.given_rates import GivenRates
+from unflip.estimation.isotropy import MixtureEvidence, mixture_evidence
 from unflip.estimation.mean_norm import mean_norm_from_rows
-from unflip.estimation.mixture import estimate_mixture
+from unflip.estimation.mixture_parameters import estimate_mixture
+from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimator
+from unflip.estimation.priors_constraint import narrowed
 from unflip.estimation.second_moment import SecondMomentMatching
-from unflip.estimation.spectral import SpectralMixture, spectral_mixture
+from unflip.estimation.spectral import SpectralMixture, Spikes, spectral_mixture
 from unflip.estimation.trusted import TrustedSubset
 
 __all__ = [
     "AssumedNoiseWarning",
     "Automatic",
     "CrossMoment",
+    "GivenRates",
     "MixtureEvidence",
     "NoiseEstimator",
     "SecondMomentMatching",
     "SpectralMixture",
+    "Spikes",
     "TrustedSubset",
+    "anchor_rates",
+    "consistent",
     "estimate_mixture",
+    "fit_clusters",
     "mean_norm_from_rows",
+    "mixture_evidence",
+    "narrowed",
     "spectral_mixture",
 ]

@@ -1,11 +1,12 @@
 r"""Noise rates where nothing identifies them: what the surest rows allow, and an honest doubt.
 
-If flips depend on the true class alone, P(ỹ = b | x) is a mean of the rates ε_ab over the classes that x may belong to.
-So among rows that surely are of class a the labels show row a of the transition itself, and among rows that are likely
-to be, more flips than that: the labels of these *anchor rows* bound the rates from above. From below nothing does:
-every label may be right, and the classes overlap. The estimate keeps three quarters of the bound (labels are as a rule
-what limits the surest rows), and its standard error is that of a rate of which nothing is known but that it lies
-between 0 and the share of labels that the scores contradict.
+If flips depend on the true class alone, P(ỹ = b | x) is a mean of the rates ε_ab over the classes
+that x may belong to. So among rows that surely are of class a the labels show row a of the
+transition itself, and among rows that are likely to be, more flips than that: the labels of these
+*anchor rows* bound the rates from above. From below nothing does: every label may be right, and the
+classes overlap. The estimate keeps three quarters of the bound (labels are as a rule what limits
+the surest rows), and its standard error is that of a rate of which nothing is known but that it
+lies between 0 and the share of labels that the scores contradict.
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unflip._typing import FloatArray, IntArray
+from unflip._utils.typing import FloatArray, IntArray
+from unflip.labels.noise import NoiseModel
 
+_LEAST_TOLD = 0.05  # of two classes 1 − ε₊ − ε₋
+_SMALLEST_SHARE_LEFT = 0.1  # of an observed class that flips may leave as its true share
 _KEPT = 0.75
 #: The anchor rows of a class: this share of its size, but no fewer rows than ten and no more than a third of all.
 _SHARE, _FEWEST, _LARGEST_SHARE = 0.2, 10.0, 1 / 3
@@ -42,10 +46,17 @@ def anchor_rates(scores: FloatArray, codes: IntArray, weights: FloatArray) -> Ro
     k = scores.shape[1]
     sizes = np.bincount(codes, weights, minlength=k)
     wanted = np.clip(_SHARE * sizes, _FEWEST, _LARGEST_SHARE * sizes.sum())
-    anchors = _pooled(np.stack([_labels_at_top(scores[:, a], codes, weights, wanted[a], k) for a in range(k)]), wanted)
+    anchors = _pooled(
+        np.stack([_labels_at_top(scores[:, a], codes, weights, wanted[a], k) for a in range(k)]),
+        wanted,
+    )
     rates = np.where(np.eye(k, dtype=bool), 0.0, _KEPT * anchors)
     largest = _contradicted(scores, codes, weights)
-    doubt = largest**2 / 12 + (largest / 2 - rates) ** 2 + _KEPT**2 * anchors * (1 - anchors) / wanted[:, None]
+    doubt = (
+        largest**2 / 12
+        + (largest / 2 - rates) ** 2
+        + _KEPT**2 * anchors * (1 - anchors) / wanted[:, None]
+    )
     return RoughRates(with_diagonal(rates), with_diagonal_errors(np.sqrt(doubt)))
 
 
@@ -83,7 +94,9 @@ def with_diagonal_errors(errors: FloatArray) -> FloatArray:
     return table
 
 
-def _labels_at_top(score: FloatArray, codes: IntArray, weights: FloatArray, wanted: float, k: int) -> FloatArray:
+def _labels_at_top(
+    score: FloatArray, codes: IntArray, weights: FloatArray, wanted: float, k: int
+) -> FloatArray:
     """Shares of the observed classes among the highest scores, of so much weight in all; equal scores enter together.
 
     Half a row of each class is added, so that few rows rule nothing out.
@@ -101,3 +114,24 @@ def _contradicted(scores: FloatArray, codes: IntArray, weights: FloatArray) -> F
     likeliest = np.argmax(scores - np.average(scores, axis=0, weights=weights), axis=1)
     counts = np.bincount(likeliest * k + codes, weights, minlength=k * k).reshape(k, k) + 0.5
     return np.asarray(counts / counts.sum(axis=1, keepdims=True))
+
+
+def consistent(
+    transition: FloatArray, observed: FloatArray, *, is_sure: bool = False
+) -> NoiseModel:
+    """Return these flips with the priors that explain the observed proportions, halved until there are such priors.
+
+    Flips are halved, too, where labels would tell next to nothing of the true class: by the
+    geometric mean of the k − 1 eigenvalues of the transition beside 1, if the features surely
+    predict the labels, and else by their product, as rates of many classes that are read off chance
+    make much of it.
+    """
+    k, identity = len(observed), np.eye(len(observed))
+    least = _LEAST_TOLD ** (k - 1) if is_sure else _LEAST_TOLD
+    for kept in (1.0, 0.5, 0.25, 0.125):
+        candidate = identity + kept * (transition - identity)
+        if np.linalg.det(candidate) > least:
+            priors = np.linalg.solve(candidate.T, observed)
+            if (priors > _SMALLEST_SHARE_LEFT * observed).all():
+                return NoiseModel(candidate, priors / priors.sum())
+    return NoiseModel(identity, observed)

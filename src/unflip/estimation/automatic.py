@@ -7,63 +7,63 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unflip._arrays import as_numpy
-from unflip._namespaces import checked_weights
-from unflip._typing import Array, FloatArray
-from unflip._validation import check_squares
-from unflip._warning import warn_caller
-from unflip.association import SURE, UNSURE
-from unflip.estimation.anchors import RoughRates, anchor_rates
-from unflip.estimation.base import NoiseEstimator
+from unflip._utils.arrays import as_numpy
+from unflip._utils.namespaces import checked_weights
+from unflip._utils.typing import Array, FloatArray
+from unflip._utils.validation import check_squares
+from unflip._utils.warnings import warn_caller
+from unflip.data.duplicates import DistinctRows, relative_weights
+from unflip.data.lazy import validated
+from unflip.data.training_set import TrainingSet
+from unflip.estimation.anchors import anchor_rates, consistent
 from unflip.estimation.cross_moment import CrossMoment
-from unflip.estimation.evidence import MixtureEvidence, evidence_and_clusters
-from unflip.estimation.proportions import given_proportions
-from unflip.estimation.scores import scored_classes
+from unflip.estimation.isotropy import MixtureEvidence, evidence_and_clusters
+from unflip.estimation.loo_scores import scored_classes
+from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimator
+from unflip.estimation.priors_constraint import narrowed
 from unflip.estimation.trusted import TrustedSubset
-from unflip.labels import encode
-from unflip.lazy import validated
-from unflip.noise import NoiseModel
-from unflip.rows import DistinctRows, relative_weights
-from unflip.spectrum import Spectrum, decompose
+from unflip.labels.classes import encode
+from unflip.labels.noise import NoiseModel
+from unflip.ridge.label_association import SURE, UNSURE
+from unflip.ridge.spectrum.base import Spectrum
+from unflip.ridge.spectrum.decomposition import decompose
 
-_LARGEST_SUM = 0.999  # of ε₊ + ε₋
-_LEAST_TOLD = 0.05  # of two classes 1 − ε₊ − ε₋
-_LARGEST_MISFIT, _SMALLEST_MISFIT = 5.0, 0.05  # of given proportions to clusters: standard errors, and beyond these
-_SMALLEST_SHARE_LEFT = 0.1  # of an observed class that flips may leave as its true share
+_LARGEST_MISFIT, _SMALLEST_MISFIT = (
+    5.0,
+    0.05,
+)  # of given proportions to clusters: standard errors, and beyond these
 
-_UNTOLD_RATE = 0.5  # labels drawn anew where nothing is known of them; wide standard errors go with it
+_UNTOLD_RATE = (
+    0.5  # labels drawn anew where nothing is known of them; wide standard errors go with it
+)
 _NOTHING_TOLD = (
-    "The features do not predict the labels better than chance, so nothing shows which labels are wrong, and the noise "
-    "rates mean nothing: add rows or other features, or give a NoiseModel."
+    "The features do not predict the labels better than chance, so nothing shows which labels are "
+    "wrong, and the noise rates mean nothing: add rows or other features, or give a NoiseModel."
 )
 
 Source = Literal["trusted rows", "mixture", "anchor rows"]
 
 
-class AssumedNoiseWarning(UserWarning):
-    """Noise rates rest on an assumption rather than on evidence."""
-
-
 class Automatic(NoiseEstimator):
     """Noise rates from whatever there is: trusted rows, class proportions, the structure of the rows, or a prior.
 
-    Labels and rows alone do not identify the rates of real data: whether classes overlap or labels are wrong looks the
-    same. So rates come from, in this order,
+    Labels and rows alone do not identify the rates of real data: whether classes overlap or labels
+    are wrong looks the same. So rates come from, in this order,
 
     1. rows with true labels (`TrustedSubset`),
     2. the mixture structure of the rows, where tests support it (`MixtureEvidence`, `CrossMoment`),
-    3. the labels of the surest rows, as a stated guess with a wide standard error and a warning (see
-       `unflip.estimation.anchors`),
+    3. the labels of the surest rows, as a stated guess with a wide standard error and a warning
+       (see `unflip.estimation.anchors`),
 
     and where the true class proportions are known, they narrow the answer of 1 and 3 (see
-    `unflip.estimation.proportions`) and enter that of 2.
+    `unflip.estimation.priors_constraint`) and enter that of 2.
 
     Parameters
     ----------
     y_trusted : array-like of shape (n,), optional
         True labels of some rows, as in `TrustedSubset`.
     priors : array-like of shape (k,), optional
-        Proportions of the true classes.
+        ClassProportions of the true classes.
 
     Attributes
     ----------
@@ -72,18 +72,19 @@ class Automatic(NoiseEstimator):
     source_ : {"trusted rows", "mixture", "anchor rows"}
         What the rates were read from.
     evidence_ : MixtureEvidence or None
-        How the rows fared as a mixture; None where that was not asked: with trusted rows, or where rows repeat or carry
-        weights, which no test of independent rows allows.
+        How the rows fared as a mixture; None where that was not asked: with trusted rows, or where
+        rows repeat or carry weights, which no test of independent rows allows.
     assumption_ : str
         What was assumed rather than seen, in words; empty where nothing was.
     """
 
     source_: Source
     evidence_: MixtureEvidence | None
-    assumption_: str
     n_features_in_: int
 
-    def __init__(self, *, y_trusted: ArrayLike | None = None, priors: ArrayLike | None = None) -> None:
+    def __init__(
+        self, *, y_trusted: ArrayLike | None = None, priors: ArrayLike | None = None
+    ) -> None:
         self.y_trusted = y_trusted
         self.priors = priors
 
@@ -114,18 +115,36 @@ class Automatic(NoiseEstimator):
         self.source_, self.evidence_, self.assumption_ = "trusted rows", None, ""
         return self._keep(trusted.noise_, trusted.noise_std_, rows, codes)
 
+    def fit_from_spectrum(self, data: TrainingSet, spectrum: Spectrum) -> Self:
+        """Estimate without trusted labels; does not warn of what was assumed."""
+        if self.y_trusted is not None:
+            return super().fit_from_spectrum(data, spectrum)
+        self.fit_spectrum(spectrum, data.rows, data.codes)
+        self.classes_ = data.classes
+        self.n_features_in_ = data.X.shape[1]
+        return self
+
     def fit_spectrum(self, spectrum: Spectrum, rows: DistinctRows, codes: Array) -> Self:
         """Estimate without trusted rows, from the spectrum of the distinct rows, centred, and class indices.
 
-        It does not warn of what was assumed: see ``assumption_``. Rows may be on any device: they stay there, and what
-        is read off them (coordinates along what stands out, scores, classes and weights) is brought to the host.
+        It does not warn of what was assumed: see ``assumption_``. Rows may be on any device: they
+        stay there, and what is read off them (coordinates along what stands out, scores, classes
+        and weights) is brought to the host.
         """
         on_host = as_numpy(codes)
         k = int(on_host.max()) + 1
-        known = None if self.priors is None else NoiseModel.none(k).with_priors(self.priors).known_priors
+        known = (
+            None
+            if self.priors is None
+            else NoiseModel.none(k).with_priors(self.priors).known_priors
+        )
         self.assumption_ = ""
-        alone = rows.spectrum_weights is None  # weights and copies are no independent rows, which the tests need
-        self.evidence_, clusters = evidence_and_clusters(spectrum, on_host, k) if alone else (None, None)
+        alone = (
+            rows.spectrum_weights is None
+        )  # weights and copies are no independent rows, which the tests need
+        self.evidence_, clusters = (
+            evidence_and_clusters(spectrum, on_host, k) if alone else (None, None)
+        )
         if self.evidence_ is not None and self.evidence_.supported:
             self.source_ = "mixture"
             mixture = CrossMoment().fit_spectrum(spectrum, on_host, clusters)
@@ -135,15 +154,24 @@ class Automatic(NoiseEstimator):
             return self._keep(mixture.noise_, mixture.noise_std_, rows, codes)
         self.source_ = "anchor rows"
         scores, associated = scored_classes(rows, codes, k, spectrum)
-        rough, observed = anchor_rates(as_numpy(scores), on_host, as_numpy(rows.counts)), rows.shares(codes)
+        rough, observed = (
+            anchor_rates(as_numpy(scores), on_host, as_numpy(rows.counts)),
+            rows.shares(codes),
+        )
         is_told = associated > UNSURE
         is_sure = associated >= SURE
-        guess = consistent(rough.transition, observed, is_sure=is_sure) if is_told else _untold(observed)
+        guess = (
+            consistent(rough.transition, observed, is_sure=is_sure)
+            if is_told
+            else _untold(observed)
+        )
         self._keep(guess, rough.errors, rows, codes)
         self.assumption_ = self._guess() if is_told else _NOTHING_TOLD
         return self
 
-    def _keep(self, noise: NoiseModel, errors: FloatArray, rows: DistinctRows, codes: Array) -> Self:
+    def _keep(
+        self, noise: NoiseModel, errors: FloatArray, rows: DistinctRows, codes: Array
+    ) -> Self:
         self.noise_, self.noise_std_ = noise, errors
         if self.priors is not None and (noise.n_classes > 2 or self.source_ != "mixture"):
             self.noise_, self.noise_std_ = narrowed(noise, errors, self.priors, rows, codes)
@@ -152,64 +180,37 @@ class Automatic(NoiseEstimator):
     def _guess(self) -> str:
         doubt = float(self.noise_std_[~np.eye(self.noise_.n_classes, dtype=bool)].max())
         used, missing = (
-            ("", "priors= (the true class proportions), ") if self.priors is None else (" and the priors", "")
+            ("", "priors= (the true class proportions), ")
+            if self.priors is None
+            else (" and the priors", "")
         )
         reason = self.evidence_ if self.evidence_ is not None else "rows repeat or carry weights"
         return (
-            f"The noise rates are a guess, from the labels of the surest rows{used}, with standard errors up to "
-            f"{doubt:.2f}: nothing here identifies them ({reason}). Give {missing}a NoiseModel, or rows with true "
-            "labels (estimation.TrustedSubset); noise=None if all labels are right."
+            f"The noise rates are a guess, from the labels of the surest rows{used}, with standard "
+            f"errors up to {doubt:.2f}: nothing here identifies them ({reason}). Give {missing}a "
+            "NoiseModel, or rows with true labels (estimation.TrustedSubset); noise=None if all "
+            "labels are right."
         )
-
-
-def narrowed(
-    noise: NoiseModel, errors: FloatArray, priors: ArrayLike, rows: DistinctRows, codes: Array
-) -> tuple[NoiseModel, FloatArray]:
-    """Return uncertain rates and their standard errors once the true class proportions are known."""
-    known = noise.with_priors(priors).known_priors
-    found = given_proportions(RoughRates(noise.transition, errors), known, rows.shares(codes), rows.n_effective)
-    return NoiseModel(informative(found.transition), known), found.errors
 
 
 def _check_clusters(priors: FloatArray, found: FloatArray, n: int) -> None:
     """Raise where given proportions are not those of the clusters that the rows form."""
-    if abs(priors[0] - found[0]) > _LARGEST_MISFIT * np.sqrt(found[0] * found[1] / n) + _SMALLEST_MISFIT:
+    if (
+        abs(priors[0] - found[0])
+        > _LARGEST_MISFIT * np.sqrt(found[0] * found[1] / n) + _SMALLEST_MISFIT
+    ):
         raise ValueError(
-            f"priors {priors.round(3).tolist()} contradict the clusters of the rows, which have the proportions "
-            f"{found.round(3).tolist()}: check the priors and the order of their classes (sorted)."
+            f"priors {priors.round(3).tolist()} contradict the clusters of the rows, which have "
+            f"the proportions {found.round(3).tolist()}: check the priors and the order of their "
+            "classes (sorted)."
         )
-
-
-def consistent(transition: FloatArray, observed: FloatArray, *, is_sure: bool = False) -> NoiseModel:
-    """Return these flips with the priors that explain the observed proportions, halved until there are such priors.
-
-    Flips are halved, too, where labels would tell next to nothing of the true class: by the geometric mean of the k − 1
-    eigenvalues of the transition beside 1, if the features surely predict the labels, and else by their product, as
-    rates of many classes that are read off chance make much of it.
-    """
-    k, identity = len(observed), np.eye(len(observed))
-    least = _LEAST_TOLD ** (k - 1) if is_sure else _LEAST_TOLD
-    for kept in (1.0, 0.5, 0.25, 0.125):
-        candidate = identity + kept * (transition - identity)
-        if np.linalg.det(candidate) > least:
-            priors = np.linalg.solve(candidate.T, observed)
-            if (priors > _SMALLEST_SHARE_LEFT * observed).all():
-                return NoiseModel(candidate, priors / priors.sum())
-    return NoiseModel(identity, observed)
 
 
 def _untold(observed: FloatArray) -> NoiseModel:
     """Return flips that leave the proportions as they are, for scores that do not predict the labels.
 
-    Such scores show no anchor rows, and proportions that followed from rates which mean nothing would be far off.
+    Such scores show no anchor rows, and proportions that followed from rates which mean nothing
+    would be far off.
     """
     transition = (1 - _UNTOLD_RATE) * np.eye(len(observed)) + _UNTOLD_RATE * observed
     return NoiseModel(transition / transition.sum(axis=1, keepdims=True), observed)
-
-
-def informative(transition: FloatArray) -> FloatArray:
-    """Return the transition with rates lowered, if need be, until the labels still tell two classes apart."""
-    if len(transition) > 2:
-        return transition
-    total = float(transition[0, 1] + transition[1, 0])
-    return np.asarray(np.eye(2) + min(1.0, _LARGEST_SUM / max(total, _LARGEST_SUM)) * (transition - np.eye(2)))

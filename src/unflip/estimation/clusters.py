@@ -1,13 +1,13 @@
 r"""Classes as Gaussian clusters along the spikes, with labels that depend on the class alone: maximum likelihood.
 
-Coordinates wᵢ of the rows along the spikes are found without labels, so given the true class they are independent of
-the observed label ỹᵢ, and
+Coordinates wᵢ of the rows along the spikes are found without labels, so given the true class they
+are independent of the observed label ỹᵢ, and
 
 .. math:: p(w_i, \tilde y_i) = \sum_a \pi_a\, N(w_i; m_a, C)\, T_{a\tilde y_i}.
 
-EM finds the proportions π, the means, the common covariance and the transition T together. In each round row a of T is
-the cross moment of the labels with the class memberships, and at the optimum of two classes it agrees with the closed
-form of `unflip.estimation.CrossMoment` for known geometry.
+EM finds the proportions π, the means, the common covariance and the transition T together. In each
+round row a of T is the cross moment of the labels with the class memberships, and at the optimum of
+two classes it agrees with the closed form of `unflip.estimation.CrossMoment` for known geometry.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from scipy.optimize import linear_sum_assignment
 from scipy.stats import chi2_contingency
 from sklearn import config_context
 
-from unflip._arrays import pick, softmax, softmax_and_logsumexp, times_table
-from unflip._typing import FloatArray, IntArray
-from unflip.noise import NoiseModel
-from unflip.pooling import some_rows
-from unflip.score_shape import ScoreMixture, with_one
+from unflip._utils.arrays import pick, softmax, softmax_and_logsumexp, times_table
+from unflip._utils.typing import FloatArray, IntArray
+from unflip.calibration.binning import random_rows
+from unflip.calibration.mixture import ScoreMixture, with_one
+from unflip.labels.noise import NoiseModel
 
 # Of the mean log-likelihood of a row: of the labelled mixture, and of what it is started from.
 _TOLERANCE, _ROUGH_TOLERANCE = 1e-7, 1e-5
@@ -33,7 +33,8 @@ _MAX_ROUNDS = 5000
 MOST_ROWS = 4000
 _MOST_PARAMETERS = 300  # whose errors are found together: those of ten classes
 _ROWS_FOR_ERRORS = 2000  # an information matrix of so many rows is right to a few percent
-# Rows added to every cell of the transition: half a row, so that none is ever taken to be impossible.
+# Rows added to every cell of the transition: half a row, so that none is ever taken to be
+# impossible.
 _PSEUDO_ROWS = 0.5
 
 
@@ -44,7 +45,7 @@ class Clusters:
     Attributes
     ----------
     priors : ndarray of shape (k,)
-        Proportions π of the true classes.
+        ClassProportions π of the true classes.
     means : ndarray of shape (k, r)
         Class means along the spikes.
     covariance : ndarray of shape (r, r)
@@ -66,12 +67,21 @@ class Clusters:
     def log_joint(self, coordinates: FloatArray, codes: IntArray | None) -> FloatArray:
         """Log-density of each row and each true class (n×k), with the observed label or, without codes, on its own."""
         factor = np.linalg.cholesky(self.covariance)
-        centre = self.priors @ self.means  # distances from it are small: squares of differences lose no digits
+        centre = (
+            self.priors @ self.means
+        )  # distances from it are small: squares of differences lose no digits
         rows, means = (
-            solve_triangular(factor, (points - centre).T, lower=True).T for points in (coordinates, self.means)
+            solve_triangular(factor, (points - centre).T, lower=True).T
+            for points in (coordinates, self.means)
         )
-        squares = (rows**2).sum(axis=1, keepdims=True) - 2 * times_table(rows, means.T) + (means**2).sum(axis=1)
-        log_density = -0.5 * (squares + len(factor) * np.log(2 * np.pi)) - np.log(np.diag(factor)).sum()
+        squares = (
+            (rows**2).sum(axis=1, keepdims=True)
+            - 2 * times_table(rows, means.T)
+            + (means**2).sum(axis=1)
+        )
+        log_density = (
+            -0.5 * (squares + len(factor) * np.log(2 * np.pi)) - np.log(np.diag(factor)).sum()
+        )
         labels = 0.0 if codes is None else pick(np.log(self.transition.T), codes)
         return np.asarray(np.log(self.priors) + log_density + labels)
 
@@ -103,19 +113,24 @@ def fit_clusters(
     n_classes : int
         k.
     priors : ndarray of shape (k,), optional
-        Proportions of the true classes, where known.
+        ClassProportions of the true classes, where known.
     start : Clusters, optional
         What `label_free_clusters` found, where that is known already.
     """
-    some = some_rows(len(codes), MOST_ROWS)
+    some = random_rows(len(codes), MOST_ROWS)
     few, of_few = coordinates[some], codes[some]
     by_labels = np.full((len(of_few), n_classes), 0.2 / n_classes)
     by_labels[np.arange(len(of_few)), of_few] += 0.8
     by_shape = label_free_clusters(few, n_classes) if start is None else start
     starts = [by_labels, _matched(by_shape.membership(few), of_few)]
-    rough = [_expectation_maximisation(few, of_few, member, priors, _ROUGH_TOLERANCE) for member in starts]
+    rough = [
+        _expectation_maximisation(few, of_few, member, priors, _ROUGH_TOLERANCE)
+        for member in starts
+    ]
     likelier = max(rough, key=lambda fit: fit.log_likelihood(few, of_few))
-    return _expectation_maximisation(coordinates, codes, likelier.membership(coordinates, codes), priors, _TOLERANCE)
+    return _expectation_maximisation(
+        coordinates, codes, likelier.membership(coordinates, codes), priors, _TOLERANCE
+    )
 
 
 def label_free_clusters(coordinates: FloatArray, n_classes: int) -> Clusters:
@@ -127,7 +142,9 @@ def label_free_clusters(coordinates: FloatArray, n_classes: int) -> Clusters:
         return Clusters(np.ones(1), coordinates.mean(axis=0)[None, :], covariance, np.ones((1, 1)))
     with config_context(array_api_dispatch=False):  # k-means knows NumPy's arrays alone
         nearest = KMeans(n_classes, n_init=1, random_state=0).fit_predict(coordinates)
-    return _expectation_maximisation(coordinates, None, np.eye(n_classes)[nearest], None, _ROUGH_TOLERANCE)
+    return _expectation_maximisation(
+        coordinates, None, np.eye(n_classes)[nearest], None, _ROUGH_TOLERANCE
+    )
 
 
 def cluster_gain(coordinates: FloatArray, clusters: Clusters) -> float:
@@ -138,10 +155,12 @@ def cluster_gain(coordinates: FloatArray, clusters: Clusters) -> float:
     return float(2 * gain - (k - 1) * (r + 1) * np.log(len(coordinates)))
 
 
-def standard_errors(fit: Clusters, coordinates: FloatArray, *, known_priors: bool = False) -> FloatArray:
+def standard_errors(
+    fit: Clusters, coordinates: FloatArray, *, known_priors: bool = False
+) -> FloatArray:
     """Return those of the transition, k×k; for many classes as if proportions and shape of the clusters were known."""
     k = len(fit.priors)
-    some = coordinates[some_rows(len(coordinates), _ROWS_FOR_ERRORS)]
+    some = coordinates[random_rows(len(coordinates), _ROWS_FOR_ERRORS)]
     every = len(coordinates) / len(some)
     if _n_parameters(fit) <= _MOST_PARAMETERS:
         covariances = _covariances(fit, some, known_priors=known_priors)
@@ -200,12 +219,18 @@ def _expectation_maximisation(
 ) -> Clusters:
     """Fit from first memberships, in coordinates of covariance 1."""
     n, r = coordinates.shape
-    centre, scale = coordinates.mean(axis=0), np.linalg.cholesky(np.cov(coordinates.T, bias=True).reshape(r, r))
+    centre, scale = (
+        coordinates.mean(axis=0),
+        np.linalg.cholesky(np.cov(coordinates.T, bias=True).reshape(r, r)),
+    )
     standard = with_one(solve_triangular(scale, (coordinates - centre).T, lower=True).T)
     previous, share = -np.inf, np.full(n, 1 / n)
     for _ in range(_MAX_ROUNDS):
         mixture = ScoreMixture.of(standard, member, share, 1 / n)
-        proportions, transition = mixture.mass if priors is None else priors, _transition(member, codes)
+        proportions, transition = (
+            mixture.mass if priors is None else priors,
+            _transition(member, codes),
+        )
         logits = mixture.logits(standard, np.log(proportions))
         if codes is not None:
             logits += pick(np.log(transition.T), codes)
@@ -221,7 +246,9 @@ def _expectation_maximisation(
 def _mean_log_density(mixture: ScoreMixture) -> float:
     """Mean log-density of rows of covariance 1 about 0 in the first class, but for a constant."""
     first, precision = mixture.means[0], mixture.precision
-    return float(np.linalg.slogdet(precision)[1] - np.trace(precision) - first @ precision @ first) / 2
+    return (
+        float(np.linalg.slogdet(precision)[1] - np.trace(precision) - first @ precision @ first) / 2
+    )
 
 
 def _transition(member: FloatArray, codes: IntArray | None) -> FloatArray:
@@ -235,7 +262,9 @@ def _transition(member: FloatArray, codes: IntArray | None) -> FloatArray:
 def _matched(member: FloatArray, codes: IntArray) -> FloatArray:
     """Name each cluster after the class whose labels it holds most of, one to one."""
     k = member.shape[1]
-    counts = np.stack([np.bincount(codes, member[:, a], minlength=k) for a in range(k)], axis=1)  # class × cluster
+    counts = np.stack(
+        [np.bincount(codes, member[:, a], minlength=k) for a in range(k)], axis=1
+    )  # class × cluster
     _, cluster = linear_sum_assignment(counts / counts.sum(axis=0), maximize=True)
     return np.asarray(member[:, cluster])
 
@@ -259,7 +288,9 @@ def _scores(fit: Clusters, coordinates: FloatArray, codes: IntArray) -> FloatArr
     """Differentiate each row's log-likelihood by rates, proportions, means and covariance."""
     member = fit.membership(coordinates, codes)
     by_priors = member[:, :-1] / fit.priors[:-1] - member[:, -1:] / fit.priors[-1]
-    return np.hstack([_label_scores(fit, member, codes), by_priors, _shape_scores(fit, member, coordinates)])
+    return np.hstack(
+        [_label_scores(fit, member, codes), by_priors, _shape_scores(fit, member, coordinates)]
+    )
 
 
 def _label_scores(fit: Clusters, member: FloatArray, codes: IntArray) -> FloatArray:

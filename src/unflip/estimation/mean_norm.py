@@ -9,29 +9,29 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_X_y
 
-from unflip._arrays import as_numpy, is_foreign, like
-from unflip._sparse import canonical
-from unflip._typing import FloatArray, IntArray, Rows
-from unflip._validation import check_unmasked, reading_rows
-from unflip.centred import CentredRows
+from unflip._utils.arrays import as_numpy, is_foreign, like
+from unflip._utils.sparse import canonical
+from unflip._utils.typing import FloatArray, IntArray, Rows
+from unflip._utils.validation import check_unmasked, reading_rows
+from unflip.data.centred import CentredRows
+from unflip.data.duplicates import DistinctRows, chosen
+from unflip.data.lazy import LazyRows
 from unflip.estimation.strata import Posterior
-from unflip.labels import UNCHECKED, encode
-from unflip.lazy import LazyRows
-from unflip.rows import DistinctRows, chosen
+from unflip.labels.classes import UNCHECKED, encode
 
 
 def mean_norm_from_rows(X: ArrayLike, y: ArrayLike) -> float:
     r"""Estimate ‖μ‖ from rows with true labels of two classes.
 
-    Half the distance between the class means, in units of the standard deviation σ within a class (its mean square over
-    features, so that it is the ‖μ‖ of the isotropic theory). The square of the distance is freed of the noise in the
-    means, which in high dimension would be most of it:
+    Half the distance between the class means, in units of the standard deviation σ within a class
+    (its mean square over features, so that it is the ‖μ‖ of the isotropic theory). The square of
+    the distance is freed of the noise in the means, which in high dimension would be most of it:
 
     .. math:: \widehat{\|\mu\|^2} = \frac{\|\bar x_+ - \bar x_-\|^2 - \mathrm{tr} S_+/n_+ - \mathrm{tr} S_-/n_-}
               {4 \hat\sigma^2},
 
-    whose numerator is the mean of (x_i − x_k)ᵀ(x_j − x_l) over distinct positive rows i, j and distinct negative rows
-    k, l: unbiased whatever the dimension.
+    whose numerator is the mean of (x_i − x_k)ᵀ(x_j − x_l) over distinct positive rows i, j and
+    distinct negative rows k, l: unbiased whatever the dimension.
 
     Parameters
     ----------
@@ -61,18 +61,25 @@ def mean_norm_from_rows(X: ArrayLike, y: ArrayLike) -> float:
     counts = np.bincount(codes)
     if counts.min() < 2:
         raise ValueError(
-            f"Class {classes.tolist()[counts.argmin()]!r} has one row only: two are needed to see how it varies."
+            f"Class {classes.tolist()[counts.argmin()]!r} has one row only: two are needed to see "
+            "how it varies."
         )
     gap = _gap(rescaled(rows), codes, np.ones(len(codes)))
     if not gap.within > 0:
-        raise ValueError("The rows of each class are all alike, so there is no unit for ‖μ‖: give rows that vary.")
+        raise ValueError(
+            "The rows of each class are all alike, so there is no unit for ‖μ‖: give rows that "
+            "vary."
+        )
     return _root(gap.square / gap.within)
 
 
-def mean_norm_of(rows: DistinctRows, codes: IntArray, true: IntArray, posterior: Posterior) -> float:
+def mean_norm_of(
+    rows: DistinctRows, codes: IntArray, true: IntArray, posterior: Posterior
+) -> float:
     """Combine the checked rows with all rows, whose observed classes are D = P(+|+) − P(+|−) times as far apart.
 
-    The first is noisy where few rows were checked, the second where D is not well known: inverse variances weigh them.
+    The first is noisy where few rows were checked, the second where D is not well known: inverse
+    variances weigh them.
     """
     checked, everything = _merged(rows, true), _merged(rows, codes)
     if checked is None or everything is None:
@@ -85,7 +92,10 @@ def mean_norm_of(rows: DistinctRows, codes: IntArray, true: IntArray, posterior:
     blurring = float(contrast.mean()) ** 2
     unblurred = observed.square / blurring
     likely = max(unblurred, 0.0)
-    doubt = observed.variance(likely * blurring) / blurring**2 + 4 * likely**2 * float(contrast.var()) / blurring
+    doubt = (
+        observed.variance(likely * blurring) / blurring**2
+        + 4 * likely**2 * float(contrast.var()) / blurring
+    )
     weights = [1 / trusted.variance(likely), 1 / doubt]
     return _root(float(np.average([trusted.square, unblurred], weights=weights)) / trusted.within)
 
@@ -119,7 +129,11 @@ def _merged(rows: DistinctRows, codes: IntArray) -> tuple[Rows, IntArray, FloatA
     cells, position = np.unique(2 * owner[known] + codes[known], return_inverse=True)
     if np.bincount(cells % 2, minlength=2).min() < 2:
         return None
-    return chosen(rows.X, cells // 2), cells % 2, np.bincount(position, weights[known]).astype(float)
+    return (
+        chosen(rows.X, cells // 2),
+        cells % 2,
+        np.bincount(position, weights[known]).astype(float),
+    )
 
 
 def _gap(X: Rows, codes: IntArray, weights: FloatArray) -> _Gap:
@@ -130,7 +144,10 @@ def _gap(X: Rows, codes: IntArray, weights: FloatArray) -> _Gap:
     freedom = [part.n_effective - 1 for part in parts]
     within = float(np.average([part.trace for part in parts], weights=freedom)) / X.shape[1]
     return _Gap(
-        (float(distance @ distance) - noise) / 4, within, sum(1 / part.n_effective for part in parts), X.shape[1]
+        (float(distance @ distance) - noise) / 4,
+        within,
+        sum(1 / part.n_effective for part in parts),
+        X.shape[1],
     )
 
 

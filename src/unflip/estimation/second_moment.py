@@ -1,24 +1,26 @@
 r"""The paper's estimate of the flip rates, from two second moments of leave-one-out scores.
 
-For targets t = s(d + ỹ) the theory's second moment of a new row's score (without intercept) is linear in E[t·y]² and
-E[t²], with coefficients A and B that depend on ‖μ‖, p/n and γ alone. Write ȳ = E[y], a = E[ỹy] and b = E[ỹ]:
+For targets t = s(d + ỹ) the theory's second moment of a new row's score (without intercept) is
+linear in E[t·y]² and E[t²], with coefficients A and B that depend on ‖μ‖, p/n and γ alone. Write ȳ
+= E[y], a = E[ỹy] and b = E[ỹ]:
 
 .. math::
     \frac{\nu}{s^2} = A\,(a + d\bar y)^2 + B\,(1 + d^2 + 2db), \qquad
     \varepsilon_\pm = \frac12 - \frac{a \pm b}{4\pi_\pm}.
 
-Subtract what is known, n = ν/s² − A d²ȳ² − B(1 + d²) = A a² + 2d(A ȳ a + B b). Two targets with different d give two
-linear equations for A a² and A ȳ a + B b, so the paper's system has exactly two solutions, in closed form:
+Subtract what is known, n = ν/s² − A d²ȳ² − B(1 + d²) = A a² + 2d(A ȳ a + B b). Two targets with
+different d give two linear equations for A a² and A ȳ a + B b, so the paper's system has exactly
+two solutions, in closed form:
 
 .. math::
     A a^2 = \frac{d_2 n_1 - d_1 n_2}{d_2 - d_1}, \qquad
     A \bar y a + B b = \frac{n_2 - n_1}{2 (d_2 - d_1)}.
 
-They differ in the sign of a: labels that are right more often than not, or less often. The second can have
-ε₊ + ε₋ < 1 too, but never where the classes are balanced, because a = 1 − ε₊ − ε₋ there. The determinant of the system
-is 4ABa(d₂ − d₁): it cannot tell the rates where labels agree with the truth half of the time (a = 0), nor where
-1 + ‖μ‖² = 2ηq(1 + q‖μ‖²), q = 1/(1 + γ(1 + δ)), at which A = 0. Equal d, that is equal ρ₊ − ρ₋, gives the same equation
-twice.
+They differ in the sign of a: labels that are right more often than not, or less often. The second
+can have ε₊ + ε₋ < 1 too, but never where the classes are balanced, because a = 1 − ε₊ − ε₋ there.
+The determinant of the system is 4ABa(d₂ − d₁): it cannot tell the rates where labels agree with the
+truth half of the time (a = 0), nor where 1 + ‖μ‖² = 2ηq(1 + q‖μ‖²), q = 1/(1 + γ(1 + δ)), at which
+A = 0. Equal d, that is equal ρ₊ − ρ₋, gives the same equation twice.
 """
 
 from __future__ import annotations
@@ -32,14 +34,17 @@ from numpy.typing import ArrayLike
 from scipy.optimize import least_squares
 
 from unflip import targets as target_values
-from unflip._typing import FloatArray, IntArray
-from unflip._validation import as_floats, as_number, shown
-from unflip.estimation.base import NoiseEstimator, check_magnitude
-from unflip.labels import encode
-from unflip.lazy import validated
-from unflip.noise import NoiseModel
-from unflip.selection import given_reg
-from unflip.spectrum import LeaveOneOut, Spectrum, decompose
+from unflip._utils.typing import FloatArray, IntArray
+from unflip._utils.validation import as_floats, as_number, shown
+from unflip.data.centred import check_magnitude
+from unflip.data.lazy import validated
+from unflip.estimation.noise_estimator import NoiseEstimator
+from unflip.labels.classes import encode
+from unflip.labels.noise import NoiseModel
+from unflip.ridge.selection import given_reg
+from unflip.ridge.spectrum.base import Spectrum
+from unflip.ridge.spectrum.decomposition import decompose
+from unflip.ridge.spectrum.left_out import LeaveOneOut
 from unflip.theory.isotropic import TargetMoments, predict_from_moments
 from unflip.theory.model import Mixture
 
@@ -54,13 +59,14 @@ _ROWS_LEFT_OUT = 250  # by the jackknife: so many give its standard errors to ab
 class SecondMomentMatching(NoiseEstimator):
     r"""Flip rates that explain two second moments of the scores: the paper's estimator.
 
-    It solves ν̂(ρ¹) = ν(ρ¹; ε₊, ε₋) and ν̂(ρ²) = ν(ρ²; ε₊, ε₋), where the left-hand sides average the squares of exact
-    leave-one-out scores of a ridge fit without intercept, and ν is the theory's for rows ±μ + N(0, I):
+    It solves ν̂(ρ¹) = ν(ρ¹; ε₊, ε₋) and ν̂(ρ²) = ν(ρ²; ε₊, ε₋), where the left-hand sides average
+    the squares of exact leave-one-out scores of a ridge fit without intercept, and ν is the
+    theory's for rows ±μ + N(0, I):
 
     .. math:: \hat\nu(\rho) = \frac1n \sum_i \bigl(x_i^\top w_\rho^{(-i)}\bigr)^2.
 
-    It is here as the reference. `CrossMoment` uses the observed proportions of the labels as well, which this one does
-    not, and errs less.
+    It is here as the reference. `CrossMoment` uses the observed proportions of the labels as well,
+    which this one does not, and errs less.
 
     Parameters
     ----------
@@ -69,7 +75,8 @@ class SecondMomentMatching(NoiseEstimator):
     pi_neg : float
         π₁, the true proportion of the negative class (the first in sorted order), known beforehand.
     reg : float
-        Ridge penalty γ of (1/n)Σ(t − wᵀx)² + γ‖w‖². Strong penalties make the two equations nearly the same.
+        Ridge penalty γ of (1/n)Σ(t − wᵀx)² + γ‖w‖². Strong penalties make the two equations nearly
+        the same.
     rho_pairs : pair of (rho_pos, rho_neg)
         The two pairs (ρ₊, ρ₋); their differences ρ₊ − ρ₋ must differ.
 
@@ -78,17 +85,19 @@ class SecondMomentMatching(NoiseEstimator):
     classes_ : ndarray of shape (2,)
         Labels, sorted.
     noise_ : NoiseModel
-        The estimated rates, with the given proportions. Where two solutions are possible rates, the one is taken that
-        agrees better with the observed proportion of positive labels, P(ỹ=+) = π₂(1 − ε₊) + π₁ε₋; it is used for
-        nothing else.
+        The estimated rates, with the given proportions. Where two solutions are possible rates, the
+        one is taken that agrees better with the observed proportion of positive labels, P(ỹ=+) =
+        π₂(1 − ε₊) + π₁ε₋; it is used for nothing else.
     noise_std_ : ndarray of shape (2, 2)
-        Standard errors of ``noise_.transition``, by the delta method from a jackknife of the two moments. They err on
-        the large side (the jackknife counts what rows do together more than once), are at most 1, and mean little
-        where they are not small against the rates.
+        Standard errors of ``noise_.transition``, by the delta method from a jackknife of the two
+        moments. They err on the large side (the jackknife counts what rows do together more than
+        once), are at most 1, and mean little where they are not small against the rates.
     root_inside_ : bool
-        Whether some possible rates reproduce both moments; if not, ``noise_`` holds those that come nearest.
+        Whether some possible rates reproduce both moments; if not, ``noise_`` holds those that come
+        nearest.
     residual_ : float
-        Root mean square of the two relative misfits ν/ν̂ − 1; 0 where ``root_inside_``, up to rounding.
+        Root mean square of the two relative misfits ν/ν̂ − 1; 0 where ``root_inside_``, up to
+        rounding.
     second_moments_ : ndarray of shape (2,)
         ν̂ for each pair.
     mean_norm_ : float
@@ -98,12 +107,13 @@ class SecondMomentMatching(NoiseEstimator):
 
     Notes
     -----
-    It lives on high dimension. Only B, which falls with p/n, tells ε₊ from ε₋: with p fixed, the errors of the single
-    rates *grow* with the number of rows, like √n/p.
+    It lives on high dimension. Only B, which falls with p/n, tells ε₊ from ε₋: with p fixed, the
+    errors of the single rates *grow* with the number of rows, like √n/p.
 
-    The origin has to be the midpoint of the class means and the noise has to be isotropic with variance 1: centre and
-    whiten the rows first. Scores share one fit, so that their squares are far from independent: taking them to be so
-    would understate the spread of the two moments, by a factor of 1.5 to 12 at n = 1000, p = 100.
+    The origin has to be the midpoint of the class means and the noise has to be isotropic with
+    variance 1: centre and whiten the rows first. Scores share one fit, so that their squares are
+    far from independent: taking them to be so would understate the spread of the two moments, by a
+    factor of 1.5 to 12 at n = 1000, p = 100.
 
     Examples
     --------
@@ -144,8 +154,8 @@ class SecondMomentMatching(NoiseEstimator):
         self.classes_, codes = encode(labels, "SecondMomentMatching")
         if len(self.classes_) > 2:
             raise ValueError(
-                f"SecondMomentMatching takes two classes, but y holds {len(self.classes_)}: keep the rows of two, "
-                "or use TrustedSubset."
+                f"SecondMomentMatching takes two classes, but y holds {len(self.classes_)}: keep "
+                "the rows of two, or use TrustedSubset."
             )
         system = moment_system(
             mean_norm=self.mean_norm,
@@ -155,23 +165,32 @@ class SecondMomentMatching(NoiseEstimator):
             rho_pairs=self.rho_pairs,
         )
         spectrum = decompose(rows, fit_intercept=False)
-        left_out = spectrum.leave_one_out(system.targets.T[codes], given_reg(self.reg, spectrum, readout="plain"))
+        left_out = spectrum.leave_one_out(
+            system.targets.T[codes], given_reg(self.reg, spectrum, readout="plain")
+        )
         self.second_moments_ = _second_moments(left_out)
         match = match_moments(self.second_moments_, system, positive_share=float(codes.mean()))
-        covariance = jackknife_covariance(left_out, _residual_maker(spectrum, len(codes), float(self.reg)))
+        covariance = jackknife_covariance(
+            left_out, _residual_maker(spectrum, len(codes), float(self.reg))
+        )
         self._store(match, system, covariance)
         return self
 
     def _store(self, match: Match, system: MomentSystem, covariance: FloatArray) -> None:
         self.mean_norm_ = float(self.mean_norm)
-        self.noise_ = NoiseModel.binary(eps_pos=match.eps_pos, eps_neg=match.eps_neg, pi_neg=float(self.pi_neg))
-        std_pos, std_neg = standard_errors(system.jacobian(match.eps_pos, match.eps_neg), covariance)
+        self.noise_ = NoiseModel.binary(
+            eps_pos=match.eps_pos, eps_neg=match.eps_neg, pi_neg=float(self.pi_neg)
+        )
+        std_pos, std_neg = standard_errors(
+            system.jacobian(match.eps_pos, match.eps_neg), covariance
+        )
         self.noise_std_ = np.array([[std_neg, std_neg], [std_pos, std_pos]])
         self.root_inside_, self.residual_ = match.inside, match.residual
         if not match.inside:
             warn(
-                f"No flip rates reproduce both second moments, so noise_ holds those that come nearest (relative "
-                f"misfit {match.residual:.2g}): use CrossMoment, or another reg or other rho_pairs.",
+                "No flip rates reproduce both second moments, so noise_ holds those that come "
+                f"nearest (relative misfit {match.residual:.2g}): use CrossMoment, or another reg "
+                "or other rho_pairs.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -222,7 +241,9 @@ class MomentSystem:
         by_agreement = 2 * self.alignment_gain * (agreement + self.shifts * self.label_mean)
         by_balance = 2 * self.power_gain * self.shifts
         by_rates = np.column_stack([by_agreement + by_balance, by_agreement - by_balance])
-        table: FloatArray = self.scales[:, None] ** 2 * by_rates * [-2 * (1 - self.pi_neg), -2 * self.pi_neg]
+        table: FloatArray = (
+            self.scales[:, None] ** 2 * by_rates * [-2 * (1 - self.pi_neg), -2 * self.pi_neg]
+        )
         return table
 
     def roots(self, moments: FloatArray) -> list[tuple[float, float]]:
@@ -231,7 +252,9 @@ class MomentSystem:
         known = self.alignment_gain * (d * y_mean) ** 2 + self.power_gain * (1 + d**2)
         n = moments / self.scales**2 - known
         with np.errstate(divide="ignore", invalid="ignore"):  # what is not finite is no root
-            squared_agreement = (d[1] * n[0] - d[0] * n[1]) / (d[1] - d[0]) / np.float64(self.alignment_gain)
+            squared_agreement = (
+                (d[1] * n[0] - d[0] * n[1]) / (d[1] - d[0]) / np.float64(self.alignment_gain)
+            )
         if not 0 <= squared_agreement < np.inf:
             return []
         return [
@@ -257,14 +280,19 @@ class Match:
     residual: float
 
 
-def moment_system(*, mean_norm: float, pi_neg: float, aspect: float, reg: float, rho_pairs: ArrayLike) -> MomentSystem:
+def moment_system(
+    *, mean_norm: float, pi_neg: float, aspect: float, reg: float, rho_pairs: ArrayLike
+) -> MomentSystem:
     """Return the equations for checked parameters; see `SecondMomentMatching`."""
-    length = _checked_positive(mean_norm, "mean_norm", "‖μ‖, half the distance between the class means")
+    length = _checked_positive(
+        mean_norm, "mean_norm", "‖μ‖, half the distance between the class means"
+    )
     penalty = _checked_positive(reg, "reg", "the ridge penalty γ, for example 0.1")
     prior = as_number(pi_neg, "pi_neg")
     if not 0 < prior < 1:
         raise ValueError(
-            f"pi_neg = {shown(pi_neg)} must lie strictly between 0 and 1: give the negative class's proportion."
+            f"pi_neg = {shown(pi_neg)} must lie strictly between 0 and 1: give the negative "
+            "class's proportion."
         )
     alignment_gain, power_gain = _gains(length, aspect, penalty)
     return MomentSystem(alignment_gain, power_gain, prior, _checked_targets(rho_pairs))
@@ -284,7 +312,9 @@ def match_moments(moments: FloatArray, system: MomentSystem, *, positive_share: 
     """
     inside = [_clipped(root) for root in system.roots(moments) if _possible(*root)]
     if inside:
-        eps_pos, eps_neg = min(inside, key=lambda root: abs(system.positive_share(*root) - positive_share))
+        eps_pos, eps_neg = min(
+            inside, key=lambda root: abs(system.positive_share(*root) - positive_share)
+        )
     else:
         eps_pos, eps_neg = _nearest(moments, system)
     misfit = system.second_moments(eps_pos, eps_neg) / moments - 1
@@ -308,11 +338,17 @@ def jackknife_covariance(left_out: LeaveOneOut, residual_maker: FloatArray) -> F
     n, others = len(residual_maker), left_out_rows(len(residual_maker))
     slack, residuals = left_out.slack[:, 0], left_out.residuals[:, 0, :]
     determinant = slack[:, None] * slack[others] - residual_maker**2
-    determinant[others, np.arange(len(others))] = np.inf  # no pair; what it leaves is taken off below
+    determinant[others, np.arange(len(others))] = (
+        np.inf
+    )  # no pair; what it leaves is taken off below
     without = np.empty((2, len(others)))
-    with np.errstate(all="ignore"):  # two rows that alone determine a direction leave the error undefined
+    with np.errstate(
+        all="ignore"
+    ):  # two rows that alone determine a direction leave the error undefined
         for pair in range(2):
-            gap = (slack[others] * residuals[:, [pair]] - residual_maker * residuals[others, pair]) / determinant
+            gap = (
+                slack[others] * residuals[:, [pair]] - residual_maker * residuals[others, pair]
+            ) / determinant
             squares = (left_out.targets[:, [pair]] - gap) ** 2
             without[pair] = (squares.sum(axis=0) - left_out.targets[others, pair] ** 2) / (n - 1)
         return np.asarray((n - 1) ** 2 / n * np.cov(without))
@@ -335,7 +371,9 @@ def standard_errors(jacobian: FloatArray, covariance: FloatArray) -> FloatArray:
 def _gains(mean_norm: float, aspect: float, reg: float) -> tuple[float, float]:
     """Read A and B off the theory, at (E[t·y], E[t²]) = (1, 1) and (0, 1)."""
     # Without an intercept the priors enter through these two moments only; any will do.
-    mixture = Mixture(mean_norm=mean_norm, aspect=aspect, noise=NoiseModel.none().with_priors([0.5, 0.5]))
+    mixture = Mixture(
+        mean_norm=mean_norm, aspect=aspect, noise=NoiseModel.none().with_priors([0.5, 0.5])
+    )
     both, power_only = (
         predict_from_moments(
             TargetMoments(alignment=alignment, misfit=1 - alignment**2, label_power=1.0, mean=0.0),
@@ -352,8 +390,8 @@ def _second_moments(left_out: LeaveOneOut) -> FloatArray:
     moments: FloatArray = np.mean(left_out.scores[:, 0, :] ** 2, axis=0)
     if not (np.isfinite(moments) & (moments > 0)).all():
         raise ValueError(
-            f"The second moments of the scores are {moments.tolist()}, which no mixture has: scale the rows so that "
-            "their noise has variance 1, or use another reg."
+            f"The second moments of the scores are {moments.tolist()}, which no mixture has: scale "
+            "the rows so that their noise has variance 1, or use another reg."
         )
     return moments
 
@@ -402,13 +440,15 @@ def _checked_targets(rho_pairs: ArrayLike) -> FloatArray:
     pairs = as_floats(rho_pairs, "rho_pairs")
     if pairs.shape != (2, 2):
         raise ValueError(
-            f"rho_pairs = {shown(rho_pairs)} must be two pairs (rho_pos, rho_neg), for example ((0, 0.1), (0, 0.4))."
+            f"rho_pairs = {shown(rho_pairs)} must be two pairs (rho_pos, rho_neg), for example "
+            "((0, 0.1), (0, 0.4))."
         )
     table = np.array([target_values.from_rho(*pair) for pair in pairs])
     differences = pairs[:, 0] - pairs[:, 1]
     if abs(differences[1] - differences[0]) <= _SAME_DIFFERENCE * np.abs(pairs).max(initial=1.0):
         raise ValueError(
-            f"rho_pairs = {rho_pairs!r} have the same difference rho_pos - rho_neg = {differences[0]:g}, so that their "
-            "targets are multiples of each other and give one equation for two rates: change one of the pairs."
+            f"rho_pairs = {rho_pairs!r} have the same difference rho_pos - rho_neg = "
+            f"{differences[0]:g}, so that their targets are multiples of each other and give one "
+            "equation for two rates: change one of the pairs."
         )
     return table

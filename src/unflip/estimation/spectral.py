@@ -1,12 +1,13 @@
 r"""What the rows alone, without any label, say of the classes: spikes of the covariance above the noise.
 
-In a mixture of k classes with isotropic noise of variance σ² the covariance about the mean has up to k − 1 eigenvalues
-σ²(1 + ℓ) above σ². Of the sample covariance of n rows (η = p/(n − 1)) those with ℓ > √η stand out of the bulk, at
+In a mixture of k classes with isotropic noise of variance σ² the covariance about the mean has up
+to k − 1 eigenvalues σ²(1 + ℓ) above σ². Of the sample covariance of n rows (η = p/(n − 1)) those
+with ℓ > √η stand out of the bulk, at
 
 .. math:: \lambda = \sigma^2 (1 + \ell)\Bigl(1 + \frac{\eta}{\ell}\Bigr),
 
-while weaker ones drown in it. The rows' coordinate along a spike, scaled to unit variance, is that of their class's
-mean, shrunk, plus Gaussian noise: the two are correlated by
+while weaker ones drown in it. The rows' coordinate along a spike, scaled to unit variance, is that
+of their class's mean, shrunk, plus Gaussian noise: the two are correlated by
 
 .. math:: \rho^2 = \frac{1 - \eta/\ell^2}{1 + 1/\ell}.
 
@@ -25,15 +26,17 @@ from scipy.special import expit
 from scipy.stats import gamma, norm
 from sklearn.utils.validation import check_array
 
-from unflip._arrays import as_numpy
-from unflip._typing import FloatArray
-from unflip._validation import reading_rows
-from unflip.estimation.base import check_magnitude
-from unflip.spectrum import Spectrum, decompose
+from unflip._utils.arrays import as_numpy
+from unflip._utils.typing import FloatArray
+from unflip._utils.validation import reading_rows
+from unflip.data.centred import check_magnitude
+from unflip.ridge.spectrum.base import Spectrum
+from unflip.ridge.spectrum.decomposition import decompose
 
 #: Share of pure noise that is taken for a spike.
 _FALSE_ALARM = 0.01
-# The Tracy–Widom law of the largest eigenvalue (real data), as Chiani's shifted gamma law: right to three digits.
+# The Tracy–Widom law of the largest eigenvalue (real data), as Chiani's shifted gamma law: right to
+# three digits.
 _TRACY_WIDOM = gamma(46.446, loc=-9.84801, scale=0.186054)
 _ROUNDING = 1e-10
 _LOG_ODDS_GRID = np.linspace(-5, 5, 41)
@@ -46,11 +49,13 @@ class Spikes:
     Attributes
     ----------
     strengths : ndarray of shape (r,)
-        ℓ of each spike, the variance of the class means along it in units of the noise, strongest first.
+        ℓ of each spike, the variance of the class means along it in units of the noise, strongest
+        first.
     noise_variance : float
         σ², of one feature.
     excess_spread : float
-        How far the other eigenvalues are spread beyond those of isotropic noise, in standard deviations of that spread.
+        How far the other eigenvalues are spread beyond those of isotropic noise, in standard
+        deviations of that spread.
     aspect : float
         η = p/(n − 1).
     spectrum : Spectrum
@@ -118,8 +123,9 @@ class SpectralMixture:
 def spectral_mixture(X: ArrayLike) -> SpectralMixture:
     """Estimate ‖μ‖, the class proportions and the noise of a two-class isotropic mixture, without labels.
 
-    The length comes from the top eigenvalue of the covariance, the proportions from the likelihood of the rows'
-    coordinates along its eigenvector. Neither the origin nor the noise's variance need be known.
+    The length comes from the top eigenvalue of the covariance, the proportions from the likelihood
+    of the rows' coordinates along its eigenvector. Neither the origin nor the noise's variance need
+    be known.
 
     Parameters
     ----------
@@ -141,7 +147,9 @@ def spectral_mixture(X: ArrayLike) -> SpectralMixture:
     check_visible(spikes)
     pi = proportion_along(spikes.coordinates[:, 0], float(spikes.visibility[0]))
     strength = float(spikes.strengths[0])
-    return SpectralMixture(np.sqrt(strength / (4 * pi * (1 - pi))), min(pi, 1 - pi), np.sqrt(spikes.noise_variance))
+    return SpectralMixture(
+        np.sqrt(strength / (4 * pi * (1 - pi))), min(pi, 1 - pi), np.sqrt(spikes.noise_variance)
+    )
 
 
 def check_visible(spikes: Spikes) -> None:
@@ -149,16 +157,17 @@ def check_visible(spikes: Spikes) -> None:
     if not len(spikes.strengths):
         weakest = np.sqrt(spikes.aspect)
         raise ValueError(
-            f"No direction of X stands out of isotropic noise, so the rows alone do not show the classes: 4π₁π₂‖μ‖² is "
-            f"below about {weakest:.2g}, the limit for this many features per row. Give mean_norm= and pi_neg=, more "
-            "rows, or trusted rows."
+            "No direction of X stands out of isotropic noise, so the rows alone do not show the "
+            f"classes: 4π₁π₂‖μ‖² is below about {weakest:.2g}, the limit for this many features "
+            "per row. Give mean_norm= and pi_neg=, more rows, or trusted rows."
         )
 
 
 def proportion_along(coordinates: FloatArray, visibility: float) -> float:
     """Maximum-likelihood share of the class on the right, of two along a spike of known visibility.
 
-    With unit variance in all, the class means are −2π₂ρ/√v and 2π₁ρ/√v (v = 4π₁π₂) and the variance within is 1 − ρ².
+    With unit variance in all, the class means are −2π₂ρ/√v and 2π₁ρ/√v (v = 4π₁π₂) and the variance
+    within is 1 − ρ².
     """
 
     def cost(log_odds: float) -> float:
@@ -170,7 +179,10 @@ def proportion_along(coordinates: FloatArray, visibility: float) -> float:
         return -float(np.log(np.maximum(density, np.finfo(float).tiny)).sum())
 
     best = int(np.argmin([cost(value) for value in _LOG_ODDS_GRID]))
-    around = _LOG_ODDS_GRID[max(best - 1, 0)], _LOG_ODDS_GRID[min(best + 1, len(_LOG_ODDS_GRID) - 1)]
+    around = (
+        _LOG_ODDS_GRID[max(best - 1, 0)],
+        _LOG_ODDS_GRID[min(best + 1, len(_LOG_ODDS_GRID) - 1)],
+    )
     return float(expit(minimize_scalar(cost, bounds=around, method="bounded").x))
 
 
@@ -187,11 +199,17 @@ def _relative_variances(spectrum: Spectrum) -> tuple[FloatArray, float]:
     n_features = max(spectrum.n_varying, 1)
     found = np.sort(as_numpy(spectrum.variances))[::-1][:n_features]
     unit = float(found.sum()) / n_features
-    variances = np.append(found / unit, np.zeros(n_features - len(found))) if unit > 0 else np.ones(n_features)
+    variances = (
+        np.append(found / unit, np.zeros(n_features - len(found)))
+        if unit > 0
+        else np.ones(n_features)
+    )
     return variances, unit * spectrum.n / (spectrum.n - 1)
 
 
-def _noise_and_strengths(variances: FloatArray, n_spikes: int, n_free: float) -> tuple[float, FloatArray]:
+def _noise_and_strengths(
+    variances: FloatArray, n_spikes: int, n_free: float
+) -> tuple[float, FloatArray]:
     """σ² and ℓ of the first eigenvalues: each depends on the other, by a bias of the bulk that a few rounds settle."""
     n_features = len(variances)
     aspect = n_features / n_free
@@ -213,9 +231,10 @@ def _strength(relative: FloatArray, aspect: float) -> FloatArray:
 def _excess_spread(variances: FloatArray, strengths: FloatArray, n_free: float) -> float:
     """Spread of the bulk's eigenvalues beyond that of isotropic noise, standardised.
 
-    Without spikes this is John's test of sphericity: with N = n − 1, N(pΣλ²/(Σλ)² − 1) − p is N(1, 4) in high dimension
-    (Ledoit and Wolf 2002). A spike takes its own eigenvalue away and pushes the others down a little, which lowers Σλ
-    by 1 + η + η/ℓ and Σλ² by 1 + 4η + 2η/ℓ + η²(1 + 1/ℓ)².
+    Without spikes this is John's test of sphericity: with N = n − 1, N(pΣλ²/(Σλ)² − 1) − p is N(1,
+    4) in high dimension (Ledoit and Wolf 2002). A spike takes its own eigenvalue away and pushes
+    the others down a little, which lowers Σλ by 1 + η + η/ℓ and Σλ² by 1 + 4η + 2η/ℓ + η²(1 +
+    1/ℓ)².
     """
     n_features = len(variances)
     aspect = n_features / n_free

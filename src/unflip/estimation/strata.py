@@ -1,18 +1,19 @@
-r"""Proportions of the true classes within strata of the rows, some of which were checked: a two-level posterior.
+r"""ClassProportions of the true classes within strata of the rows, some of which were checked: a two-level posterior.
 
-In stratum s of observed class b the true classes have proportions θₛ, of which only checked rows tell. The prior has
-two levels, so that few rows do not give a confident number:
+In stratum s of observed class b the true classes have proportions θₛ, of which only checked rows
+tell. The prior has two levels, so that few rows do not give a confident number:
 
 .. math:: \theta_s \sim \mathrm{Dirichlet}(A \varphi_b), \qquad
           \varphi_b \sim \mathrm{Dirichlet}(\alpha, \dots, 1 + (k - 1)\alpha, \dots, \alpha), \qquad
           \alpha = 1/\sqrt{k - 1},
 
-with the large entry at the observed class: for two classes one row of evidence that labels are wrong and two that they
-are right, for more classes a little less for each wrong one, and one row more than all of these for the right one. How
-alike the strata of a class are, A, is averaged over a grid by how well each value explains the counts. Given A, stratum
-s tells φ of its class as much as nₛ(A + 1)/(A + nₛ) rows would. The shares wₛ of the strata are drawn too (Dirichlet
-of the row counts), because the rows are a sample too: intervals hold the rates by which labels were flipped, not the
-fraction that happened to be flipped.
+with the large entry at the observed class: for two classes one row of evidence that labels are
+wrong and two that they are right, for more classes a little less for each wrong one, and one row
+more than all of these for the right one. How alike the strata of a class are, A, is averaged over a
+grid by how well each value explains the counts. Given A, stratum s tells φ of its class as much as
+nₛ(A + 1)/(A + nₛ) rows would. The shares wₛ of the strata are drawn too (Dirichlet of the row
+counts), because the rows are a sample too: intervals hold the rates by which labels were flipped,
+not the fraction that happened to be flipped.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln
 
-from unflip._typing import FloatArray, IntArray
-from unflip.labels import UNCHECKED
-from unflip.noise import NoiseModel
+from unflip._utils.typing import FloatArray, IntArray
+from unflip.labels.classes import UNCHECKED
+from unflip.labels.noise import NoiseModel
 
 #: Strata of an observed class, at most.
 N_BINS = 4
@@ -53,7 +54,7 @@ class Tally:
 
     @property
     def observed(self) -> FloatArray:
-        """Proportions of the observed classes."""
+        """ClassProportions of the observed classes."""
         return np.asarray(self.sizes.sum(axis=1) / self.sizes.sum())
 
     @property
@@ -86,25 +87,32 @@ class Posterior:
 class Urgency:
     """How much checking rows of each stratum narrows the rates.
 
-    A stratum adds variance/(1 + j/evidence) to the variance of the rates once j more of its rows are checked:
-    E[θ(1 − θ)]/Var θ is the weight of the rows that its posterior is worth, as for a Beta distribution.
+    A stratum adds variance/(1 + j/evidence) to the variance of the rates once j more of its rows
+    are checked: E[θ(1 − θ)]/Var θ is the weight of the rows that its posterior is worth, as for a
+    Beta distribution.
     """
 
     variance: FloatArray  # (stratum,)
     evidence: FloatArray  # (stratum,), in rows
 
     @classmethod
-    def of(cls, posterior: Posterior, sizes: FloatArray, n_rows: IntArray, noise: NoiseModel) -> Urgency:
+    def of(
+        cls, posterior: Posterior, sizes: FloatArray, n_rows: IntArray, noise: NoiseModel
+    ) -> Urgency:
         """Judge each stratum by its posterior, its weight and its number of rows."""
         theta = posterior.theta
         # ∂ε_ab/∂θ_sa = w_s(1{s ∈ b} − ε_ab)/π_a, squared and summed over b
-        slopes = (np.eye(noise.n_classes)[:, None, :] - noise.transition) / noise.known_priors[:, None]
+        slopes = (np.eye(noise.n_classes)[:, None, :] - noise.transition) / noise.known_priors[
+            :, None
+        ]
         effect = (slopes**2).sum(axis=2)[:, None, :]
         variance = (effect * theta.var(axis=0)).sum(axis=2).ravel()
         of_a_row = (effect * (theta * (1 - theta)).mean(axis=0)).sum(axis=2).ravel()
         shares = (sizes / sizes.sum()).ravel()
         row_weight = np.divide(sizes.ravel(), n_rows, out=np.ones(sizes.size), where=n_rows > 0)
-        smallest = np.finfo(float).tiny  # a stratum where everything is known has no variance of either kind
+        smallest = np.finfo(
+            float
+        ).tiny  # a stratum where everything is known has no variance of either kind
         evidence = np.maximum(of_a_row, smallest) / np.maximum(variance * row_weight, smallest)
         return cls(shares**2 * variance, evidence)
 
@@ -148,11 +156,15 @@ def draw_posterior(tally: Tally, rng: np.random.Generator) -> Posterior:
     evidence = np.array([_log_evidence(tally.counts, cohesion) for cohesion in _COHESIONS])
     plausible = np.exp(evidence - evidence.max())
     chosen = rng.choice(len(_COHESIONS), size=_DRAWS, p=plausible / plausible.sum())
-    parameters = np.array([_class_parameters(tally.counts, cohesion) for cohesion in _COHESIONS])[chosen]
+    parameters = np.array([_class_parameters(tally.counts, cohesion) for cohesion in _COHESIONS])[
+        chosen
+    ]
     phi = _dirichlet(parameters, rng)[:, :, None, :]
     theta = _dirichlet(_COHESIONS[chosen][:, None, None, None] * phi + tally.counts, rng)
     # A class of next to no weight would draw nothing but zeros.
-    shares = np.maximum(rng.standard_gamma(tally.sizes, size=(_DRAWS, *tally.sizes.shape)), np.finfo(float).tiny)
+    shares = np.maximum(
+        rng.standard_gamma(tally.sizes, size=(_DRAWS, *tally.sizes.shape)), np.finfo(float).tiny
+    )
     return Posterior(theta, shares / shares.sum(axis=(1, 2), keepdims=True))
 
 
@@ -169,7 +181,8 @@ def better_than_chance(posterior: Posterior) -> Posterior:
     plausible = positive[:, 1] > positive[:, 0]
     if plausible.mean() < _LEAST_PLAUSIBLE:
         raise ValueError(
-            "The trusted rows say that the observed labels are worse than chance (eps_pos + eps_neg > 1): make sure "
-            "that y and y_trusted name the classes alike, and swap the observed labels if they do."
+            "The trusted rows say that the observed labels are worse than chance (eps_pos + "
+            "eps_neg > 1): make sure that y and y_trusted name the classes alike, and swap the "
+            "observed labels if they do."
         )
     return Posterior(posterior.theta[plausible], posterior.shares[plausible])

@@ -1,9 +1,10 @@
 r"""Noise rates from a few rows whose true label is known.
 
-Rows are checked at random, by observed label, or as `TrustedSubset.suggest` says, so nothing is assumed of how often a
-kind of row is checked. The rows are cut into strata by what is known of all of them: the observed class, and within it
-four equal bins of the leave-one-out score for that class, in which a row's own label has no part. With wₛ the share of
-the rows in stratum s and θₛ the proportions of the true classes in it,
+Rows are checked at random, by observed label, or as `TrustedSubset.suggest` says, so nothing is
+assumed of how often a kind of row is checked. The rows are cut into strata by what is known of all
+of them: the observed class, and within it four equal bins of the leave-one-out score for that
+class, in which a row's own label has no part. With wₛ the share of the rows in stratum s and θₛ the
+proportions of the true classes in it,
 
 .. math:: P(y = a, \tilde y = b) = \sum_{s \in b} w_s \theta_{s,a}, \qquad
           \varepsilon_{ab} = P(y = a, \tilde y = b) / P(y = a).
@@ -13,26 +14,28 @@ Only θₛ needs true labels; `unflip.estimation.strata` has its posterior.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from unflip._arrays import as_numpy, own_entries
-from unflip._namespaces import checked_weights
-from unflip._typing import Array, FloatArray, IntArray, RandomState
-from unflip._validation import as_count, as_flag
-from unflip._warning import warn_caller
-from unflip.estimation.base import NoiseEstimator, checked_confidence
+from unflip._utils.arrays import as_numpy, own_entries
+from unflip._utils.namespaces import checked_weights
+from unflip._utils.randomness import RandomState, generator
+from unflip._utils.typing import Array, FloatArray, IntArray
+from unflip._utils.validation import as_count, as_flag
+from unflip._utils.warnings import warn_caller
+from unflip.data.duplicates import DistinctRows, relative_weights
+from unflip.data.lazy import validated
+from unflip.data.training_set import TrainingSet
+from unflip.estimation.loo_scores import class_scores
 from unflip.estimation.mean_norm import mean_norm_of, rescaled
-from unflip.estimation.scores import class_scores
+from unflip.estimation.noise_estimator import NoiseEstimator, checked_confidence
 from unflip.estimation.strata import N_BINS, Tally, Urgency, better_than_chance, draw_posterior
-from unflip.labels import UNCHECKED, encode, true_codes
-from unflip.lazy import validated
-from unflip.noise import NoiseModel
-from unflip.randomness import generator
-from unflip.rows import DistinctRows, relative_weights
+from unflip.labels.classes import UNCHECKED, encode, true_codes
+from unflip.labels.noise import NoiseModel
+from unflip.ridge.spectrum.base import Spectrum
 
 _FEWEST_ROWS_PER_BIN = 10
 
@@ -43,8 +46,8 @@ class TrustedSubset(NoiseEstimator):
     Parameters
     ----------
     y_trusted : array-like of shape (n,), optional
-        True label of the rows that were checked; None, NaN, pandas.NA or a mask for the others. None: no row was
-        checked yet, and the rates are those of the prior.
+        True label of the rows that were checked; None, NaN, pandas.NA or a mask for the others.
+        None: no row was checked yet, and the rates are those of the prior.
 
     Attributes
     ----------
@@ -55,8 +58,9 @@ class TrustedSubset(NoiseEstimator):
     noise_std_ : ndarray of shape (k, k)
         Posterior standard deviation of each entry of ``noise_.transition``.
     mean_norm_ : float
-        For two classes ‖μ‖, half the distance between their means in units of the standard deviation within a class;
-        NaN for more classes, or where fewer than two rows of each were checked. See `mean_norm_from_rows`.
+        For two classes ‖μ‖, half the distance between their means in units of the standard
+        deviation within a class; NaN for more classes, or where fewer than two rows of each were
+        checked. See `mean_norm_from_rows`.
     n_trusted_ : int
         Number of checked rows of positive weight.
     n_features_in_ : int
@@ -64,8 +68,9 @@ class TrustedSubset(NoiseEstimator):
 
     Notes
     -----
-    With two classes the labels are taken to be better than chance, ε₊ + ε₋ < 1, which keeps the estimate inside even
-    where a few rows happen to contradict it. Where the posterior probability of that is below 2.5%, `fit` refuses.
+    With two classes the labels are taken to be better than chance, ε₊ + ε₋ < 1, which keeps the
+    estimate inside even where a few rows happen to contradict it. Where the posterior probability
+    of that is below 2.5%, `fit` refuses.
 
     Examples
     --------
@@ -84,6 +89,8 @@ class TrustedSubset(NoiseEstimator):
     mean_norm_: float
     n_trusted_: int
     n_features_in_: int
+    source_ = "trusted rows"
+    from_trusted_labels: ClassVar[bool] = True
 
     def __init__(self, y_trusted: ArrayLike | None = None) -> None:
         self.y_trusted = y_trusted
@@ -98,8 +105,8 @@ class TrustedSubset(NoiseEstimator):
         y : array-like of shape (n,)
             Observed labels of two or more classes.
         sample_weight : array-like of shape (n,), optional
-            Weights of the rows; a row of weight 2 counts as two copies (both checked, if it was checked), one of
-            weight 0 as absent.
+            Weights of the rows; a row of weight 2 counts as two copies (both checked, if it was
+            checked), one of weight 0 as absent.
         """
         given, labels = validated(self, X, y, dtype=np.float64, ensure_min_samples=2)
         weights = checked_weights(sample_weight, given)
@@ -112,8 +119,22 @@ class TrustedSubset(NoiseEstimator):
         rows = DistinctRows.of(rescaled(given[members]), weights[members])
         return self.fit_members(rows, codes, members=members, classes=classes, true=true)
 
+    def fit_from_spectrum(self, data: TrainingSet, spectrum: Spectrum) -> Self:
+        """Estimate from rows that stay on their device."""
+        members = as_numpy(data.rows.members)
+        true = true_codes(self.y_trusted, data.n_rows, members, data.classes, "y_trusted")
+        return self.fit_members(
+            data.rows, data.codes, members=members, classes=data.classes, true=true
+        )
+
     def fit_members(
-        self, rows: DistinctRows, codes: Array, *, members: IntArray, classes: NDArray[Any], true: IntArray
+        self,
+        rows: DistinctRows,
+        codes: Array,
+        *,
+        members: IntArray,
+        classes: NDArray[Any],
+        true: IntArray,
     ) -> Self:
         """Estimate from the rows of positive weight, which may be on a device and stay there.
 
@@ -145,14 +166,16 @@ class TrustedSubset(NoiseEstimator):
         self.noise_std_ = posterior.transitions.std(axis=0)
         n_rows = np.bincount(self._strata, minlength=tally.sizes.size)
         self._urgency = Urgency.of(posterior, tally.sizes, n_rows, self.noise_)
-        self.mean_norm_ = mean_norm_of(rows, observed, self._true, posterior) if k == 2 else float("nan")
+        self.mean_norm_ = (
+            mean_norm_of(rows, observed, self._true, posterior) if k == 2 else float("nan")
+        )
         return self
 
     def interval(self, confidence: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return the lower and upper ends of intervals that hold each entry of the transition with this confidence.
 
-        Quantiles of the posterior. An interval reaches to 0 where no checked row shows that flip, and to 1 where no
-        checked row of that true class shows another label.
+        Quantiles of the posterior. An interval reaches to 0 where no checked row shows that flip,
+        and to 1 where no checked row of that true class shows another label.
         """
         check_is_fitted(self)
         tail = (1 - checked_confidence(confidence)) / 2
@@ -160,12 +183,14 @@ class TrustedSubset(NoiseEstimator):
         elsewhere = self._seen.sum(axis=1, keepdims=True) - self._seen
         return np.where(self._seen == 0, 0.0, low), np.where(elsewhere == 0, 1.0, high)
 
-    def suggest(self, m: int, *, at_random: bool = False, random_state: RandomState = None) -> IntArray:
+    def suggest(
+        self, m: int, *, at_random: bool = False, random_state: RandomState = None
+    ) -> IntArray:
         """Return the rows to check next, so that the intervals shrink fastest.
 
-        Each further row goes to the stratum where it lowers the summed posterior variance of the transition most;
-        within a stratum rows are drawn at random, so the choice does not bias the estimate. Checking the first few of
-        them only is as good a plan for that number of rows.
+        Each further row goes to the stratum where it lowers the summed posterior variance of the
+        transition most; within a stratum rows are drawn at random, so the choice does not bias the
+        estimate. Checking the first few of them only is as good a plan for that number of rows.
 
         Parameters
         ----------
@@ -179,7 +204,8 @@ class TrustedSubset(NoiseEstimator):
         Returns
         -------
         ndarray of int, shape (m,)
-            Distinct indices of rows of positive weight that are not trusted yet, in the order to check them.
+            Distinct indices of rows of positive weight that are not trusted yet, in the order to
+            check them.
         """
         check_is_fitted(self)
         unchecked = np.flatnonzero(self._true == UNCHECKED)
@@ -189,20 +215,24 @@ class TrustedSubset(NoiseEstimator):
             return np.asarray(self._rows[shuffled[:wanted]])
         strata = self._strata[shuffled]
         queues = [iter(shuffled[strata == s]) for s in range(self._urgency.n_strata)]
-        order = self._urgency.allocate(wanted, np.bincount(strata, minlength=self._urgency.n_strata))
+        order = self._urgency.allocate(
+            wanted, np.bincount(strata, minlength=self._urgency.n_strata)
+        )
         return np.array([self._rows[next(queues[s])] for s in order], dtype=np.intp)
 
     def _warn_of_unseen_classes(self) -> None:
         unseen = np.setdiff1d(np.arange(len(self.classes_)), self._true)
         if self.y_trusted is not None and not self.n_trusted_:
             warn_caller(
-                "No row is trusted, as every true label given is missing or of a row without weight, so the flip rates "
-                "are guesses: check some rows, for example those of suggest(20).",
+                "No row is trusted, as every true label given is missing or of a row without "
+                "weight, so the flip rates are guesses: check some rows, for example those of "
+                "suggest(20).",
             )
         elif self.n_trusted_ and len(unseen):
             warn_caller(
-                f"No trusted row is truly of class {', '.join(map(repr, self.classes_[unseen].tolist()))}: its flip "
-                "rates rest on the prior alone; check more rows, for example those of suggest(20).",
+                "No trusted row is truly of class "
+                f"{', '.join(map(repr, self.classes_[unseen].tolist()))}: its flip rates rest on "
+                "the prior alone; check more rows, for example those of suggest(20).",
             )
 
 
@@ -212,7 +242,9 @@ def _strata(scores: FloatArray, codes: IntArray, weights: FloatArray, k: int) ->
     for a in range(k):
         mine = codes == a
         n_bins = int(np.clip(weights[mine].sum() // _FEWEST_ROWS_PER_BIN, 1, N_BINS))
-        strata[mine] = a * N_BINS + (n_bins * _middle_ranks(scores[mine], weights[mine])).astype(np.intp)
+        strata[mine] = a * N_BINS + (n_bins * _middle_ranks(scores[mine], weights[mine])).astype(
+            np.intp
+        )
     return strata
 
 
@@ -233,5 +265,8 @@ def _noise_model(true_given_observed: FloatArray, observed: FloatArray) -> Noise
 def _checked_count(m: int, available: int) -> int:
     count = as_count(m, "m", least=1)
     if count > available:
-        raise ValueError(f"m = {count} rows were asked for, but only {available} are not trusted yet: ask for fewer.")
+        raise ValueError(
+            f"m = {count} rows were asked for, but only {available} are not trusted yet: ask for "
+            "fewer."
+        )
     return count

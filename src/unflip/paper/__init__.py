@@ -1,4 +1,5 @@
-"""The paper's table and figures, remade: one module for each.
+"""The paper's table and figures, one module each, and the page that shows them.
 
-To add one: write a module with a `PIECE` (see `unflip.paper.piece.Piece`) and name it in `unflip.paper.registry`.
+In come settings. Out come tables, figures and a page beside what the paper reports. A new piece is
+one new module with a `PIECE` (see `unflip.paper.piece.Piece`), named in `unflip.paper.registry`.
 """

@@ -8,15 +8,17 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from unflip._typing import FloatArray
+from unflip._utils.typing import FloatArray
 from unflip.paper.piece import Table
-from unflip.report import style
+from unflip.plotting import style
 
 #: Of the mean of a few draws, rounding aside.
 _SMALLEST_ERROR = 1e-12
 
 
-def comparison_rows(labels: Mapping[str, object], draws: FloatArray, predicted: FloatArray, x: FloatArray) -> Table:
+def comparison_rows(
+    labels: Mapping[str, object], draws: FloatArray, predicted: FloatArray, x: FloatArray
+) -> Table:
     """Return a row for each point of a curve.
 
     Parameters
@@ -44,7 +46,8 @@ def largest_deviations(table: Table, curve: Sequence[str]) -> Table:
     """Return for every curve the largest |simulated − predicted|, in standard errors and as it is."""
     difference = (table.simulated - table.predicted).abs()
     marked = table.assign(
-        difference=difference, standard_errors=difference / np.maximum(table.standard_error, _SMALLEST_ERROR)
+        difference=difference,
+        standard_errors=difference / np.maximum(table.standard_error, _SMALLEST_ERROR),
     )
     rows = marked.loc[marked.groupby(list(curve), sort=False).standard_errors.idxmax()]
     largest = marked.groupby(list(curve), sort=False).difference.max()
@@ -86,6 +89,6 @@ def worst_sentence(deviations: Table) -> str:
     within = (deviations[column] <= 4).sum()
     return (
         f"The largest |simulation − theory| on any curve is {worst[column]:.1f} standard errors "
-        f"({worst['difference there']:.2g}, {curve}, at {worst['at']:.3g}); {within} of {len(deviations)} curves stay "
-        "within 4 everywhere."
+        f"({worst['difference there']:.2g}, {curve}, at {worst['at']:.3g}); {within} of "
+        f"{len(deviations)} curves stay within 4 everywhere."
     )

@@ -14,13 +14,13 @@ from matplotlib.figure import Figure
 
 from unflip import targets as target_values
 from unflip import theory
-from unflip._typing import FloatArray, IntArray
+from unflip._utils.typing import FloatArray, IntArray
+from unflip.labels.noise import NoiseModel
 from unflip.losses import LOGISTIC
-from unflip.noise import NoiseModel
 from unflip.paper.piece import Column, Settings, Table, Tables, Task, only
 from unflip.paper.variants import noise_seen
-from unflip.report import style
-from unflip.solvers import gradient_descent
+from unflip.plotting import style
+from unflip.ridge.solvers.descent import gradient_descent
 
 FOLDER = "paper_results"
 RHO = np.linspace(-2, 2, 50)  # ρ₊ = 1, where the loss is undefined, lies between two of these
@@ -41,27 +41,32 @@ def rho_pairs(noise: NoiseModel) -> FloatArray:
 def step_sizes(noise: NoiseModel) -> FloatArray:
     """Step of every fit in the units of its loss.
 
-    The text divides the perturbed gradient by 1 − ρ₊ − ρ₋ and the published experiment multiplied by it: its steps are
-    the text's times (1 − ρ₊ − ρ₋)².
+    The text divides the perturbed gradient by 1 − ρ₊ − ρ₋ and the published experiment multiplied
+    by it: its steps are the text's times (1 − ρ₊ − ρ₋)².
     """
     return np.asarray(STEP * (1 - rho_pairs(noise).sum(axis=1)) ** 2)
 
 
-def descend(X: FloatArray, true: IntArray, observed: IntArray, noise: NoiseModel, n_steps: int) -> FloatArray:
+def descend(
+    X: FloatArray, true: IntArray, observed: IntArray, noise: NoiseModel, n_steps: int
+) -> FloatArray:
     """Return the weights of every fit, (p, fits), with targets the right way round."""
     pairs = rho_pairs(noise)
     columns = [
         target_values.from_rho(*pair)[true if curve == "oracle" else observed]
         for curve, pair in zip(CURVES, pairs, strict=True)
     ]
-    return gradient_descent(X, np.column_stack(columns), LOGISTIC, step=step_sizes(noise), n_steps=n_steps)
+    return gradient_descent(
+        X, np.column_stack(columns), LOGISTIC, step=step_sizes(noise), n_steps=n_steps
+    )
 
 
 def matched_penalties(noise: NoiseModel, n_steps: int) -> FloatArray:
     """Return γ of every fit for which the penalised minimum is like the end of the descent.
 
-    Along an eigenvector of curvature λ, T small steps of size s from zero go the share 1 − exp(−sTλ) of the way to the
-    minimum; with a penalty the minimum is at the share λ/(λ + 2γ). These agree to first order in λ if 2γ = 1/(sT).
+    Along an eigenvector of curvature λ, T small steps of size s from zero go the share 1 −
+    exp(−sTλ) of the way to the minimum; with a penalty the minimum is at the share λ/(λ + 2γ).
+    These agree to first order in λ if 2γ = 1/(sT).
     """
     return np.asarray(1 / (2 * step_sizes(noise) * n_steps))
 
@@ -72,14 +77,18 @@ def predicted(noise: NoiseModel, n_steps: int, *, mean_norm: float, aspect: floa
     fits = zip(CURVES, rho_pairs(noise), matched_penalties(noise, n_steps), strict=True)
     for curve, pair, penalty in fits:
         mixture = theory.Mixture(mean_norm=mean_norm, aspect=aspect, noise=noise_seen(curve, noise))
-        law = theory.predict(mixture, targets=target_values.from_rho(*pair), reg=penalty, loss="logistic")
+        law = theory.predict(
+            mixture, targets=target_values.from_rho(*pair), reg=penalty, loss="logistic"
+        )
         accuracies.append(float(law.accuracy))
     return np.array(accuracies)
 
 
 def rows_of(accuracies: FloatArray, noise: NoiseModel, **labels: object) -> Table:
     """Return a row for each fit."""
-    return pd.DataFrame({**labels, "curve": CURVES, "rho_pos": rho_pairs(noise)[:, 0], "accuracy": accuracies})
+    return pd.DataFrame(
+        {**labels, "curve": CURVES, "rho_pos": rho_pairs(noise)[:, 0], "accuracy": accuracies}
+    )
 
 
 def published(noise: NoiseModel, suffix: str) -> Tables:
@@ -98,11 +107,15 @@ def _load(name: str) -> FloatArray:
 
 
 def tasks(
-    settings: Settings, one_draw: Callable[[str, int], Tables], others: dict[str, Callable[[], Tables]]
+    settings: Settings,
+    one_draw: Callable[[str, int], Tables],
+    others: dict[str, Callable[[], Tables]],
 ) -> list[Task]:
     """Return the published streams, new ones, and what is not drawn."""
     replays = [Task(f"seed{seed}", one_draw, ("published", seed)) for seed in SEEDS]
-    fresh = [Task(f"draw{i}", one_draw, ("fresh", settings.seed + i)) for i in range(settings.draws)]
+    fresh = [
+        Task(f"draw{i}", one_draw, ("fresh", settings.seed + i)) for i in range(settings.draws)
+    ]
     return [*replays, *fresh, *(Task(name, function, ()) for name, function in others.items())]
 
 
@@ -114,8 +127,8 @@ def folded(accuracy: Column) -> Column:
 def points(tables: Tables) -> Table:
     """Return every fit's accuracy: published, over fresh draws as published and upright, and by the theory.
 
-    The standard error of the difference pools the variances of published and fresh draws, which differ in nothing but
-    the seeds: three draws alone tell little about their own spread.
+    The standard error of the difference pools the variances of published and fresh draws, which
+    differ in nothing but the seeds: three draws alone tell little about their own spread.
     """
     fits = ["curve", "rho_pos"]
     fresh = only(tables["draws"], stream="fresh")
@@ -130,7 +143,8 @@ def points(tables: Tables) -> Table:
             "ours": ours.mean(),
             "error": ours.std() / np.sqrt(n),
             "deviation": (ours.mean() - theirs.mean()) / (pooled * np.sqrt(1 / n + 1 / m)),
-            "separate_deviation": (ours.mean() - theirs.mean()) / np.sqrt(ours.var() / n + theirs.var() / m),
+            "separate_deviation": (ours.mean() - theirs.mean())
+            / np.sqrt(ours.var() / n + theirs.var() / m),
             "upright": fresh.accuracy.mean(),
             "upright_error": fresh.accuracy.std() / np.sqrt(n),
             "predicted": tables["theory"].set_index(fits).accuracy,
@@ -175,7 +189,9 @@ def draw(tables: Tables) -> Figure:
     _draw_published(left, table)
     _draw_plain(right, table)
     for ax in (left, right):
-        ax.axvspan(1, _EDGE, color="#F1EEE6", lw=0, zorder=0, label="ρ₊ > 1: the printed loss has β < 0")
+        ax.axvspan(
+            1, _EDGE, color="#F1EEE6", lw=0, zorder=0, label="ρ₊ > 1: the printed loss has β < 0"
+        )
         ax.set_xlim(RHO[0] - 0.1, _EDGE)
         ax.set_xlabel("ρ₊  (ρ₋ = 0)")
     style.legend_below(figure, left, 3)
@@ -185,13 +201,25 @@ def draw(tables: Tables) -> Figure:
 def _draw_samples(ax: Axes) -> None:
     """Put the looks of both panels into the legend, column by column."""
     lpc = style.COLOURS["LPC"]
-    ax.plot([], [], "o", color=style.INK, mfc="white", ms=4, label="left: published, 3 seeds ± 2 standard errors")
+    ax.plot(
+        [],
+        [],
+        "o",
+        color=style.INK,
+        mfc="white",
+        ms=4,
+        label="left: published, 3 seeds ± 2 standard errors",
+    )
     ax.plot([], [], color=lpc, label="left: LPC, fresh draws ± 2 standard errors")
-    ax.plot([], [], style.MARKERS["LPC"], color=lpc, label="right: LPC, fresh draws ± 2 standard errors")
+    ax.plot(
+        [], [], style.MARKERS["LPC"], color=lpc, label="right: LPC, fresh draws ± 2 standard errors"
+    )
     for name in LINES:
         ax.plot([], [], color=style.COLOURS[name], marker=style.MARKERS[name], label=name)
     ax.plot([], [], color=lpc, lw=1.1, label="right: theory of the penalised minimum")
-    ax.plot([], [], color=style.INK, lw=1.1, ls="--", label="right: LPC, fresh draws, loss as printed")
+    ax.plot(
+        [], [], color=style.INK, lw=1.1, ls="--", label="right: LPC, fresh draws, loss as printed"
+    )
 
 
 def _draw_published(ax: Axes, table: Table) -> None:
@@ -200,9 +228,16 @@ def _draw_published(ax: Axes, table: Table) -> None:
         at, ours = _across(own, own.ours)
         ax.plot(at, ours, color=colour)
         ax.fill_between(
-            at, ours - 2 * own.error.to_numpy(), ours + 2 * own.error.to_numpy(), color=colour, alpha=0.2, lw=0
+            at,
+            ours - 2 * own.error.to_numpy(),
+            ours + 2 * own.error.to_numpy(),
+            color=colour,
+            alpha=0.2,
+            lw=0,
         )
-        _draw_markers(ax, own.published, own.published_error, own, fmt="o", color=style.INK, mfc="white")
+        _draw_markers(
+            ax, own.published, own.published_error, own, fmt="o", color=style.INK, mfc="white"
+        )
     ax.set_ylabel("max(accuracy, 1 − accuracy)")
     style.set_title(ax, "as published: the flip at ρ₊ = 1 is hidden")
 
@@ -211,7 +246,9 @@ def _draw_plain(ax: Axes, table: Table) -> None:
     for name in ("LPC", *LINES):
         own, colour = only(table, curve=name), style.COLOURS[name]
         ax.plot(*_across(own, own.predicted), color=colour, lw=1.1)
-        _draw_markers(ax, own.upright, own.upright_error, own, fmt=style.MARKERS[name], color=colour)
+        _draw_markers(
+            ax, own.upright, own.upright_error, own, fmt=style.MARKERS[name], color=colour
+        )
     beyond = table[(table.curve == "LPC") & (table.rho_pos > 1)]
     ax.plot(beyond.rho_pos, 1 - beyond.upright, color=style.INK, lw=1.1, ls="--")
     ax.axhline(0.5, color=style.FAINT, lw=0.8)
@@ -237,8 +274,9 @@ def replay_sentence(tables: Tables) -> str:
     differences = [largest_replay_difference(tables, curve) for curve in _FILES]
     if max(differences) < 1e-9:
         return (
-            f"The published random streams (seeds {', '.join(map(str, SEEDS))}), replayed, give all "
-            f"{len(CURVES) * len(SEEDS)} published accuracies exactly, if they are folded: max(accuracy, 1 − accuracy)."
+            f"The published random streams (seeds {', '.join(map(str, SEEDS))}), replayed, give "
+            f"all {len(CURVES) * len(SEEDS)} published accuracies exactly, if they are folded: "
+            "max(accuracy, 1 − accuracy)."
         )
     return f"The published streams, replayed, are up to {max(differences):.2g} from the published accuracies."
 
@@ -251,12 +289,15 @@ def fresh_sentence(tables: Tables) -> str:
     separate = table.loc[table.separate_deviation.abs().idxmax()]
     own = only(tables["published"], curve=separate.curve, rho_pos=separate.rho_pos).accuracy
     return (
-        f"{draws} fresh draws, folded alike, are at most {found.max():.1f} standard errors from the published means "
-        f"({', '.join(f'{curve} {value:.1f}' for curve, value in found.items())}). The standard error is that of the "
-        "difference, with the variance pooled over both, because three seeds can agree by chance: by the published "
-        f"seeds' own variance it would be up to {abs(separate.separate_deviation):.1f} ({separate.curve} at ρ₊ = "
-        f"{_signed(separate.rho_pos)}, where they span {np.ptp(own):.4f} and one draw has a standard deviation of "
-        f"{separate.error * np.sqrt(draws):.4f}). The points of the curve share their draws and move together."
+        f"{draws} fresh draws, folded alike, are at most {found.max():.1f} standard errors from "
+        "the published means "
+        f"({', '.join(f'{curve} {value:.1f}' for curve, value in found.items())}). The standard "
+        "error is that of the difference, with the variance pooled over both, because three seeds "
+        "can agree by chance: by the published seeds' own variance it would be up to "
+        f"{abs(separate.separate_deviation):.1f} ({separate.curve} at ρ₊ = "
+        f"{_signed(separate.rho_pos)}, where they span {np.ptp(own):.4f} and one draw has a "
+        f"standard deviation of {separate.error * np.sqrt(draws):.4f}). The points of the curve "
+        "share their draws and move together."
     )
 
 
@@ -266,23 +307,28 @@ def flip_sentences(tables: Tables) -> list[str]:
     best, above = curve.loc[curve.upright.idxmax()], curve[curve.upright > 0.5].rho_pos.min()
     last = curve[curve.rho_pos > 1].iloc[-1]
     return [
-        f"Folding hides two flips. Beyond ρ₊ = 1 the loss as printed turns the classifier round (plain accuracy "
-        f"{1 - last.upright:.3f} at ρ₊ = {last.rho_pos:g}, dashed); unflip keeps the targets upright. Below ρ₊ ≈ "
-        f"{_signed(above)} the classifier is worse than a coin whichever way ρ is meant.",
-        f"The curve is highest at ρ₊ = {_signed(best.rho_pos)} ({best.upright:.3f}). The experiment multiplied the "
-        "perturbed gradient by 1 − ρ₊ − ρ₋ where the text divides: that only changes the step, to .1·(1 − ρ₊ − ρ₋)² "
-        "in the text's terms, so every ρ₊ stops at another time, and next to ρ₊ = 1 almost at once.",
+        "Folding hides two flips. Beyond ρ₊ = 1 the loss as printed turns the classifier round "
+        f"(plain accuracy {1 - last.upright:.3f} at ρ₊ = {last.rho_pos:g}, dashed); unflip keeps "
+        f"the targets upright. Below ρ₊ ≈ {_signed(above)} the classifier is worse than a coin "
+        "whichever way ρ is meant.",
+        f"The curve is highest at ρ₊ = {_signed(best.rho_pos)} ({best.upright:.3f}). The "
+        "experiment multiplied the perturbed gradient by 1 − ρ₊ − ρ₋ where the text divides: that "
+        "only changes the step, to .1·(1 − ρ₊ − ρ₋)² in the text's terms, so every ρ₊ stops at "
+        "another time, and next to ρ₊ = 1 almost at once.",
     ]
 
 
 def theory_sentence(tables: Tables) -> str:
     """Say what the theory is of, and how far off."""
     found = summary(tables).set_index("curve")["theory: largest difference"]
-    each = ", ".join(f"{100 * found[name]:+.1f} ({name})" for name in ("LPC", *LINES)).replace("-", "−")
+    each = ", ".join(f"{100 * found[name]:+.1f} ({name})" for name in ("LPC", *LINES)).replace(
+        "-", "−"
+    )
     return (
-        "A descent that stops early has no minimum to predict. The theory shown is that of the ridge-penalised "
-        "minimum with 2γ = 1/(sT), T steps of size s: to first order in the curvature both go the same way. "
-        f"Accuracy less theory, where it is largest, in points: {each}."
+        "A descent that stops early has no minimum to predict. The theory shown is that of the "
+        "ridge-penalised minimum with 2γ = 1/(sT), T steps of size s: to first order in the "
+        "curvature both go the same way. Accuracy less theory, where it is largest, in points: "
+        f"{each}."
     )
 
 

@@ -10,9 +10,9 @@ from matplotlib.axes import Axes
 from scipy.special import ndtr
 from scipy.stats import norm
 
-from unflip._typing import FloatArray, IntArray
+from unflip._utils.typing import FloatArray, IntArray
 from unflip.paper.piece import Table
-from unflip.report import style
+from unflip.plotting import style
 
 N_BINS = 25
 _CLASSES = ((0, style.NEGATIVE, "truly negative"), (1, style.POSITIVE, "truly positive"))
@@ -24,13 +24,25 @@ def histogram_rows(labels: Mapping[str, object], scores: FloatArray, true: IntAr
     for label in (0, 1):
         density, edges = np.histogram(scores[true == label], bins=N_BINS, density=True)
         parts.append(
-            pd.DataFrame({**labels, "true": label, "left": edges[:-1], "right": edges[1:], "density": density})
+            pd.DataFrame(
+                {
+                    **labels,
+                    "true": label,
+                    "left": edges[:-1],
+                    "right": edges[1:],
+                    "density": density,
+                }
+            )
         )
     return pd.concat(parts, ignore_index=True)
 
 
 def class_rows(
-    labels: Mapping[str, object], scores: FloatArray, true: IntArray, means: FloatArray, stds: FloatArray
+    labels: Mapping[str, object],
+    scores: FloatArray,
+    true: IntArray,
+    means: FloatArray,
+    stds: FloatArray,
 ) -> Table:
     """Return mean, spread and accuracy of each class's scores, beside the predicted (negative, positive) ones."""
     own = [scores[true == label] for label in (0, 1)]
@@ -52,7 +64,15 @@ def draw_bars(ax: Axes, bins: Table) -> None:
     """Draw the histogram of each class."""
     for label, colour, word in _CLASSES:
         own = bins[bins["true"] == label]
-        ax.bar(own.left, own.density, own.right - own.left, align="edge", color=colour, alpha=0.55, label=word)
+        ax.bar(
+            own.left,
+            own.density,
+            own.right - own.left,
+            align="edge",
+            color=colour,
+            alpha=0.55,
+            label=word,
+        )
     ax.axvline(0, color=style.INK, lw=0.8, ls=":")
     ax.set_yticks([])
     ax.grid(False)
@@ -63,4 +83,6 @@ def draw_law(ax: Axes, classes: Table, *, label: str = "predicted", dashes: str 
     for law in classes.itertuples():
         grid = law.predicted_mean + law.predicted_std * np.linspace(-3.7, 3.7, 161)
         density = norm.pdf(grid, law.predicted_mean, law.predicted_std)
-        ax.plot(grid, density, color=style.INK, lw=1.2, ls=dashes, label=label if law.true else None)
+        ax.plot(
+            grid, density, color=style.INK, lw=1.2, ls=dashes, label=label if law.true else None
+        )

@@ -6,14 +6,14 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from unflip._typing import FloatArray, IntArray
+from unflip._utils.typing import FloatArray, IntArray
 from unflip.datasets import make_mixture
-from unflip.noise import NoiseModel
+from unflip.labels.noise import NoiseModel
 from unflip.paper.densities import class_rows, draw_bars, draw_law, histogram_rows
 from unflip.paper.piece import Piece, Settings, Table, Tables, Task, only
 from unflip.paper.variants import VARIANTS, predict, target_columns
-from unflip.report import style
-from unflip.spectrum import decompose
+from unflip.plotting import style
+from unflip.ridge.spectrum.decomposition import decompose
 
 N_ROWS, DIMENSIONS, MEAN_NORM, REG = 5000, (50, 1000), 2.0, 0.1
 NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=1 / 3)
@@ -73,7 +73,9 @@ def summary(tables: Tables) -> Table:
         grouped[["accuracy", "predicted_accuracy", "std", "predicted_std"]]
         .mean()
         .reset_index()
-        .rename(columns={"predicted_accuracy": "predicted accuracy", "predicted_std": "predicted std"})
+        .rename(
+            columns={"predicted_accuracy": "predicted accuracy", "predicted_std": "predicted std"}
+        )
     )
 
 
@@ -87,13 +89,14 @@ def notes(tables: Tables) -> list[str]:
     standard = classes[classes["true"] == 1].set_index(["p", "variant"])["std"]
     low, high = (standard[(p, "unbiased")] / standard[(p, "oracle")] for p in DIMENSIONS)
     return [
-        f"The class means are within {shift.max():.3f} predicted standard deviations of the theory, the standard "
-        f"deviations within {spread.max():.1%}, the accuracies within {100 * accuracy.max():.2f} points, from one draw "
-        "and 10,000 new rows.",
-        f"The unbiased classifier's scores spread {low:.1f} times as much as the oracle's at p = {DIMENSIONS[0]} and "
-        f"{high:.1f} times at p = {DIMENSIONS[1]}, as the paper says.",
+        f"The class means are within {shift.max():.3f} predicted standard deviations of the "
+        f"theory, the standard deviations within {spread.max():.1%}, the accuracies within "
+        f"{100 * accuracy.max():.2f} points, from one draw and 10,000 new rows.",
+        f"The unbiased classifier's scores spread {low:.1f} times as much as the oracle's at p = "
+        f"{DIMENSIONS[0]} and {high:.1f} times at p = {DIMENSIONS[1]}, as the paper says.",
         "The optimized column is not in the paper's figure.",
-        "The theory uses the h of the paper's appendix, which is right, and not the one printed in its main text.",
+        "The theory uses the h of the paper's appendix, which is right, and not the one printed in "
+        "its main text.",
     ]
 
 

@@ -8,14 +8,14 @@ from matplotlib.figure import Figure
 
 from unflip import targets as target_values
 from unflip import theory
-from unflip._typing import FloatArray
+from unflip._utils.typing import FloatArray
 from unflip.datasets import make_mixture
-from unflip.noise import NoiseModel
+from unflip.labels.noise import NoiseModel
 from unflip.paper.comparison import comparison_rows, draw_curve, largest_deviations, worst_sentence
 from unflip.paper.piece import Piece, Settings, Table, Tables, Task, only
 from unflip.paper.variants import accuracy_and_risk, noise_seen, targets_of
-from unflip.report import style
-from unflip.spectrum import decompose
+from unflip.plotting import style
+from unflip.ridge.spectrum.decomposition import decompose
 
 N_ROWS, DIMENSIONS, MEAN_NORM, REG, EPS_NEG, PI_NEG = 100, (10, 100, 1000), 2.0, 10.0, 0.2, 1 / 3
 EPS_POS = np.linspace(0, 0.65, 25)
@@ -32,7 +32,11 @@ def noise_at(eps_pos: float) -> NoiseModel:
 
 def targets_at(variant: str, eps_pos: float) -> FloatArray:
     """Return what a curve's classifier regresses on at one rate."""
-    return target_values.from_rho(**RHO) if variant == "LPC" else targets_of(variant, noise_at(eps_pos))
+    return (
+        target_values.from_rho(**RHO)
+        if variant == "LPC"
+        else targets_of(variant, noise_at(eps_pos))
+    )
 
 
 def tasks(settings: Settings) -> list[Task]:
@@ -54,11 +58,15 @@ def simulate(p: int, n_draws: int, seed: int) -> Tables:
 
 def one_draw(p: int, rng: np.random.Generator) -> FloatArray:
     """Fit every variant at every rate to the same rows; shape (metrics, rates, variants)."""
-    X, y = make_mixture(N_ROWS, p, mean_norm=MEAN_NORM, priors=[PI_NEG, 1 - PI_NEG], random_state=rng)
+    X, y = make_mixture(
+        N_ROWS, p, mean_norm=MEAN_NORM, priors=[PI_NEG, 1 - PI_NEG], random_state=rng
+    )
     columns = []
     for rate in EPS_POS:
         observed = noise_at(rate).flip(y, rng)
-        columns += [targets_at(variant, rate)[y if variant == "oracle" else observed] for variant in CURVES]
+        columns += [
+            targets_at(variant, rate)[y if variant == "oracle" else observed] for variant in CURVES
+        ]
     coef = decompose(X, fit_intercept=False).path(np.column_stack(columns), [REG]).coef[:, 0, :]
     return np.reshape(accuracy_and_risk(coef, MEAN_NORM), (len(METRICS), len(EPS_POS), len(CURVES)))
 
@@ -78,7 +86,9 @@ def draw(tables: Tables) -> Figure:
     for ax, (metric, p) in zip(axes, panels, strict=True):
         for variant in CURVES:
             points = only(tables["points"], metric=metric, p=p, variant=variant)
-            draw_curve(ax, points, variant, label="LPC, ρ₊ = .2, ρ₋ = 0" if variant == "LPC" else None)
+            draw_curve(
+                ax, points, variant, label="LPC, ρ₊ = .2, ρ₋ = 0" if variant == "LPC" else None
+            )
         if metric == "accuracy":
             style.set_title(ax, f"η = p/n = {p / N_ROWS:g}")
         else:
@@ -100,20 +110,23 @@ def notes(tables: Tables) -> list[str]:
     losses = []
     for p in DIMENSIONS:
         predicted = only(naive, p=p).predicted.to_numpy()
-        losses.append(f"{100 * (predicted[0] - predicted[_MODERATE]):.1f} points at η = {p / N_ROWS:g}")
+        losses.append(
+            f"{100 * (predicted[0] - predicted[_MODERATE]):.1f} points at η = {p / N_ROWS:g}"
+        )
     gap = (naive.simulated - naive.predicted).abs()
     worst = naive.loc[gap.idxmax()]
     return [
         worst_sentence(summary(tables)),
-        "Accuracy and risk are computed exactly for each fit, without test rows: the standard errors hold the spread "
-        "between draws alone.",
-        f"The largest gap of an accuracy in plain points is {100 * gap.max():.0f} (naive, η = {worst.p / N_ROWS:g}, "
-        f"ε₊ = {worst.x:.2f}): near E[ỹy] = 0 some fits to {N_ROWS} rows point the right way and some the other, and "
-        "the mean of their accuracies is not the accuracy of the mean fit.",
-        f"From no flips to ε₊ = {EPS_POS[_MODERATE]:.2f} the naive accuracy falls by {', '.join(losses)}: noise "
-        "matters more in high dimension, as the paper says.",
-        "The optimized curve is not in the paper's figure. It has the best accuracy, not the best risk: its targets "
-        "are small where labels say little.",
+        "Accuracy and risk are computed exactly for each fit, without test rows: the standard "
+        "errors hold the spread between draws alone.",
+        f"The largest gap of an accuracy in plain points is {100 * gap.max():.0f} (naive, η = "
+        f"{worst.p / N_ROWS:g}, ε₊ = {worst.x:.2f}): near E[ỹy] = 0 some fits to {N_ROWS} rows "
+        "point the right way and some the other, and the mean of their accuracies is not the "
+        "accuracy of the mean fit.",
+        f"From no flips to ε₊ = {EPS_POS[_MODERATE]:.2f} the naive accuracy falls by "
+        f"{', '.join(losses)}: noise matters more in high dimension, as the paper says.",
+        "The optimized curve is not in the paper's figure. It has the best accuracy, not the best "
+        "risk: its targets are small where labels say little.",
     ]
 
 

@@ -9,19 +9,21 @@ from matplotlib.figure import Figure
 
 from unflip import targets as target_values
 from unflip import theory
-from unflip._typing import FloatArray
+from unflip._utils.typing import FloatArray
 from unflip.datasets import make_mixture
-from unflip.noise import NoiseModel
+from unflip.labels.noise import NoiseModel
 from unflip.paper.comparison import comparison_rows, largest_deviations, worst_sentence
 from unflip.paper.piece import Piece, Settings, Table, Tables, Task
 from unflip.paper.variants import accuracy_and_risk
-from unflip.report import style
-from unflip.spectrum import decompose
+from unflip.plotting import style
+from unflip.ridge.spectrum.decomposition import decompose
 
 N_ROWS, DIMENSIONS, MEAN_NORM, REG = 1000, (100, 1000, 10_000), 2.0, 10.0
 NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
 FINE = np.linspace(-10, 10, 1000)  # ρ₊ = 1, where the loss is undefined, lies between two of these
-COARSE = np.array([-10, -8, -6, -4, -3, -2, -1.25, -0.65, -0.25, 0, 0.4, 0.8, 1.2, 1.57, 2, 2.5, 3, 4, 6, 8, 10])
+COARSE = np.array(
+    [-10, -8, -6, -4, -3, -2, -1.25, -0.65, -0.25, 0, 0.4, 0.8, 1.2, 1.57, 2, 2.5, 3, 4, 6, 8, 10]
+)
 
 
 def tasks(settings: Settings) -> list[Task]:
@@ -36,7 +38,12 @@ def simulate(p: int, n_draws: int, seed: int) -> Tables:
     unbiased = NOISE.eps_pos - NOISE.eps_neg  # accuracy depends on ρ₊ − ρ₋ alone
     rho = np.array([theory.optimal_rho(NOISE), theory.worst_rho(NOISE), unbiased])
     marks = pd.DataFrame(
-        {"p": p, "mark": ["best", "worst", "unbiased"], "rho_pos": rho, "accuracy": predicted_at(p, rho)}
+        {
+            "p": p,
+            "mark": ["best", "worst", "unbiased"],
+            "rho_pos": rho,
+            "accuracy": predicted_at(p, rho),
+        }
     )
     points = comparison_rows({"p": p}, draws, predicted_at(p, COARSE), COARSE)
     return {"curve": curve, "points": points, "marks": marks}
@@ -47,13 +54,17 @@ def one_draw(p: int, rng: np.random.Generator) -> FloatArray:
     X, y = make_mixture(N_ROWS, p, mean_norm=MEAN_NORM, priors=NOISE.known_priors, random_state=rng)
     one_hot = np.eye(2)[NOISE.flip(y, rng)]
     coef = decompose(X, fit_intercept=False).path(one_hot, [REG]).coef[:, 0, :]
-    return accuracy_and_risk(coef @ np.array([target_values.from_rho(rho, 0.0) for rho in COARSE]).T, MEAN_NORM)[0]
+    return accuracy_and_risk(
+        coef @ np.array([target_values.from_rho(rho, 0.0) for rho in COARSE]).T, MEAN_NORM
+    )[0]
 
 
 def predicted_at(p: int, rho: FloatArray) -> FloatArray:
     """Accuracy by the theory, with targets the right way round."""
     mixture = theory.Mixture(mean_norm=MEAN_NORM, aspect=p / N_ROWS, noise=NOISE)
-    predictions = [theory.predict(mixture, targets=target_values.from_rho(at, 0.0), reg=REG) for at in rho]
+    predictions = [
+        theory.predict(mixture, targets=target_values.from_rho(at, 0.0), reg=REG) for at in rho
+    ]
     return np.array([float(prediction.accuracy) for prediction in predictions])
 
 
@@ -61,7 +72,9 @@ def draw(tables: Tables) -> Figure:
     """One panel for each dimension; beyond ρ₊ = 1 the printed loss, turned round, is dashed."""
     figure, axes = style.new_figure(11, 4.4, 1, len(DIMENSIONS), sharey=True)
     for ax, p in zip(axes, DIMENSIONS, strict=True):
-        _draw_panel(ax, *(tables[name][tables[name].p == p] for name in ("curve", "points", "marks")))
+        _draw_panel(
+            ax, *(tables[name][tables[name].p == p] for name in ("curve", "points", "marks"))
+        )
         style.set_title(ax, f"η = p/n = {p / N_ROWS:g}")
         ax.set_xlabel("ρ₊  (ρ₋ = 0)")
     axes[0].set_ylabel("test accuracy")
@@ -72,12 +85,35 @@ def draw(tables: Tables) -> Figure:
 def _draw_panel(ax: Axes, curve: Table, points: Table, marks: Table) -> None:
     worst = float(marks.rho_pos[marks.mark == "worst"].iloc[0])
     beyond, below = curve[curve.rho_pos > 1], curve[curve.rho_pos < worst]
-    ax.axvspan(1, curve.rho_pos.max() + 0.5, color="#F1EEE6", lw=0, label="ρ₊ > 1: the printed loss has β < 0")
+    ax.axvspan(
+        1,
+        curve.rho_pos.max() + 0.5,
+        color="#F1EEE6",
+        lw=0,
+        label="ρ₊ > 1: the printed loss has β < 0",
+    )
     ax.axhline(0.5, color=style.FAINT, lw=0.8)
-    ax.plot(curve.rho_pos, curve.accuracy, color=style.COLOURS["LPC"], label="theory, targets kept upright (t₊ > t₋)")
-    ax.plot(beyond.rho_pos, 1 - beyond.accuracy, color=style.INK, lw=1.2, ls="--", label="theory, loss as printed")
     ax.plot(
-        below.rho_pos, 1 - below.accuracy, color=style.FAINT, lw=1.2, ls=":", label="as the paper draws it, with |m|"
+        curve.rho_pos,
+        curve.accuracy,
+        color=style.COLOURS["LPC"],
+        label="theory, targets kept upright (t₊ > t₋)",
+    )
+    ax.plot(
+        beyond.rho_pos,
+        1 - beyond.accuracy,
+        color=style.INK,
+        lw=1.2,
+        ls="--",
+        label="theory, loss as printed",
+    )
+    ax.plot(
+        below.rho_pos,
+        1 - below.accuracy,
+        color=style.FAINT,
+        lw=1.2,
+        ls=":",
+        label="as the paper draws it, with |m|",
     )
     ax.errorbar(
         points.x,
@@ -91,7 +127,11 @@ def _draw_panel(ax: Axes, curve: Table, points: Table, marks: Table) -> None:
     )
     places = {"best": (0, 9, "bottom"), "worst": (8, -6, "top"), "unbiased": (-7, 3, "bottom")}
     rho = marks.set_index("mark").rho_pos
-    words = {"best": f"ρ₊* = {rho.best:.2f}", "worst": f"ρ̄₊ = −{-rho.worst:.2f}", "unbiased": "unbiased"}
+    words = {
+        "best": f"ρ₊* = {rho.best:.2f}",
+        "worst": f"ρ̄₊ = −{-rho.worst:.2f}",
+        "unbiased": "unbiased",
+    }
     for mark in marks.itertuples():
         colour = style.COLOURS.get({"best": "optimized"}.get(mark.mark, mark.mark), style.INK)
         ax.plot(mark.rho_pos, mark.accuracy, "o", mfc="white", mec=colour, mew=1.8, ms=8, zorder=5)
@@ -122,14 +162,15 @@ def notes(tables: Tables) -> list[str]:
     best = float(theory.optimal_rho(NOISE))
     return [
         worst_sentence(summary(tables)),
-        f"ρ₊* = {best:.2f} lies beyond 1, where β = 1/(1 − ρ₊ − ρ₋) is negative: the loss as printed turns the "
-        "classifier round (dashed line). Its targets have the right ratio, and unflip keeps them upright; the paper "
-        "draws |m|, which hides the flip, and also hides that below ρ̄₊ the classifier is worse than a coin.",
+        f"ρ₊* = {best:.2f} lies beyond 1, where β = 1/(1 − ρ₊ − ρ₋) is negative: the loss as "
+        "printed turns the classifier round (dashed line). Its targets have the right ratio, and "
+        "unflip keeps them upright; the paper draws |m|, which hides the flip, and also hides that "
+        "below ρ̄₊ the classifier is worse than a coin.",
         "ρ₊* gains over the unbiased choice "
         + ", ".join(f"{gains[p]:.1f} points at η = {p / N_ROWS:g}" for p in DIMENSIONS)
         + ": flat in low dimension, as the paper says.",
-        f"The caption says “optimal γ”; the published experiment has γ = {REG:g}. The paper shows theory alone; the "
-        "simulated points are ours.",
+        f"The caption says “optimal γ”; the published experiment has γ = {REG:g}. The paper shows "
+        "theory alone; the simulated points are ours.",
     ]
 
 

@@ -9,15 +9,15 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from unflip import theory
-from unflip._typing import FloatArray, IntArray
-from unflip.estimation import estimate_mixture
-from unflip.noise import NoiseModel
+from unflip._utils.typing import FloatArray, IntArray
+from unflip.estimation.mixture_parameters import estimate_mixture
+from unflip.labels.noise import NoiseModel
 from unflip.paper import reviews
 from unflip.paper.densities import class_rows, draw_bars, draw_law, histogram_rows
 from unflip.paper.piece import Piece, Settings, Table, Tables, Task, only
 from unflip.paper.variants import VARIANTS, noise_seen, predict, target_columns, targets_of
-from unflip.report import style
-from unflip.spectrum import decompose
+from unflip.plotting import style
+from unflip.ridge.spectrum.decomposition import decompose
 
 DOMAIN = "books"
 NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=reviews.PI_NEG)
@@ -43,11 +43,20 @@ def simulate(n_draws: int, seed: int) -> Tables:
             for kind, law in laws.items():
                 labels = {"theory": kind, "variant": name, "draw": i}
                 classes.append(class_rows(labels, scores[:, j], true, *law[name]))
-    size = {"mean_norm": mean_norm(X, y), "unbiased_mean_norm": np.linalg.norm(shortened_mixture(X, y).mean)}
-    return {"histograms": pd.concat(bins), "classes": pd.concat(classes), "mean": pd.DataFrame([size])}
+    size = {
+        "mean_norm": mean_norm(X, y),
+        "unbiased_mean_norm": np.linalg.norm(shortened_mixture(X, y).mean),
+    }
+    return {
+        "histograms": pd.concat(bins),
+        "classes": pd.concat(classes),
+        "mean": pd.DataFrame([size]),
+    }
 
 
-def scores_of_unseen(X: FloatArray, y: IntArray, sample: reviews.Sample) -> tuple[FloatArray, IntArray]:
+def scores_of_unseen(
+    X: FloatArray, y: IntArray, sample: reviews.Sample
+) -> tuple[FloatArray, IntArray]:
     """Fit every variant to a sample and score the rest."""
     true = y[sample.rows]
     columns = target_columns(NOISE, true, true ^ sample.flips[0])
@@ -64,8 +73,14 @@ def mean_norm(X: FloatArray, y: IntArray) -> float:
 def isotropic_law(X: FloatArray, y: IntArray) -> dict[str, tuple[FloatArray, FloatArray]]:
     """Means and standard deviations of the classes if their covariance were the identity."""
     size, aspect = mean_norm(X, y), X.shape[1] / reviews.N_ROWS
-    found = {name: predict(name, NOISE, mean_norm=size, aspect=aspect, reg=reviews.REG) for name in VARIANTS}
-    return {name: (np.array(law.means), np.full(2, np.sqrt(law.variance))) for name, law in found.items()}
+    found = {
+        name: predict(name, NOISE, mean_norm=size, aspect=aspect, reg=reviews.REG)
+        for name in VARIANTS
+    }
+    return {
+        name: (np.array(law.means), np.full(2, np.sqrt(law.variance)))
+        for name, law in found.items()
+    }
 
 
 def general_law(X: FloatArray, y: IntArray) -> dict[str, tuple[FloatArray, FloatArray]]:
@@ -74,7 +89,9 @@ def general_law(X: FloatArray, y: IntArray) -> dict[str, tuple[FloatArray, Float
     laws = {}
     for name in VARIANTS:
         law = theory.predict_mixture(
-            replace(mixture, noise=noise_seen(name, NOISE)), targets=targets_of(name, NOISE), reg=reviews.REG
+            replace(mixture, noise=noise_seen(name, NOISE)),
+            targets=targets_of(name, NOISE),
+            reg=reviews.REG,
         )
         laws[name] = np.array(law.neg.means), np.sqrt([law.neg.variance, law.pos.variance])
     return laws
@@ -94,7 +111,9 @@ def draw(tables: Tables) -> Figure:
         draw_bars(ax, only(tables["histograms"], variant=name))
         for kind, dashes in THEORIES.items():
             draw_law(ax, only(classes, theory=kind, draw=0), label=f"{kind} theory", dashes=dashes)
-        style.set_title(ax, f"{name}\nbalanced accuracy {only(classes, draw=0).accuracy.mean():.1%}")
+        style.set_title(
+            ax, f"{name}\nbalanced accuracy {only(classes, draw=0).accuracy.mean():.1%}"
+        )
         ax.set_xlabel("decision function wᵀx")
         ax.locator_params(axis="x", nbins=4)
     axes[0].set_ylabel("density")
@@ -122,17 +141,20 @@ def notes(tables: Tables) -> list[str]:
         mean = own["predicted |mean|"] / own["|mean|"] - 1
         accuracy = 100 * (own["predicted accuracy"] - own["accuracy"])
         sentences.append(
-            f"The {kind} theory's mean score is {mean.min():+.0%} to {mean.max():+.0%} from that of unseen reviews "
-            f"over the four variants, its standard deviation {spread.min():+.0%} to {spread.max():+.0%}, its accuracy "
-            f"{accuracy.min():+.1f} to {accuracy.max():+.1f} points."
+            f"The {kind} theory's mean score is {mean.min():+.0%} to {mean.max():+.0%} from that "
+            f"of unseen reviews over the four variants, its standard deviation {spread.min():+.0%} "
+            f"to {spread.max():+.0%}, its accuracy {accuracy.min():+.1f} to {accuracy.max():+.1f} "
+            "points."
         )
     return [
-        f"‖μ‖ is {size.mean_norm:.3f} by the paper's estimate √|⟨mean₊, mean₋⟩|. That holds the noise of the class "
-        f"means; without it {size.unbiased_mean_norm:.3f} is left, which the general theory uses.",
+        f"‖μ‖ is {size.mean_norm:.3f} by the paper's estimate √|⟨mean₊, mean₋⟩|. That holds the "
+        f"noise of the class means; without it {size.unbiased_mean_norm:.3f} is left, which the "
+        "general theory uses.",
         *sentences,
-        "The paper calls the match reasonable. What neither theory knows: the 1600 rows are drawn with replacement "
-        "(the file has 1000 positive reviews and 1120 are drawn), so that about a third of them are copies; and word "
-        "counts are not Gaussian. γ is 100, not “optimal”. The oracle is not in the paper's figure.",
+        "The paper calls the match reasonable. What neither theory knows: the 1600 rows are drawn "
+        "with replacement (the file has 1000 positive reviews and 1120 are drawn), so that about a "
+        "third of them are copies; and word counts are not Gaussian. γ is 100, not “optimal”. The "
+        "oracle is not in the paper's figure.",
     ]
 
 

@@ -6,14 +6,14 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from unflip._typing import FloatArray
+from unflip._utils.typing import FloatArray
 from unflip.datasets import make_mixture
-from unflip.noise import NoiseModel
+from unflip.labels.noise import NoiseModel
 from unflip.paper.comparison import comparison_rows, draw_curve, largest_deviations, worst_sentence
 from unflip.paper.piece import Piece, Settings, Table, Tables, Task, only
 from unflip.paper.variants import VARIANTS, accuracy_and_risk, predict, target_columns
-from unflip.report import style
-from unflip.spectrum import decompose
+from unflip.plotting import style
+from unflip.ridge.spectrum.decomposition import decompose
 
 SIZES, MEAN_NORMS = ((2000, 20), (200, 200)), (0.5, 1.0, 2.0)
 NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
@@ -31,7 +31,9 @@ def tasks(settings: Settings) -> list[Task]:
 
 def simulate(n: int, p: int, mean_norm: float, n_draws: int, seed: int) -> Tables:
     """Accuracy of every variant at every penalty, simulated and predicted."""
-    draws = np.array([one_draw(n, p, mean_norm, np.random.default_rng([seed, n, i])) for i in range(n_draws)])
+    draws = np.array(
+        [one_draw(n, p, mean_norm, np.random.default_rng([seed, n, i])) for i in range(n_draws)]
+    )
     rows = []
     for j, variant in enumerate(VARIANTS):
         predicted = predict(variant, NOISE, mean_norm=mean_norm, aspect=p / n, reg=REGS).accuracy
@@ -44,7 +46,9 @@ def one_draw(n: int, p: int, mean_norm: float, rng: np.random.Generator) -> Floa
     """Accuracy of one draw, (penalties, variants): one eigendecomposition serves all."""
     X, y = make_mixture(n, p, mean_norm=mean_norm, priors=NOISE.known_priors, random_state=rng)
     columns = target_columns(NOISE, y, NOISE.flip(y, rng))
-    return accuracy_and_risk(decompose(X, fit_intercept=False).path(columns, REGS).coef, mean_norm)[0]
+    return accuracy_and_risk(decompose(X, fit_intercept=False).path(columns, REGS).coef, mean_norm)[
+        0
+    ]
 
 
 def draw(tables: Tables) -> Figure:
@@ -78,12 +82,13 @@ def notes(tables: Tables) -> list[str]:
     gains = [100 * np.ptp(optimized[optimized.n == n].predicted) for n, _ in SIZES]
     return [
         worst_sentence(summary(tables)),
-        "Accuracy is computed exactly for each fit, without test rows: the standard errors hold the spread between "
-        "draws alone. The points of a panel share their draws and move together.",
-        "The theory is a limit of many rows and features: at p = 20 and at n = p = 200 an error of order 1/p is "
-        "left, which is largest at n = p with γ → 0.",
-        f"At ‖μ‖ = {MEAN_NORMS[-1]:g} the choice of γ is worth {gains[0]:.1f} points to the optimized classifier in "
-        f"low dimension and {gains[1]:.1f} in high dimension.",
+        "Accuracy is computed exactly for each fit, without test rows: the standard errors hold "
+        "the spread between draws alone. The points of a panel share their draws and move "
+        "together.",
+        "The theory is a limit of many rows and features: at p = 20 and at n = p = 200 an error of "
+        "order 1/p is left, which is largest at n = p with γ → 0.",
+        f"At ‖μ‖ = {MEAN_NORMS[-1]:g} the choice of γ is worth {gains[0]:.1f} points to the "
+        f"optimized classifier in low dimension and {gains[1]:.1f} in high dimension.",
     ]
 
 

@@ -9,10 +9,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from unflip.datasets import make_mixture
-from unflip.estimation import CrossMoment, SecondMomentMatching
-from unflip.noise import NoiseModel
+from unflip.estimation.cross_moment import CrossMoment
+from unflip.estimation.second_moment import SecondMomentMatching
+from unflip.labels.noise import NoiseModel
 from unflip.paper.piece import Piece, Settings, Table, Tables, Task, only
-from unflip.report import style
+from unflip.plotting import style
 
 N_ROWS, N_FEATURES, MEAN_NORMS, EPS_NEG, PI_NEG, REG = 1000, 100, (0.1, 1.0, 10.0), 0.2, 1 / 3, 0.1
 EPS_POS = np.linspace(0, 0.7, 25)
@@ -35,15 +36,26 @@ def estimate(mean_norm: float, draw: int, seed: int) -> Tables:
     rows = []
     for i, eps_pos in enumerate(EPS_POS):
         rng = np.random.default_rng([seed, draw, i])
-        X, y = make_mixture(N_ROWS, N_FEATURES, mean_norm=mean_norm, priors=[PI_NEG, 1 - PI_NEG], random_state=rng)
+        X, y = make_mixture(
+            N_ROWS, N_FEATURES, mean_norm=mean_norm, priors=[PI_NEG, 1 - PI_NEG], random_state=rng
+        )
         observed = NoiseModel.binary(eps_pos=eps_pos, eps_neg=EPS_NEG).flip(y, rng)
         known = {"mean_norm": mean_norm, "pi_neg": PI_NEG}
-        estimators = {PAPERS: SecondMomentMatching(**known, reg=REG, rho_pairs=RHO_PAIRS), OURS: CrossMoment(**known)}
+        estimators = {
+            PAPERS: SecondMomentMatching(**known, reg=REG, rho_pairs=RHO_PAIRS),
+            OURS: CrossMoment(**known),
+        }
         for method, estimator in estimators.items():
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # a rate on the edge of the possible is a result here
+                warnings.simplefilter(
+                    "ignore"
+                )  # a rate on the edge of the possible is a result here
                 noise = estimator.fit(X, observed).noise_
-            rates = {"eps_pos": eps_pos, "estimated_pos": noise.eps_pos, "estimated_neg": noise.eps_neg}
+            rates = {
+                "eps_pos": eps_pos,
+                "estimated_pos": noise.eps_pos,
+                "estimated_neg": noise.eps_neg,
+            }
             rows.append({"mean_norm": mean_norm, "method": method, "draw": draw, **rates})
     return {"estimates": pd.DataFrame(rows)}
 
@@ -77,7 +89,9 @@ def draw(tables: Tables) -> Figure:
 def summary(tables: Tables) -> Table:
     """Root mean square error, bias and spread of ε̂₊ over all rates."""
     rows = []
-    for (mean_norm, method), own in tables["estimates"].groupby(["mean_norm", "method"], sort=False):
+    for (mean_norm, method), own in tables["estimates"].groupby(
+        ["mean_norm", "method"], sort=False
+    ):
         error = own.estimated_pos - own.eps_pos
         spread = np.sqrt(own.groupby("eps_pos").estimated_pos.var().mean())
         rows.append(
@@ -87,7 +101,9 @@ def summary(tables: Tables) -> Table:
                 "root mean square error of ε₊": np.sqrt((error**2).mean()),
                 "bias": error.mean(),
                 "standard deviation": spread,
-                "root mean square error of ε₋": np.sqrt(((own.estimated_neg - EPS_NEG) ** 2).mean()),
+                "root mean square error of ε₋": np.sqrt(
+                    ((own.estimated_neg - EPS_NEG) ** 2).mean()
+                ),
             }
         )
     return pd.DataFrame(rows)
@@ -96,14 +112,18 @@ def summary(tables: Tables) -> Table:
 def notes(tables: Tables) -> list[str]:
     """Set the two methods side by side."""
     error = summary(tables).set_index(["‖μ‖", "method"])["root mean square error of ε₊"]
-    pairs = [f"{error[(at, PAPERS)]:.3f} and {error[(at, OURS)]:.3f} at ‖μ‖ = {at:g}" for at in MEAN_NORMS]
+    pairs = [
+        f"{error[(at, PAPERS)]:.3f} and {error[(at, OURS)]:.3f} at ‖μ‖ = {at:g}"
+        for at in MEAN_NORMS
+    ]
     guess = np.sqrt(np.mean((EPS_POS - EPS_POS.mean()) ** 2))
     return [
-        "Root mean square error of ε₊ over all rates, of the paper's estimator (with the leave-one-out scores that "
-        f"its text defines) and of the cross moment: {'; '.join(pairs)}.",
-        "The paper finds the estimate consistent even for small ‖μ‖. The published experiment used fresh samples "
-        f"with known labels in place of leave-one-out scores. At ‖μ‖ = {MEAN_NORMS[0]:g} these {N_ROWS} rows say "
-        f"little, whatever the method: always answering {EPS_POS.mean():.2f} would err by {guess:.2f}.",
+        "Root mean square error of ε₊ over all rates, of the paper's estimator (with the "
+        f"leave-one-out scores that its text defines) and of the cross moment: {'; '.join(pairs)}.",
+        "The paper finds the estimate consistent even for small ‖μ‖. The published experiment used "
+        "fresh samples with known labels in place of leave-one-out scores. At ‖μ‖ = "
+        f"{MEAN_NORMS[0]:g} these {N_ROWS} rows say little, whatever the method: always answering "
+        f"{EPS_POS.mean():.2f} would err by {guess:.2f}.",
         f"Both methods are given ‖μ‖ and π₁, as in the paper. Bars are standard deviations over "
         f"{tables['estimates'].draw.nunique()} draws; the paper has 4 seeds.",
     ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from unflip._typing import FloatArray, IntArray
-from unflip.noise import NoiseModel
+from unflip._utils.typing import FloatArray, IntArray
+from unflip.labels.noise import NoiseModel
 from unflip.paper import cross_entropy
 from unflip.paper.piece import Piece, Settings, Tables, Task
 
@@ -22,22 +22,25 @@ def tasks(settings: Settings) -> list[Task]:
 def one_draw(stream: str, seed: int) -> Tables:
     """Accuracy of every fit to one draw, in the order in which the published experiment draws.
 
-    Training rows with the negatives first, feature by feature; balanced test rows likewise, twice as many; then a flip
-    for every negative row and for every positive one.
+    Training rows with the negatives first, feature by feature; balanced test rows likewise, twice
+    as many; then a flip for every negative row and for every positive one.
     """
     generator = np.random.RandomState(seed)
     n_negative = round(PI_NEG * N_ROWS)
     X, y = _mixture(generator, n_negative, N_ROWS - n_negative)
     X_test, y_test = _mixture(generator, N_ROWS, N_ROWS)
     flips = [
-        generator.binomial(1, rate, (y == label).sum()) for label, rate in enumerate((NOISE.eps_neg, NOISE.eps_pos))
+        generator.binomial(1, rate, (y == label).sum())
+        for label, rate in enumerate((NOISE.eps_neg, NOISE.eps_pos))
     ]
     coef = cross_entropy.descend(X, y, y ^ np.concatenate(flips), NOISE, N_STEPS)
     accuracies = np.mean((X_test @ coef > 0) == y_test[:, None], axis=0)
     return {"draws": cross_entropy.rows_of(accuracies, NOISE, stream=stream, seed=seed)}
 
 
-def _mixture(generator: np.random.RandomState, n_negative: int, n_positive: int) -> tuple[FloatArray, IntArray]:
+def _mixture(
+    generator: np.random.RandomState, n_negative: int, n_positive: int
+) -> tuple[FloatArray, IntArray]:
     """Rows of both classes, whose means are ∓‖μ‖ along the first axis."""
     y = np.repeat([0, 1], [n_negative, n_positive])
     noise = generator.normal(size=(N_FEATURES, len(y)))
@@ -47,7 +50,9 @@ def _mixture(generator: np.random.RandomState, n_negative: int, n_positive: int)
 
 def predicted() -> Tables:
     """Accuracy of the penalised minimum."""
-    accuracies = cross_entropy.predicted(NOISE, N_STEPS, mean_norm=MEAN_NORM, aspect=N_FEATURES / N_ROWS)
+    accuracies = cross_entropy.predicted(
+        NOISE, N_STEPS, mean_norm=MEAN_NORM, aspect=N_FEATURES / N_ROWS
+    )
     return {"theory": cross_entropy.rows_of(accuracies, NOISE)}
 
 

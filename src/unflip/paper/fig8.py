@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from unflip._typing import FloatArray, IntArray
-from unflip.estimation import estimate_mixture
-from unflip.noise import NoiseModel
+from unflip._utils.typing import FloatArray, IntArray
+from unflip.estimation.mixture_parameters import estimate_mixture
+from unflip.labels.noise import NoiseModel
 from unflip.paper import cross_entropy, reviews
 from unflip.paper.piece import Piece, Settings, Tables, Task, only
 
@@ -28,7 +28,11 @@ def one_draw(stream: str, seed: int) -> Tables:
     coef = cross_entropy.descend(X[sample.rows], true, true ^ sample.flips[0], NOISE, N_STEPS)
     accuracies = np.mean((X[sample.unseen] @ coef > 0) == y[sample.unseen][:, None], axis=0)
     label_free = np.mean((X[sample.unseen] @ X[sample.rows].mean(axis=0) > 0) == y[sample.unseen])
-    test = {"rows": len(sample.unseen), "positives": y[sample.unseen].sum(), "label_free": label_free}
+    test = {
+        "rows": len(sample.unseen),
+        "positives": y[sample.unseen].sum(),
+        "label_free": label_free,
+    }
     return {
         "draws": cross_entropy.rows_of(accuracies, NOISE, stream=stream, seed=seed),
         "tests": pd.DataFrame([{"stream": stream, "seed": seed, **test}]),
@@ -37,14 +41,18 @@ def one_draw(stream: str, seed: int) -> Tables:
 
 def mean_norm(X: FloatArray, y: IntArray) -> float:
     """‖μ‖ of the standardised reviews, without the length that the noise of the class means adds."""
-    return float(np.linalg.norm(estimate_mixture(X, y, NoiseModel.none(), common_covariance=False).mean))
+    return float(
+        np.linalg.norm(estimate_mixture(X, y, NoiseModel.none(), common_covariance=False).mean)
+    )
 
 
 def predicted() -> Tables:
     """Accuracy of the penalised minimum if the reviews were an isotropic mixture."""
     X, y = reviews.standardised(DOMAIN)
     size = mean_norm(X, y)
-    accuracies = cross_entropy.predicted(NOISE, N_STEPS, mean_norm=size, aspect=X.shape[1] / reviews.N_ROWS)
+    accuracies = cross_entropy.predicted(
+        NOISE, N_STEPS, mean_norm=size, aspect=X.shape[1] / reviews.N_ROWS
+    )
     return {"theory": cross_entropy.rows_of(accuracies, NOISE, mean_norm=size)}
 
 
@@ -67,12 +75,14 @@ def notes(tables: Tables) -> list[str]:
         f"({share:.0%} of them positive).",
         cross_entropy.fresh_sentence(tables),
         *cross_entropy.flip_sentences(tables),
-        f"{cross_entropy.theory_sentence(tables)} It takes the reviews for an isotropic mixture with ‖μ‖ = "
-        f"{tables['theory'].mean_norm.iloc[0]:.2f}, half the measured distance of the class means (the caption's "
-        "‖μ‖ = 2 has no part in this experiment), which they are not: as in Figure 4 it is mostly too optimistic.",
-        f"A rule that sees no labels at all, the sign of xᵀ(mean of the training rows), has accuracy {label_free:.3f} "
-        f"over the fresh draws, the best ρ₊ {best:.3f}: as in Table 1, the scaler saw balanced classes and the "
-        "training rows are not balanced, so that their mean points along μ.",
+        f"{cross_entropy.theory_sentence(tables)} It takes the reviews for an isotropic mixture "
+        f"with ‖μ‖ = {tables['theory'].mean_norm.iloc[0]:.2f}, half the measured distance of the "
+        "class means (the caption's ‖μ‖ = 2 has no part in this experiment), which they are not: "
+        "as in Figure 4 it is mostly too optimistic.",
+        "A rule that sees no labels at all, the sign of xᵀ(mean of the training rows), has "
+        f"accuracy {label_free:.3f} over the fresh draws, the best ρ₊ {best:.3f}: as in Table 1, "
+        "the scaler saw balanced classes and the training rows are not balanced, so that their "
+        "mean points along μ.",
     ]
 
 

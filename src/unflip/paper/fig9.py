@@ -11,13 +11,13 @@ from matplotlib.figure import Figure
 
 from unflip import targets as target_values
 from unflip import theory
-from unflip._typing import FloatArray, IntArray
-from unflip.classifier import LPClassifier
+from unflip._utils.typing import FloatArray, IntArray
 from unflip.datasets import make_mixture
-from unflip.noise import NoiseModel
+from unflip.labels.noise import NoiseModel
+from unflip.model.classifier import LPClassifier
 from unflip.paper.piece import Piece, Settings, Table, Tables, Task, only
-from unflip.report import style
-from unflip.spectrum import decompose
+from unflip.plotting import style
+from unflip.ridge.spectrum.decomposition import decompose
 
 N_ROWS, N_FEATURES, N_TEST, REG, N_PAIRS = 2000, 200, 4000, 1.0, 5000
 REGS = np.logspace(-4, 4, 9)
@@ -30,7 +30,11 @@ FLIPS = {
 PRIORS = {3: [0.3, 0.3, 0.4], 4: [0.3, 0.2, 0.3, 0.2]}
 NOISE = {k: NoiseModel(np.array(FLIPS[k]), np.array(PRIORS[k])) for k in FLIPS}
 READOUT, REFINED, BAYES = "gaussian read-out of one fit", "refined", "Bayes"
-WORST, BEST, PLANNED = "worst Multi-LPC", "best Multi-LPC", "best Multi-LPC that there is, by theory"
+WORST, BEST, PLANNED = (
+    "worst Multi-LPC",
+    "best Multi-LPC",
+    "best Multi-LPC that there is, by theory",
+)
 PICKED = "{}, on the rows it was picked on"
 CENTRED = "{}, with an intercept"
 #: Colour, dashes and width of the lines; one that hides another is thinner.
@@ -50,11 +54,17 @@ def class_means(k: int) -> FloatArray:
 
 def tasks(settings: Settings) -> list[Task]:
     """Every draw for each number of classes, and what needs none."""
-    draws = [Task(f"k{k}-{i}", one_draw, (k, i, settings.seed)) for k in NOISE for i in range(settings.draws)]
+    draws = [
+        Task(f"k{k}-{i}", one_draw, (k, i, settings.seed))
+        for k in NOISE
+        for i in range(settings.draws)
+    ]
     return [*draws, *(Task(f"theory{k}", predicted, (k, settings.seed)) for k in NOISE)]
 
 
-def rows_and_labels(k: int, rng: np.random.Generator) -> tuple[FloatArray, IntArray, IntArray, FloatArray, IntArray]:
+def rows_and_labels(
+    k: int, rng: np.random.Generator
+) -> tuple[FloatArray, IntArray, IntArray, FloatArray, IntArray]:
     """Draw training rows with true and observed classes, and test rows with true ones."""
     means, priors = class_means(k), NOISE[k].known_priors
     X, y = make_mixture(N_ROWS, N_FEATURES, means=means, priors=priors, random_state=rng)
@@ -64,7 +74,9 @@ def rows_and_labels(k: int, rng: np.random.Generator) -> tuple[FloatArray, IntAr
 
 def one_hot_scores(X: FloatArray, observed: IntArray, X_test: FloatArray, k: int) -> FloatArray:
     """Scores of test rows by one fit to one-hot labels; those of a table of targets T are these times T."""
-    return np.asarray(X_test @ decompose(X, fit_intercept=False).path(np.eye(k)[observed], [REG]).coef[:, 0, :])
+    return np.asarray(
+        X_test @ decompose(X, fit_intercept=False).path(np.eye(k)[observed], [REG]).coef[:, 0, :]
+    )
 
 
 def pair_accuracy(scores: FloatArray, true: IntArray, pair: FloatArray) -> float:
@@ -128,7 +140,9 @@ def plain_accuracies(
 def predicted_accuracy(k: int, pair: FloatArray) -> float:
     """Accuracy of a pair by the theory."""
     table = target_values.multi_lpc(*pair)
-    return theory.predict_multiclass(means=class_means(k), n=N_ROWS, noise=NOISE[k], targets=table, reg=REG).accuracy
+    return theory.predict_multiclass(
+        means=class_means(k), n=N_ROWS, noise=NOISE[k], targets=table, reg=REG
+    ).accuracy
 
 
 def predicted(k: int, seed: int) -> Tables:
@@ -171,7 +185,13 @@ def _draw_panel(ax: Axes, curve: Table, lines: Table) -> None:
         own, colour = lines.loc[name], style.COLOURS[variant]
         ax.axhline(own["mean"], color=colour, ls=dashes, lw=width, label=name)
         if own["sem"] > 0:
-            ax.axhspan(own["mean"] - 2 * own["sem"], own["mean"] + 2 * own["sem"], color=colour, alpha=0.2, lw=0)
+            ax.axhspan(
+                own["mean"] - 2 * own["sem"],
+                own["mean"] + 2 * own["sem"],
+                color=colour,
+                alpha=0.2,
+                lw=0,
+            )
     colour = style.COLOURS["LPC"]
     ax.plot(curve.tau, curve.predicted, color=colour, label="Multi-LPC, theory")
     ax.errorbar(
@@ -200,8 +220,12 @@ def accuracies(tables: Tables) -> Table:
         curve = only(points(tables), k=k)
         for name, own in ((WORST, curve.iloc[0]), (BEST, curve.iloc[-1])):
             rows.append((k, name, own["mean"], own["sem"], own["predicted"]))
-        rows += [(k, name, own["mean"], own["sem"], np.nan) for name, own in _lines(tables, k).iterrows()]
-    return pd.DataFrame(rows, columns=["k", "classifier", "accuracy", "standard_error", "predicted"])
+        rows += [
+            (k, name, own["mean"], own["sem"], np.nan) for name, own in _lines(tables, k).iterrows()
+        ]
+    return pd.DataFrame(
+        rows, columns=["k", "classifier", "accuracy", "standard_error", "predicted"]
+    )
 
 
 def summary(tables: Tables) -> Table:
@@ -211,7 +235,9 @@ def summary(tables: Tables) -> Table:
     text += found.standard_error.map(" ± {:.3f}".format).where(found.standard_error.notna(), "")
     text += found.predicted.map(" (theory {:.3f})".format).where(found.predicted.notna(), "")
     columns = {f"k = {k}": text[found.k == k].to_numpy() for k in NOISE}
-    return pd.DataFrame({"accuracy": found.classifier[found.k == found.k.iloc[0]].to_numpy(), **columns})
+    return pd.DataFrame(
+        {"accuracy": found.classifier[found.k == found.k.iloc[0]].to_numpy(), **columns}
+    )
 
 
 def notes(tables: Tables) -> list[str]:
@@ -225,24 +251,27 @@ def notes(tables: Tables) -> list[str]:
         return " and ".join(f"{accuracy[(k, name)]:.3f}" for k in NOISE)
 
     return [
-        "Choosing (α, β) is choosing a linear read-out of the scores of one fit. With k = 3 and 4 the best of "
-        f"{N_PAIRS} pairs has {both(BEST)} on new data, the plain oracle {both('oracle')}, naive {both('naive')}. The "
-        f"gaussian read-out of one fit to the same noisy labels has {both(READOUT)}, the refined fit {both(REFINED)}; "
-        f"Bayes' rule, with the means known, {both(BAYES)}. Our two see no true label and choose nothing on test "
-        f"rows, but are given the flip rates. {_kept_sentence(tables)}",
-        "The oracle is no bound: it has the right labels, but takes the largest of k scores without thresholds, which "
-        "hides classes whose means lie between those of others.",
+        "Choosing (α, β) is choosing a linear read-out of the scores of one fit. With k = 3 and 4 "
+        f"the best of {N_PAIRS} pairs has {both(BEST)} on new data, the plain oracle "
+        f"{both('oracle')}, naive {both('naive')}. The gaussian read-out of one fit to the same "
+        f"noisy labels has {both(READOUT)}, the refined fit {both(REFINED)}; Bayes' rule, with the "
+        f"means known, {both(BAYES)}. Our two see no true label and choose nothing on test rows, "
+        f"but are given the flip rates. {_kept_sentence(tables)}",
+        "The oracle is no bound: it has the right labels, but takes the largest of k scores "
+        "without thresholds, which hides classes whose means lie between those of others.",
         "The theory's curve, computed without data, is at most "
-        f"{' and '.join(f'{100 * gap:.1f}' for gap in difference.groupby(curve.k).max())} points or "
-        f"{' and '.join(f'{value:.1f}' for value in error)} standard errors from the simulated one. By the theory the "
-        f"best pair that there is has {both(PLANNED)}: a search on test labels finds nothing better. On the rows that "
-        f"it was picked on the best of {N_PAIRS} has {both(PICKED.format(BEST))}.",
-        "The text's formula has no intercept, and neither have the curve, naive and oracle here. With one naive would "
-        f"have {both(CENTRED.format('naive'))} and the oracle {both(CENTRED.format('oracle'))}.",
-        f"{tables['curve'].draw.nunique()} draws here, 3 seeds in the paper, whose numbers are not published. We "
-        f"search once for each k. Not known are the paper's test set (here {N_TEST} rows in the proportions π) and its "
-        "nine γ for naive and oracle (here 10⁻⁴ to 10⁴). Rows of ε are true classes (the text says the opposite), and "
-        "the second ‖μ₃‖ of k = 4 is ‖μ₄‖.",
+        f"{' and '.join(f'{100 * gap:.1f}' for gap in difference.groupby(curve.k).max())} points "
+        f"or {' and '.join(f'{value:.1f}' for value in error)} standard errors from the simulated "
+        f"one. By the theory the best pair that there is has {both(PLANNED)}: a search on test "
+        f"labels finds nothing better. On the rows that it was picked on the best of {N_PAIRS} has "
+        f"{both(PICKED.format(BEST))}.",
+        "The text's formula has no intercept, and neither have the curve, naive and oracle here. "
+        f"With one naive would have {both(CENTRED.format('naive'))} and the oracle "
+        f"{both(CENTRED.format('oracle'))}.",
+        f"{tables['curve'].draw.nunique()} draws here, 3 seeds in the paper, whose numbers are not "
+        f"published. We search once for each k. Not known are the paper's test set (here {N_TEST} "
+        "rows in the proportions π) and its nine γ for naive and oracle (here 10⁻⁴ to 10⁴). Rows "
+        "of ε are true classes (the text says the opposite), and the second ‖μ₃‖ of k = 4 is ‖μ₄‖.",
     ]
 
 

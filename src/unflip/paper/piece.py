@@ -42,7 +42,8 @@ class Task:
     name : str
         Its name among the parts of the piece.
     function : callable
-        A function of a module that depends on its arguments alone and returns rows of the piece's tables.
+        A function of a module that depends on its arguments alone and returns rows of the piece's
+        tables.
     arguments : tuple
         Its arguments, seeds included.
     """
@@ -60,8 +61,8 @@ class Task:
 class Piece:
     """One table or figure: how its numbers are computed, drawn and put into words.
 
-    The numbers are saved before anything else is done with them: `draw`, `summary` and `notes` see only what is in the
-    saved tables.
+    The numbers are saved before anything else is done with them: `draw`, `summary` and `notes` see
+    only what is in the saved tables.
 
     Attributes
     ----------
@@ -104,7 +105,10 @@ class Piece:
 def gather(parts: Sequence[Tables]) -> Tables:
     """Put the rows of each table together, part by part."""
     names = dict.fromkeys(name for part in parts for name in part)
-    return {name: pd.concat([part[name] for part in parts if name in part], ignore_index=True) for name in names}
+    return {
+        name: pd.concat([part[name] for part in parts if name in part], ignore_index=True)
+        for name in names
+    }
 
 
 def only(table: Table, **values: object) -> Table:

@@ -6,7 +6,8 @@ from unflip.paper import fig1, fig2, fig3, fig4, fig5, fig6, fig7, fig8, fig9, t
 from unflip.paper.piece import Piece
 
 PIECES: dict[str, Piece] = {
-    module.PIECE.name: module.PIECE for module in (table1, fig1, fig2, fig3, fig4, fig5, fig6, fig7, fig8, fig9)
+    module.PIECE.name: module.PIECE
+    for module in (table1, fig1, fig2, fig3, fig4, fig5, fig6, fig7, fig8, fig9)
 }
 
 
@@ -14,5 +15,8 @@ def chosen(names: list[str]) -> list[Piece]:
     """Return the pieces with these names, in the paper's order; "all" stands for every one."""
     for name in names:
         if name not in (*PIECES, "all"):
-            raise ValueError(f"{name} is not a piece of the paper known here: choose from {', '.join(PIECES)}, or all.")
+            raise ValueError(
+                f"{name} is not a piece of the paper known here: choose from {', '.join(PIECES)}, "
+                "or all."
+            )
     return [piece for name, piece in PIECES.items() if name in names or "all" in names]

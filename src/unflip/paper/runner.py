@@ -12,10 +12,10 @@ from typing import TypeAlias
 from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
 
+from unflip._utils.atomic_files import write_atomically
 from unflip.paper.piece import Piece, Settings, Task, gather
 from unflip.paper.store import Folder, encode_part, fingerprint, read_part
-from unflip.report import style
-from unflip.report.files import write_atomically
+from unflip.plotting import style
 
 #: Told the piece, how many of its parts are done, and how many there are.
 Listener: TypeAlias = Callable[[Piece, int, int], None]
@@ -76,7 +76,9 @@ def missing_data(piece: Piece) -> str:
     return ""
 
 
-def _run_piece(piece: Piece, results: Path, quick: bool, again: bool, workers: int, listener: Listener) -> Outcome:
+def _run_piece(
+    piece: Piece, results: Path, quick: bool, again: bool, workers: int, listener: Listener
+) -> Outcome:
     folder = Folder(results, piece.name)
     settings = piece.quick if quick else piece.full
     if not again and is_finished(piece, folder, quick):
@@ -104,18 +106,24 @@ def is_finished(piece: Piece, folder: Folder, quick: bool) -> bool:
     """Whether the saved results are those of the settings; full ones serve a quick run, too."""
     manifest = folder.manifest()
     accepted = [piece.full, piece.quick] if quick else [piece.full]
-    return manifest is not None and manifest.fingerprint in [fingerprint(piece, settings) for settings in accepted]
+    return manifest is not None and manifest.fingerprint in [
+        fingerprint(piece, settings) for settings in accepted
+    ]
 
 
-def _compute(piece: Piece, settings: Settings, folder: Folder, workers: int, listener: Listener) -> None:
+def _compute(
+    piece: Piece, settings: Settings, folder: Folder, workers: int, listener: Listener
+) -> None:
     """Compute the parts that are not saved yet."""
     tasks, mark = piece.tasks(settings), fingerprint(piece, settings)
     left = [task for task in tasks if not folder.part(mark, task).exists()]
     done = len(tasks) - len(left)
     listener(piece, done, len(tasks))
-    # One BLAS thread everywhere: sums are then rounded alike, however many processes there are. Workers that outlive a
-    # killed run go when they have been idle for a while.
-    processes = parallel_config(backend="loky", inner_max_num_threads=1, idle_worker_timeout=_IDLE_SECONDS)
+    # One BLAS thread everywhere: sums are then rounded alike, however many processes there are.
+    # Workers that outlive a killed run go when they have been idle for a while.
+    processes = parallel_config(
+        backend="loky", inner_max_num_threads=1, idle_worker_timeout=_IDLE_SECONDS
+    )
     with processes, threadpool_limits(1):
         parallel = Parallel(n_jobs=min(workers, len(left)) or 1, return_as="generator_unordered")
         for _ in parallel(delayed(_run_task)(task, folder.part(mark, task)) for task in left):

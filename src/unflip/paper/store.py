@@ -11,16 +11,16 @@ from typing import Any
 
 import pandas as pd
 
-import unflip
+from unflip._utils.atomic_files import write_atomically
+from unflip._utils.version import __version__
 from unflip.paper.piece import Piece, Settings, Tables, Task
-from unflip.report.files import write_atomically
 
 PICTURE = "picture"
 
 
 def fingerprint(piece: Piece, settings: Settings) -> str:
     """Identify what a piece computes: its settings and the version of the library."""
-    content = [piece.name, asdict(settings), unflip.__version__]
+    content = [piece.name, asdict(settings), __version__]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
@@ -45,7 +45,9 @@ class Folder:
     def manifest(self) -> Manifest | None:
         """Return the manifest, or None where it is missing, or a file is missing or not the one it names."""
         try:
-            found = Manifest(**json.loads((self.path / "manifest.json").read_text(encoding="utf-8")))
+            found = Manifest(
+                **json.loads((self.path / "manifest.json").read_text(encoding="utf-8"))
+            )
             whole = all(_digest(self.path / name) == digest for name, digest in found.files.items())
         except (OSError, ValueError, TypeError):
             return None
@@ -61,13 +63,15 @@ class Folder:
 
     def save(self, tables: Tables, pictures: dict[str, bytes], manifest: dict[str, Any]) -> None:
         """Write tables and pictures, then the manifest, then drop the parts."""
-        contents = {f"{name}.csv": table.to_csv(index=False).encode() for name, table in tables.items()}
+        contents = {
+            f"{name}.csv": table.to_csv(index=False).encode() for name, table in tables.items()
+        }
         contents |= {f"{PICTURE}.{kind}": content for kind, content in pictures.items()}
         (self.path / "manifest.json").unlink(missing_ok=True)
         for name, content in contents.items():
             write_atomically(self.path / name, content)
         digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
-        written = asdict(Manifest(**manifest, version=unflip.__version__, files=digests))
+        written = asdict(Manifest(**manifest, version=__version__, files=digests))
         write_atomically(self.path / "manifest.json", json.dumps(written, indent=1).encode())
         shutil.rmtree(self.path / "parts", ignore_errors=True)
 
@@ -90,4 +94,6 @@ def encode_part(tables: Tables, seconds: float) -> bytes:
 def read_part(path: Path) -> tuple[Tables, float]:
     """Read a part and the seconds it took."""
     content = json.loads(path.read_bytes())
-    return {name: pd.DataFrame(columns) for name, columns in content["tables"].items()}, content["seconds"]
+    return {name: pd.DataFrame(columns) for name, columns in content["tables"].items()}, content[
+        "seconds"
+    ]

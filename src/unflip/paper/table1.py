@@ -1,8 +1,9 @@
 """Table 1: accuracy on four kinds of Amazon reviews, replayed, drawn afresh, and beside what the table leaves out.
 
-Every fit of a draw comes from one Cholesky factor of one Gram matrix: labels enter only through the right-hand side,
-and rows that were drawn twice enter as one row of weight 2. Standardising the columns on the training rows instead
-changes that matrix by a rank-one term and a scale, so that it is not computed again either.
+Every fit of a draw comes from one Cholesky factor of one Gram matrix: labels enter only through the
+right-hand side, and rows that were drawn twice enter as one row of weight 2. Standardising the
+columns on the training rows instead changes that matrix by a rank-one term and a scale, so that it
+is not computed again either.
 """
 
 from __future__ import annotations
@@ -21,21 +22,23 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 from sklearn.preprocessing import StandardScaler
 
-from unflip._typing import FloatArray, IntArray
-from unflip.classifier import LPClassifier
+from unflip._utils.typing import FloatArray, IntArray
 from unflip.datasets import AMAZON_DOMAINS
-from unflip.noise import NoiseModel
+from unflip.labels.noise import NoiseModel
+from unflip.model.classifier import LPClassifier
 from unflip.paper import reviews
 from unflip.paper.piece import Piece, Settings, Table, Tables, Task, only
 from unflip.paper.published import TABLE1, TABLE1_SPREAD
 from unflip.paper.variants import VARIANTS, target_columns, targets_of
-from unflip.report import style
+from unflip.plotting import style
 
 EPS_POS, EPS_NEG = (0.3, 0.4, 0.5), 0.4
 SEEDS, DRAWS_PER_SEED = (1, 123, 404), 50
 LABEL_FREE, SCALED = "label-free", "{}, scaler on training rows"
 REFINED, BALANCED, KNOWN_ORIGIN = "refined", "refined, balanced", "refined, balanced, known origin"
-CLEANLAB_POINTS = tuple((C, weight) for C in (1e-4, 1e-3, 1e-2, 1.0) for weight in (None, "balanced"))
+CLEANLAB_POINTS = tuple(
+    (C, weight) for C in (1e-4, 1e-3, 1e-2, 1.0) for weight in (None, "balanced")
+)
 CLEANLAB_DEFAULT = "cleanlab C=1"
 _COLUMNS = ["domain", "eps_pos", "method", "draw", "accuracy"]
 _FOLDS = 5
@@ -55,7 +58,10 @@ def tasks(settings: Settings) -> list[Task]:
         for domain in AMAZON_DOMAINS
         for seed in SEEDS
     ]
-    fresh = [Task(f"fresh-{domain}", fresh_draws, (domain, settings.seed, settings.draws)) for domain in AMAZON_DOMAINS]
+    fresh = [
+        Task(f"fresh-{domain}", fresh_draws, (domain, settings.seed, settings.draws))
+        for domain in AMAZON_DOMAINS
+    ]
     methods = [refined, cleanlab] if find_spec("cleanlab") else [refined]
     others = [
         Task(f"{method.__name__}-{domain}-{i}", method, (domain, settings.seed, i))
@@ -86,11 +92,15 @@ class Fitted:
         """Ridge weights for every column of targets of the drawn rows."""
         return _ridge(self.gram, self._sums(rows, columns))
 
-    def coef_on_own_scale(self, rows: IntArray, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def coef_on_own_scale(
+        self, rows: IntArray, columns: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         """Weights and constants, in the file's columns, where these are standardised on the drawn rows instead."""
         mean = self.weights @ self.X / reviews.N_ROWS
         power = np.diag(self.gram) / reviews.N_ROWS
-        varies = power - mean**2 > _ROUNDING * power  # a word that no drawn review holds stays as it is
+        varies = (
+            power - mean**2 > _ROUNDING * power
+        )  # a word that no drawn review holds stays as it is
         scale = np.sqrt(np.where(varies, power - mean**2, 1))
         gram = (self.gram - reviews.N_ROWS * np.outer(mean, mean)) / np.outer(scale, scale)
         sums = (self._sums(rows, columns) - np.outer(mean, columns.sum(axis=0))) / scale[:, None]
@@ -99,13 +109,17 @@ class Fitted:
 
     def _sums(self, rows: IntArray, columns: FloatArray) -> FloatArray:
         """Σ xᵢtᵢ, with the targets of copies added up first."""
-        per_row = np.column_stack([np.bincount(rows, column, minlength=len(self.X)) for column in columns.T])
+        per_row = np.column_stack(
+            [np.bincount(rows, column, minlength=len(self.X)) for column in columns.T]
+        )
         return np.asarray(self.X.T @ per_row)
 
 
 def _ridge(gram: FloatArray, sums: FloatArray) -> FloatArray:
     penalised = gram + reviews.N_ROWS * reviews.REG * np.eye(len(gram))
-    return np.asarray(cho_solve(cho_factor(penalised, check_finite=False), sums, check_finite=False))
+    return np.asarray(
+        cho_solve(cho_factor(penalised, check_finite=False), sums, check_finite=False)
+    )
 
 
 def replay(domain: str, seed: int, n_draws: int) -> Tables:
@@ -118,11 +132,20 @@ def replay(domain: str, seed: int, n_draws: int) -> Tables:
             sample = stream.draw()
             true, test = y[sample.rows], y[sample.unseen]
             labels = [true if variant == "oracle" else true ^ flips for flips in sample.flips]
-            columns = [targets_of(variant, noise_at(e))[seen] for e, seen in zip(EPS_POS, labels, strict=True)]
+            columns = [
+                targets_of(variant, noise_at(e))[seen]
+                for e, seen in zip(EPS_POS, labels, strict=True)
+            ]
             coef = Fitted.of(X, sample.rows).coef(sample.rows, np.column_stack(columns))
             accuracies = _accuracies(X[sample.unseen] @ coef, test)
-            rows += [(domain, e, variant, seed, i, a) for e, a in zip(EPS_POS, accuracies, strict=True)]
-    return {"replay": pd.DataFrame(rows, columns=["domain", "eps_pos", "method", "seed", "draw", "accuracy"])}
+            rows += [
+                (domain, e, variant, seed, i, a) for e, a in zip(EPS_POS, accuracies, strict=True)
+            ]
+    return {
+        "replay": pd.DataFrame(
+            rows, columns=["domain", "eps_pos", "method", "seed", "draw", "accuracy"]
+        )
+    }
 
 
 def fresh_draws(domain: str, seed: int, n_draws: int) -> Tables:
@@ -135,11 +158,16 @@ def fresh_draws(domain: str, seed: int, n_draws: int) -> Tables:
         sample = stream.draw()
         true, test, fitted = y[sample.rows], y[sample.unseen], Fitted.of(X, sample.rows)
         unseen = X[sample.unseen]
-        columns = [target_columns(noise_at(e), true, true ^ f) for e, f in zip(EPS_POS, sample.flips, strict=True)]
+        columns = [
+            target_columns(noise_at(e), true, true ^ f)
+            for e, f in zip(EPS_POS, sample.flips, strict=True)
+        ]
         stacked = np.column_stack(columns)
         own_coef, own_constant = fitted.coef_on_own_scale(sample.rows, stacked)
         scores = (unseen @ fitted.coef(sample.rows, stacked), unseen @ own_coef + own_constant)
-        found = np.hstack([_accuracies(s, test).reshape(len(EPS_POS), len(VARIANTS)) for s in scores])
+        found = np.hstack(
+            [_accuracies(s, test).reshape(len(EPS_POS), len(VARIANTS)) for s in scores]
+        )
         blind = _accuracies((unseen @ (fitted.weights @ X))[:, None], test)[0]
         for e, accuracies in zip(EPS_POS, found, strict=True):
             rows += [(domain, e, name, i, a) for name, a in zip(methods, accuracies, strict=True)]
@@ -158,10 +186,16 @@ def refined(domain: str, seed: int, draw: int) -> Tables:
         for name, data, classifier in (
             (REFINED, own_scale, LPClassifier(noise_at(e))),
             (BALANCED, own_scale, LPClassifier(noise_at(e), deployment_priors="balanced")),
-            (KNOWN_ORIGIN, X, LPClassifier(noise_at(e), fit_intercept=False, deployment_priors="balanced")),
+            (
+                KNOWN_ORIGIN,
+                X,
+                LPClassifier(noise_at(e), fit_intercept=False, deployment_priors="balanced"),
+            ),
         ):
             classifier.fit(data[sample.rows], y[sample.rows] ^ flips)
-            rows.append((domain, e, name, draw, classifier.score(data[sample.unseen], y[sample.unseen])))
+            rows.append(
+                (domain, e, name, draw, classifier.score(data[sample.unseen], y[sample.unseen]))
+            )
     return {"others": pd.DataFrame(rows, columns=_COLUMNS)}
 
 
@@ -177,10 +211,14 @@ def cleanlab(domain: str, seed: int, draw: int) -> Tables:
         observed = y[sample.rows] ^ flips
         for C, weight in CLEANLAB_POINTS:
             model = LogisticRegression(C=C, class_weight=weight, max_iter=1000)
-            probabilities = cross_val_predict(model, train, observed, cv=_FOLDS, method="predict_proba")
+            probabilities = cross_val_predict(
+                model, train, observed, cv=_FOLDS, method="predict_proba"
+            )
             learner = learning.CleanLearning(model, find_label_issues_kwargs={"n_jobs": 1})
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # it says that given probabilities are used, as is meant
+                warnings.simplefilter(
+                    "ignore"
+                )  # it says that given probabilities are used, as is meant
                 learner.fit(train, observed, pred_probs=probabilities)
             accuracy = np.mean(learner.predict(test) == y[sample.unseen])
             rows.append((domain, e, _grid_name(C, weight), draw, accuracy))
@@ -202,7 +240,9 @@ def _accuracies(scores: FloatArray, true: IntArray) -> FloatArray:
 def cells(tables: Tables) -> Table:
     """Return the 48 cells: published, replayed, drawn afresh, and how far apart in standard errors."""
     replayed, fresh = _means(tables["replay"]), _means(tables["fresh"])
-    of_seeds = 100 * tables["replay"].groupby(["domain", "eps_pos", "method", "seed"]).accuracy.mean()
+    of_seeds = (
+        100 * tables["replay"].groupby(["domain", "eps_pos", "method", "seed"]).accuracy.mean()
+    )
     spreads = of_seeds.groupby(level=[0, 1, 2]).std(ddof=0)
     rows = []
     for e, domain, (j, variant) in product(EPS_POS, AMAZON_DOMAINS, enumerate(VARIANTS)):
@@ -256,8 +296,17 @@ def draw(tables: Tables) -> Figure:
             ax.plot(x, own.fresh, style.MARKERS[variant], color=colour, ms=4.5, label=variant)
         blind = [fresh.loc[(domain, e, LABEL_FREE)]["mean"] for domain in AMAZON_DOMAINS]
         ax.plot(places + 0.14, blind, "_", color=style.INK, ms=11, mew=2, label="label-free rule")
-        scaled = [fresh.loc[(domain, e, SCALED.format("optimized"))]["mean"] for domain in AMAZON_DOMAINS]
-        ax.plot(places + 0.25, scaled, "P", color=style.CENTRED, ms=6, label="all three, scaler on training rows")
+        scaled = [
+            fresh.loc[(domain, e, SCALED.format("optimized"))]["mean"] for domain in AMAZON_DOMAINS
+        ]
+        ax.plot(
+            places + 0.25,
+            scaled,
+            "P",
+            color=style.CENTRED,
+            ms=6,
+            label="all three, scaler on training rows",
+        )
         for name, fill in ((BALANCED, style.COLOURS["refined"]), (KNOWN_ORIGIN, "white")):
             ours = [others.loc[(domain, e, name)]["mean"] for domain in AMAZON_DOMAINS]
             ax.plot(
@@ -287,14 +336,23 @@ def summary(tables: Tables) -> Table:
         for domain in AMAZON_DOMAINS:
             own = only(found, eps_pos=e, domain=domain).set_index("variant")
             cell: dict[str, object] = {"ε₊": e, "domain": domain}
-            cell |= {f"{name}": f"{own.published[name]:.2f} → {own.replayed[name]:.2f}" for name in VARIANTS}
+            cell |= {
+                f"{name}": f"{own.published[name]:.2f} → {own.replayed[name]:.2f}"
+                for name in VARIANTS
+            }
             cell["label-free"] = fresh.loc[(domain, e, LABEL_FREE)]["mean"]
-            cell["all three, scaler on training rows"] = fresh.loc[(domain, e, SCALED.format("optimized"))]["mean"]
-            cell |= {name: others.loc[(domain, e, name)]["mean"] for name in (REFINED, BALANCED, KNOWN_ORIGIN)}
+            cell["all three, scaler on training rows"] = fresh.loc[
+                (domain, e, SCALED.format("optimized"))
+            ]["mean"]
+            cell |= {
+                name: others.loc[(domain, e, name)]["mean"]
+                for name in (REFINED, BALANCED, KNOWN_ORIGIN)
+            }
             if CLEANLAB_DEFAULT in averages:
                 cell["cleanlab"] = others.loc[(domain, e, CLEANLAB_DEFAULT)]["mean"]
                 cell["cleanlab, best"] = max(
-                    others.loc[(domain, e, _grid_name(C, weight))]["mean"] for C, weight in CLEANLAB_POINTS
+                    others.loc[(domain, e, _grid_name(C, weight))]["mean"]
+                    for C, weight in CLEANLAB_POINTS
                 )
             rows.append(cell)
     return pd.DataFrame(rows)
@@ -307,7 +365,9 @@ def notes(tables: Tables) -> list[str]:
     off = found[(found.replayed_spread - found.published_spread).abs() > _TWO_DECIMALS]
     worst = found.loc[found.deviation.abs().idxmax()]
     fresh = tables["fresh"]
-    pivot = fresh.pivot_table(index=["domain", "eps_pos", "draw"], columns="method", values="accuracy")
+    pivot = fresh.pivot_table(
+        index=["domain", "eps_pos", "draw"], columns="method", values="accuracy"
+    )
     scaled = pivot[[SCALED.format(name) for name in VARIANTS if name != "oracle"]]
     apart = 100 * float((scaled.max(axis=1) - scaled.min(axis=1)).max())
 
@@ -315,20 +375,23 @@ def notes(tables: Tables) -> list[str]:
         return "/".join(f"{averages[column][e]:.1f}" for e in EPS_POS)
 
     sentences = [
-        f"The published random stream, replayed, gives {equal} of {len(found)} cells to two decimals (published → "
-        "replayed in the table). It is plain accuracy at γ = 100 in every cell, where the caption says “optimal γ”.",
-        f"What the table prints after ± is the standard deviation of the three seeds' means: {len(found) - len(off)} "
-        f"of {len(found)} agree to two decimals{_exceptions(off)}.",
-        f"With {fresh.draw.nunique()} fresh draws a cell is at most {abs(worst.deviation):.1f} standard errors from "
-        f"the published one ({worst.variant}, {worst.domain}, ε₊ = {worst.eps_pos:g}).",
-        "The rows are drawn with replacement and standardised on all rows of the balanced file, test rows included; "
-        "the test rows are those never drawn, about 65% negative, while 30% of the training rows are.",
-        "So the mean of the training rows already points along μ: the label-free rule sign(x·mean) scores "
-        f"{over_rates(LABEL_FREE)} at ε₊ = .3/.4/.5 on average over the four sets, the optimized classifier "
-        f"{over_rates('optimized')}.",
-        "With the scaler fitted on the training rows, as in practice, naive, unbiased and optimized coincide (their "
-        f"accuracies differ by at most {apart:.2f} points in any draw) and score "
-        f"{over_rates(SCALED.format('optimized'))}.",
+        f"The published random stream, replayed, gives {equal} of {len(found)} cells to two "
+        "decimals (published → replayed in the table). It is plain accuracy at γ = 100 in every "
+        "cell, where the caption says “optimal γ”.",
+        "What the table prints after ± is the standard deviation of the three seeds' means: "
+        f"{len(found) - len(off)} of {len(found)} agree to two decimals{_exceptions(off)}.",
+        f"With {fresh.draw.nunique()} fresh draws a cell is at most {abs(worst.deviation):.1f} "
+        f"standard errors from the published one ({worst.variant}, {worst.domain}, ε₊ = "
+        f"{worst.eps_pos:g}).",
+        "The rows are drawn with replacement and standardised on all rows of the balanced file, "
+        "test rows included; the test rows are those never drawn, about 65% negative, while 30% of "
+        "the training rows are.",
+        "So the mean of the training rows already points along μ: the label-free rule sign(x·mean) "
+        f"scores {over_rates(LABEL_FREE)} at ε₊ = .3/.4/.5 on average over the four sets, the "
+        f"optimized classifier {over_rates('optimized')}.",
+        "With the scaler fitted on the training rows, as in practice, naive, unbiased and "
+        f"optimized coincide (their accuracies differ by at most {apart:.2f} points in any draw) "
+        f"and score {over_rates(SCALED.format('optimized'))}.",
         "On the same rows the refined classifier, which knows the rates and the 30% as the optimized one does, scores "
         f"{over_rates(REFINED)} as it comes, for its threshold expects 30% of negatives among the test rows, too, and "
         f'{over_rates(BALANCED)} with deployment_priors="balanced" ({tables["others"].draw.nunique()} draws per cell). '
@@ -337,8 +400,8 @@ def notes(tables: Tables) -> list[str]:
     if CLEANLAB_DEFAULT in averages:
         best = "/".join(f"{value:.1f}" for value in _best_cleanlab(averages))
         sentences.append(
-            f"cleanlab with logistic regression scores {over_rates(CLEANLAB_DEFAULT)} as it comes and {best} at the "
-            f"best of {len(CLEANLAB_POINTS)} settings, picked on the test rows."
+            f"cleanlab with logistic regression scores {over_rates(CLEANLAB_DEFAULT)} as it comes "
+            f"and {best} at the best of {len(CLEANLAB_POINTS)} settings, picked on the test rows."
         )
     else:
         sentences.append(
@@ -350,8 +413,8 @@ def notes(tables: Tables) -> list[str]:
 def _exceptions(cells_off: Table) -> str:
     """Name the cells whose ± is not the one printed."""
     return "".join(
-        f"; {cell.variant}, {cell.domain}, ε₊ = {cell.eps_pos:g} is {cell.replayed_spread:.2f} where "
-        f"{cell.published_spread:.2f} is printed"
+        f"; {cell.variant}, {cell.domain}, ε₊ = {cell.eps_pos:g} is {cell.replayed_spread:.2f} "
+        f"where {cell.published_spread:.2f} is printed"
         for cell in cells_off.itertuples()
     )
 

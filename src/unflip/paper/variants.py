@@ -7,8 +7,8 @@ from scipy.special import ndtr
 
 from unflip import targets as target_values
 from unflip import theory
-from unflip._typing import FloatArray, IntArray
-from unflip.noise import NoiseModel
+from unflip._utils.typing import FloatArray, IntArray
+from unflip.labels.noise import NoiseModel
 
 VARIANTS = ("naive", "unbiased", "optimized", "oracle")
 
@@ -40,8 +40,8 @@ def predict(
 def accuracy_and_risk(coef: FloatArray, mean_norm: float) -> tuple[FloatArray, FloatArray]:
     """Return accuracy and risk of fits (along the first axis of `coef`) on infinitely many new rows of the mixture.
 
-    Given the fit, the score of a new row ±μ + N(0, I) is Gaussian, so that no test rows are needed. μ is the same in
-    every coordinate, as in `unflip.datasets.make_mixture`.
+    Given the fit, the score of a new row ±μ + N(0, I) is Gaussian, so that no test rows are needed.
+    μ is the same in every coordinate, as in `unflip.datasets.make_mixture`.
     """
     along = mean_norm / np.sqrt(len(coef)) * coef.sum(axis=0)
     variance = (coef**2).sum(axis=0)

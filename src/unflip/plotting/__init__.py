@@ -1,10 +1,18 @@
-"""Pictures of fits, audits and predictions, in scikit-learn's style; they need `unflip[plot]`."""
+"""Plots of fits, audits and predictions, in scikit-learn's display style.
 
-from unflip.plotting.accuracy_path import AccuracyPathDisplay
-from unflip.plotting.noise_matrix import NoiseMatrixDisplay
-from unflip.plotting.plan import PlanDisplay
-from unflip.plotting.score_distribution import ScoreDistributionDisplay
-from unflip.plotting.suspects import SuspectsDisplay
+In come fitted classifiers and audits. Out come matplotlib figures. Needs ``unflip[plot]``.
+"""
+
+from typing import TYPE_CHECKING
+
+from unflip._utils.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from unflip.plotting.accuracy_path import AccuracyPathDisplay
+    from unflip.plotting.noise_matrix import NoiseMatrixDisplay
+    from unflip.plotting.plan_display import PlanDisplay
+    from unflip.plotting.score_distribution import ScoreDistributionDisplay
+    from unflip.plotting.suspects_display import SuspectsDisplay
 
 __all__ = [
     "AccuracyPathDisplay",
@@ -13,3 +21,15 @@ __all__ = [
     "ScoreDistributionDisplay",
     "SuspectsDisplay",
 ]
+
+if not TYPE_CHECKING:  # the explorer needs the style alone
+    __getattr__ = lazy_names(
+        __name__,
+        {
+            "AccuracyPathDisplay": "accuracy_path",
+            "NoiseMatrixDisplay": "noise_matrix",
+            "PlanDisplay": "plan_display",
+            "ScoreDistributionDisplay": "score_distribution",
+            "SuspectsDisplay": "suspects_display",
+        },
+    )

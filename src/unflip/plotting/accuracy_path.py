@@ -13,13 +13,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 
 from unflip import theory
-from unflip._typing import FloatArray
-from unflip._validation import as_floats, as_number, check_kind, shown
-from unflip.classifier import LPClassifier
+from unflip._utils.typing import FloatArray
+from unflip._utils.validation import as_floats, as_number, check_kind, shown
+from unflip.model.classifier import LPClassifier
 from unflip.plotting.display import Display
 from unflip.plotting.fitted import last_step, rows_of_last_step
-from unflip.selection import coarse_regs
-from unflip.spectrum import decompose
+from unflip.ridge.selection import coarse_regs
+from unflip.ridge.spectrum.decomposition import decompose
 from unflip.theory.model import check_mixture
 
 if TYPE_CHECKING:
@@ -94,7 +94,9 @@ class AccuracyPathDisplay(Display):
         return display.plot(ax)
 
     @classmethod
-    def from_mixture(cls, mixture: theory.Mixture, *, fit_intercept: bool = False, ax: Axes | None = None) -> Self:
+    def from_mixture(
+        cls, mixture: theory.Mixture, *, fit_intercept: bool = False, ax: Axes | None = None
+    ) -> Self:
         """Draw what the theory predicts for the paper's targets, and the best accuracy there is.
 
         Parameters
@@ -114,7 +116,7 @@ class AccuracyPathDisplay(Display):
         return cls(_THEORY_REGS, accuracies, limit=float(mixture.bayes_accuracy)).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
-        from unflip.report.style import COLOURS, FAINT, INK
+        from unflip.plotting.style import COLOURS, FAINT, INK
 
         for name, accuracy in self.accuracies.items():
             few = len(self.regs) < len(_THEORY_REGS)
@@ -122,11 +124,15 @@ class AccuracyPathDisplay(Display):
             if name in self.errors:
                 error = self.errors[name]
                 low, high = accuracy - error, accuracy + error
-                ax.fill_between(self.regs, low, high, color=COLOURS[name], alpha=0.15, lw=0, label="± 1 s.e.")
+                ax.fill_between(
+                    self.regs, low, high, color=COLOURS[name], alpha=0.15, lw=0, label="± 1 s.e."
+                )
         if self.limit is not None:
             ax.axhline(self.limit, color=FAINT, ls=":", label="n → ∞")
         if self.chosen_reg:
-            ax.axvline(self.chosen_reg, color=INK, lw=0.9, ls="--", label=f"γ = {self.chosen_reg:.3g}")
+            ax.axvline(
+                self.chosen_reg, color=INK, lw=0.9, ls="--", label=f"γ = {self.chosen_reg:.3g}"
+            )
         ax.set_xscale("log")
         ax.set_xlabel("penalty γ")
         ax.set_ylabel("accuracy on clean labels")
@@ -141,12 +147,17 @@ def _checked_regs(regs: ArrayLike) -> FloatArray:
     return penalties
 
 
-def _checked_lines(lines: Mapping[str, ArrayLike], name: str, regs: FloatArray) -> dict[str, FloatArray]:
+def _checked_lines(
+    lines: Mapping[str, ArrayLike], name: str, regs: FloatArray
+) -> dict[str, FloatArray]:
     check_kind(lines, Mapping, name, "give values along regs by the name of the targets")
     found = {key: as_floats(values, f"{name}[{key!r}]") for key, values in lines.items()}
     for key, values in found.items():
         if values.shape != regs.shape:
-            raise ValueError(f"{name}[{key!r}] has shape {values.shape} and regs {regs.shape}: give as many of both.")
+            raise ValueError(
+                f"{name}[{key!r}] has shape {values.shape} and regs {regs.shape}: give as many of "
+                "both."
+            )
     return found
 
 
@@ -157,7 +168,9 @@ def _worth_trying(X: ArrayLike, chosen: float) -> FloatArray:
     return np.union1d(regs, [chosen]) if chosen > 0 else regs
 
 
-def _refitted(estimator: LPClassifier, X: ArrayLike, y: ArrayLike, reg: float) -> tuple[float, float]:
+def _refitted(
+    estimator: LPClassifier, X: ArrayLike, y: ArrayLike, reg: float
+) -> tuple[float, float]:
     """Return the expected accuracy at another penalty, and its standard error."""
     other = clone(estimator).set_params(reg=reg)
     with warnings.catch_warnings():
@@ -167,4 +180,6 @@ def _refitted(estimator: LPClassifier, X: ArrayLike, y: ArrayLike, reg: float) -
 
 
 def _predicted(mixture: theory.Mixture, targets: str, fit_intercept: bool) -> FloatArray:
-    return theory.predict(mixture, targets=targets, reg=_THEORY_REGS, fit_intercept=fit_intercept).accuracy
+    return theory.predict(
+        mixture, targets=targets, reg=_THEORY_REGS, fit_intercept=fit_intercept
+    ).accuracy

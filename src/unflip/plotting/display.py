@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unflip._validation import as_array, check_kind
-from unflip.auditing import Audit
+from unflip._utils.validation import as_array, check_kind
+from unflip.auditing.report import Audit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,14 +41,18 @@ class Display(ABC):
             Axes to draw on.
         """
         if find_spec("matplotlib") is None:
-            raise ImportError(f'{type(self).__name__} needs matplotlib; install it with: pip install "unflip[plot]"')
+            raise ImportError(
+                f'{type(self).__name__} needs matplotlib; install it with: pip install "unflip[plot]"'
+            )
         # Here, not above: who never plots needs no matplotlib.
         from matplotlib import pyplot
 
-        from unflip.report.style import house_look
+        from unflip.plotting.style import house_look
 
         with house_look():
-            self.ax_ = pyplot.subplots(figsize=self._size, layout="constrained")[1] if ax is None else ax
+            self.ax_ = (
+                pyplot.subplots(figsize=self._size, layout="constrained")[1] if ax is None else ax
+            )
             self._draw(self.ax_)
         self.figure_ = self.ax_.figure
         return self
@@ -62,7 +66,9 @@ def checked_labels(display_labels: ArrayLike | None, k: int) -> NDArray[Any]:
     """Return the names of k classes, by default their numbers."""
     labels = np.arange(k) if display_labels is None else as_array(display_labels, "display_labels")
     if labels.shape != (k,):
-        raise ValueError(f"display_labels has shape {labels.shape}: give a name for each of the {k} classes.")
+        raise ValueError(
+            f"display_labels has shape {labels.shape}: give a name for each of the {k} classes."
+        )
     return labels
 
 

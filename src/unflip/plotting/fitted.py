@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from unflip._validation import shown
+from unflip._utils.validation import shown
 
 
 def last_step(estimator: object, *kinds: type) -> Any:
@@ -17,8 +17,8 @@ def last_step(estimator: object, *kinds: type) -> Any:
     if not isinstance(found, kinds):
         names = " or ".join(kind.__name__ for kind in kinds)
         raise TypeError(
-            f"from_estimator draws a fitted {names}, or a Pipeline that ends in one: estimator = {shown(found)} is "
-            "neither."
+            f"from_estimator draws a fitted {names}, or a Pipeline that ends in one: estimator = "
+            f"{shown(found)} is neither."
         )
     check_is_fitted(found)
     return found

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline
 
-from unflip._validation import as_floats
-from unflip.auditing import Audit
-from unflip.classifier import LPClassifier
-from unflip.estimation.base import NoiseEstimator
+from unflip._utils.validation import as_floats
+from unflip.auditing.report import Audit
+from unflip.estimation.noise_estimator import NoiseEstimator
+from unflip.model.classifier import LPClassifier
 from unflip.plotting.display import Display, check_audit, checked_labels
 from unflip.plotting.fitted import last_step
 
@@ -48,7 +48,11 @@ class NoiseMatrixDisplay(Display):
     _size: ClassVar[tuple[float, float]] = (4.4, 3.8)
 
     def __init__(
-        self, transition: ArrayLike, *, errors: ArrayLike | None = None, display_labels: ArrayLike | None = None
+        self,
+        transition: ArrayLike,
+        *,
+        errors: ArrayLike | None = None,
+        display_labels: ArrayLike | None = None,
     ) -> None:
         self.transition = as_floats(transition, "transition")
         if self.transition.ndim != 2 or len(self.transition) != self.transition.shape[1]:
@@ -56,20 +60,28 @@ class NoiseMatrixDisplay(Display):
         k = len(self.transition)
         self.errors = np.zeros((k, k)) if errors is None else as_floats(errors, "errors")
         if self.errors.shape != (k, k):
-            raise ValueError(f"errors has shape {self.errors.shape}: give one for each of the {k}×{k} rates.")
+            raise ValueError(
+                f"errors has shape {self.errors.shape}: give one for each of the {k}×{k} rates."
+            )
         self.display_labels = checked_labels(display_labels, k)
 
     @classmethod
-    def from_estimator(cls, estimator: LPClassifier | NoiseEstimator | Pipeline, *, ax: Axes | None = None) -> Self:
+    def from_estimator(
+        cls, estimator: LPClassifier | NoiseEstimator | Pipeline, *, ax: Axes | None = None
+    ) -> Self:
         """Draw the rates of a fitted classifier or estimator of noise, or of a pipeline that ends in one."""
         fitted = last_step(estimator, LPClassifier, NoiseEstimator)
-        return cls(fitted.noise_.transition, errors=fitted.noise_std_, display_labels=fitted.classes_).plot(ax)
+        return cls(
+            fitted.noise_.transition, errors=fitted.noise_std_, display_labels=fitted.classes_
+        ).plot(ax)
 
     @classmethod
     def from_audit(cls, audit: Audit, *, ax: Axes | None = None) -> Self:
         """Draw the rates of an audit."""
         check_audit(audit)
-        return cls(audit.noise.transition, errors=audit.noise_std, display_labels=audit.classes).plot(ax)
+        return cls(
+            audit.noise.transition, errors=audit.noise_std, display_labels=audit.classes
+        ).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
         ax.imshow(self.transition, cmap="Blues", vmin=0, vmax=1)

@@ -1,8 +1,19 @@
-"""What accuracy to expect: random-matrix predictions from scalars and small tables, without rows."""
+"""Predicted accuracy from random-matrix theory, without any data.
+
+In come scalars and small tables: dimensions, class means, noise rates, targets. Out come the
+moments of the scores, the accuracy, and the best targets and regularization strength. Knows no
+rows, and loads without scikit-learn.
+"""
 
 from unflip.theory.convex import optimal_convex_targets
-from unflip.theory.covariance import GeneralMixture, GeneralPrediction, predict_general, predict_mixture
-from unflip.theory.model import Mixture, Prediction
+from unflip.theory.covariance import (
+    GeneralMixture,
+    GeneralPrediction,
+    predict_general,
+    predict_mixture,
+)
+from unflip.theory.isotropic import TargetMoments, predict_from_moments
+from unflip.theory.model import Mixture, Prediction, check_mixture
 from unflip.theory.multiclass import (
     MulticlassPrediction,
     multiclass_bayes_accuracy,
@@ -12,7 +23,7 @@ from unflip.theory.multiclass import (
 from unflip.theory.optimum import optimal_multiclass_reg, optimal_reg, optimal_rho, worst_rho
 from unflip.theory.planning import Plan, plan
 from unflip.theory.prediction import predict
-from unflip.theory.resolvent import delta, h
+from unflip.theory.resolvent import bulk_gain, delta, h
 
 __all__ = [
     "GeneralMixture",
@@ -21,6 +32,9 @@ __all__ = [
     "MulticlassPrediction",
     "Plan",
     "Prediction",
+    "TargetMoments",
+    "bulk_gain",
+    "check_mixture",
     "delta",
     "h",
     "multiclass_bayes_accuracy",
@@ -31,6 +45,7 @@ __all__ = [
     "optimal_rho",
     "plan",
     "predict",
+    "predict_from_moments",
     "predict_general",
     "predict_mixture",
     "predict_multiclass",

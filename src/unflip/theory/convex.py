@@ -1,8 +1,9 @@
 r"""The law of the score of any smooth convex loss in the isotropic mixture, by a fixed point in four numbers.
 
-The classifier minimises (1/n) Σ ℓ_t(s_i) + γ‖w‖² over scores s = wᵀx (+ b), with ℓ_t of `unflip.losses`. Given its
-true class y, the score of a row by the fit to the other rows is r ~ N(ym + b, σ²). The fit to all rows moves it to
-ŝ, where ŝ + κℓ_t′(ŝ) = r, and the row pulls with c = −ℓ_t′(ŝ). With u = ‖μ‖² and θ = E[ℓ_t″/(1 + κℓ_t″)],
+The classifier minimises (1/n) Σ ℓ_t(s_i) + γ‖w‖² over scores s = wᵀx (+ b), with ℓ_t of
+`unflip.losses`. Given its true class y, the score of a row by the fit to the other rows is r ~ N(ym
++ b, σ²). The fit to all rows moves it to ŝ, where ŝ + κℓ_t′(ŝ) = r, and the row pulls with c =
+−ℓ_t′(ŝ). With u = ‖μ‖² and θ = E[ℓ_t″/(1 + κℓ_t″)],
 
 .. math::
     \kappa = \frac{\eta}{\theta + 2\gamma}, \qquad
@@ -21,22 +22,26 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq, minimize_scalar, root
 
 from unflip import targets as target_values
-from unflip._typing import FloatArray
-from unflip._validation import as_floats, as_number, shown
+from unflip._utils.typing import FloatArray
+from unflip._utils.validation import as_floats, as_number, shown
+from unflip.labels.noise import NoiseModel
 from unflip.losses import Loss, TargetLoss, resolve
-from unflip.noise import NoiseModel
 from unflip.theory.isotropic import predict_squared
 from unflip.theory.model import Mixture, Prediction, check_mixture
 from unflip.theory.resolvent import delta
 
-_LABELS = np.array([-1.0, 1.0])[:, None, None]  # axes: true class, observed class, node of the quadrature
+_LABELS = np.array([-1.0, 1.0])[
+    :, None, None
+]  # axes: true class, observed class, node of the quadrature
 _NODES = 256
 _REACH = 8.5  # standard deviations, beyond which a Gaussian has less mass than a float resolves
 _BISECTIONS = 100  # enough for the digits of a float, and for where a kink leaves no exact root
 _TOLERANCE = 1e-9
 _STEPS = np.log([8.0, 2.0, 1.2])  # of log γ, down from a strong penalty
 _STRONG = 100.0  # a penalty at which the squared loss is a good start
-_QUADRATIC = 1e-7  # scores this close to their centre: any loss is quadratic there to as many digits
+_QUADRATIC = (
+    1e-7  # scores this close to their centre: any loss is quadratic there to as many digits
+)
 _STRONGEST = 1e9  # E[t²] of targets for which the fixed point is known to be found
 _ANGLES = 12  # of targets, to tell the highest hill
 
@@ -69,11 +74,17 @@ def predict_convex(
     penalty = as_floats(reg, "reg")
     for value in penalty[~(np.isfinite(penalty) & (penalty > 0))].ravel():
         raise ValueError(f"reg = {value:g} must be positive and finite: it is the ridge penalty γ.")
-    norm, aspect, gamma = np.broadcast_arrays(np.asarray(mixture.mean_norm, dtype=float), mixture.aspect, penalty)
+    norm, aspect, gamma = np.broadcast_arrays(
+        np.asarray(mixture.mean_norm, dtype=float), mixture.aspect, penalty
+    )
     laws = np.array(
         [
-            _Problem(TargetLoss(resolve(loss), values[:, None]), mixture.noise, *entry, fit_intercept).solve()
-            for entry in zip(norm.ravel().tolist(), aspect.ravel().tolist(), gamma.ravel().tolist(), strict=True)
+            _Problem(
+                TargetLoss(resolve(loss), values[:, None]), mixture.noise, *entry, fit_intercept
+            ).solve()
+            for entry in zip(
+                norm.ravel().tolist(), aspect.ravel().tolist(), gamma.ravel().tolist(), strict=True
+            )
         ]
     )
     half, std, centre = np.moveaxis(laws.reshape(*norm.shape, 3), -1, 0)
@@ -85,13 +96,16 @@ def predict_convex(
     )
 
 
-def optimal_convex_targets(mixture: Mixture, *, reg: float, loss: str | Loss, power: float | None = None) -> FloatArray:
+def optimal_convex_targets(
+    mixture: Mixture, *, reg: float, loss: str | Loss, power: float | None = None
+) -> FloatArray:
     """Find the targets (t_neg, t_pos) of a given strength E[t²] with the best predicted separation, without intercept.
 
-    For the squared loss they are the posterior targets t(ỹ) = E[y | ỹ] at any strength. For other losses the best
-    direction depends on the strength, which acts like a penalty: no choice of loss, targets and penalty beats the
-    posterior targets with the squared loss at γ = ∞, and a loss of bounded slope comes near that as its targets grow
-    (docs/theory/convex.md). So there is a best choice only at a given strength; with an intercept, not even then.
+    For the squared loss they are the posterior targets t(ỹ) = E[y | ỹ] at any strength. For other
+    losses the best direction depends on the strength, which acts like a penalty: no choice of loss,
+    targets and penalty beats the posterior targets with the squared loss at γ = ∞, and a loss of
+    bounded slope comes near that as its targets grow (docs/theory/convex.md). So there is a best
+    choice only at a given strength; with an intercept, not even then.
 
     Parameters
     ----------
@@ -112,14 +126,18 @@ def optimal_convex_targets(mixture: Mixture, *, reg: float, loss: str | Loss, po
     check_mixture(mixture)
     if np.ndim(mixture.mean_norm) or np.ndim(mixture.aspect) or as_floats(reg, "reg").ndim:
         raise ValueError(
-            "optimal_convex_targets takes one mean_norm, one aspect and one reg: call it for each setting."
+            "optimal_convex_targets takes one mean_norm, one aspect and one reg: call it for each "
+            "setting."
         )
     posterior = target_values.optimized(mixture.noise)
     spread = np.sqrt(mixture.noise.observed)
-    strength = float(mixture.noise.observed @ posterior**2) if power is None else as_number(power, "power")
+    strength = (
+        float(mixture.noise.observed @ posterior**2) if power is None else as_number(power, "power")
+    )
     if not 1 / _STRONGEST <= strength <= _STRONGEST:
         raise ValueError(
-            f"power = {shown(power)} must lie between {1 / _STRONGEST:g} and {_STRONGEST:g}: it is E[t²], about 1."
+            f"power = {shown(power)} must lie between {1 / _STRONGEST:g} and {_STRONGEST:g}: it is "
+            "E[t²], about 1."
         )
 
     def at(angle: float) -> FloatArray:
@@ -128,19 +146,24 @@ def optimal_convex_targets(mixture: Mixture, *, reg: float, loss: str | Loss, po
     def badness(angle: float) -> float:
         return -float(predict_convex(mixture, targets=at(angle), reg=reg, loss=loss).separation)
 
-    first = np.arctan2(spread[1], spread[0])  # where t_neg = t_pos; half a turn on, so are they again
+    first = np.arctan2(
+        spread[1], spread[0]
+    )  # where t_neg = t_pos; half a turn on, so are they again
     angles = first + np.pi * np.arange(1, _ANGLES) / _ANGLES
     best = angles[np.argmin([badness(angle) for angle in angles])]
     reach = np.pi / _ANGLES
-    found = minimize_scalar(badness, bounds=(best - reach, best + reach), method="bounded", options={"xatol": 1e-7})
+    found = minimize_scalar(
+        badness, bounds=(best - reach, best + reach), method="bounded", options={"xatol": 1e-7}
+    )
     return at(float(found.x))
 
 
 def prox(loss: TargetLoss, r: ArrayLike, kappa: float) -> FloatArray:
     """ŝ with ŝ + κℓ_t′(ŝ) = r, the score of a row by the fit that includes it.
 
-    The left side grows by at least as much as ŝ, so that the root lies between r and r − κℓ_t′(r): Newton's steps
-    are taken where they stay in that bracket and halve the error, bisection elsewhere.
+    The left side grows by at least as much as ŝ, so that the root lies between r and r − κℓ_t′(r):
+    Newton's steps are taken where they stay in that bracket and halve the error, bisection
+    elsewhere.
 
     Parameters
     ----------
@@ -203,7 +226,8 @@ class _Problem:
     def start(self) -> FloatArray:
         """Solve for the squared loss that has the slopes and the mean curvature of ℓ_t at the best constant score.
 
-        (k/2)(s − t′)² with t′ = s₀ − ℓ_t′(s₀)/k is a ridge problem with the penalty 2γ/k, where κ = δ/k.
+        (k/2)(s − t′)² with t′ = s₀ − ℓ_t′(s₀)/k is a ridge problem with the penalty 2γ/k, where κ =
+        δ/k.
         """
         centre = self._best_constant() if self.fit_intercept else 0.0
         observed = self.noise.observed
@@ -211,7 +235,9 @@ class _Problem:
         curvature = max(float(observed @ self.loss.curvature(centre)[:, 0]), np.finfo(float).tiny)
         mixture = Mixture(mean_norm=self.mean_norm, aspect=self.aspect, noise=self.noise)
         reg = 2 * self.reg / curvature
-        law = predict_squared(mixture, targets=centre - slopes / curvature, reg=reg, fit_intercept=self.fit_intercept)
+        law = predict_squared(
+            mixture, targets=centre - slopes / curvature, reg=reg, fit_intercept=self.fit_intercept
+        )
         leverage = float(delta(self.aspect, reg)) / curvature
         along = 0.0 if self.mean_norm == 0 else float(law.separation) / 2 / self.mean_norm
         std = float(np.sqrt(law.variance))
@@ -221,7 +247,9 @@ class _Problem:
     def residuals(self, unknowns: FloatArray, n_nodes: int = _NODES) -> FloatArray:
         """How far the fixed point is from holding, in relative units."""
         log_std, log_leverage, along, centre = self._unpacked(unknowns)
-        with np.errstate(all="ignore"):  # steps may leave what floats hold: what is not finite is no solution
+        with np.errstate(
+            all="ignore"
+        ):  # steps may leave what floats hold: what is not finite is no solution
             std, leverage = np.exp(log_std), np.exp(log_leverage)
             moments = self.moments(self.mean_norm * along * std, std, centre, leverage, n_nodes)
             stiffness = moments.stiffness + 2 * self.reg
@@ -236,11 +264,14 @@ class _Problem:
                 balance.append(moments.mean / np.sqrt(moments.power))
         return np.array(balance)
 
-    def moments(self, half: float, std: float, centre: float, leverage: float, n_nodes: int) -> _Moments:
+    def moments(
+        self, half: float, std: float, centre: float, leverage: float, n_nodes: int
+    ) -> _Moments:
         """Take expectations over r and the four pairs of true and observed class, by the trapezoid rule.
 
-        The variable of integration is asinh ŝ instead of r: then r is explicit, the bend of the loss near ŝ = 0 is
-        resolved however wide the scores are, and the rule converges geometrically in the number of nodes.
+        The variable of integration is asinh ŝ instead of r: then r is explicit, the bend of the
+        loss near ŝ = 0 is resolved however wide the scores are, and the rule converges
+        geometrically in the number of nodes.
         """
         means = _LABELS * half + centre
         ends = prox(self.loss, means + std * np.array([-_REACH, _REACH]), leverage)
@@ -265,8 +296,9 @@ class _Problem:
         for entry in np.argwhere(curvature < -_TOLERANCE * (1 + np.abs(self.loss.target))):
             target = float(np.asarray(self.loss.target)[entry[1], 0])
             raise ValueError(
-                f"The {self.loss.loss.name} loss with target t = {target:g} is not convex: its curvature is "
-                f"{curvature[tuple(entry)]:g} at the score {scores[tuple(entry)]:g}; use targets between −1 and 1."
+                f"The {self.loss.loss.name} loss with target t = {target:g} is not convex: its "
+                f"curvature is {curvature[tuple(entry)]:g} at the score {scores[tuple(entry)]:g}; "
+                "use targets between −1 and 1."
             )
         return curvature
 
@@ -281,8 +313,9 @@ class _Problem:
                 return float(brentq(slope, -reach, reach))
         low, high = np.asarray(self.loss.target)[:, 0]
         raise ValueError(
-            f"The {self.loss.loss.name} loss with targets ({low:g}, {high:g}) has no finite intercept, because their "
-            "mean is out of its reach: move the targets towards 0, or use fit_intercept=False."
+            f"The {self.loss.loss.name} loss with targets ({low:g}, {high:g}) has no finite "
+            "intercept, because their mean is out of its reach: move the targets towards 0, or use "
+            "fit_intercept=False."
         )
 
     def _continued(self) -> FloatArray:
@@ -293,7 +326,13 @@ class _Problem:
             path: list[FloatArray] = []
             for reg in regs:
                 here = replace(self, reg=float(reg))
-                guess = here.start() if not path else path[-1] if len(path) == 1 else 2 * path[-1] - path[-2]
+                guess = (
+                    here.start()
+                    if not path
+                    else path[-1]
+                    if len(path) == 1
+                    else 2 * path[-1] - path[-2]
+                )
                 found = here._root(guess)
                 if found is None:
                     break
@@ -301,8 +340,9 @@ class _Problem:
             else:
                 return path[-1]
         raise ValueError(
-            f"The fixed point of the {self.loss.loss.name} loss was not found at mean_norm = {self.mean_norm:g}, "
-            f"aspect = {self.aspect:g}, reg = {self.reg:g}: use a larger reg, or a loss with a continuous curvature."
+            f"The fixed point of the {self.loss.loss.name} loss was not found at mean_norm = "
+            f"{self.mean_norm:g}, aspect = {self.aspect:g}, reg = {self.reg:g}: use a larger reg, "
+            "or a loss with a continuous curvature."
         )
 
     def _root(self, start: FloatArray) -> FloatArray | None:

@@ -1,14 +1,15 @@
 r"""Classes with covariances of their own: the paper's general theorem, corrected, with and without an intercept.
 
-The mean weights are w̄ = Q̄ Σ_b π_b e_b μ_b/(1 + δ_b) with e_b = E[t | y = b], the mean scores m_b = w̄ᵀμ_b, and the
-second moment of the score of a new row of class a is
+The mean weights are w̄ = Q̄ Σ_b π_b e_b μ_b/(1 + δ_b) with e_b = E[t | y = b], the mean scores m_b
+= w̄ᵀμ_b, and the second moment of the score of a new row of class a is
 
 .. math:: \nu_a = \bar w^\top\Sigma_a\bar w + \sum_b \tau_{ab} \bigl(s_b - 2e_bm_b + m_b^2
           + \bar w^\top C_b\bar w\bigr), \qquad \tau_{ab} = \frac{\pi_bT_{ab}}{(1+\delta_b)^2},
 
-with s_b = E[t² | y = b] and T_ab = tr(Σ_b E[QΣ_aQ])/n: the score's own spread plus what the errors of the fit on each
-class add. For means ∓μ it is the paper's theorem (thm_general_covariance) with the factor 2 on its T_b terms that the
-printed formula lost (docs/errata.md). With an intercept, means and targets are taken about their averages.
+with s_b = E[t² | y = b] and T_ab = tr(Σ_b E[QΣ_aQ])/n: the score's own spread plus what the errors
+of the fit on each class add. For means ∓μ it is the paper's theorem (thm_general_covariance) with
+the factor 2 on its T_b terms that the printed formula lost (docs/errata.md). With an intercept,
+means and targets are taken about their averages.
 """
 
 from __future__ import annotations
@@ -21,11 +22,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unflip import targets as target_values
-from unflip._typing import FloatArray
-from unflip._validation import as_flag, as_floats, as_number, check_kind, shown
-from unflip.noise import NoiseModel
+from unflip._utils.typing import FloatArray
+from unflip._utils.validation import as_flag, as_floats, as_number, check_kind, shown
+from unflip.labels.noise import NoiseModel
 from unflip.theory.equivalent import ClassMoments, CommutingMoments, DenseMoments, solve
-from unflip.theory.model import Mixture, Prediction, best_threshold, check_binary_noise, check_distance
+from unflip.theory.model import (
+    Mixture,
+    Prediction,
+    best_threshold,
+    check_binary_noise,
+    check_distance,
+)
 
 _COMMUTING = 1e-10
 
@@ -34,8 +41,9 @@ _COMMUTING = 1e-10
 class ClassPrediction(Prediction):
     """Law of the score of one class: its own variance, beside the means of both.
 
-    ``accuracy`` and ``best_accuracy`` are shares of this class, with the threshold half-way between the means and with
-    the one that is best for both classes together; ``second_moment`` and ``risk`` are this class's.
+    ``accuracy`` and ``best_accuracy`` are shares of this class, with the threshold half-way between
+    the means and with the one that is best for both classes together; ``second_moment`` and
+    ``risk`` are this class's.
     """
 
     label: int  # 0 for the negative class, 1 for the positive
@@ -103,7 +111,8 @@ class GeneralMixture:
     mean : array-like of shape (p,)
         μ, half the difference of the class means.
     cov_neg, cov_pos : array-like of shape (p, p) or (p,)
-        Covariances of the classes; a vector is a diagonal. Equal or commuting ones are diagonalised once.
+        Covariances of the classes; a vector is a diagonal. Equal or commuting ones are diagonalised
+        once.
     n : int
         Number of rows.
     noise : NoiseModel
@@ -119,7 +128,9 @@ class GeneralMixture:
     def __post_init__(self) -> None:
         check_binary_noise(self.noise, "GeneralMixture")
         if not 0 < as_number(self.n, "n") < np.inf:
-            raise ValueError(f"n = {shown(self.n)} must be positive and finite: it is the number of rows.")
+            raise ValueError(
+                f"n = {shown(self.n)} must be positive and finite: it is the number of rows."
+            )
 
     @property
     def clean(self) -> GeneralMixture:
@@ -133,10 +144,17 @@ class GeneralMixture:
         Two covariances make Bayes' rule quadratic, and its accuracy has no closed form.
         """
         mean, spectra, _ = self._basis
-        if spectra is None or not np.allclose(spectra[0], spectra[1], rtol=1e-8, atol=1e-12 * spectra.max()):
-            raise ValueError("bayes_accuracy needs equal covariances: with two, Bayes' rule is not linear.")
+        if spectra is None or not np.allclose(
+            spectra[0], spectra[1], rtol=1e-8, atol=1e-12 * spectra.max()
+        ):
+            raise ValueError(
+                "bayes_accuracy needs equal covariances: with two, Bayes' rule is not linear."
+            )
         if (spectra[0] <= 1e-12 * spectra[0].max()).any():
-            raise ValueError("bayes_accuracy needs a covariance of full rank: add a small multiple of the identity.")
+            raise ValueError(
+                "bayes_accuracy needs a covariance of full rank: add a small multiple of the "
+                "identity."
+            )
         distance = float(np.sqrt(np.sum(mean**2 / spectra[0])))
         return float(Mixture(mean_norm=distance, aspect=1.0, noise=self.noise).bayes_accuracy)
 
@@ -154,7 +172,9 @@ class GeneralMixture:
         """The mean and, where the covariances commute, their eigenvalues in the common eigenbasis."""
         mean = as_floats(self.mean, "mean")
         if mean.ndim != 1 or not len(mean) or not np.isfinite(mean).all():
-            raise ValueError(f"mean has shape {mean.shape}: give one finite number for each feature.")
+            raise ValueError(
+                f"mean has shape {mean.shape}: give one finite number for each feature."
+            )
         check_distance(mean, "mean")
         covariances = [
             _checked_covariance(value, name, len(mean))
@@ -197,8 +217,8 @@ def predict_general(
     Returns
     -------
     GeneralPrediction
-        The pair (prediction for the negative class, prediction for the positive class), with the accuracy over
-        both at any threshold.
+        The pair (prediction for the negative class, prediction for the positive class), with the
+        accuracy over both at any threshold.
 
     Examples
     --------
@@ -216,21 +236,32 @@ def predict_general(
 
 
 def predict_mixture(
-    mixture: GeneralMixture, *, targets: str | ArrayLike = "optimized", reg: float, fit_intercept: bool = False
+    mixture: GeneralMixture,
+    *,
+    targets: str | ArrayLike = "optimized",
+    reg: float,
+    fit_intercept: bool = False,
 ) -> GeneralPrediction:
     """Predict for a `GeneralMixture`: what can be diagonalised is diagonalised once for all calls.
 
     Parameters are those of `predict_general`.
     """
-    check_kind(mixture, GeneralMixture, "mixture", "give theory.GeneralMixture(mean=..., cov_neg=..., ...)")
+    check_kind(
+        mixture, GeneralMixture, "mixture", "give theory.GeneralMixture(mean=..., cov_neg=..., ...)"
+    )
     as_flag(fit_intercept, "fit_intercept")
     penalty = as_number(reg, "reg")
     if not 0 < penalty < np.inf:
-        raise ValueError(f"reg = {shown(reg)} must be one number, positive and finite, for general covariances.")
+        raise ValueError(
+            f"reg = {shown(reg)} must be one number, positive and finite, for general covariances."
+        )
     noise, priors = mixture.noise, mixture.noise.known_priors
     values = target_values.resolve(targets, noise)
     average = float(noise.observed @ values) if fit_intercept else 0.0
-    first, second = noise.transition @ (values - average), noise.transition @ (values - average) ** 2  # e_b, s_b
+    first, second = (
+        noise.transition @ (values - average),
+        noise.transition @ (values - average) ** 2,
+    )  # e_b, s_b
 
     moments = mixture.class_moments(fit_intercept=fit_intercept)
     equivalent = solve(moments, priors, penalty)
@@ -265,7 +296,8 @@ def _checked_covariance(values: ArrayLike, name: str, p: int) -> FloatArray:
     covariance = as_floats(values, name)
     if covariance.shape not in ((p,), (p, p)):
         raise ValueError(
-            f"{name} has shape {covariance.shape}: give ({p}, {p}), or ({p},) for a diagonal, as mean has {p} entries."
+            f"{name} has shape {covariance.shape}: give ({p}, {p}), or ({p},) for a diagonal, as "
+            f"mean has {p} entries."
         )
     if not np.isfinite(covariance).all():
         raise ValueError(f"{name} holds NaN or infinite entries: estimate it again without them.")
@@ -279,7 +311,9 @@ def _checked_covariance(values: ArrayLike, name: str, p: int) -> FloatArray:
     try:
         np.linalg.cholesky(covariance + 1e-8 * scale * np.eye(p))
     except np.linalg.LinAlgError:
-        raise ValueError(f"{name} is not positive semi-definite: shrink it or clip its eigenvalues at 0.") from None
+        raise ValueError(
+            f"{name} is not positive semi-definite: shrink it or clip its eigenvalues at 0."
+        ) from None
     return covariance
 
 
@@ -290,12 +324,15 @@ def _common_eigenbasis(covariances: FloatArray) -> tuple[FloatArray, FloatArray]
     sizes = np.linalg.norm(first) * np.linalg.norm(second)
     if np.linalg.norm(product - product.T) > _COMMUTING * sizes:
         return None
-    # A generic combination has no eigenspace that either covariance would still have to be split in.
+    # A generic combination has no eigenspace that either covariance would still have to be split
+    # in.
     mixing = np.sqrt(2) * np.linalg.norm(first) / (np.linalg.norm(second) or 1.0)
     _, vectors = np.linalg.eigh(first + mixing * second)
     rotated = vectors.T @ covariances @ vectors
     eigenvalues = np.diagonal(rotated, axis1=1, axis2=2)
-    off_diagonal = np.linalg.norm(rotated - eigenvalues[:, :, None] * np.eye(len(vectors)), axis=(1, 2))
+    off_diagonal = np.linalg.norm(
+        rotated - eigenvalues[:, :, None] * np.eye(len(vectors)), axis=(1, 2)
+    )
     if (off_diagonal > 1e-6 * np.linalg.norm(covariances, axis=(1, 2))).any():
         return None
     return np.maximum(eigenvalues, 0), vectors

@@ -1,13 +1,15 @@
 r"""The deterministic equivalent of the resolvent for classes with covariances of their own.
 
-With class second moments Σ_b = C_b + μ_bμ_bᵀ, proportions π_b and n rows (the paper's Lemmas DEQ and de QAQ),
+With class second moments Σ_b = C_b + μ_bμ_bᵀ, proportions π_b and n rows (the paper's Lemmas DEQ
+and de QAQ),
 
 .. math:: \bar Q = \Bigl(\sum_b \frac{\pi_b}{1+\delta_b}\Sigma_b + \gamma I\Bigr)^{-1}, \qquad
           \delta_b = \frac1n \operatorname{tr}(\Sigma_b\bar Q), \qquad
           E[QAQ] = \bar Q\Bigl(A + \sum_b \frac{\pi_b T_b}{(1+\delta_b)^2}\Sigma_b\Bigr)\bar Q,
 
-where T_b = tr(Σ_b E[QAQ])/n solves the k×k system that the last equation implies. The means stay in the traces: they
-matter only like 1/n, but with them the second moments of finite samples come out closer.
+where T_b = tr(Σ_b E[QAQ])/n solves the k×k system that the last equation implies. The means stay in
+the traces: they matter only like 1/n, but with them the second moments of finite samples come out
+closer.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from unflip._typing import FloatArray
+from unflip._utils.typing import FloatArray
 from unflip.theory.resolvent import delta as isotropic_delta
 
 _TOLERANCE = 1e-12
@@ -44,7 +46,9 @@ class DenseMoments:
     def resolvent(self, weights: FloatArray, reg: float) -> Resolvent:
         """(Σ_b weights_b Σ_b + γI)⁻¹."""
         seconds = self.covariances + self.means[:, :, None] * self.means[:, None, :]
-        inverse = np.linalg.inv(np.tensordot(weights, seconds, axes=1) + reg * np.eye(seconds.shape[1]))
+        inverse = np.linalg.inv(
+            np.tensordot(weights, seconds, axes=1) + reg * np.eye(seconds.shape[1])
+        )
         smoothed = seconds @ inverse
         traces = np.trace(smoothed, axis1=1, axis2=2) / self.n
         products = np.einsum("bij,cji->bc", smoothed, smoothed) / self.n
@@ -76,10 +80,14 @@ class CommutingMoments:
         inner = (coordinates * weights) @ coordinates.T
         gram = basis.T @ (bulk[:, None] * basis)
         kept = np.asarray(np.linalg.inv(np.eye(len(gram)) + inner @ gram), dtype=float)
-        smoothed_means = bulk[:, None] * (basis @ (kept @ coordinates))  # no difference, which would cancel
+        smoothed_means = bulk[:, None] * (
+            basis @ (kept @ coordinates)
+        )  # no difference, which would cancel
         core = kept @ inner
         spectra = self.eigenvalues * bulk  # (k, p)
-        reduced = [basis.T @ ((row * bulk)[:, None] * basis) @ core for row in spectra]  # the low rank's share
+        reduced = [
+            basis.T @ ((row * bulk)[:, None] * basis) @ core for row in spectra
+        ]  # the low rank's share
         traces = spectra.sum(axis=1) - np.array([np.trace(part) for part in reduced])
         products = spectra @ spectra.T
         for b, c in np.ndindex(products.shape):
@@ -93,7 +101,9 @@ class CommutingMoments:
     def _span_of_means(self) -> FloatArray:
         """Orthonormal columns that span the means, which are collinear for two classes about their centre."""
         vectors, sizes, _ = np.linalg.svd(self.means.T, full_matrices=False)
-        return np.asarray(vectors[:, sizes > 1e-12 * max(sizes.max(), np.finfo(float).tiny)], dtype=float)
+        return np.asarray(
+            vectors[:, sizes > 1e-12 * max(sizes.max(), np.finfo(float).tiny)], dtype=float
+        )
 
     def quadratic(self, vector: FloatArray) -> FloatArray:
         """vᵀC_bv for each class."""
@@ -125,14 +135,17 @@ class Equivalent:
         """π_bT_b/(1 + δ_b)² for A = Σ_a, shape (a, b): how errors on class b spread the scores of class a."""
         squared = self.priors / (1 + self.deltas) ** 2
         products = self.resolvent.products
-        spread = np.linalg.solve(np.eye(len(squared)) - products * squared, products)  # column a: T for A = Σ_a
+        spread = np.linalg.solve(
+            np.eye(len(squared)) - products * squared, products
+        )  # column a: T for A = Σ_a
         return np.asarray(spread.T * squared)
 
 
 def solve(moments: ClassMoments, priors: FloatArray, reg: float) -> Equivalent:
     """Find δ_b = tr(Σ_bQ̄)/n by Newton's method, falling back on the plain iteration where a step overshoots.
 
-    The derivative of the right-hand side is π_c/(1 + δ_c)² tr(Σ_bQ̄Σ_cQ̄)/n, which the resolvent brings along.
+    The derivative of the right-hand side is π_c/(1 + δ_c)² tr(Σ_bQ̄Σ_cQ̄)/n, which the resolvent
+    brings along.
     """
     deltas = _starting_point(moments, reg)
     previous_error = np.inf
@@ -147,8 +160,8 @@ def solve(moments: ClassMoments, priors: FloatArray, reg: float) -> Equivalent:
         deltas = newton if (newton > 0).all() and error < previous_error else resolvent.traces
         previous_error = error
     raise ValueError(
-        f"The fixed point of delta did not converge at reg = {reg:g} (error {error:.1e}): use a larger reg, or "
-        "covariances of a more moderate condition number."
+        f"The fixed point of delta did not converge at reg = {reg:g} (error {error:.1e}): use a "
+        "larger reg, or covariances of a more moderate condition number."
     )
 
 

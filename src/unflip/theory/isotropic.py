@@ -13,9 +13,9 @@ with intercept     Cov(t, y)            Var(t)        4π₁π₂
     m = \frac{c\,u\,q}{1 + v u q}, \qquad
     V = \frac1h \Bigl[ \frac{m^2}{u} + (1 - h)\,(S - 2cm + v m^2) \Bigr], \qquad 1 - h = \eta q^2,
 
-and the score of a new row is N(±m, V) without an intercept, N(E[t] − 2π₂m, V) and N(E[t] + 2π₁m, V) for the
-negative and the positive class with one. The first is the paper's Theorem (thm_main) with ν = V + m²; the second is
-derived in docs/theory/isotropic.md.
+and the score of a new row is N(±m, V) without an intercept, N(E[t] − 2π₂m, V) and N(E[t] + 2π₁m, V)
+for the negative and the positive class with one. The first is the paper's Theorem (thm_main) with ν
+= V + m²; the second is derived in docs/theory/isotropic.md.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from unflip import targets as target_values
-from unflip._typing import FloatArray
-from unflip._validation import as_floats
-from unflip.noise import NoiseModel
+from unflip._utils.typing import FloatArray
+from unflip._utils.validation import as_floats
+from unflip.labels.noise import NoiseModel
 from unflip.theory.model import Mixture, Prediction
 from unflip.theory.resolvent import bulk_gain
 from unflip.theory.resolvent import h as variance_share
@@ -41,7 +41,9 @@ class TargetMoments:
     """The moments (c, S, v) through which targets and flips enter the theory, and the mean target."""
 
     alignment: float  # c
-    misfit: float  # S − c²/v, the power of what true labels do not say of targets: a difference that must not cancel
+    # S − c²/v, the power of what true labels do not say of targets: a difference that must not
+    # cancel
+    misfit: float
     label_power: float  # v
     mean: float  # E[t] with an intercept, 0 without
 
@@ -62,7 +64,9 @@ def target_moments(targets: ArrayLike, noise: NoiseModel, *, fit_intercept: bool
     return TargetMoments(alignment, float((joint * errors**2).sum()), label_power, mean)
 
 
-def predict_squared(mixture: Mixture, *, targets: str | ArrayLike, reg: ArrayLike, fit_intercept: bool) -> Prediction:
+def predict_squared(
+    mixture: Mixture, *, targets: str | ArrayLike, reg: ArrayLike, fit_intercept: bool
+) -> Prediction:
     """Predict for the squared loss, in closed form. Parameters are those of `unflip.theory.predict`."""
     values = target_values.resolve(targets, mixture.noise)
     moments = target_moments(values, mixture.noise, fit_intercept=fit_intercept)
@@ -77,10 +81,14 @@ def predict_from_moments(
     aspect = as_floats(mixture.aspect, "aspect")
     gain, share = bulk_gain(aspect, reg), variance_share(aspect, reg)
     if (share == 0).any():
-        raise ValueError("reg = 0 at aspect = 1 has no finite variance: use a positive reg or another aspect.")
+        raise ValueError(
+            "reg = 0 at aspect = 1 has no finite variance: use a positive reg or another aspect."
+        )
     mean_per_gain, spread = _scores_per_gain(moments, power, aspect, gain)
     std_per_gain = np.sqrt(spread / share)
-    return _prediction(moments, mixture.noise.known_priors, gain, mean_per_gain, std_per_gain, fit_intercept)
+    return _prediction(
+        moments, mixture.noise.known_priors, gain, mean_per_gain, std_per_gain, fit_intercept
+    )
 
 
 def _scores_per_gain(
@@ -90,7 +98,8 @@ def _scores_per_gain(
     c, v = moments.alignment, moments.label_power
     whitening = 1 + v * power * gain  # how much more the means' direction is shrunk than the bulk
     shrunk = c / whitening
-    # S − 2cm + vm² as a sum of positive terms, for c − vm = c/(1 + vuq): far means would cancel its digits.
+    # S − 2cm + vm² as a sum of positive terms, for c − vm = c/(1 + vuq): far means would cancel its
+    # digits.
     spread = power * shrunk**2 + aspect * (moments.misfit + shrunk**2 / v)
     return power * shrunk, spread
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from unflip._typing import FloatArray
-from unflip._validation import as_floats, check_kind
-from unflip.noise import NoiseModel, check_noise
+from unflip._utils.typing import FloatArray
+from unflip._utils.validation import as_floats, check_kind
+from unflip.labels.noise import NoiseModel, check_noise
 
 _SMALLEST_RATIO = 1e-12  # of two variances
 _FARTHEST = 1e50  # a mean whose fourth power is a number
@@ -37,9 +37,13 @@ class Mixture:
     def __post_init__(self) -> None:
         for name, meaning, allow_zero in (("mean_norm", "‖μ‖", True), ("aspect", "p/n", False)):
             values = as_floats(getattr(self, name), name)
-            for value in values[~(np.isfinite(values) & ((values >= 0) if allow_zero else (values > 0)))].ravel():
+            for value in values[
+                ~(np.isfinite(values) & ((values >= 0) if allow_zero else (values > 0)))
+            ].ravel():
                 needed = "zero or positive" if allow_zero else "positive"
-                raise ValueError(f"{name} = {value:g} must be {needed} and finite: it is {meaning}.")
+                raise ValueError(
+                    f"{name} = {value:g} must be {needed} and finite: it is {meaning}."
+                )
         check_distance(as_floats(self.mean_norm, "mean_norm"), "mean_norm")
         check_binary_noise(self.noise, "Mixture")
 
@@ -53,7 +57,9 @@ class Mixture:
         """Best accuracy that any classifier can have, knowing μ: the limit of infinitely many rows."""
         separation = 2 * as_floats(self.mean_norm, "mean_norm")
         zero = np.zeros(())
-        limit = Prediction(means=(zero, zero), variance=zero, separation=separation, priors=self.noise.known_priors)
+        limit = Prediction(
+            means=(zero, zero), variance=zero, separation=separation, priors=self.noise.known_priors
+        )
         return limit.best_accuracy
 
 
@@ -68,7 +74,8 @@ class Prediction:
     variance : ndarray
         Variance of the score within a class.
     separation : ndarray
-        (mean of positives − mean of negatives)/standard deviation; it has a limit where the scores vanish (γ = ∞).
+        (mean of positives − mean of negatives)/standard deviation; it has a limit where the scores
+        vanish (γ = ∞).
     priors : ndarray of shape (2,)
         Proportions of the true classes.
     """
@@ -106,7 +113,9 @@ class Prediction:
         """Accuracy on clean labels with the best threshold for the priors."""
         log_odds = np.log(self.priors[0] / self.priors[1])
         oriented = np.maximum(self.separation, 0)
-        with np.errstate(divide="ignore", invalid="ignore"):  # classes that lie on each other: the larger is predicted
+        with np.errstate(
+            divide="ignore", invalid="ignore"
+        ):  # classes that lie on each other: the larger is predicted
             shift = np.nan_to_num(log_odds / oriented, nan=0.0, posinf=np.inf, neginf=-np.inf)
         return self._average(ndtr(oriented / 2 + shift), ndtr(oriented / 2 - shift))
 
@@ -117,7 +126,9 @@ class Prediction:
     def recall_at(self, threshold: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Share of the negatives below a threshold and of the positives above it."""
         excess = as_floats(threshold, "threshold") - (self.means[0] + self.means[1]) / 2
-        with np.errstate(divide="ignore", invalid="ignore"):  # scores that do not vary are below it, or above
+        with np.errstate(
+            divide="ignore", invalid="ignore"
+        ):  # scores that do not vary are below it, or above
             shift = np.where(excess == 0, 0.0, excess / np.sqrt(self.variance))
         return ndtr(self.separation / 2 + shift), ndtr(self.separation / 2 - shift)
 
@@ -127,14 +138,18 @@ class Prediction:
 
 def check_mixture(mixture: object) -> None:
     """Raise unless this is a `Mixture`."""
-    check_kind(mixture, Mixture, "mixture", "give theory.Mixture(mean_norm=..., aspect=..., noise=...)")
+    check_kind(
+        mixture, Mixture, "mixture", "give theory.Mixture(mean_norm=..., aspect=..., noise=...)"
+    )
 
 
 def check_distance(means: FloatArray, name: str) -> None:
     """Raise where means, or their lengths, are so large that powers of them are no numbers."""
     largest = float(np.abs(means).max(initial=0.0))
     if largest > _FARTHEST:
-        raise ValueError(f"{name} holds {largest:g}, beyond {_FARTHEST:g}: give means in units of the noise.")
+        raise ValueError(
+            f"{name} holds {largest:g}, beyond {_FARTHEST:g}: give means in units of the noise."
+        )
 
 
 def check_binary_noise(noise: NoiseModel, owner: str) -> None:
@@ -143,20 +158,31 @@ def check_binary_noise(noise: NoiseModel, owner: str) -> None:
     if noise.n_classes != 2:
         raise ValueError(f"{owner} has two classes; this noise model has {noise.n_classes}.")
     if noise.priors is None:
-        raise ValueError(f"{owner} needs the class proportions: give the noise model pi_neg= or priors=.")
+        raise ValueError(
+            f"{owner} needs the class proportions: give the noise model pi_neg= or priors=."
+        )
 
 
 def best_threshold(
-    means: tuple[FloatArray, FloatArray], variances: tuple[FloatArray, FloatArray], priors: FloatArray
+    means: tuple[FloatArray, FloatArray],
+    variances: tuple[FloatArray, FloatArray],
+    priors: FloatArray,
 ) -> float:
     """Return the most accurate threshold between two Gaussians, ±∞ where one class is best left unpredicted.
 
-    Where the weighted densities cross, the log-ratio a·s² + b·s + c of positive to negative vanishes; the crossing at
-    which it rises is the best finite threshold.
+    Where the weighted densities cross, the log-ratio a·s² + b·s + c of positive to negative
+    vanishes; the crossing at which it rises is the best finite threshold.
     """
-    middle, scale = (float(means[0]) + float(means[1])) / 2, float(np.sqrt(max(map(float, variances))))
+    middle, scale = (
+        (float(means[0]) + float(means[1])) / 2,
+        float(np.sqrt(max(map(float, variances)))),
+    )
     if scale == 0:
-        return middle if float(means[1]) > float(means[0]) else float(np.copysign(np.inf, priors[0] - priors[1]))
+        return (
+            middle
+            if float(means[1]) > float(means[0])
+            else float(np.copysign(np.inf, priors[0] - priors[1]))
+        )
     m0, m1 = (float(mean - middle) / scale for mean in means)
     v0, v1 = (max(float(variance) / scale**2, _SMALLEST_RATIO) for variance in variances)
     a = (1 / v0 - 1 / v1) / 2
@@ -166,6 +192,8 @@ def best_threshold(
     rising = [float(root.real) for root in roots if root.imag == 0 and 2 * a * root.real + b > 0]
 
     def accuracy(s: float) -> float:
-        return float(priors[0] * ndtr((s - m0) / np.sqrt(v0)) + priors[1] * ndtr((m1 - s) / np.sqrt(v1)))
+        return float(
+            priors[0] * ndtr((s - m0) / np.sqrt(v0)) + priors[1] * ndtr((m1 - s) / np.sqrt(v1))
+        )
 
     return middle + scale * max([*rising, -np.inf, np.inf], key=accuracy)

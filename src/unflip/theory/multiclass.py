@@ -1,17 +1,17 @@
 r"""The law of the ridge scores of k classes with isotropic noise, and the accuracy of their argmax.
 
-Rows are x = μ_b + N(0, I) in class b, with proportions π_b. Let K = MMᵀ be the Gram matrix of the class means,
-Π = diag(π), C the transition matrix, D = diag(P(observed)) and q the bulk gain. One-hot targets give scores with class
-means G and, within every class, covariance B:
+Rows are x = μ_b + N(0, I) in class b, with proportions π_b. Let K = MMᵀ be the Gram matrix of the
+class means, Π = diag(π), C the transition matrix, D = diag(P(observed)) and q the bulk gain.
+One-hot targets give scores with class means G and, within every class, covariance B:
 
 .. math::
     G = (I + q K \Pi)^{-1} q K \Pi C, \qquad
     B = \frac1h \bigl[ q^2 (C - G)^\top \Pi K \Pi (C - G)
         + (1 - h) (D - C^\top \Pi G - G^\top \Pi C + G^\top \Pi G) \bigr].
 
-The fit is linear in its targets, so the scores of a table T (row = observed class) have means GT and covariance TᵀBT.
-With an intercept M is centred by πᵀM, C and D by P(observed), and P(observed) is added to every row of G. The
-derivation is in docs/theory/multiclass.md.
+The fit is linear in its targets, so the scores of a table T (row = observed class) have means GT
+and covariance TᵀBT. With an intercept M is centred by πᵀM, C and D by P(observed), and P(observed)
+is added to every row of G. The derivation is in docs/theory/multiclass.md.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 from unflip import targets as target_values
-from unflip._typing import FloatArray
-from unflip._validation import as_count, as_flag, as_floats, as_number, shown
-from unflip.noise import NoiseModel, check_noise
+from unflip._utils.typing import FloatArray
+from unflip._utils.validation import as_count, as_flag, as_floats, as_number, shown
+from unflip.labels.noise import NoiseModel, check_noise
 from unflip.theory.model import check_distance
 from unflip.theory.orthant import MAX_DIMENSION, orthant_probability
 from unflip.theory.resolvent import bulk_gain
@@ -63,8 +63,8 @@ class MulticlassPrediction:
         n_classes, n_scores = self.means.shape
         if n_scores != n_classes:
             raise ValueError(
-                f"{n_scores} scores of {n_classes} classes have no class each: give targets with {n_classes} columns, "
-                "or use readout_accuracy."
+                f"{n_scores} scores of {n_classes} classes have no class each: give targets with "
+                f"{n_classes} columns, or use readout_accuracy."
             )
         return _argmax_accuracies(self.means, self.covariance)
 
@@ -77,8 +77,8 @@ class MulticlassPrediction:
     def readout_accuracy(self) -> float:
         """Accuracy on clean labels of the best linear rule on the scores, Fisher's discriminants.
 
-        Class b has the discriminant m_bᵀV⁻¹s − ½m_bᵀV⁻¹m_b + log π_b. No k×k table of targets does better with any
-        thresholds, and every invertible one does as well as any other.
+        Class b has the discriminant m_bᵀV⁻¹s − ½m_bᵀV⁻¹m_b + log π_b. No k×k table of targets does
+        better with any thresholds, and every invertible one does as well as any other.
         """
         whitened = _whitened(self.means, self.covariance)
         gram = whitened @ whitened.T
@@ -106,8 +106,8 @@ def predict_multiclass(
     noise : NoiseModel
         Flips and proportions of the k classes.
     targets : {"naive", "unbiased", "optimized"} or array-like of shape (k, c)
-        What the observed classes (rows) are regressed on: the one-hot label, the inverse transition, the posterior
-        P(true class | observed label), or a table.
+        What the observed classes (rows) are regressed on: the one-hot label, the inverse
+        transition, the posterior P(true class | observed label), or a table.
     reg : float
         γ, finite.
     fit_intercept : bool
@@ -135,22 +135,31 @@ def predict_multiclass(
 def multiclass_bayes_accuracy(*, means: ArrayLike, noise: NoiseModel) -> float:
     """Best accuracy that any classifier can have, knowing the class means: the limit of infinitely many rows.
 
-    Given the means, x enters Bayes' rule through the scores Mx alone, whose class means and covariance are K = MMᵀ.
+    Given the means, x enters Bayes' rule through the scores Mx alone, whose class means and
+    covariance are K = MMᵀ.
     """
     centres, _ = _checked(means, 1, noise, 0.0)
     centres = centres - centres.mean(axis=0)
     gram = centres @ centres.T
-    return MulticlassPrediction(means=gram, covariance=gram, priors=noise.known_priors).readout_accuracy
+    return MulticlassPrediction(
+        means=gram, covariance=gram, priors=noise.known_priors
+    ).readout_accuracy
 
 
 def optimal_multi_lpc(
-    *, means: ArrayLike, n: int, noise: NoiseModel, reg: float, fit_intercept: bool = False, worst: bool = False
+    *,
+    means: ArrayLike,
+    n: int,
+    noise: NoiseModel,
+    reg: float,
+    fit_intercept: bool = False,
+    worst: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
     """(α, β) of the paper's Multi-LPC family with the best predicted accuracy, or with the worst.
 
-    Adding one number to all of α and β adds the same to all scores, and a common positive factor scales them: neither
-    changes the argmax. Of all such pairs the one with Σβ = 0 and ‖α‖² + ‖β‖² = k is returned, as (1, …, 1) and
-    (0, …, 0), the naive targets, have it.
+    Adding one number to all of α and β adds the same to all scores, and a common positive factor
+    scales them: neither changes the argmax. Of all such pairs the one with Σβ = 0 and ‖α‖² + ‖β‖² =
+    k is returned, as (1, …, 1) and (0, …, 0), the naive targets, have it.
 
     Parameters
     ----------
@@ -162,8 +171,8 @@ def optimal_multi_lpc(
     Returns
     -------
     alpha, beta : ndarray of shape (k,)
-        For `unflip.targets.multi_lpc`. The search starts from fixed points, so the answer is always the same; it is
-        the best of several local optima, without proof that there is no better one.
+        For `unflip.targets.multi_lpc`. The search starts from fixed points, so the answer is always
+        the same; it is the best of several local optima, without proof that there is no better one.
     """
     law = _one_hot_law(means, n, noise, reg, fit_intercept)
     as_flag(worst, "worst")
@@ -171,14 +180,20 @@ def optimal_multi_lpc(
     def objective(scores: FloatArray, coarse: bool = False) -> float:
         alpha, beta = _pair(law, scores)
         found = law.regressed_on(target_values.multi_lpc(alpha, beta))
-        accuracy = float(law.priors @ _argmax_accuracies(found.means, found.covariance, coarse=coarse))
+        accuracy = float(
+            law.priors @ _argmax_accuracies(found.means, found.covariance, coarse=coarse)
+        )
         return accuracy if worst else -accuracy
 
     def polish(scores: FloatArray, coarse: bool = False) -> FloatArray:
-        return np.asarray(minimize(objective, scores, args=(coarse,), options={"gtol": 1e-4, "maxiter": 30}).x)
+        return np.asarray(
+            minimize(objective, scores, args=(coarse,), options={"gtol": 1e-4, "maxiter": 30}).x
+        )
 
     starts = sorted(_starts(noise.n_classes), key=lambda scores: objective(scores, coarse=True))
-    alpha, beta = _pair(law, polish(min((polish(start, True) for start in starts[:_N_POLISHED]), key=objective)))
+    alpha, beta = _pair(
+        law, polish(min((polish(start, True) for start in starts[:_N_POLISHED]), key=objective))
+    )
     level = beta.mean()
     scale = np.sqrt(noise.n_classes / np.sum((alpha - level) ** 2 + (beta - level) ** 2))
     return scale * (alpha - level), scale * (beta - level)
@@ -189,17 +204,25 @@ class _OneHotLaw:
     """Law (G, B) of the scores of one-hot targets, from which every table's follows."""
 
     means: FloatArray  # G
-    root: FloatArray  # of B = rootᵀroot, which keeps the digits of small variances beside large ones
+    root: (
+        FloatArray  # of B = rootᵀroot, which keeps the digits of small variances beside large ones
+    )
     priors: FloatArray
 
     def regressed_on(self, table: FloatArray) -> MulticlassPrediction:
         """Law of the scores of a table; those that are constant have a variance of exactly zero."""
         spread = self.root @ table
-        spread[np.abs(spread) <= _ROUNDING * np.max(np.abs(self.root) @ np.abs(table), axis=0)] = 0.0
-        return MulticlassPrediction(means=self.means @ table, covariance=spread.T @ spread, priors=self.priors)
+        spread[np.abs(spread) <= _ROUNDING * np.max(np.abs(self.root) @ np.abs(table), axis=0)] = (
+            0.0
+        )
+        return MulticlassPrediction(
+            means=self.means @ table, covariance=spread.T @ spread, priors=self.priors
+        )
 
 
-def _one_hot_law(means: ArrayLike, n: int, noise: NoiseModel, reg: float, fit_intercept: bool) -> _OneHotLaw:
+def _one_hot_law(
+    means: ArrayLike, n: int, noise: NoiseModel, reg: float, fit_intercept: bool
+) -> _OneHotLaw:
     centres, penalty = _checked(means, n, noise, reg)
     as_flag(fit_intercept, "fit_intercept")
     priors, observed, expected = noise.known_priors, noise.observed, noise.transition
@@ -211,11 +234,14 @@ def _one_hot_law(means: ArrayLike, n: int, noise: NoiseModel, reg: float, fit_in
     aspect = centres.shape[1] / n
     gain, share = float(bulk_gain(aspect, penalty)), float(variance_share(aspect, penalty))
     if share == 0:
-        raise ValueError("reg = 0 at p = n has no finite variance: use a positive reg or another n.")
+        raise ValueError(
+            "reg = 0 at p = n has no finite variance: use a positive reg or another n."
+        )
     root = np.sqrt(priors)[:, None]
     axes, lengths, _ = np.linalg.svd(root * centres, full_matrices=len(root) > centres.shape[1])
     lengths = np.pad(lengths, (0, len(root) - len(lengths)))[:, None]
-    # √Π(C − G) = (I + q√ΠK√Π)⁻¹√ΠC along these axes; as a difference it would cancel where classes are far apart.
+    # √Π(C − G) = (I + q√ΠK√Π)⁻¹√ΠC along these axes; as a difference it would cancel where classes
+    # are far apart.
     missed = axes.T @ (root * expected) / (1 + gain * lengths**2)
     weights = gain * lengths * missed  # the mean of W along its directions
     scores = axes @ (lengths * weights) / root
@@ -226,8 +252,9 @@ def _one_hot_law(means: ArrayLike, n: int, noise: NoiseModel, reg: float, fit_in
 def _root_of_flips(priors: FloatArray, transition: FloatArray) -> FloatArray:
     """Root of D − CᵀΠC, the spread within classes: Cholesky's factor.
 
-    The matrix is Σ wᵢⱼ(eᵢ − eⱼ)(eᵢ − eⱼ)ᵀ over pairs of labels, wᵢⱼ being how often a class has both. A label that is
-    eliminated adds to the pairs of the others, so that nothing is subtracted, and rare flips keep their digits.
+    The matrix is Σ wᵢⱼ(eᵢ − eⱼ)(eᵢ − eⱼ)ᵀ over pairs of labels, wᵢⱼ being how often a class has
+    both. A label that is eliminated adds to the pairs of the others, so that nothing is subtracted,
+    and rare flips keep their digits.
     """
     both = (transition.T * priors) @ transition
     root = np.zeros_like(both)
@@ -240,17 +267,23 @@ def _root_of_flips(priors: FloatArray, transition: FloatArray) -> FloatArray:
     return root
 
 
-def _argmax_accuracies(means: FloatArray, covariance: FloatArray, *, coarse: bool = False) -> FloatArray:
+def _argmax_accuracies(
+    means: FloatArray, covariance: FloatArray, *, coarse: bool = False
+) -> FloatArray:
     """P(score b is the largest | class b) for every class b."""
     k = len(means)
     if k > MAX_DIMENSION + 1:
-        raise ValueError(f"Accuracies are known for up to {MAX_DIMENSION + 1} classes; this mixture has {k}.")
+        raise ValueError(
+            f"Accuracies are known for up to {MAX_DIMENSION + 1} classes; this mixture has {k}."
+        )
     accuracies = np.empty(k)
     for b in range(k):
         rivals = np.delete(np.arange(k), b)
         leads = np.eye(k)[b] - np.eye(k)[rivals]
         lead, spread = leads @ means[b], leads @ covariance @ leads.T
-        scale = max(np.abs(lead).max(), np.sqrt(max(spread.diagonal().max(), 0.0)))  # of the leads: offsets cancel
+        scale = max(
+            np.abs(lead).max(), np.sqrt(max(spread.diagonal().max(), 0.0))
+        )  # of the leads: offsets cancel
         certain = spread.diagonal() <= _ROUNDING * scale**2
         spread[certain] = spread[:, certain] = 0.0
         tied = certain & (np.abs(lead) <= np.sqrt(_ROUNDING) * scale)
@@ -262,10 +295,12 @@ def _argmax_accuracies(means: FloatArray, covariance: FloatArray, *, coarse: boo
 def _whitened(means: FloatArray, covariance: FloatArray) -> FloatArray:
     """Coordinates of the class means in which the covariance is the identity.
 
-    Directions without variance are dropped: the weights vanish there, so the classes do not differ (with an
-    intercept, one-hot scores sum to 1 in every class).
+    Directions without variance are dropped: the weights vanish there, so the classes do not differ
+    (with an intercept, one-hot scores sum to 1 in every class).
     """
-    means = means - means.mean(axis=0)  # a common shift tells no class from another, but would drown the rest
+    means = means - means.mean(
+        axis=0
+    )  # a common shift tells no class from another, but would drown the rest
     std = np.sqrt(covariance.diagonal())
     unit = np.where(std > 0, std, 1.0)
     values, vectors = np.linalg.eigh(covariance / np.outer(unit, unit))
@@ -295,13 +330,15 @@ def _checked(means: ArrayLike, n: int, noise: NoiseModel, reg: float) -> tuple[F
     centres, penalty = as_floats(means, "means"), as_number(reg, "reg")
     if centres.ndim != 2 or len(centres) != noise.n_classes or not centres.shape[1]:
         raise ValueError(
-            f"means has shape {centres.shape}: give one row of p features for each of the noise model's "
-            f"{noise.n_classes} classes."
+            f"means has shape {centres.shape}: give one row of p features for each of the noise "
+            f"model's {noise.n_classes} classes."
         )
     if not np.isfinite(centres).all():
         raise ValueError("means hold a value that is not finite: give numbers.")
     check_distance(centres, "means")
     as_count(n, "n", least=1)
     if not 0 <= penalty < np.inf:
-        raise ValueError(f"reg = {shown(reg)} must be zero or positive and finite: it is the ridge penalty γ.")
+        raise ValueError(
+            f"reg = {shown(reg)} must be zero or positive and finite: it is the ridge penalty γ."
+        )
     return centres, penalty

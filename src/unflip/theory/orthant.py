@@ -1,12 +1,14 @@
 r"""The probability that a Gaussian vector is positive in every coordinate, the same number every time.
 
-With X = m + L y, y ~ N(0, I) and a lower triangular L, the conditions X > 0 bound one yⱼ after another:
+With X = m + L y, y ~ N(0, I) and a lower triangular L, the conditions X > 0 bound one yⱼ after
+another:
 
 .. math:: P(X > 0) = E\Bigl[\prod_j \bigl(\Phi(b_j) - \Phi(a_j)\bigr)\Bigr],
 
-where the bounds aⱼ, bⱼ depend on y₁, …, yⱼ₋₁, each drawn between its own bounds (Genz 1992). Where the covariance has
-rank r below d, the surplus conditions bound the same r coordinates (Genz and Kwong 2000): a singular covariance makes
-the problem smaller, not harder. The expectation over the first r − 1 coordinates is the mean over a fixed lattice.
+where the bounds aⱼ, bⱼ depend on y₁, …, yⱼ₋₁, each drawn between its own bounds (Genz 1992). Where
+the covariance has rank r below d, the surplus conditions bound the same r coordinates (Genz and
+Kwong 2000): a singular covariance makes the problem smaller, not harder. The expectation over the
+first r − 1 coordinates is the mean over a fixed lattice.
 """
 
 from __future__ import annotations
@@ -17,30 +19,34 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import erfcx, ndtr, ndtri, owens_t
 
-from unflip._typing import FloatArray, IntArray
-from unflip._validation import as_floats
+from unflip._utils.typing import FloatArray, IntArray
+from unflip._utils.validation import as_floats
 
 MAX_DIMENSION = 9
-# Number of points n, a prime, and multiplier a of the lattice (1, a, a², …)/n. Of all multipliers these come closest to
-# the smallest error on smooth periodic functions (P₂) of 2, …, 8 variables at once: within a factor 1.6 of each.
+# Number of points n, a prime, and multiplier a of the lattice (1, a, a², …)/n. Of all multipliers
+# these come closest to the smallest error on smooth periodic functions (P₂) of 2, …, 8 variables at
+# once: within a factor 1.6 of each.
 _FINE = (16381, 3905)
 _COARSE = (1021, 223)
-_SINGULAR = 1e-12  # a share of a coordinate's variance that is left by the others and counts as none
+_SINGULAR = (
+    1e-12  # a share of a coordinate's variance that is left by the others and counts as none
+)
 _TINY, _EPS = np.finfo(float).tiny, np.finfo(float).epsneg
 
 
 def orthant_probability(mean: ArrayLike, covariance: ArrayLike, *, coarse: bool = False) -> float:
     """P(X > 0 in every coordinate) for X ~ N(mean, covariance), in up to nine dimensions.
 
-    Exact in one and two dimensions and for a covariance of rank one; otherwise within 1e-4 (measured: 1e-5 in three
-    dimensions, 5e-5 in nine).
+    Exact in one and two dimensions and for a covariance of rank one; otherwise within 1e-4
+    (measured: 1e-5 in three dimensions, 5e-5 in nine).
 
     Parameters
     ----------
     mean : array-like of shape (d,)
         Mean.
     covariance : array-like of shape (d, d)
-        Covariance; it may be singular. A coordinate without variance counts as positive where its mean is.
+        Covariance; it may be singular. A coordinate without variance counts as positive where its
+        mean is.
     coarse : bool
         Whether to use 16 times fewer points: good to about 1e-3, for a search.
 
@@ -71,7 +77,9 @@ def orthant_probability(mean: ArrayLike, covariance: ArrayLike, *, coarse: bool 
 
 def _quadrant(a: float, b: float, correlation: float) -> float:
     """P(x < a, y < b) of two standard normals, by Owen's T function."""
-    a, b = (0.0 if abs(bound) < _TINY else bound for bound in (a, b))  # products with less are 0, and so is −0
+    a, b = (
+        0.0 if abs(bound) < _TINY else bound for bound in (a, b)
+    )  # products with less are 0, and so is −0
     if a == b == 0:
         return float(0.25 + np.arcsin(correlation) / (2 * np.pi))
     slope = np.sqrt((1 - correlation) * (1 + correlation))
@@ -86,8 +94,8 @@ def _quadrant(a: float, b: float, correlation: float) -> float:
 def _triangular(correlation: FloatArray, bounds: FloatArray) -> tuple[FloatArray, IntArray]:
     """Factor L with LLᵀ = correlation, one column for each rank, and the last column that each row uses.
 
-    Rows are taken in the order of their conditional probabilities, the smallest first: that leaves the least
-    variation to the later ones.
+    Rows are taken in the order of their conditional probabilities, the smallest first: that leaves
+    the least variation to the later ones.
     """
     factor = np.zeros((len(bounds), 0))
     expected = np.zeros(0)
@@ -111,7 +119,9 @@ def _mean_below(bound: float) -> float:
     return float(-np.sqrt(2 / np.pi) / erfcx(-bound / np.sqrt(2)))
 
 
-def _sequential(factor: FloatArray, bounds: FloatArray, ends: IntArray, lattice: tuple[int, int]) -> float:
+def _sequential(
+    factor: FloatArray, bounds: FloatArray, ends: IntArray, lattice: tuple[int, int]
+) -> float:
     """P(L y < bounds), one coordinate of y after another."""
     rank = factor.shape[1]
     uniform = _lattice(*lattice) if rank > 1 else np.zeros((0, 1))  # rank 1 needs no mean
@@ -121,7 +131,11 @@ def _sequential(factor: FloatArray, bounds: FloatArray, ends: IntArray, lattice:
         low, high = np.zeros_like(probability), np.ones_like(probability)
         for i in np.flatnonzero(ends == j):
             limit = ndtr((bounds[i] - factor[i, :j] @ drawn[:j]) / factor[i, j])
-            low, high = (low, np.minimum(high, limit)) if factor[i, j] > 0 else (np.maximum(low, limit), high)
+            low, high = (
+                (low, np.minimum(high, limit))
+                if factor[i, j] > 0
+                else (np.maximum(low, limit), high)
+            )
         width = np.maximum(high - low, 0.0)
         probability *= width
         if j < rank - 1:
@@ -133,7 +147,8 @@ def _sequential(factor: FloatArray, bounds: FloatArray, ends: IntArray, lattice:
 def _lattice(n: int, multiplier: int) -> FloatArray:
     """Points of the lattice, a row for each coordinate, folded so that the integrand is periodic.
 
-    Shifted by a quarter step, each folded coordinate takes every value (i + ½)/n once and never reaches 0 or 1.
+    Shifted by a quarter step, each folded coordinate takes every value (i + ½)/n once and never
+    reaches 0 or 1.
     """
     generator = [pow(multiplier, j, n) for j in range(MAX_DIMENSION - 1)]
     points = np.outer(generator, np.arange(n)) % n
@@ -146,11 +161,17 @@ def _checked(mean: ArrayLike, covariance: ArrayLike) -> tuple[FloatArray, FloatA
         raise ValueError(f"mean has shape {centre.shape}: it needs one to {MAX_DIMENSION} entries.")
     if spread.shape != 2 * centre.shape:
         raise ValueError(
-            f"covariance has shape {spread.shape}: a mean of {len(centre)} entries needs a square of them."
+            f"covariance has shape {spread.shape}: a mean of {len(centre)} entries needs a square "
+            "of them."
         )
     if not (np.isfinite(centre).all() and np.isfinite(spread).all()):
         raise ValueError("mean and covariance hold a value that is not finite: give numbers.")
     size = float(np.abs(spread).max())
-    if np.abs(spread - spread.T).max() > 1e-8 * size or np.linalg.eigvalsh(spread).min() < -1e-8 * size:
-        raise ValueError("covariance is not symmetric and positive semi-definite: check how it was made.")
+    if (
+        np.abs(spread - spread.T).max() > 1e-8 * size
+        or np.linalg.eigvalsh(spread).min() < -1e-8 * size
+    ):
+        raise ValueError(
+            "covariance is not symmetric and positive semi-definite: check how it was made."
+        )
     return centre, spread

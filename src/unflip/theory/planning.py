@@ -1,12 +1,14 @@
 r"""What would help: more rows, cleaner labels, or having some rows checked.
 
-All targets enter the isotropic theory through c²/S (docs/theory/isotropic.md). For the best ones, t = E[y | what is
-known of the label], this **label quality** is Q = Var(E[y | label]), or E[E[y | label]²] at a known origin. A share f
-of rows that were checked has quality Q₁ = Var(y), so altogether Q = f·Q₁ + (1 − f)·Q₀, and under the best penalty
+All targets enter the isotropic theory through c²/S (docs/theory/isotropic.md). For the best ones, t
+= E[y | what is known of the label], this **label quality** is Q = Var(E[y | label]), or E[E[y |
+label]²] at a known origin. A share f of rows that were checked has quality Q₁ = Var(y), so
+altogether Q = f·Q₁ + (1 − f)·Q₀, and under the best penalty
 
 .. math:: \frac{m}{\sqrt V} = \frac{u}{\sqrt{u + \eta/Q}}, \qquad \frac{\eta}{Q} = \frac{p}{nQ}:
 
-**n rows of quality Q are worth nQ/Q₁ rows with clean labels**, and checking m rows is worth adding n(Q(m)/Q(0) − 1).
+**n rows of quality Q are worth nQ/Q₁ rows with clean labels**, and checking m rows is worth adding
+n(Q(m)/Q(0) − 1).
 """
 
 from __future__ import annotations
@@ -18,9 +20,9 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
 from unflip import targets as target_values
-from unflip._typing import FloatArray
-from unflip._validation import as_flag, as_floats, as_number, shown
-from unflip.noise import NoiseModel
+from unflip._utils.typing import FloatArray
+from unflip._utils.validation import as_flag, as_floats, as_number, shown
+from unflip.labels.noise import NoiseModel
 from unflip.theory.isotropic import TargetMoments, predict_from_moments, target_moments
 from unflip.theory.model import Mixture, check_binary_noise
 
@@ -71,7 +73,9 @@ class Plan:
             object.__setattr__(self, name, as_number(getattr(self, name), name))
         for name in ("n", "p"):
             if not 1 <= as_number(getattr(self, name), name) < np.inf:
-                raise ValueError(f"{name} = {shown(getattr(self, name))} must be at least 1 and finite.")
+                raise ValueError(
+                    f"{name} = {shown(getattr(self, name))} must be at least 1 and finite."
+                )
         self.accuracy_of()  # validates the rest
 
     @property
@@ -104,13 +108,18 @@ class Plan:
     def checked_rows(self) -> Curve:
         """Accuracy against the number of rows whose labels are checked and put right, picked at random."""
         checked = self.n * _SHARES
-        return Curve(effort=checked, accuracy=np.array([float(self.accuracy_of(checked=m)) for m in checked]))
+        return Curve(
+            effort=checked, accuracy=np.array([float(self.accuracy_of(checked=m)) for m in checked])
+        )
 
     @property
     def cleaner_labels(self) -> Curve:
         """Accuracy against the share of today's flip rates that remains, from 1 down to 0."""
         remaining = 1 - _SHARES
-        accuracies = [float(self._accuracy(self._moments(0, self._scaled_noise(share)), self.n)) for share in remaining]
+        accuracies = [
+            float(self._accuracy(self._moments(0, self._scaled_noise(share)), self.n))
+            for share in remaining
+        ]
         return Curve(effort=remaining, accuracy=np.array(accuracies))
 
     def accuracy_of(self, *, rows: ArrayLike | None = None, checked: float = 0) -> FloatArray:
@@ -154,19 +163,27 @@ class Plan:
         return float(np.exp(brentq(gap, np.log(self.n), np.log(_MOST_ROWS), xtol=1e-12))) - self.n
 
     def _mixture(self, rows: ArrayLike) -> Mixture:
-        return Mixture(mean_norm=self.mean_norm, aspect=self.p / as_floats(rows, "rows"), noise=self.noise)
+        return Mixture(
+            mean_norm=self.mean_norm, aspect=self.p / as_floats(rows, "rows"), noise=self.noise
+        )
 
     def _accuracy(self, moments: TargetMoments, rows: ArrayLike) -> FloatArray:
-        prediction = predict_from_moments(moments, self._mixture(rows), self.reg, fit_intercept=self.fit_intercept)
+        prediction = predict_from_moments(
+            moments, self._mixture(rows), self.reg, fit_intercept=self.fit_intercept
+        )
         return prediction.best_accuracy
 
     def _moments(self, checked: float, noise: NoiseModel) -> TargetMoments:
         """(c, S, v) of the best targets: c = S = Q for t = E[y | what is known]."""
-        best = target_moments(target_values.optimized(noise), noise, fit_intercept=self.fit_intercept)
+        best = target_moments(
+            target_values.optimized(noise), noise, fit_intercept=self.fit_intercept
+        )
         share = checked / self.n
         quality = share * best.label_power + (1 - share) * best.alignment
         misfit = quality * max(1 - quality / best.label_power, 0.0)
-        return TargetMoments(alignment=quality, misfit=misfit, label_power=best.label_power, mean=best.mean)
+        return TargetMoments(
+            alignment=quality, misfit=misfit, label_power=best.label_power, mean=best.mean
+        )
 
     def _quality(self, checked: float) -> float:
         return self._moments(checked, self.noise).alignment
@@ -180,7 +197,13 @@ class Plan:
 
 
 def plan(
-    *, n: int, p: int, mean_norm: float, noise: NoiseModel, reg: float = np.inf, fit_intercept: bool = True
+    *,
+    n: int,
+    p: int,
+    mean_norm: float,
+    noise: NoiseModel,
+    reg: float = np.inf,
+    fit_intercept: bool = True,
 ) -> Plan:
     """Plan the next effort: more rows, cleaner labels, or checking some rows.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from unflip._validation import as_flag
+from unflip._utils.validation import as_flag
 from unflip.losses import SQUARED, Loss, resolve
 from unflip.theory.convex import predict_convex
 from unflip.theory.isotropic import predict_squared
@@ -26,12 +26,14 @@ def predict(
     mixture : Mixture
         ‖μ‖, η and the noise; ‖μ‖ and η may be arrays.
     targets : {"naive", "unbiased", "optimized"} or (t_neg, t_pos)
-        What the observed classes are regressed on; for other losses, how they weigh the loss of either label.
+        What the observed classes are regressed on; for other losses, how they weigh the loss of
+        either label.
     reg : array-like
-        γ; broadcasts against the mixture. With the squared loss ``np.inf`` gives the limit γ → ∞, where the scores
-        vanish but their separation does not.
+        γ; broadcasts against the mixture. With the squared loss ``np.inf`` gives the limit γ → ∞,
+        where the scores vanish but their separation does not.
     loss : {"squared", "logistic"} or Loss
-        The loss that the classifier minimises; your own needs its first two derivatives (`unflip.losses.Loss`).
+        The loss that the classifier minimises; your own needs its first two derivatives
+        (`unflip.losses.Loss`).
     fit_intercept : bool
         False is the paper's model: the origin is the midpoint of the class means.
 

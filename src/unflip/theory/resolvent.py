@@ -1,12 +1,13 @@
 r"""The scalars that describe a large ridge problem with isotropic noise: δ, h and the bulk gain.
 
-They come from the deterministic equivalent of the resolvent Q = (XᵀX/n + γI)⁻¹ (the paper's Lemma DEQ). Write
-g = γ(1 + δ), A = 1 + η + γ and r = √(A² − 4η) = √((η + γ − 1)² + 4γ). Then g is the positive root of
-g² − (η + γ − 1)g − γ = 0, 1 + g = (A + r)/2, and (1 + g)² − η = (1 + g)r, so that
+They come from the deterministic equivalent of the resolvent Q = (XᵀX/n + γI)⁻¹ (the paper's Lemma
+DEQ). Write g = γ(1 + δ), A = 1 + η + γ and r = √(A² − 4η) = √((η + γ − 1)² + 4γ). Then g is the
+positive root of g² − (η + γ − 1)g − γ = 0, 1 + g = (A + r)/2, and (1 + g)² − η = (1 + g)r, so that
 
 .. math:: h = 1 - \frac{\eta}{(1 + g)^2} = \frac{r}{1 + g},
 
-which has no cancellation. (The paper's main text prints 1 − η/(1 + γ(1 + δ)²), which is wrong: docs/errata.md.)
+which has no cancellation. (The paper's main text prints 1 − η/(1 + γ(1 + δ)²), which is wrong:
+docs/errata.md.)
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unflip._typing import FloatArray
-from unflip._validation import as_floats
+from unflip._utils.typing import FloatArray
+from unflip._utils.validation import as_floats
 
 _LARGEST = 1e150  # whose square is a number
 
@@ -37,7 +38,9 @@ def delta(aspect: ArrayLike, reg: ArrayLike) -> FloatArray:
     """
     eta, gamma = _checked(aspect, reg)
     root = _root(eta, gamma)
-    with np.errstate(all="ignore"):  # γ of 0 and of ∞ have limits of their own, below; δ may exceed all floats
+    with np.errstate(
+        all="ignore"
+    ):  # γ of 0 and of ∞ have limits of their own, below; δ may exceed all floats
         value = np.where(
             1 + gamma > eta,
             2 * eta / ((1 - eta) + gamma + root),
@@ -50,7 +53,8 @@ def delta(aspect: ArrayLike, reg: ArrayLike) -> FloatArray:
 def h(aspect: ArrayLike, reg: ArrayLike) -> FloatArray:
     """Share of the score's variance that dimension does not amplify: h = 1 − η/(1 + γ(1 + δ))², the appendix's form.
 
-    It is 1 in low dimension or under a strong penalty and 0 at the interpolation threshold η = 1, γ = 0.
+    It is 1 in low dimension or under a strong penalty and 0 at the interpolation threshold η = 1, γ
+    = 0.
     """
     eta, gamma = _checked(aspect, reg)
     with np.errstate(invalid="ignore"):  # γ of ∞ has a limit of its own, below
@@ -61,7 +65,8 @@ def h(aspect: ArrayLike, reg: ArrayLike) -> FloatArray:
 def bulk_gain(aspect: ArrayLike, reg: ArrayLike) -> FloatArray:
     """1/(1 + γ(1 + δ)) = Q̄/(1 + δ) on every direction but the means': how far noise directions are shrunk.
 
-    It falls from 1 (γ = 0, η ≤ 1) to 0 (γ = ∞), and is the one number through which γ enters the theory.
+    It falls from 1 (γ = 0, η ≤ 1) to 0 (γ = ∞), and is the one number through which γ enters the
+    theory.
     """
     eta, gamma = _checked(aspect, reg)
     return 2 / (1 + eta + gamma + _root(eta, gamma))
@@ -78,9 +83,13 @@ def _checked(aspect: ArrayLike, reg: ArrayLike) -> tuple[FloatArray, FloatArray]
     for value in eta[~(np.isfinite(eta) & (eta > 0))].ravel():
         raise ValueError(f"aspect = {value:g} must be positive and finite: it is p/n.")
     for value in eta[eta > _LARGEST].ravel():
-        raise ValueError(f"aspect = {value:g} is so large that its square is no number: use a smaller p/n.")
+        raise ValueError(
+            f"aspect = {value:g} is so large that its square is no number: use a smaller p/n."
+        )
     for value in gamma[~(gamma >= 0)].ravel():
         raise ValueError(f"reg = {value:g} must be zero or positive: it is the ridge penalty γ.")
     for value in gamma[np.isfinite(gamma) & (gamma > _LARGEST)].ravel():
-        raise ValueError(f"reg = {value:g} is so large that its square is no number: use inf, the limit.")
+        raise ValueError(
+            f"reg = {value:g} is so large that its square is no number: use inf, the limit."
+        )
     return eta, gamma

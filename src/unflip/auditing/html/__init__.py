@@ -1,0 +1,1 @@
+"""The audit as one HTML file, to review the suspects in a browser."""

@@ -1,0 +1,227 @@
+"""The page of an audit: one HTML file that needs nothing else, with the suspects to look through and decide on."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from scipy.special import logit
+
+from unflip._utils.atomic_files import write_atomically
+from unflip._utils.typing import FloatArray
+from unflip._utils.version import __version__
+from unflip.auditing import prose
+from unflip.auditing.html import page_tables
+from unflip.auditing.html.score_panels import MOST_PANELS, ScorePanel, score_panels
+from unflip.auditing.report import Audit
+
+_SCRIPTS = (
+    "decisions.js",
+    "view.js",
+    "table.js",
+    "keyboard.js",
+    "charts.js",
+    "outlook.js",
+    "start.js",
+)
+_LONGEST_TEXT = 2000
+_GRID_STEPS = 48
+_GROWTHS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
+
+
+def write_page(audit: Audit, path: Path, **shown: Any) -> None:
+    """Write the page of an audit. A file that is there is replaced once the new one is whole.
+
+    Parameters
+    ----------
+    audit : Audit
+        What was found.
+    path : Path
+        Where to write the page.
+    **shown
+        Options of `page`.
+    """
+    write_atomically(path, page(audit, **shown))
+
+
+def page(
+    audit: Audit,
+    *,
+    texts: Sequence[str] | None = None,
+    ids: Sequence[str] | None = None,
+    numbers: Sequence[int] | None = None,
+    source: str = "",
+    assumptions: Sequence[str] = (),
+    by_command: bool = False,
+) -> bytes:
+    """Return the page of an audit.
+
+    Parameters
+    ----------
+    audit : Audit
+        What was found.
+    texts, ids : sequence of str, optional
+        What to show of each row, and its name; one for each of the n rows. Long texts are cut.
+    numbers : sequence of int, optional
+        Number of each row in the data, where these have more rows than were audited.
+    source : str
+        Name of the data.
+    assumptions : sequence of str
+        Further sentences on what was assumed.
+    by_command : bool
+        Whether the command line made the audit, so that advice speaks of commands rather than of
+        Python.
+    """
+    suspects = _suspects(
+        audit,
+        texts=_in_order(texts, audit, "texts"),
+        ids=_in_order(ids, audit, "ids"),
+        numbers=_in_order(numbers, audit, "numbers"),
+    )
+    data = _data(audit, suspects, source)
+    style, script = _read("style.css"), "\n".join(_read(name) for name in _SCRIPTS)
+    content = _template().render(
+        audit=audit,
+        prose=prose,
+        tables=page_tables,
+        source=source,
+        extra=list(assumptions),
+        interface=prose.COMMAND_LINE if by_command else prose.PYTHON,
+        data=data,
+        data_block=script_safe_json(data),
+        style=Markup(style),
+        style_hash=_hash(style),
+        script=Markup(script),
+        script_hash=_hash(script),
+        most_panels=MOST_PANELS,
+        version=__version__,
+    )
+    return bytes(content.encode("utf-8", "replace"))
+
+
+def script_safe_json(data: Any) -> Markup:
+    r"""Return JSON that a script element can hold: in ASCII, with <, > and & as \u003c, \u003e and \u0026."""
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+def _template() -> Any:
+    environment = Environment(
+        loader=PackageLoader("unflip.auditing.html"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html")
+
+
+def _read(name: str) -> str:
+    return (
+        resources.files("unflip.auditing.html")
+        .joinpath("templates", name)
+        .read_text(encoding="utf-8")
+    )
+
+
+def _hash(content: str) -> str:
+    """Return what the page's content security policy calls a script or style that may run."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+
+
+def _in_order(values: Iterable[Any] | None, audit: Audit, name: str) -> list[Any] | None:
+    """Return one entry for each row, in the order of the rows: a pandas Series would be looked up by its index."""
+    if values is None:
+        return None
+    try:
+        entries = list(values)
+    except TypeError:
+        raise TypeError(
+            f"{name} = {values!r} must be a sequence: give one entry for each row."
+        ) from None
+    n = len(audit.evidence.codes)
+    if len(entries) != n:
+        raise ValueError(
+            f"{name} has {len(entries)} entries but the audit has {n} rows: give one for each row."
+        )
+    return entries
+
+
+def _data(audit: Audit, suspects: dict[str, Any], source: str) -> dict[str, Any]:
+    """Return all that the page's scripts work with."""
+    content = {
+        "source": source,
+        "classes": [str(label) for label in audit.classes.tolist()],
+        "n_rows": len(audit.evidence.codes),
+        "n_suspects": audit.n_suspects,
+        "suspects": suspects,
+        "panels": [_panel(panel) for panel in score_panels(audit.evidence)],
+        "outlook": _outlook(audit),
+    }
+    return {"key": hashlib.sha256(json.dumps(content).encode()).hexdigest()[:24], **content}
+
+
+def _suspects(
+    audit: Audit, *, texts: list[Any] | None, ids: list[Any] | None, numbers: list[Any] | None
+) -> dict[str, Any]:
+    suspects = audit.suspects
+    rows = suspects.row.tolist()
+    return {
+        "row": rows if numbers is None else [numbers[row] for row in rows],
+        "id": None if ids is None else [str(ids[row]) for row in rows],
+        "text": None if texts is None else [_cut(str(texts[row])) for row in rows],
+        "observed": np.searchsorted(audit.classes, suspects.observed).tolist(),
+        "proposed": np.searchsorted(audit.classes, suspects.proposed).tolist(),
+        "checked": np.flatnonzero(
+            np.isin(suspects.row, audit.checked)
+        ).tolist(),  # places in this list
+        "probability": suspects.probability.round(6).tolist(),
+    }
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + " […]"
+
+
+def _panel(panel: ScorePanel) -> dict[str, Any]:
+    return {
+        "class": panel.code,
+        "low": panel.low,
+        "high": panel.high,
+        "counts": panel.counts.astype(int).tolist(),
+        "expected": panel.expected.round(3).tolist(),
+        "marks": [[float(logit(mark)), f"{100 * mark:g}%"] for mark in panel.marks],
+    }
+
+
+def _outlook(audit: Audit) -> dict[str, Any] | None:
+    """Return the accuracy after checks on a grid, for each growth; None where it is not known."""
+    if np.isnan(audit.accuracy_after(0)):
+        return None
+    checked = _grid(len(audit.evidence.codes), audit.n_suspects)
+    accuracy = [[audit.accuracy_after(m, growth=growth) for m in checked] for growth in _GROWTHS]
+    return {
+        "checked": checked,
+        "growth": list(_GROWTHS),
+        "accuracy": [[round(value, 6) for value in line] for line in accuracy],
+        # In words from here, so that no tie is rounded one way in the headline and another on the
+        # slider.
+        "accuracy_said": [[page_tables.percent(value) for value in line] for line in accuracy],
+        "gain_said": [[page_tables.gain(audit, value) for value in line] for line in accuracy],
+    }
+
+
+def _grid(n: int, n_suspects: int) -> list[int]:
+    """Return numbers of checked rows from 0 to n, denser where they are small, with the number of suspects."""
+    steps: FloatArray = n * np.linspace(0, 1, _GRID_STEPS + 1) ** 2
+    return sorted({*steps.round().astype(int).tolist(), n_suspects})

@@ -1,0 +1,112 @@
+"""The figures of the audit page: its cards and tables, formatted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from unflip.auditing import prose
+from unflip.auditing.report import Audit
+
+_HEAT_STEPS = 10
+_Z_95 = 1.96  # standard errors either side of a 95% confidence interval
+
+
+@dataclass(frozen=True)
+class Card:
+    """One figure of the headline, with the sentence it comes from."""
+
+    heading: str
+    figure: str
+    unit: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One entry of the transition matrix."""
+
+    rate: str
+    error: str  # ± its standard error; empty if it was given
+    interval: str
+    heat: int  # 0 to 10, by the root of the rate: small rates matter
+    is_noise: bool
+
+
+def cards(audit: Audit) -> list[Card]:
+    """Return the share of wrong labels, the expected accuracy and the number of suspects."""
+    n = int(audit.evidence.labelled.sum())
+    return [
+        Card(
+            "Label noise",
+            f"{audit.expected_wrong / n:.1%}",
+            f"± {audit.expected_wrong_std / n:.1%} of the labels are wrong",
+            prose.noise(audit),
+        ),
+        Card(
+            "Expected accuracy",
+            percent(audit.expected_accuracy),
+            f"± {audit.expected_accuracy_std:.1%} on clean labels",
+            prose.accuracy(audit),
+        ),
+        Card(
+            "Suspects",
+            f"{audit.n_suspects:,}",
+            "label to review" if audit.n_suspects == 1 else "labels to review",
+            prose.suspects(audit),
+        ),
+    ]
+
+
+def noise_cells(audit: Audit) -> list[list[Cell]]:
+    """Return the transition matrix, a list of cells for each true class."""
+    transition, errors = audit.noise.transition, audit.noise_std
+    return [
+        [
+            _cell(float(rate), float(error), a != b)
+            for b, (rate, error) in enumerate(zip(rates, doubts, strict=True))
+        ]
+        for a, (rates, doubts) in enumerate(zip(transition, errors, strict=True))
+    ]
+
+
+def _cell(rate: float, error: float, is_noise: bool) -> Cell:
+    low, high = max(0.0, rate - _Z_95 * error), min(1.0, rate + _Z_95 * error)
+    interval = f"{low:.0%} to {high:.0%}" if error > 0 else ""
+    spread = f"± {error:.1%}" if error > 0 else ""
+    return Cell(f"{rate:.1%}", spread, interval, round(_HEAT_STEPS * rate**0.5), is_noise)
+
+
+def plan_lines(audit: Audit) -> list[tuple[str, str, str]]:
+    """Return effort, accuracy and gain; none where the accuracy after checks is not known."""
+    if np.isnan(audit.plan.accuracy).any():
+        return []
+    return [
+        (effort, percent(value), gain(audit, value)) for effort, _, value in audit.plan.tolist()
+    ]
+
+
+def percent(accuracy: float) -> str:
+    """Return an accuracy in percent, with the same digits everywhere on the page."""
+    return f"{accuracy:.1%}"
+
+
+def gain(audit: Audit, accuracy: float) -> str:
+    """Return what is gained over today, in points."""
+    points = round(100 * (accuracy - audit.expected_accuracy), 1)
+    return f"{points + 0.0:+.1f}"  # never -0.0
+
+
+def sensitivity_lines(audit: Audit) -> list[list[str]]:
+    """Return the sensitivity table: what moves, number to act on, wrong labels, accuracy, overlap."""
+    return [
+        [
+            f"{name}: {rate:.1%}" if name else "as estimated",
+            f"{n_suspects:,}",
+            f"{wrong:,.0f}",
+            percent(accuracy),
+            f"{overlap:.0%}",
+        ]
+        for name, rate, n_suspects, wrong, accuracy, overlap in audit.sensitivity.tolist()
+    ]

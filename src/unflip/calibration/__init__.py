@@ -1,0 +1,51 @@
+"""From leave-one-out scores to probabilities of the true class.
+
+In come scores, observed labels and a noise model. Out come log-odds of the true class
+(`calibrate`), decisions under priors and costs (`Decision`), and the expected accuracy. Knows
+scores and labels, but no features and no fit.
+"""
+
+from unflip.calibration.accuracy import PAIR_VARIANCE, ExpectedAccuracy, expected_accuracy
+from unflip.calibration.binning import random_rows
+from unflip.calibration.coupling import Coupling, uncoupled
+from unflip.calibration.decision import Decision, Rule
+from unflip.calibration.intercepts import class_probabilities
+from unflip.calibration.log_odds import (
+    ROUNDING,
+    SMALLEST_SLOPE,
+    Calibration,
+    LogOddsModel,
+    calibrate,
+    common_slope,
+    label_posterior,
+    likeliest_priors,
+    recalibrated,
+    symmetric_slope,
+)
+from unflip.calibration.mixture import ScoreMixture, with_one
+from unflip.calibration.observations import Observations
+
+__all__ = [
+    "PAIR_VARIANCE",
+    "ROUNDING",
+    "SMALLEST_SLOPE",
+    "Calibration",
+    "Coupling",
+    "Decision",
+    "ExpectedAccuracy",
+    "LogOddsModel",
+    "Observations",
+    "Rule",
+    "ScoreMixture",
+    "calibrate",
+    "class_probabilities",
+    "common_slope",
+    "expected_accuracy",
+    "label_posterior",
+    "likeliest_priors",
+    "random_rows",
+    "recalibrated",
+    "symmetric_slope",
+    "uncoupled",
+    "with_one",
+]

@@ -1,0 +1,1 @@
+"""The simulation and the picture of `unflip demo`."""

@@ -1,0 +1,1 @@
+"""The page of `unflip explore`: sliders, and what the theory predicts for them."""

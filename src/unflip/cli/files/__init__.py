@@ -1,0 +1,1 @@
+"""Files in and out: tables of any format, their columns of labels, votes and features."""

@@ -1,0 +1,179 @@
+"""CSV: one parser of cells as they stand in the file, by which it is both read and rewritten."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
+from pathlib import Path
+from typing import Any, Literal
+
+from unflip.cli.files.tables import ending
+from unflip.cli.files.text_encoding import decoded
+
+_DELIMITERS = ",;\t|"
+_LINE_END = "\r\n"  # cells that hold a character of it are quoted
+_MARK = "\ufeff"  # the byte order mark that spreadsheets put first
+_QUOTED = r'"[^"]*(?:""[^"]*)*"'
+_ANY_LINE_END = r"\r\n?|\n"
+_TOKEN = re.compile(
+    rf"(?<![^{_DELIMITERS}\r\n]){_QUOTED}(?![^{_DELIMITERS}\r\n])|[{_DELIMITERS}]|{_ANY_LINE_END}"
+    # quoted cells as a whole, whatever separates them, so that separators within them are not counted
+)
+
+
+def read(content: bytes, name: str) -> dict[str, Any]:
+    """Return the columns of a CSV file, cells as strings; a blank line is an empty cell where there is one column.
+
+    Parameters
+    ----------
+    content : bytes
+        The file.
+    name : str
+        Its name, for errors.
+    """
+    text = decoded(content, name).removeprefix(_MARK)
+    records = _records(text, _delimiter(text, name), name)
+    header = _header(records, name)
+    rows = list(_data(records, header, name))
+    columns = zip(*rows, strict=True) if rows else ((),) * len(header)
+    return {column: list(cells) for column, cells in zip(header, columns, strict=True)}
+
+
+def decimal_comma(content: bytes, name: str) -> bool:
+    """Whether a comma within a cell can be a decimal comma: cells are separated otherwise."""
+    return _delimiter(decoded(content, name).removeprefix(_MARK), name) != ","
+
+
+def rewrite(content: bytes, name: str, column: str, changes: Mapping[int, Any]) -> bytes:
+    """Return the file with other cells in one column; every other cell stays byte for byte as it is.
+
+    Parameters
+    ----------
+    content, name
+        As for `read`.
+    column : str
+        Name of the column.
+    changes : mapping of int to str
+        New cell of each row that changes.
+    """
+    text = decoded(content, name)
+    body = text.removeprefix(_MARK)
+    delimiter = _delimiter(body, name)
+    records = _records(body, delimiter, name)
+    header, end = next(records)
+    place = _values(header).index(column)
+    written = [text[: len(text) - len(body)], delimiter.join(header), end]
+    for row, (cells, end) in enumerate(records):
+        if row in changes:
+            cells[place] = record([changes[row]], delimiter, quoted=cells[place].startswith('"'))
+        written += [delimiter.join(cells), end]
+    return "".join(written).encode()
+
+
+def record(cells: Sequence[str], delimiter: str = ",", *, quoted: bool = False) -> str:
+    """Return cells as a line of a CSV file, without its end; quoted where they hold line ends of any kind.
+
+    Parameters
+    ----------
+    cells : sequence of str
+        The cells.
+    delimiter : str
+        What separates them.
+    quoted : bool
+        Whether to quote them in any case.
+    """
+    buffer = io.StringIO()
+    style: Literal[0, 1] = csv.QUOTE_ALL if quoted else csv.QUOTE_MINIMAL
+    csv.writer(buffer, delimiter=delimiter, quoting=style, lineterminator=_LINE_END).writerow(cells)
+    return buffer.getvalue().removesuffix(_LINE_END)
+
+
+def _records(text: str, delimiter: str, name: str) -> Iterator[tuple[list[str], str]]:
+    """Yield the cells of each record as they stand, quotes included, and its line end; a blank line is an empty cell.
+
+    Cells joined by the delimiter, with the line end, are the record again. Values are those of
+    Python's csv module.
+    """
+    separator = re.escape(delimiter)
+    # A quoted cell; all cells up to the next quote; one cell with quotes within it; or a quote that
+    # is out of place.
+    piece = re.compile(
+        rf'({_QUOTED}|[^"\r\n]*|(?!")[^{separator}\r\n]*)({separator}|{_ANY_LINE_END}|\Z)|"'
+    )
+    cells: list[str] = []
+    for match in piece.finditer(text):
+        if match.start() == len(text) and not cells:
+            return
+        if match[1] is None:
+            line = len(re.findall(_ANY_LINE_END, text[: match.start()])) + 1
+            raise ValueError(
+                f"{name} cannot be read as CSV at line {line} (a quoted cell that begins there has "
+                "no closing quote before a separator): check the quotes there, and double those "
+                "within a cell."
+            )
+        cells += [match[1]] if match[1].startswith('"') else match[1].split(delimiter)
+        if match[2] != delimiter:
+            yield cells, match[2]
+            cells = []
+
+
+def _values(cells: Sequence[str]) -> list[str]:
+    """Return what cells hold that stand in a file, quotes included."""
+    return [cell[1:-1].replace('""', '"') if cell[:1] == '"' else cell for cell in cells]
+
+
+def _header(records: Iterator[tuple[list[str], str]], name: str) -> list[str]:
+    cells, _ = next(records, ([""], ""))
+    if cells == [""]:
+        raise ValueError(f"{name} does not begin with a line of column names: add one.")
+    header = _values(cells)
+    for column, count in Counter(header).items():
+        if count > 1:
+            raise ValueError(
+                f"{name} has {count} columns named {column!r}: give each its own name."
+            )
+    return header
+
+
+def _data(
+    records: Iterator[tuple[list[str], str]], header: list[str], name: str
+) -> Iterator[list[str]]:
+    """Yield the values of each row; blank lines at the end are none, and others would shift the numbers of the rows."""
+    row, n_blank = 0, 0
+    for cells, _ in records:
+        if cells == [""]:
+            n_blank += 1
+            continue
+        if n_blank and len(header) > 1:
+            raise ValueError(
+                f"{name} has a blank line before row {row} (counted from 0 below the header): "
+                "remove it, or write the separators of an empty row."
+            )
+        yield from [[""]] * n_blank
+        row += n_blank
+        n_blank = 0
+        if len(cells) != len(header):
+            raise ValueError(
+                f"Row {row} of {name} (counted from 0 below the header) has {len(cells)} cells but "
+                f"there are {len(header)} columns: check the quotes and separators there."
+            )
+        yield _values(cells)
+        row += 1
+
+
+def _delimiter(text: str, name: str) -> str:
+    """Return what separates the cells: a tab in .tsv files, otherwise the commonest separator in the header.
+
+    One that is as common in the line below it comes first; those within quoted cells do not count.
+    """
+    if ending(Path(name)) == ".tsv":
+        return "\t"
+    tokens = (match[0] for match in _TOKEN.finditer(text))
+    header, first = (
+        Counter(takewhile(lambda token: token[0] not in _LINE_END, tokens)) for _ in range(2)
+    )
+    return max(_DELIMITERS, key=lambda mark: (0 < header[mark] == first[mark], header[mark]))

@@ -1,0 +1,81 @@
+"""JSON lines: one object for each row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from unflip.cli.files.text_encoding import decoded
+
+
+def read(content: bytes, name: str) -> dict[str, Any]:
+    """Return the columns of a JSON-lines file, None where a row lacks one.
+
+    Parameters
+    ----------
+    content : bytes
+        The file.
+    name : str
+        Its name, for errors.
+    """
+    rows = [row for _, row in _rows(decoded(content, name), name) if row is not None]
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    return {column: [row.get(column) for row in rows] for column in columns}
+
+
+def decimal_comma(content: bytes, name: str) -> bool:
+    """Whether "1,5" is a number: never, in this format."""
+    return False
+
+
+def rewrite(content: bytes, name: str, column: str, changes: Mapping[int, Any]) -> bytes:
+    """Return the file with other values in one column; every other line stays as it is.
+
+    Parameters
+    ----------
+    content, name
+        As for `read`.
+    column : str
+        Name of the column.
+    changes : mapping of int to value
+        New value of each row that changes.
+    """
+    written, number = [], 0
+    for line, row in _rows(decoded(content, name), name):
+        if row is not None and number in changes:
+            end = line[len(line.rstrip("\r\n")) :]
+            line = json.dumps({**row, column: changes[number]}, ensure_ascii=False) + end
+        written.append(line)
+        number += row is not None
+    return "".join(written).encode(
+        "utf-8", "backslashreplace"
+    )  # half a surrogate pair is written as JSON escapes it
+
+
+def _rows(text: str, name: str) -> Iterator[tuple[str, dict[str, Any] | None]]:
+    """Yield each line with its object, None for a blank one."""
+    lines = text.split("\n")
+    for number, line in enumerate(lines, start=1):
+        whole = line + "\n" * (number < len(lines))
+        yield whole, _object(line, number, name) if line.strip() else None
+
+
+def _object(line: str, number: int, name: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"Line {number} of {name} is not JSON ({error.msg}): put one object on each line."
+        ) from None
+    except (ValueError, RecursionError):  # more digits, or lists within lists, than can be held
+        raise ValueError(
+            f"Line {number} of {name} holds a number that is too long or lists that are too deep: "
+            "shorten them."
+        ) from None
+    if not isinstance(row, dict):
+        raise ValueError(
+            f"Line {number} of {name} is not a JSON object: put one object, such as {{...}}, on "
+            "each line."
+        )
+    return row

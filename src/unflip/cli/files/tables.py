@@ -1,0 +1,284 @@
+"""A file of rows as a table of columns, whatever its format."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from unflip._utils.typing import FloatArray
+
+#: Module that implements `TableFormat` for each file ending.
+_FORMATS = {
+    ".csv": "unflip.cli.files.delimited",
+    ".tsv": "unflip.cli.files.delimited",
+    ".jsonl": "unflip.cli.files.json_lines",
+    ".ndjson": "unflip.cli.files.json_lines",
+    ".parquet": "unflip.data.parquet",
+}
+ENDINGS = f"{', '.join(list(_FORMATS)[:-1])} or {list(_FORMATS)[-1]}"
+_MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "null"})
+_TRUTH = {"true": 1.0, "false": 0.0}
+_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")
+_MEANT_AS_NUMBERS = 0.9  # share of cells from which the others are taken for slips
+
+
+class TableFormat(Protocol):
+    """A module that reads and rewrites one file format; a new format is one new module."""
+
+    def read(self, content: bytes, name: str) -> dict[str, Any]:
+        """Return the columns; `name` is the file, for error messages."""
+
+    def rewrite(self, content: bytes, name: str, column: str, changes: Mapping[int, Any]) -> bytes:
+        """Return the content with other cells in one column."""
+
+    def decimal_comma(self, content: bytes, name: str) -> bool:
+        """Whether "1,5" is a number in this file."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns of a file.
+
+    Attributes
+    ----------
+    name : str
+        The file, for messages.
+    columns : mapping of str to sequence
+        Cells of each column: strings of a CSV file, values of the others.
+    decimal_comma : bool
+        Whether "1,5" is a number.
+    """
+
+    name: str
+    columns: Mapping[str, Sequence[Any]]
+    decimal_comma: bool = False
+    _numbers: dict[str, FloatArray | None] = field(
+        default_factory=dict, repr=False
+    )  # of columns asked for before
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(next(iter(self.columns.values()), ()))
+
+    def column(self, name: str) -> Sequence[Any]:
+        """Return the cells of a column, or an error that suggests names like it."""
+        if name in self.columns:
+            return self.columns[name]
+        close = get_close_matches(name, self.columns, n=3, cutoff=0.6) or list(self.columns)[:8]
+        raise ValueError(f"{self.name} has no column {name!r}: did you mean {_either(close)}?")
+
+    def texts(self, name: str) -> list[str]:
+        """Return the cells of a column as texts, missing ones empty."""
+        return [as_text(cell) for cell in self.column(name)]
+
+    def numbers(self, name: str) -> FloatArray | None:
+        """Return the cells of a column as `numbers` does."""
+        if name not in self._numbers:
+            self._numbers[name] = numbers(self.column(name), decimal_comma=self.decimal_comma)
+        return self._numbers[name]
+
+    def slip(self, name: str) -> int | None:
+        """Return the first row whose cell is no number as the others are; None where they are not meant as such."""
+        cells = self.column(name)
+        present = [row for row, cell in enumerate(cells) if not is_missing(cell)]
+        read = {
+            reader: [row for row in present if _reads(reader, cells[row])] for reader in _READERS
+        }
+        if len(set().union(*read.values())) < max(_MEANT_AS_NUMBERS * len(present), 1):
+            return None
+        usual = max(read, key=lambda reader: len(read[reader]))
+        good = set() if usual is _with_comma and not self.decimal_comma else set(read[usual])
+        return next((row for row in present if row not in good), None)
+
+
+def read_table(path: Path) -> Table:
+    """Read a CSV, JSON-lines or Parquet file, told by the ending of its name; it may be compressed (.gz)."""
+    content = read_content(path)
+    form, name = _format(path), str(path)
+    columns = form.read(content, name)
+    table = Table(name, columns, decimal_comma=form.decimal_comma(content, name))
+    if table.n_rows == 0:
+        raise ValueError(f"{path} holds no rows: give a file with data.")
+    return table
+
+
+def rewritten(path: Path, column: str, changes: Mapping[int, Any]) -> bytes:
+    """Return the content of a file with other cells in one column, as it is to be written.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    column : str
+        Name of the column.
+    changes : mapping of int to value
+        New cell of each row that changes.
+    """
+    form, name, content = _format(path), str(path), read_content(path)
+    new = form.rewrite(content, name, column, changes)
+    _check_rewritten(form.read(content, name), form.read(new, name), name, column, changes)
+    return gzip.compress(new, mtime=0) if path.suffix.lower() == ".gz" else new
+
+
+def _check_rewritten(
+    old: Mapping[str, Sequence[Any]],
+    new: Mapping[str, Sequence[Any]],
+    name: str,
+    column: str,
+    changes: Mapping[int, Any],
+) -> None:
+    """Raise where the columns of a rewritten file are not those of the old one with the changes."""
+    for other in dict.fromkeys([*old, *new]):
+        wanted, cells = _plain(old.get(other, ())), _plain(new.get(other, ()))
+        for row, cell in changes.items() if other == column else ():
+            wanted[row] = cell
+        if wanted != cells and repr(wanted) != repr(
+            cells
+        ):  # as texts, because NaN is not equal to itself
+            raise ValueError(
+                f"{name} cannot be rewritten with all other cells as they are (column {other!r} "
+                "would differ), and nothing is written: save the data in another format, such as "
+                ".jsonl or .parquet."
+            )
+
+
+def _plain(cells: Sequence[Any]) -> list[Any]:
+    """Return cells as a list of Python's own types."""
+    return list(cells.tolist() if isinstance(cells, np.ndarray) else cells)
+
+
+def read_content(path: Path) -> bytes:
+    """Return what a file holds, decompressed, or an error that says why it cannot be read."""
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: give the name of a file.")
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise ValueError(f"{path} does not exist: check the name and the folder.") from None
+    except OSError as error:
+        raise ValueError(
+            f"{path} cannot be read ({error.strerror}): check its permissions."
+        ) from None
+    if not content:
+        raise ValueError(f"{path} is empty: give a file with data.")
+    if path.suffix.lower() != ".gz":
+        return content
+    try:
+        return gzip.decompress(content)
+    except (OSError, EOFError, zlib.error):
+        raise ValueError(
+            f"{path} ends in .gz but is no whole gzip file: check it, or drop the ending."
+        ) from None
+
+
+def ending(path: Path) -> str:
+    """Return the ending that tells the format, such as ".csv", whether compressed or not."""
+    plain = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    return plain.suffix.lower()
+
+
+def as_text(cell: Any) -> str:
+    """Return a cell as text without blanks around it; empty where it is missing, whole numbers without decimals."""
+    if isinstance(cell, str):
+        return cell.strip()
+    if cell is None or cell != cell:
+        return ""
+    if isinstance(cell, float | np.floating) and float(cell).is_integer():
+        return str(int(cell))
+    return str(cell)
+
+
+def is_missing(cell: Any) -> bool:
+    """Whether a cell holds nothing: it is empty, NaN, or says NA or null."""
+    return as_text(cell) in _MISSING
+
+
+def numbers(cells: Sequence[Any], *, decimal_comma: bool = False) -> FloatArray | None:
+    """Return a column as numbers, NaN where cells are missing; None where some are no numbers, or all are missing.
+
+    Columns of nothing but true and false are 1 and 0.
+
+    Parameters
+    ----------
+    cells : sequence
+        The column.
+    decimal_comma : bool
+        Whether "1,5" is a number.
+    """
+    if isinstance(cells, np.ndarray):
+        return cells.astype(float)
+    try:
+        return np.fromiter(map(float, cells), float, len(cells))
+    except (TypeError, ValueError, OverflowError):
+        pass
+    for reader in _READERS if decimal_comma else _READERS[:-1]:
+        try:
+            values = np.array([np.nan if is_missing(cell) else reader(cell) for cell in cells])
+        except (TypeError, ValueError):
+            continue
+        return None if np.isnan(values).all() else values
+    return None
+
+
+def has_comma(cell: Any) -> bool:
+    """Whether a cell is a number with a decimal comma."""
+    return "," in as_text(cell) and _reads(_with_comma, cell)
+
+
+def _number(cell: Any) -> float:
+    """Return a cell as a number; whole ones beyond all others are infinite, as they are in text."""
+    try:
+        return float(cell)
+    except OverflowError:
+        return np.inf if cell > 0 else -np.inf
+
+
+def _truth(cell: Any) -> float:
+    word = as_text(cell).lower()
+    if word not in _TRUTH:
+        raise ValueError(word)
+    return _TRUTH[word]
+
+
+def _with_comma(cell: Any) -> float:
+    text = as_text(cell)
+    if not _COMMA.fullmatch(text):
+        raise ValueError(text)
+    return float(text.replace(",", "."))
+
+
+_READERS: tuple[Callable[[Any], float], ...] = (_number, _truth, _with_comma)
+
+
+def _reads(reader: Callable[[Any], float], cell: Any) -> bool:
+    try:
+        reader(cell)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _format(path: Path) -> TableFormat:
+    name = _FORMATS.get(ending(path))
+    if name is None:
+        raise ValueError(
+            f"{path} must end in {ENDINGS} (with .gz behind it, if compressed): that tells its "
+            "format."
+        )
+    form: TableFormat = import_module(name)
+    return form
+
+
+def _either(names: Sequence[str]) -> str:
+    quoted = [repr(name) for name in names]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"

@@ -1,0 +1,23 @@
+"""Bytes as text, or a sentence that says where they are none."""
+
+from __future__ import annotations
+
+
+def decoded(content: bytes, name: str) -> str:
+    """Return the text of a UTF-8 file.
+
+    Parameters
+    ----------
+    content : bytes
+        The file.
+    name : str
+        Its name, for the error.
+    """
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ValueError(
+            f"{name} is not UTF-8 text (byte {content[error.start]:#04x} in line {line}): save it "
+            "as UTF-8, in a spreadsheet as 'CSV UTF-8'."
+        ) from None

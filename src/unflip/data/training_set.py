@@ -1,0 +1,63 @@
+"""The training set: rows, observed labels or votes, and weights, validated and encoded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import ArrayLike, NDArray
+
+from unflip._utils.arrays import as_numpy, like
+from unflip._utils.typing import Array, FloatArray, Rows
+from unflip.data.duplicates import DistinctRows
+from unflip.labels.classes import true_codes
+from unflip.labels.votes import Votes
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingSet:
+    """Rows with observed labels, as given and as prepared.
+
+    Attributes
+    ----------
+    X : array, sparse matrix or LazyRows of shape (n, p)
+        All rows.
+    y : array of shape (n,) or Votes
+        Observed labels, or votes.
+    weights : array of shape (n,)
+        Weights, in the namespace and on the device of the rows.
+    classes : ndarray of shape (k,)
+        Labels, sorted.
+    rows : DistinctRows
+        The distinct rows, and the map between the index spaces.
+    codes : array of shape (n_positive,)
+        Class index of each member; with votes, the number of the member.
+    votes : Votes or None
+        Votes on the members.
+    """
+
+    X: Rows
+    y: Array | Votes
+    weights: Array
+    classes: NDArray[Any]
+    rows: DistinctRows
+    codes: Array
+    votes: Votes | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of all rows, zero-weight rows included."""
+        return self.rows.n_given
+
+    @property
+    def observed(self) -> FloatArray:
+        """Proportions of the observed classes, (k,)."""
+        return self.rows.shares(self.codes)
+
+    def trusted_codes(self, y_trusted: ArrayLike | None) -> Array | None:
+        """Return the true class of each member, `UNCHECKED` if unknown; None without any."""
+        if y_trusted is None:
+            return None
+        members = as_numpy(self.rows.members)
+        codes = true_codes(y_trusted, self.n_rows, members, self.classes, "y_trusted")
+        return like(codes, self.codes)

@@ -1,0 +1,108 @@
+"""What every estimator of noise rates has in common: its results, and intervals around them."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from unflip._utils.arrays import is_foreign, place
+from unflip._utils.typing import FloatArray
+from unflip._utils.validation import as_number, shown
+from unflip.data.training_set import TrainingSet
+from unflip.labels.noise import NoiseModel
+from unflip.ridge.spectrum.base import Spectrum
+
+
+class AssumedNoiseWarning(UserWarning):
+    """Noise rates rest on an assumption rather than on evidence."""
+
+
+class NoiseEstimator(BaseEstimator):
+    """Base class of the estimators of noise rates.
+
+    A new estimator implements ``fit(X, y)``, with ``sample_weight`` if it supports weights, and
+    sets the attributes below. To support rows on a device, it overrides `fit_from_spectrum`. An
+    estimator that reads the rates from ``y_trusted`` alone sets ``from_trusted_labels``: it then
+    serves votes and the probabilities of any model as well.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        Labels, sorted.
+    noise_ : NoiseModel
+        The estimated rates and true class proportions.
+    noise_std_ : ndarray of shape (k, k)
+        Standard error of each entry of ``noise_.transition``; for two classes that of ε₊ is
+        ``noise_std_[1, 0]`` and that of ε₋ ``noise_std_[0, 1]``.
+    source_ : str
+        What the rates were estimated from, such as "mixture" or "trusted rows".
+    assumption_ : str
+        What was assumed rather than estimated, as a sentence; empty if nothing was.
+    """
+
+    classes_: NDArray[Any]
+    noise_: NoiseModel
+    noise_std_: FloatArray
+    y_trusted: ArrayLike | None = None
+    source_: str = "mixture"
+    assumption_: str = ""
+    from_trusted_labels: ClassVar[bool] = False
+
+    def __sklearn_tags__(self) -> Tags:
+        """Labels are needed; rows may be sparse."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Estimate the noise rates from samples X with observed labels y."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement fit.")
+
+    def fit_training_set(self, data: TrainingSet, spectrum: Spectrum) -> Self:
+        """Estimate from a prepared training set, with the centred spectrum of its rows at hand.
+
+        Raises `ValueError` if samples have weights or X is on a device, and the estimator does not
+        support that.
+        """
+        if is_foreign(data.X):
+            return self.fit_from_spectrum(data, spectrum)
+        labels: Any = data.y
+        if has_fit_parameter(self, "sample_weight"):
+            weighted = {"sample_weight": data.weights}
+            return self.fit(data.X, labels, **weighted)
+        if not (data.weights == 1).all():
+            raise ValueError(
+                f"noise={self!r} takes no sample_weight: fit without weights, or repeat rows."
+            )
+        return self.fit(data.X, labels)
+
+    def fit_from_spectrum(self, data: TrainingSet, spectrum: Spectrum) -> Self:
+        """Estimate from the centred spectrum of the rows, which stay where they are."""
+        raise ValueError(
+            f"noise={self!r} reads the rows by NumPy, but X is a {place(data.X)}: fit the "
+            "estimator to a NumPy copy of X and give its noise_, or give a NoiseModel."
+        )
+
+    def interval(self, confidence: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Return the lower and upper ends of intervals that hold each entry of the transition with this confidence."""
+        check_is_fitted(self)
+        reach = ndtri((1 + checked_confidence(confidence)) / 2) * self.noise_std_
+        estimate = self.noise_.transition
+        return np.clip(estimate - reach, 0, 1), np.clip(estimate + reach, 0, 1)
+
+
+def checked_confidence(confidence: float) -> float:
+    """Return the confidence, or an error where it is not a probability between 0 and 1."""
+    share = as_number(confidence, "confidence")
+    if not 0 < share < 1:
+        raise ValueError(
+            f"confidence = {shown(confidence)} must lie strictly between 0 and 1, for example 0.95."
+        )
+    return share

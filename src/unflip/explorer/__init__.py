@@ -1,1 +1,0 @@
-"""A page of sliders: what the theory predicts, redrawn as they move."""

@@ -1,0 +1,16 @@
+"""`LPClassifier`: from its parameters and a training set to a fitted classifier.
+
+In come a `TrainingSet` or `Moments` and the parameters. Out come coefficients, the calibrated
+decision rule, label posteriors and the expected accuracy. Joins the noise estimate, the ridge fit,
+the refinement of the targets and the calibration.
+"""
+
+from unflip.model.classifier import LPClassifier
+from unflip.model.noise_sources import noise_source
+from unflip.model.options import gives_priors
+
+__all__ = [
+    "LPClassifier",
+    "gives_priors",
+    "noise_source",
+]

@@ -1,0 +1,137 @@
+"""The options of `LPClassifier`, checked, and what follows from them alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from unflip import losses
+from unflip import targets as target_values
+from unflip._utils.validation import as_number, check_choice
+from unflip.estimation.noise_estimator import NoiseEstimator
+from unflip.labels.noise import NoiseModel
+from unflip.losses import Loss
+
+
+def gives_priors(noise: object, priors: object) -> bool:
+    """Whether `noise=` and `priors=` give the class proportions, rather than leave them to the labels."""
+    return priors is not None or (isinstance(noise, NoiseModel) and noise.priors is not None)
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """Parameters of `LPClassifier`, as they were given."""
+
+    noise: Any
+    priors: Any
+    targets: Any
+    readout: str
+    reg: Any
+    loss: Any
+    fit_intercept: bool
+    deployment_priors: Any
+    costs: Any
+
+    def check(self) -> None:
+        """Raise where an option is not known, or contradicts another."""
+        check_choice(self.readout, ("gaussian", "plain"), "readout")
+        if isinstance(self.targets, str) and self.targets not in ("refined", *target_values.NAMED):
+            choices = ", ".join(map(repr, ("refined", *target_values.NAMED)))
+            raise ValueError(
+                f"targets={self.targets!r} is not known: use {choices}, the values (t_neg, t_pos), "
+                "or a table."
+            )
+        losses.resolve(self.loss)
+        if isinstance(self.reg, str):
+            if self.reg not in ("loo", "theory"):
+                raise ValueError(
+                    f"reg={self.reg!r} is not known: use 'loo', 'theory' or a number γ ≥ 0."
+                )
+        elif (
+            isinstance(self.reg, bool)
+            or self.reg is None
+            or not 0 <= as_number(self.reg, "reg") < np.inf
+        ):
+            raise ValueError(f"reg={self.reg!r} must be 'loo', 'theory' or a finite number γ ≥ 0.")
+        if self.readout == "plain" and not (self.deployment_priors is None and self.costs is None):
+            raise ValueError(
+                "deployment_priors and costs move the threshold, which readout='plain' keeps at 0: "
+                "drop them."
+            )
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise ValueError(f"fit_intercept={self.fit_intercept!r} must be True or False.")
+
+    @property
+    def knows_priors(self) -> bool:
+        """Whether the class proportions are given, rather than inferred from the labels."""
+        return gives_priors(self.noise, self.priors)
+
+    @property
+    def refines(self) -> bool:
+        """Whether each row gets a target of its own."""
+        return isinstance(self.targets, str) and self.targets == "refined"
+
+    @property
+    def searches(self) -> bool:
+        """Whether leave-one-out scores choose the penalty."""
+        return isinstance(self.reg, str) and self.reg == "loo"
+
+    @property
+    def is_squared(self) -> bool:
+        """Whether the loss is the squared one."""
+        return losses.resolve(self.loss) is losses.SQUARED
+
+    @property
+    def scale_free(self) -> bool:
+        """Whether scores are read in a way that their scale does not change."""
+        return self.readout == "gaussian" or not self.fit_intercept
+
+    def in_contrasts(self, n_classes: int) -> bool:
+        """Whether k − 1 scores are fitted to k > 2 classes: what they sum to tells no class from another.
+
+        The plain read-out of a table keeps all k, which are those of ridge regressions.
+        """
+        return n_classes > 2 and (self.refines or self.readout == "gaussian" or not self.is_squared)
+
+    def why_not_from_moments(self) -> str | None:
+        """Return why these parameters need samples rather than `Moments`; None if they do not."""
+        if self.refines:
+            return (
+                "targets='refined' needs a second pass over the rows: use 'optimized', 'unbiased', "
+                "'naive' or values."
+            )
+        if isinstance(self.noise, NoiseEstimator) or (
+            isinstance(self.noise, str) and self.noise == "estimate"
+        ):
+            return (
+                f"noise={self.noise!r} needs rows: give a NoiseModel, a transition matrix or None; "
+                "an estimator of unflip.estimation finds it from a sample of rows."
+            )
+        if self.loss is not losses.SQUARED and self.loss != "squared":
+            return f"loss={self.loss!r} needs rows in every step: use loss='squared'."
+        if isinstance(self.reg, str) and self.reg == "theory":
+            return (
+                "reg='theory' needs rows to test whether they fit the theory: use reg='loo' or a "
+                "number."
+            )
+        return None
+
+    @property
+    def for_two_classes(self) -> list[str]:
+        """Names of the options that are made for two classes."""
+        names = ("noise", "priors", "targets", "deployment_priors", "costs")
+        found = [name for name in names if _n_classes_of(getattr(self, name)) == 2]
+        return found + ["loss"] * isinstance(self.loss, Loss)
+
+
+def _n_classes_of(option: object) -> int | None:
+    """Return the number of classes that an option is made for, None where it takes any."""
+    if option is None or isinstance(option, str | NoiseEstimator):
+        return None
+    return (
+        option.n_classes
+        if isinstance(option, NoiseModel)
+        else len(np.atleast_1d(np.asarray(option, dtype=object)))
+    )

@@ -1,0 +1,1 @@
+"""Rounds of fit, calibration and better targets: each sample's target from its label and score."""

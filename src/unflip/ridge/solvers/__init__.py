@@ -1,0 +1,7 @@
+"""Minimisers of ridge-penalised convex losses of linear scores, with approximate leave-one-out."""
+
+from unflip.ridge.solvers.convex_fits import ConvexFits, Fits
+from unflip.ridge.solvers.descent import gradient_descent
+from unflip.ridge.solvers.leave_one_out import ApproximateLeaveOneOut
+
+__all__ = ["ApproximateLeaveOneOut", "ConvexFits", "Fits", "gradient_descent"]
