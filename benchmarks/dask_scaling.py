@@ -36,7 +36,7 @@ from dask.distributed import Client, LocalCluster
 from threadpoolctl import threadpool_limits
 
 from unflip import LPClassifier, NoiseModel
-from unflip.data.centred import DenseRows
+from unflip.data.dense import DenseRows
 from unflip.data.parquet import ParquetRows
 from unflip.ridge.selection import candidate_regs
 from unflip.ridge.spectrum import decompose
@@ -205,7 +205,7 @@ def rates(p, n=20_000):
     rate = 2e-9 * n * p**2 / spent
     yield f"leverages and scores, {len(regs)} values of reg: {rate:.1f} GFLOP/s by 2np²"
     columns = rng.standard_normal((p, 1))
-    spent = best_of(lambda: DenseRows.of_given(X).times(columns))
+    spent = best_of(lambda: DenseRows.uncentred(X).times(columns))
     yield f"product with a column: {1e-9 * X.nbytes / spent:.2f} GB/s"
     with tempfile.TemporaryDirectory() as folder:
         written(Path(folder), 1, 5000, p)

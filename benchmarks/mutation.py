@@ -32,7 +32,7 @@ CORE = [
     "targets",
     "ridge/spectrum",
     "theory",
-    "calibration/calibrate",
+    "calibration/log_odds",
     "calibration/mixture",
     "calibration/slope",
     "calibration/intercepts",

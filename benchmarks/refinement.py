@@ -55,12 +55,12 @@ def measured(setting, seed):
         with_priors, last = fitted(rates.with_priors(PRIORS), X, observed, max_rounds)
         without, _ = fitted(rates, X, observed, max_rounds)
         scores = last.scores[:, 0]
-        leak = last.leak[:, 0]
+        leakage = last.leakage[:, 0]
         measures.append(
             (
                 roc_auc_score(y_test, with_priors.decision_function(X_test)),
                 roc_auc_score(y, scores),
-                within_classes(scores + leak, observed, y),
+                within_classes(scores + leakage, observed, y),
                 within_classes(scores, observed, y),
                 with_priors.score(X_test, y_test),
                 with_priors.expected_accuracy_,

@@ -20,7 +20,7 @@ def refit_each(X, y, samples):
     """Fit every noise level of every draw separately: Gram matrix, inverse, product."""
     accuracies = []
     for sample in samples:
-        for e, flips in zip(table1.EPS_POS, sample.flips, strict=True):
+        for e, flips in zip(table1.SETUP.eps_pos, sample.flips, strict=True):
             rows = X[sample.rows]
             inverse = np.linalg.inv(rows.T @ rows / len(rows) + reviews.REG * np.eye(X.shape[1]))
             targets = targets_of(VARIANT, table1.noise_at(e))[y[sample.rows] ^ flips]
@@ -36,7 +36,7 @@ def factor_once(X, y, samples):
         labels = [y[sample.rows] ^ flips for flips in sample.flips]
         columns = [
             targets_of(VARIANT, table1.noise_at(e))[seen]
-            for e, seen in zip(table1.EPS_POS, labels, strict=True)
+            for e, seen in zip(table1.SETUP.eps_pos, labels, strict=True)
         ]
         coef = table1.Fitted.of(X, sample.rows).coef(sample.rows, np.column_stack(columns))
         accuracies += (
@@ -59,7 +59,7 @@ def main():
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 1000)
     X = rng.normal(size=(2000, 400)) + 0.06 * (2 * y[:, None] - 1)
-    stream = reviews.Stream(y, eps_pos=table1.EPS_POS, eps_neg=table1.EPS_NEG, seed=0)
+    stream = reviews.Stream(y, eps_pos=table1.SETUP.eps_pos, eps_neg=table1.SETUP.eps_neg, seed=0)
     samples = [stream.draw() for _ in range(N_DRAWS)]
     np.testing.assert_array_equal(refit_each(X, y, samples), factor_once(X, y, samples))
     times = np.array(
@@ -67,8 +67,8 @@ def main():
     )
     each, once = (1000 * statistics.median(column) / N_DRAWS for column in times.T)
     print(
-        f"one inverse per noise level          {each:7.1f} ms per draw ({len(table1.EPS_POS)} "
-        "noise levels)"
+        f"one inverse per noise level          {each:7.1f} ms per draw "
+        f"({len(table1.SETUP.eps_pos)} noise levels)"
     )
     print(f"one factor for all levels            {once:7.1f} ms per draw")
     print(f"ratio                                {each / once:7.1f}")

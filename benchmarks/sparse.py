@@ -138,7 +138,7 @@ def default_fit(X, y, n_repeats):
         f"  noise rates given: accuracy {informed.score(X[n_train:], y[n_train:]):.3f}, expected "
         f"{informed.expected_accuracy_:.3f}"
     )
-    mean, error = KrylovSpectrum(X[:n_train], fit_intercept=True).mean_hat([fitted.reg_])
+    mean, error = KrylovSpectrum(X[:n_train], fit_intercept=True).mean_leverage([fitted.reg_])
     print(f"  mean leverage at its reg: {mean[0]:.5f} ± {error[0]:.5f}")
 
 
@@ -174,7 +174,7 @@ def left_out(name, X, y):
         reg = approximate._unit * approximate._quadrature.shift_of(wanted * len(y)) / approximate.n
         if not reg:
             continue
-        mean, error = approximate.mean_hat([reg])
+        mean, error = approximate.mean_leverage([reg])
         both = (exact, approximate)
         leverages = [s.hat_diagonals([[reg]])[0][:, 0] for s in both]
         scores = [s.leave_one_out(t, [reg]).corrected_scores[:, 0, 0] for s in both]

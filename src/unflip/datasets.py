@@ -1,4 +1,4 @@
-"""Data to try things on: Gaussian mixtures, and real data from a folder of yours."""
+"""Example data: Gaussian mixtures, short messages, and loaders for public data sets."""
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ from unflip.labels.noise import NoiseModel
 
 AMAZON_DOMAINS = ("books", "dvd", "elec", "kitchen")
 
-_BILLING = """the invoice is too high; I was charged twice; my card was declined; the refund has not arrived; the
-price has changed; where is my receipt; the fee is a mistake; the discount is missing; I cancelled the payment; the
-bank sent it back; the total does not add up; you took the wrong amount"""
-_DELIVERY = """the parcel is late; the box was open; the courier never rang; it went to another address; tracking
-has stopped; a part is missing; the driver left it outside; it is the wrong size; the package was wet; I was not at
-home; it is stuck at the depot; half of it is broken"""
-_EITHER = """please call me back; this is the second time; I wrote last week; nobody answers the phone; I have been
-a customer for years; thanks for your help; the order number is below; I am not happy; what happens now; it was a
-present; I read the terms; your website was no help; can you look into it; I would like an answer today"""
+# Phrases of `make_messages`, separated by semicolons.
+_BILLING = """the invoice is too high; I was charged twice; my card was declined; the refund has
+not arrived; the price has changed; where is my receipt; the fee is a mistake; the discount is
+missing; I cancelled the payment; the bank sent it back; the total does not add up; you took the
+wrong amount"""
+_DELIVERY = """the parcel is late; the box was open; the courier never rang; it went to another
+address; tracking has stopped; a part is missing; the driver left it outside; it is the wrong
+size; the package was wet; I was not at home; it is stuck at the depot; half of it is broken"""
+_EITHER = """please call me back; this is the second time; I wrote last week; nobody answers the
+phone; I have been a customer for years; thanks for your help; the order number is below; I am not
+happy; what happens now; it was a present; I read the terms; your website was no help; can you
+look into it; I would like an answer today"""
 
 
 def make_mixture(
@@ -37,14 +40,14 @@ def make_mixture(
     covariances: ArrayLike | None = None,
     random_state: RandomState = None,
 ) -> tuple[FloatArray, IntArray]:
-    """Draw rows from a Gaussian mixture, with their true classes.
+    """Draw samples from a Gaussian mixture, with their true classes.
 
     Parameters
     ----------
     n_samples, n_features : int
         n and p.
     mean_norm : float
-        ‖μ‖ of the two-class model with means ∓μ; μ is the same in every coordinate. Ignored where
+        ‖μ‖ of the two-class model with means ∓μ; μ is the same in every coordinate. Ignored if
         `means` is given.
     means : array-like of shape (k, p), optional
         Means of k classes.
@@ -58,7 +61,7 @@ def make_mixture(
     Returns
     -------
     X : ndarray of shape (n, p)
-        Rows.
+        Samples.
     y : ndarray of int, shape (n,)
         True classes 0..k-1.
 
@@ -68,12 +71,12 @@ def make_mixture(
     >>> X.shape, np.bincount(y)
     ((1000, 50), array([277, 723]))
     """
-    n, p = as_count(n_samples, "n_samples"), as_count(n_features, "n_features", least=1)
+    n = as_count(n_samples, "n_samples")
+    p = as_count(n_features, "n_features", least=1)
     centres = _checked_means(means, p, mean_norm)
     k = len(centres)
-    proportions = (
-        NoiseModel.none(k).with_priors(np.full(k, 1 / k) if priors is None else priors).known_priors
-    )
+    class_priors = np.full(k, 1 / k) if priors is None else priors
+    proportions = NoiseModel.none(k).with_priors(class_priors).known_priors
     rng = generator(random_state)
     y = rng.choice(k, size=n, p=proportions)
     X = rng.normal(size=(n, p))
@@ -86,10 +89,10 @@ def make_mixture(
 def make_messages(
     n_samples: int, *, random_state: RandomState = None
 ) -> tuple[list[str], IntArray]:
-    """Make up short messages of customers, with their true classes: 0 is about billing, 1 about delivery.
+    """Generate short customer messages about billing (class 0) or delivery (class 1).
 
-    A message has one or two phrases of its class, none or one of the other, and three that say
-    nothing of it.
+    A message has one or two phrases of its class, none or one of the other class, and three
+    neutral phrases.
 
     Parameters
     ----------
@@ -114,7 +117,8 @@ def make_messages(
     array([1, 1, 1, 0])
     """
     rng = generator(random_state)
-    own, neutral = [_phrases(_BILLING), _phrases(_DELIVERY)], _phrases(_EITHER)
+    own = [_phrases(_BILLING), _phrases(_DELIVERY)]
+    neutral = _phrases(_EITHER)
     y = rng.integers(2, size=as_count(n_samples, "n_samples"))
     return [_message(rng, own[a], own[1 - a], neutral) for a in y], y.astype(np.intp)
 
@@ -124,10 +128,10 @@ def load_amazon_reviews(
 ) -> tuple[FloatArray, IntArray]:
     """Load one domain of the Amazon reviews of the paper's Table 1.
 
-    The data carry no licence and are not shipped. Put ``books.mat``, ``dvd.mat``, ``elec.mat`` and
+    The data have no licence and are not included. Put ``books.mat``, ``dvd.mat``, ``elec.mat`` and
     ``kitchen.mat`` (from the repository elfirdoussilab1/High-Dimensional-Learning-Noisy-Labels on
-    GitHub, folder datasets/Amazon_review) into a folder ``amazon_reviews`` and name its parent in
-    ``UNFLIP_DATA``.
+    GitHub, folder datasets/Amazon_review) into a folder ``amazon_reviews``. Set the environment
+    variable ``UNFLIP_DATA`` to the parent folder.
 
     Parameters
     ----------
@@ -144,29 +148,27 @@ def load_amazon_reviews(
         0 for a negative review, 1 for a positive one; these labels are clean.
     """
     check_choice(domain, AMAZON_DOMAINS, "domain")
-    from scipy.io import loadmat  # nothing else here reads such files
+    from scipy.io import loadmat  # imported here because only this loader needs it
 
     content = loadmat(
         _data_file(data_home, "amazon_reviews", f"{domain}.mat", "load_amazon_reviews")
     )
-    labels = content["labels"].ravel()
-    return np.asarray(content["fts"], dtype=float), (
-        1 - labels.astype(np.intp)
-    )  # the file says 1 for negative
+    is_negative = content["labels"].ravel().astype(np.intp)
+    return np.asarray(content["fts"], dtype=float), 1 - is_negative
 
 
 @dataclass(frozen=True, eq=False)
 class CrowdLabels:
-    """Rows with true labels, and votes of crowd workers on those of the training set.
+    """Samples with true labels, and annotators' votes on the training samples.
 
     Attributes
     ----------
     X_train, X_test : ndarray of shape (n, p)
-        Rows.
+        Samples.
     y_train, y_test : ndarray of int, shape (n,)
         True classes.
     item, annotator, vote : ndarray of int, shape (n_votes,)
-        Training row, annotator and class of each vote.
+        Training sample, annotator and class of each vote.
     """
 
     X_train: FloatArray
@@ -178,32 +180,37 @@ class CrowdLabels:
     vote: IntArray
 
     def random_votes(self, random_state: RandomState = None) -> IntArray:
-        """Return one vote for each training row, drawn at random."""
+        """Return one vote for each training sample, drawn at random."""
         return self._first_by(generator(random_state).random(len(self.item)))
 
     def worst_votes(self) -> IntArray:
-        """Return for each training row the vote of its least accurate annotator, told by the true labels."""
-        right = np.bincount(self.annotator, self.vote == self.y_train[self.item])
-        return self._first_by((right / np.maximum(np.bincount(self.annotator), 1))[self.annotator])
+        """Return for each training sample the vote of its least accurate annotator.
+
+        Annotators are ranked by their accuracy on the true labels.
+        """
+        n_correct = np.bincount(self.annotator, self.vote == self.y_train[self.item])
+        accuracy = n_correct / np.maximum(np.bincount(self.annotator), 1)
+        return self._first_by(accuracy[self.annotator])
 
     def _first_by(self, key: FloatArray) -> IntArray:
         order = np.lexsort((key, self.item))
         rows, first = np.unique(self.item[order], return_index=True)
         if len(rows) < len(self.y_train):
             raise ValueError(
-                f"{len(self.y_train) - len(rows)} training rows have no vote: drop them first."
+                f"{len(self.y_train) - len(rows)} training samples have no vote: drop them first."
             )
         return np.asarray(self.vote[order[first]])
 
 
 def load_sentiment_votes(*, data_home: str | os.PathLike[str] | None = None) -> CrowdLabels:
-    """Load sentences of film reviews (MiniLM embeddings) with votes of Amazon Mechanical Turk workers.
+    """Load film review sentences (MiniLM embeddings) with votes of annotators.
 
-    The data carry no licence and are not shipped. Put ``data.npz`` into a folder
-    ``sentiment_mturk`` and name its parent in ``UNFLIP_DATA``. It holds ``emb_train``, ``emb_test``
-    (n×384), ``y_train``, ``y_test`` (1 = positive), and a vote per entry of ``vote_item``,
-    ``vote_worker`` and ``vote_label``. Votes and texts are those of the repository
-    fmenat/PyLearningCrowds on GitHub, folder data/Sentiment (Rodrigues, Pereira and Ribeiro 2013).
+    The annotators are from Amazon Mechanical Turk. The data have no licence and are not included.
+    Put ``data.npz`` into a folder ``sentiment_mturk`` and set the environment variable
+    ``UNFLIP_DATA`` to its parent. The file holds ``emb_train``, ``emb_test`` (n×384), ``y_train``,
+    ``y_test`` (1 = positive), and one vote per entry of ``vote_item``, ``vote_worker`` and
+    ``vote_label``. Votes and texts are those of the repository fmenat/PyLearningCrowds on GitHub,
+    folder data/Sentiment (Rodrigues, Pereira and Ribeiro 2013).
 
     Parameters
     ----------
@@ -225,13 +232,14 @@ def load_sentiment_votes(*, data_home: str | os.PathLike[str] | None = None) -> 
 
 
 def load_scene_votes(*, data_home: str | os.PathLike[str] | None = None) -> CrowdLabels:
-    """Load photographs of eight kinds of scenes (VGG16 activations) with votes of Amazon Mechanical Turk workers.
+    """Load photographs of eight kinds of scenes (VGG16 activations) with votes of annotators.
 
-    The data carry no licence and are not shipped. Put ``data.npz`` into a folder ``labelme_mturk``
-    and name its parent in ``UNFLIP_DATA``. It holds ``X_train``, ``X_test`` (n×512, activations of
-    VGG16 averaged over the picture), ``y_train``, ``y_test`` (0 to 7), and ``votes`` (training rows
-    × annotators, −1 where an annotator gave none). They are those of the repository
-    fmenat/PyLearningCrowds on GitHub, folder data/LabelMe (Rodrigues and Pereira 2018).
+    The annotators are from Amazon Mechanical Turk. The data have no licence and are not included.
+    Put ``data.npz`` into a folder ``labelme_mturk`` and set the environment variable
+    ``UNFLIP_DATA`` to its parent. The file holds ``X_train``, ``X_test`` (n×512, activations of
+    VGG16 averaged over the picture), ``y_train``, ``y_test`` (0 to 7), and ``votes`` (training
+    samples × annotators, −1 for no vote). They are those of the repository fmenat/PyLearningCrowds
+    on GitHub, folder data/LabelMe (Rodrigues and Pereira 2018).
 
     Parameters
     ----------
@@ -241,8 +249,8 @@ def load_scene_votes(*, data_home: str | os.PathLike[str] | None = None) -> Crow
     Returns
     -------
     CrowdLabels
-        Features are as given: not negative, with long tails. A linear classifier does better on
-        their square roots.
+        The features are not transformed: nonnegative, with long tails. A linear classifier is more
+        accurate on their square roots.
     """
     with np.load(_data_file(data_home, "labelme_mturk", "data.npz", "load_scene_votes")) as content:
         votes = content["votes"]
@@ -261,20 +269,19 @@ def load_scene_votes(*, data_home: str | os.PathLike[str] | None = None) -> Crow
 def _data_file(
     data_home: str | os.PathLike[str] | None, folder: str, name: str, loader: str
 ) -> Path:
-    home = (
-        os.environ.get("UNFLIP_DATA") or None
-        if data_home is None
-        else as_path(data_home, "data_home")
-    )
-    if home is None:
+    if data_home is not None:
+        home = as_path(data_home, "data_home")
+    elif os.environ.get("UNFLIP_DATA"):
+        home = Path(os.environ["UNFLIP_DATA"])
+    else:
         raise FileNotFoundError(
             f"Set the environment variable UNFLIP_DATA to the folder that holds {folder}/ (or give "
-            f"data_home=); help({loader}) says where the data come from."
+            f"data_home=); help({loader}) names the source of the data."
         )
-    path = Path(home) / folder / name
+    path = home / folder / name
     if not path.is_file():
         raise FileNotFoundError(
-            f"{path} does not exist; help({loader}) says where the data come from."
+            f"{path} does not exist; help({loader}) names the source of the data."
         )
     return path
 
@@ -284,9 +291,9 @@ def _phrases(text: str) -> list[str]:
 
 
 def _message(rng: np.random.Generator, own: list[str], other: list[str], neutral: list[str]) -> str:
-    wanted = ((own, rng.integers(1, 3)), (other, rng.integers(0, 2)), (neutral, 3))
+    counts = ((own, rng.integers(1, 3)), (other, rng.integers(0, 2)), (neutral, 3))
     chosen = [
-        phrase for phrases, count in wanted for phrase in rng.choice(phrases, count, replace=False)
+        phrase for phrases, count in counts for phrase in rng.choice(phrases, count, replace=False)
     ]
     return ", ".join(rng.permutation(chosen))
 
@@ -310,7 +317,7 @@ def _checked_means(means: ArrayLike | None, n_features: int, mean_norm: float) -
 
 
 def _factors(covariances: ArrayLike, k: int, p: int) -> list[FloatArray]:
-    """Matrices F with FᵀF = covariance, one per class."""
+    """Return matrices F with FᵀF = covariance, one per class."""
     stack = as_floats(covariances, "covariances")
     if stack.shape not in ((p, p), (k, p, p)):
         raise ValueError(

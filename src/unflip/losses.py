@@ -1,20 +1,22 @@
-r"""Convex losses of a score and a label, and the one loss that targets make of each.
+r"""Convex losses of a score and a label, and the corrected loss for noisy labels.
 
 The paper's perturbed loss with parameters (ρ₊, ρ₋) is
 
 .. math:: \tilde\ell(s, \tilde y) =
-    \frac{(1 - \rho_{-\tilde y})\,\ell(s, \tilde y) - \rho_{\tilde y}\,\ell(s, -\tilde y)}{1 - \rho_+ - \rho_-}.
+    \frac{(1 - \rho_{-\tilde y})\,\ell(s, \tilde y) - \rho_{\tilde y}\,\ell(s, -\tilde y)}
+    {1 - \rho_+ - \rho_-}.
 
-Its two weights sum to 1, so that one number per observed class says it all, and that number is the
-target which `unflip.targets` gives for the squared loss:
+Its two weights sum to 1, so it depends on one number per observed class. That number is the target
+which `unflip.targets` gives for the squared loss:
 
-.. math:: \ell_t(s) = \tfrac{1 + t}{2}\,\ell(s, +1) + \tfrac{1 - t}{2}\,\ell(s, -1), \qquad t = t(\tilde y).
+.. math:: \ell_t(s) = \tfrac{1 + t}{2}\,\ell(s, +1) + \tfrac{1 - t}{2}\,\ell(s, -1),
+    \qquad t = t(\tilde y).
 
 For the squared loss this is (s − t)² + const; for the logistic loss, softplus(s) − τs with τ = (1 +
 t)/2.
 
-More than two classes have the softmax loss, in scores of k − 1 orthonormal contrasts C of the
-classes:
+With more than two classes, the loss is the softmax loss, in scores of k − 1 orthonormal contrasts C
+of the classes:
 
 .. math:: \ell_t(s) = \log \sum_a e^{(C s)_a} - t^\top s, \qquad t = C^\top \tau,
 
@@ -46,7 +48,7 @@ class Loss:
     Parameters
     ----------
     name : str
-        What errors call it.
+        Name in error messages.
     value, gradient, curvature : callable
         ℓ, ∂ℓ/∂s and ∂²ℓ/∂s² as functions of (s, y), vectorised. The theory needs a continuous
         curvature.
@@ -73,16 +75,16 @@ class Loss:
 
 @dataclass(frozen=True)
 class TargetLoss:
-    """ℓ_t(s) = (1 + t)/2 · ℓ(s, +1) + (1 − t)/2 · ℓ(s, −1), the perturbed loss of an observed class with target t.
+    """ℓ_t(s) = (1 + t)/2 · ℓ(s, +1) + (1 − t)/2 · ℓ(s, −1), the perturbed loss with target t.
 
     Parameters
     ----------
     loss : Loss
         The loss ℓ of clean labels.
     target : array-like
-        t; broadcasts against the scores. Beyond ±1 one of the weights is negative, and ℓ_t is
-        convex only if the curvatures of ℓ(·, +1) and ℓ(·, −1) allow it: those of the squared and
-        the logistic loss are equal, so they do.
+        Target t of the observed class; broadcasts against the scores. If |t| > 1, one of the
+        weights is negative, and ℓ_t may not be convex. It is convex for the squared and the
+        logistic loss, because ℓ(·, +1) and ℓ(·, −1) have the same second derivative.
 
     Examples
     --------
@@ -106,14 +108,15 @@ class TargetLoss:
         return self._combined(self.loss.curvature, s)
 
     def _combined(self, function: LossFunction, s: ArrayLike) -> FloatArray:
-        scores, target = np.asarray(s, dtype=float), np.asarray(self.target, dtype=float)
+        scores = np.asarray(s, dtype=float)
+        target = np.asarray(self.target, dtype=float)
         return np.asarray(
             (1 + target) / 2 * function(scores, 1.0) + (1 - target) / 2 * function(scores, -1.0)
         )
 
 
 class ScoreLoss(Protocol):
-    """A convex loss of r scores in each of m rows, with the targets of the rows in it."""
+    """A convex loss of r scores in each of m rows, which holds the targets of the rows."""
 
     @property
     def n_scores(self) -> int:
@@ -129,7 +132,7 @@ class ScoreLoss(Protocol):
         """Second derivatives in the scores, (m, r, r)."""
 
     def response(self, s: FloatArray) -> FloatArray:
-        """Minus the derivatives of the gradient in the targets, (m, r, r): how far targets pull scores."""
+        """Minus the derivatives of the gradient in the targets, (m, r, r)."""
 
 
 @dataclass(frozen=True)
@@ -180,15 +183,16 @@ class SeparateLoss:
 
 @dataclass(frozen=True)
 class SoftmaxLoss:
-    """log Σ exp(Cs) − tᵀs, the softmax loss of k classes in k − 1 orthonormal (Helmert) contrasts C of their scores.
+    """log Σ exp(Cs) − tᵀs, the softmax loss in k − 1 orthonormal (Helmert) contrasts C of k scores.
 
-    The ridge penalty of the contrasts' coefficients is that of the k classes' coefficients, which
-    sum to zero.
+    The coefficients of the contrasts have the same norm as the coefficients of the k classes,
+    which sum to zero.
 
     Parameters
     ----------
     target : ndarray of shape (m, k − 1)
-        Cᵀτ for each row, τ the targets of the k classes. They sum to one, so nothing is lost.
+        Cᵀτ for each row, where τ are the targets of the k classes. They sum to one, so their
+        contrasts determine them.
 
     Examples
     --------
@@ -209,15 +213,17 @@ class SoftmaxLoss:
         return np.asarray(logsumexp(s @ self._contrasts, axis=1) - np.sum(self.target * s, axis=1))
 
     def gradient(self, s: FloatArray) -> FloatArray:
-        """First derivatives: contrasts of the probabilities less the targets."""
+        """First derivatives: contrasts of the probabilities minus the targets."""
         return np.asarray(self._probabilities(s) @ self._contrasts.T - self.target)
 
     def curvature(self, s: FloatArray) -> FloatArray:
         """Second derivatives: contrasts of the covariance of the class indicators."""
         probabilities = self._probabilities(s)
-        # About the mean first: a difference of second moments could come out negative.
-        apart = self._contrasts.T[None, :, :] - (probabilities @ self._contrasts.T)[:, None, :]
-        return np.asarray(np.matmul(np.swapaxes(apart, 1, 2), probabilities[:, :, None] * apart))
+        # Centred first: a difference of second moments could be negative by rounding.
+        means = probabilities @ self._contrasts.T
+        centred = self._contrasts.T[None, :, :] - means[:, None, :]
+        weighted = probabilities[:, :, None] * centred
+        return np.asarray(np.matmul(np.swapaxes(centred, 1, 2), weighted))
 
     def response(self, s: FloatArray) -> FloatArray:
         """Identity matrices."""
@@ -275,7 +281,13 @@ _NAMED = {loss.name: loss for loss in (SQUARED, LOGISTIC)}
 
 
 def resolve(loss: str | Loss) -> Loss:
-    """Return the loss that a name stands for, or the given one."""
+    """Return the loss with a name, or the loss itself.
+
+    Examples
+    --------
+    >>> resolve("logistic") is LOGISTIC
+    True
+    """
     if isinstance(loss, Loss):
         return loss
     if not isinstance(loss, str) or loss not in _NAMED:

@@ -1,4 +1,4 @@
-"""What to regress on: a value, or a row of values, for each observed class."""
+"""Regression targets of the observed classes: one value each, or one row of values."""
 
 from __future__ import annotations
 
@@ -11,20 +11,28 @@ from unflip._utils.typing import FloatArray
 from unflip._utils.validation import as_count, as_floats, as_number
 from unflip.labels.noise import NoiseModel, check_noise
 
-_SAME = 1e-10  # difference of rows, relative to the largest entry, that may be rounding
-_SIGNS = np.array([-1.0, 1.0])
-
 
 def naive(k: int = 2) -> FloatArray:
-    """Take the observed label at its word: (−1, +1) for two classes, one-hot rows for more."""
+    """Return the observed labels as targets: (−1, +1) for two classes, one-hot rows for more.
+
+    Examples
+    --------
+    >>> naive()
+    array([-1.,  1.])
+    """
     n_classes = as_count(k, "k", least=2)
-    return _SIGNS.copy() if n_classes == 2 else np.eye(n_classes)
+    return np.array([-1.0, 1.0]) if n_classes == 2 else np.eye(n_classes)
 
 
 def unbiased(noise: NoiseModel) -> FloatArray:
-    """Targets whose mean given the TRUE class is the clean label: E[t | y] = y.
+    """Return targets whose mean given the TRUE class is the clean label: E[t | y] = y.
 
-    Solves ``transition @ t = naive``, the choice ρ± = ε± of Natarajan et al.
+    They solve ``transition @ t = naive``, the choice ρ± = ε± of Natarajan et al.
+
+    Examples
+    --------
+    >>> unbiased(NoiseModel.binary(eps_pos=0.4, eps_neg=0.2)).round(2)
+    array([-2.,  3.])
     """
     check_noise(noise)
     table: FloatArray = noise.inverse_transition @ naive(noise.n_classes)
@@ -32,9 +40,14 @@ def unbiased(noise: NoiseModel) -> FloatArray:
 
 
 def optimized(noise: NoiseModel) -> FloatArray:
-    """Targets that maximise the accuracy: t(ỹ) = E[y | ỹ], the posterior mean of the true label.
+    """Return the most accurate targets: t(ỹ) = E[y | ỹ], the posterior mean of the true label.
 
-    For two classes its ρ₊ − ρ₋ is the paper's boxed optimum (Eq. optimal_rho); see docs/theory.
+    For two classes their ρ₊ − ρ₋ is the paper's boxed optimum (Eq. optimal_rho); see docs/theory.
+
+    Examples
+    --------
+    >>> optimized(NoiseModel.binary(eps_pos=0.4, eps_neg=0.2, pi_neg=0.5)).round(2)
+    array([-0.33,  0.5 ])
     """
     check_noise(noise)
     table: FloatArray = noise.posterior @ naive(noise.n_classes)
@@ -42,17 +55,23 @@ def optimized(noise: NoiseModel) -> FloatArray:
 
 
 def from_rho(rho_pos: float, rho_neg: float) -> FloatArray:
-    """Targets of the Labels-Perturbed Classifier with parameters (ρ₊, ρ₋).
+    """Return the targets of the Labels-Perturbed Classifier with parameters (ρ₊, ρ₋).
 
-    t₊ = λ₊ = (1 − ρ₋ + ρ₊)β and t₋ = −λ₋ = −(1 − ρ₊ + ρ₋)β with β = 1/(1 − ρ₊ − ρ₋), turned round
-    where β < 0 so that t₊ > t₋ always: the formula as printed flips the classifier there.
+    t₊ = (1 − ρ₋ + ρ₊)|β| and t₋ = −(1 − ρ₊ + ρ₋)|β| with β = 1/(1 − ρ₊ − ρ₋). The paper prints β
+    without the absolute value, which inverts the classifier if β < 0. Here t₊ > t₋ always.
 
     Parameters
     ----------
     rho_pos, rho_neg : float
         ρ₊ and ρ₋; their sum must not be 1.
+
+    Examples
+    --------
+    >>> from_rho(0.5, 0.0)
+    array([-1.,  3.])
     """
-    of_pos, of_neg = as_number(rho_pos, "rho_pos"), as_number(rho_neg, "rho_neg")
+    of_pos = as_number(rho_pos, "rho_pos")
+    of_neg = as_number(rho_neg, "rho_neg")
     remainder = 1 - of_pos - of_neg
     if not np.isfinite(remainder) or remainder == 0:
         raise ValueError(
@@ -63,21 +82,37 @@ def from_rho(rho_pos: float, rho_neg: float) -> FloatArray:
 
 
 def to_rho(targets: ArrayLike) -> tuple[float, float]:
-    """Return the one pair (ρ₊, ρ₋) with ρ₊ + ρ₋ < 1 whose targets these are; the inverse of `from_rho`."""
+    """Return (ρ₊, ρ₋) with ρ₊ + ρ₋ < 1 that have these targets; the inverse of `from_rho`.
+
+    Examples
+    --------
+    >>> to_rho([-1.0, 3.0])
+    (0.5, 0.0)
+    """
     t_neg, t_pos = checked(targets)
-    total, difference = 1 - 2 / (t_pos - t_neg), (t_pos + t_neg) / (t_pos - t_neg)
+    total = 1 - 2 / (t_pos - t_neg)
+    difference = (t_pos + t_neg) / (t_pos - t_neg)
     return float((total + difference) / 2), float((total - difference) / 2)
 
 
 def multi_lpc(alpha: ArrayLike, beta: ArrayLike) -> FloatArray:
-    """Targets of the paper's Multi-LPC: score j regresses on α_j where label j is observed, on β_j elsewhere.
+    """Return the targets of the paper's Multi-LPC.
+
+    Score j has target α_j if label j is observed, and β_j otherwise.
 
     Parameters
     ----------
     alpha, beta : array-like of shape (k,)
         (1, …, 1) and (0, …, 0) give the naive one-hot targets.
+
+    Examples
+    --------
+    >>> multi_lpc([1.0, 2.0], [0.0, -1.0])
+    array([[ 1., -1.],
+           [ 0.,  2.]])
     """
-    own, other = as_floats(alpha, "alpha"), as_floats(beta, "beta")
+    own = as_floats(alpha, "alpha")
+    other = as_floats(beta, "beta")
     if own.ndim != 1 or own.shape != other.shape or len(own) < 2:
         raise ValueError(
             f"alpha and beta need one value each per class (k ≥ 2); their shapes are {own.shape} "
@@ -86,7 +121,7 @@ def multi_lpc(alpha: ArrayLike, beta: ArrayLike) -> FloatArray:
     return np.where(np.eye(len(own), dtype=bool), own, other)
 
 
-#: Targets that have a name, each a function of the noise model.
+#: Named targets, each a function of the noise model.
 NAMED: dict[str, Callable[[NoiseModel], FloatArray]] = {
     "naive": lambda noise: naive(noise.n_classes),
     "unbiased": unbiased,
@@ -101,7 +136,13 @@ _TABLES: dict[str, Callable[[NoiseModel], FloatArray]] = {
 
 
 def resolve(targets: str | ArrayLike, noise: NoiseModel) -> FloatArray:
-    """Return the binary target values that a name stands for, or the given values once checked."""
+    """Return the binary targets of a name, or explicit values after validation.
+
+    Examples
+    --------
+    >>> resolve("naive", NoiseModel.binary(eps_pos=0.4, eps_neg=0.2))
+    array([-1.,  1.])
+    """
     check_noise(noise)
     if isinstance(targets, str):
         if targets not in NAMED:
@@ -113,10 +154,15 @@ def resolve(targets: str | ArrayLike, noise: NoiseModel) -> FloatArray:
 
 
 def resolve_table(targets: str | ArrayLike, noise: NoiseModel) -> FloatArray:
-    """Return the table (row = observed class, column = score) that a name stands for, or the given one once checked.
+    """Return the k×k table of a name, or an explicit table after validation.
 
-    Two classes get a 2×2 table here, as more get a k×k one: the naive one-hot rows weighed as the
-    name says.
+    Rows are observed classes, columns are scores. Two classes have a 2×2 table here.
+
+    Examples
+    --------
+    >>> resolve_table("naive", NoiseModel.binary(eps_pos=0.4, eps_neg=0.2))
+    array([[1., 0.],
+           [0., 1.]])
     """
     check_noise(noise)
     if isinstance(targets, str):
@@ -130,12 +176,22 @@ def resolve_table(targets: str | ArrayLike, noise: NoiseModel) -> FloatArray:
             f"{noise.n_classes} observed classes, or {_choices()}."
         )
     if not np.isfinite(table).all():
-        raise ValueError("targets hold a value that is not finite: give numbers.")
+        raise ValueError("targets hold a value that is not finite: give finite numbers.")
     return table
 
 
 def resolve_classes(targets: str | ArrayLike, noise: NoiseModel) -> FloatArray:
-    """Return what a classifier regresses on: (t_neg, t_pos) for two classes, a k×k table for more."""
+    """Return the targets of a classifier: (t_neg, t_pos) for two classes, a k×k table for more.
+
+    Raises ValueError if they are the same for every observed class.
+
+    Examples
+    --------
+    >>> resolve_classes("naive", NoiseModel.none(3))
+    array([[1., 0., 0.],
+           [0., 1., 0.],
+           [0., 0., 1.]])
+    """
     check_noise(noise)
     k = noise.n_classes
     if k == 2:
@@ -146,21 +202,28 @@ def resolve_classes(targets: str | ArrayLike, noise: NoiseModel) -> FloatArray:
             f"targets has shape {table.shape}: {k} classes need {k} scores, so give a {k}×{k} "
             "table."
         )
-    if np.ptp(table, axis=0).max() <= _SAME * np.abs(table).max():
+    if np.ptp(table, axis=0).max() <= 1e-10 * np.abs(table).max():  # a difference by rounding
+        if isinstance(targets, str):
+            raise ValueError(
+                f"targets={targets!r} are the same for every observed class, because observed and "
+                "true classes are independent under this noise model: give another noise model."
+            )
         raise ValueError(
-            f"targets={targets!r} are the same for every observed class, as labels say nothing of "
-            "the true class under this noise model: nothing can be learnt from them."
-            if isinstance(targets, str)
-            else "targets has the same row for every observed class, so nothing can be learnt from labels."
+            "targets has the same row for every observed class: give a table whose rows differ."
         )
     return table
 
 
 def checked(targets: ArrayLike) -> FloatArray:
-    """Return explicit binary targets as an array, or say what is wrong with them.
+    """Return explicit binary targets as an array; raises ValueError if they are not valid.
 
-    A 2×2 table, such as that of `multi_lpc`, has two scores, and the larger decides: its targets
-    are their difference.
+    A 2×2 table, such as that of `multi_lpc`, has two scores, and the larger one decides. The
+    targets of their difference are returned.
+
+    Examples
+    --------
+    >>> checked([[1.0, 0.0], [0.0, 1.0]])
+    array([-1.,  1.])
     """
     values = as_floats(targets, "targets")
     if values.shape == (2, 2):

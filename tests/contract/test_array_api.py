@@ -1,8 +1,7 @@
-"""Rows of any array-API namespace and device: the answers of NumPy's rows, and results where the
-rows are.
+"""Rows of any array-API namespace and device: results equal NumPy's and stay on the device.
 
-The device of array-api-strict that is not the host refuses to be made NumPy's, so that a fit there
-proves that nothing is brought over but by name.
+Arrays on the second device of array-api-strict cannot be converted to NumPy implicitly. A fit there
+proves that nothing is copied to the host but by explicit calls.
 """
 
 import warnings
@@ -19,7 +18,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from unflip import LPClassifier, NoiseModel, Votes, audit, audit_scores
 from unflip._utils.arrays import as_numpy
-from unflip.data import centred
+from unflip.data import dense
 from unflip.data.engines import blocks
 from unflip.datasets import make_mixture
 from unflip.estimation import AssumedNoiseWarning, Automatic, CrossMoment, TrustedSubset
@@ -46,9 +45,9 @@ CHECKED = [int(label) if i % 9 == 0 else None for i, label in enumerate(TRUE2)]
 CASES = {
     "two classes": (LPClassifier(NOISE), X2, Y2, None),
     "weights": (LPClassifier(NOISE), X2, Y2, WEIGHTS),
-    "rows of no weight": (LPClassifier(NOISE), X2, Y2, WITH_ABSENT),
-    "repeated rows": (LPClassifier(NOISE), REPEATED, Y2, None),
-    "repeated rows of different weight": (LPClassifier(NOISE), REPEATED, Y2, WITH_ABSENT),
+    "zero-weight rows": (LPClassifier(NOISE), X2, Y2, WITH_ABSENT),
+    "duplicates": (LPClassifier(NOISE), REPEATED, Y2, None),
+    "duplicates of different weights": (LPClassifier(NOISE), REPEATED, Y2, WITH_ABSENT),
     "no intercept": (LPClassifier(NOISE, fit_intercept=False), X2, Y2, None),
     "plain": (LPClassifier(NOISE, readout="plain"), X2, Y2, WITH_ABSENT),
     "plain without intercept": (
@@ -61,7 +60,7 @@ CASES = {
     "naive and plain": (LPClassifier(NOISE, targets="naive", readout="plain"), X2, Y2, None),
     "pair of targets": (LPClassifier(NOISE, targets=(-1.0, 2.0), reg=0.3), X2, Y2, None),
     "theory": (LPClassifier(NOISE, reg="theory"), X2, Y2, None),
-    "labels that are right": (LPClassifier(None), X2, Y2, None),
+    "clean labels": (LPClassifier(None), X2, Y2, None),
     "costs": (
         LPClassifier(NOISE, costs=[[0, 1], [3, 0]], deployment_priors="balanced"),
         X2,
@@ -89,7 +88,7 @@ CASES = {
 }
 WITH_TORCH = (
     "two classes",
-    "repeated rows of different weight",
+    "duplicates of different weights",
     "plain",
     "estimate",
     "trusted rows",
@@ -105,7 +104,7 @@ def _dispatch(monkeypatch):
         yield
 
 
-def afar(values):
+def on_device(values):
     return array_api_strict.asarray(np.array(values), device=array_api_strict.Device("device1"))
 
 
@@ -113,73 +112,77 @@ def torch_array(values):
     return pytest.importorskip("torch").asarray(np.array(values))
 
 
-@pytest.fixture(params=[afar, torch_array], ids=["strict", "torch"])
+@pytest.fixture(params=[on_device, torch_array], ids=["strict", "torch"])
 def put(request):
     if request.param is torch_array:
         pytest.importorskip("torch")
     return request.param
 
 
-def close(found, expected, name, rtol=1e-9):
-    found, size = as_numpy(found), max(float(np.abs(expected).max()), 1e-300)
-    assert found.shape == expected.shape, name
-    assert found.dtype == expected.dtype, name
-    np.testing.assert_allclose(found / size, expected / size, rtol=0, atol=rtol, err_msg=name)
+def close(actual, expected, name, rtol=1e-9):
+    actual = as_numpy(actual)
+    size = max(float(np.abs(expected).max()), 1e-300)
+    assert actual.shape == expected.shape, name
+    assert actual.dtype == expected.dtype, name
+    np.testing.assert_allclose(actual / size, expected / size, rtol=0, atol=rtol, err_msg=name)
 
 
-def is_beside(values, X):
+def is_on_device_of(values, X):
     return type(values) is type(X) and device(values) == device(X)
 
 
 @pytest.mark.parametrize(
-    ("case", "put"), [(case, afar) for case in CASES] + [(case, torch_array) for case in WITH_TORCH]
+    ("case", "put"),
+    [(case, on_device) for case in CASES] + [(case, torch_array) for case in WITH_TORCH],
 )
-def test_answers_are_those_of_numpy_and_lie_where_the_rows_are(case, put):
+def test_results_equal_those_of_numpy_and_stay_on_the_device(case, put):
     estimator, X, y, weights = CASES[case]
-    near = clone(estimator).fit(X, y, weights)
+    host = clone(estimator).fit(X, y, weights)
     rows = put(X)
-    far = clone(estimator).fit(rows, put(y), None if weights is None else put(weights))
+    device_fit = clone(estimator).fit(rows, put(y), None if weights is None else put(weights))
     for name in ARRAYS:
-        close(getattr(far, name), getattr(near, name), name)
-        assert is_beside(getattr(far, name), rows), name
-    close(far.predict_proba(rows), near.predict_proba(X), "predict_proba")
-    close(far.decision_function(rows), near.decision_function(X), "decision_function")
-    np.testing.assert_array_equal(as_numpy(far.predict(rows)), near.predict(X))
+        close(getattr(device_fit, name), getattr(host, name), name)
+        assert is_on_device_of(getattr(device_fit, name), rows), name
+    close(device_fit.predict_proba(rows), host.predict_proba(X), "predict_proba")
+    close(device_fit.decision_function(rows), host.decision_function(X), "decision_function")
+    np.testing.assert_array_equal(as_numpy(device_fit.predict(rows)), host.predict(X))
     assert all(
-        is_beside(method(rows), rows)
-        for method in (far.predict, far.predict_proba, far.decision_function)
+        is_on_device_of(method(rows), rows)
+        for method in (device_fit.predict, device_fit.predict_proba, device_fit.decision_function)
     )
-    assert is_beside(far.classes_, rows)
+    assert is_on_device_of(device_fit.classes_, rows)
     for name in ("reg_", "n_effective_", "expected_accuracy_", "expected_accuracy_std_"):
-        assert getattr(far, name) == pytest.approx(getattr(near, name), rel=1e-9), name
-    np.testing.assert_allclose(far.noise_.transition, near.noise_.transition, rtol=1e-9, atol=1e-12)
-    assert far.score(rows, put(y)) == pytest.approx(near.score(X, y), abs=1e-6)
+        assert getattr(device_fit, name) == pytest.approx(getattr(host, name), rel=1e-9), name
+    np.testing.assert_allclose(
+        device_fit.noise_.transition, host.noise_.transition, rtol=1e-9, atol=1e-12
+    )
+    assert device_fit.score(rows, put(y)) == pytest.approx(host.score(X, y), abs=1e-6)
     np.testing.assert_array_equal(as_numpy(rows), X)
 
 
-def test_rows_that_do_not_fit_into_a_block(put, monkeypatch):
-    """Rows about another point than the origin, too, whose blocks are copied before that is
-    subtracted."""
-    near = [LPClassifier(NOISE).fit(X, Y2) for X in (X2, X2 + 5)]
+def test_rows_in_several_blocks(put, monkeypatch):
+    """Also for rows far from the origin, whose blocks are copied to subtract the mean."""
+    host = [LPClassifier(NOISE).fit(X, Y2) for X in (X2, X2 + 5)]
     sizes = {
         (blocks, "_DEVICE_VALUES"): (1500, 1500),
         (blocks, "BLOCK_VALUES"): 300,
-        (centred, "_KEPT"): 0,
+        (dense, "_KEPT_VALUES"): 0,
     }
     sizes |= {(selection, "LARGE_BLOCK"): 50 * 70, (selection, "_PART"): 7}
     for (module, name), size in sizes.items():
         monkeypatch.setattr(module, name, size)
-    for expected, X in zip(near, (X2, X2 + 5), strict=True):
-        found = LPClassifier(NOISE).fit(put(X), put(Y2))
+    for expected, X in zip(host, (X2, X2 + 5), strict=True):
+        actual = LPClassifier(NOISE).fit(put(X), put(Y2))
         for name in ARRAYS:
-            close(getattr(found, name), getattr(expected, name), name)
+            close(getattr(actual, name), getattr(expected, name), name)
 
 
-def test_rows_of_single_precision_stay_so_and_results_are_double(put):
+def test_single_precision_gives_results_in_double(put):
     X = X2.astype(np.float32)
-    near, far = LPClassifier(NOISE).fit(X, Y2), LPClassifier(NOISE).fit(put(X), put(Y2))
+    host = LPClassifier(NOISE).fit(X, Y2)
+    device_fit = LPClassifier(NOISE).fit(put(X), put(Y2))
     for name in ARRAYS:
-        close(getattr(far, name), getattr(near, name), name, rtol=1e-6)
+        close(getattr(device_fit, name), getattr(host, name), name, rtol=1e-6)
 
 
 def test_integers_become_doubles(put):
@@ -191,17 +194,19 @@ def test_integers_become_doubles(put):
     )
 
 
-def test_nothing_as_long_as_the_rows_goes_to_the_host(monkeypatch):
-    """With the noise given, and rows that are not copies; what goes over has an entry for each
-    class or penalty."""
-    kind, sizes = type(afar([0.0])), []
+def test_no_array_as_long_as_the_rows_is_copied_to_the_host(monkeypatch):
+    """For known noise and distinct rows, copies have one entry per class or candidate `reg`."""
+    kind = type(on_device([0.0]))
+    sizes = []
     as_before = kind.to_device
 
     def recorded(self, *args, **kwargs):
         sizes.append(self.size)
         return as_before(self, *args, **kwargs)
 
-    rows, labels, weights = afar(X2), afar(Y2), afar(WEIGHTS)
+    rows = on_device(X2)
+    labels = on_device(Y2)
+    weights = on_device(WEIGHTS)
     monkeypatch.setattr(kind, "to_device", recorded)
     fitted = LPClassifier(NOISE).fit(rows, labels, weights)
     fitted.predict(rows), fitted.predict_proba(rows), fitted.decision_function(rows)
@@ -213,33 +218,37 @@ def test_nothing_as_long_as_the_rows_goes_to_the_host(monkeypatch):
     "names", [np.array(["no", "yes"]), np.array([3, 8]), np.array([True, False])]
 )
 def test_labels_on_the_host(names, put):
-    """Classes stay NumPy's; predictions go where the rows are, if they can."""
-    rows, labels = put(X2), names[Y2]
-    far, near = LPClassifier(NOISE).fit(rows, labels), LPClassifier(NOISE).fit(X2, labels)
-    assert isinstance(far.classes_, np.ndarray)
-    predicted = far.predict(rows)
+    """Classes stay NumPy arrays; predictions are on the device if its namespace has the dtype."""
+    rows = put(X2)
+    labels = names[Y2]
+    device_fit = LPClassifier(NOISE).fit(rows, labels)
+    host = LPClassifier(NOISE).fit(X2, labels)
+    assert isinstance(device_fit.classes_, np.ndarray)
+    predicted = device_fit.predict(rows)
     assert (
-        isinstance(predicted, np.ndarray) if names.dtype.kind == "U" else is_beside(predicted, rows)
+        isinstance(predicted, np.ndarray)
+        if names.dtype.kind == "U"
+        else is_on_device_of(predicted, rows)
     )
-    np.testing.assert_array_equal(as_numpy(predicted), near.predict(X2))
-    close(far.coef_, near.coef_, "coef_")
+    np.testing.assert_array_equal(as_numpy(predicted), host.predict(X2))
+    close(device_fit.coef_, host.coef_, "coef_")
 
 
 def test_labels_and_weights_follow_the_rows():
-    """As scikit-learn has it: they are put where X is, or made NumPy's where X is."""
-    near = LPClassifier(NOISE).fit(X2, Y2, WEIGHTS)
+    """As in scikit-learn, they are moved to the namespace and device of X."""
+    host = LPClassifier(NOISE).fit(X2, Y2, WEIGHTS)
     for X, y, weights in (
-        (afar(X2), array_api_strict.asarray(Y2), WEIGHTS),
-        (afar(X2), Y2, array_api_strict.asarray(WEIGHTS)),
-        (X2, afar(Y2), afar(WEIGHTS)),
+        (on_device(X2), array_api_strict.asarray(Y2), WEIGHTS),
+        (on_device(X2), Y2, array_api_strict.asarray(WEIGHTS)),
+        (X2, on_device(Y2), on_device(WEIGHTS)),
     ):
-        found = LPClassifier(NOISE).fit(X, y, weights)
-        close(found.coef_, near.coef_, "coef_")
-        assert type(found.coef_) is type(X)
+        actual = LPClassifier(NOISE).fit(X, y, weights)
+        close(actual.coef_, host.coef_, "coef_")
+        assert type(actual.coef_) is type(X)
 
 
-def test_scikit_learns_own_checks_pass():
-    """Those of namespaces that are installed: array-api-strict at least."""
+def test_checks_of_scikit_learn():
+    """For all installed namespaces, at least array-api-strict."""
     estimator = LPClassifier(NoiseModel.binary(eps_pos=0.1, eps_neg=0.05))
     passed = set()
     for _, check in estimator_checks_generator(estimator, mark=None):
@@ -250,32 +259,39 @@ def test_scikit_learns_own_checks_pass():
     assert "array_api_strict" in passed
 
 
-def test_rows_on_a_device_are_refused_without_dispatch():
-    message = r"X is a array_api_strict array on .*: call sklearn.set_config\(array_api_dispatch=True\) to work there"
-    fitted = LPClassifier(NOISE).fit(afar(X2), afar(Y2))
+def test_rows_on_a_device_raise_without_dispatch():
+    message = (
+        r"X is a array_api_strict array on .*: call sklearn.set_config\(array_api_dispatch=True\)"
+    )
+    fitted = LPClassifier(NOISE).fit(on_device(X2), on_device(Y2))
     with config_context(array_api_dispatch=False):
         for ask in (
-            lambda: LPClassifier(NOISE).fit(afar(X2), Y2),
-            lambda: fitted.predict(afar(X2)),
-            lambda: audit(afar(X2), Y2),
+            lambda: LPClassifier(NOISE).fit(on_device(X2), Y2),
+            lambda: fitted.predict(on_device(X2)),
+            lambda: audit(on_device(X2), Y2),
         ):
             with pytest.raises(ValueError, match=message):
                 ask()
         with pytest.raises(ValueError, match="y is a array_api_strict array"):
-            LPClassifier(NOISE).fit(X2, afar(Y2))
+            LPClassifier(NOISE).fit(X2, on_device(Y2))
 
 
-def test_without_dispatch_rows_on_the_host_become_numpys():
+def test_rows_on_the_host_are_converted_to_numpy_without_dispatch():
     torch = pytest.importorskip("torch")
     with config_context(array_api_dispatch=False):
-        found = LPClassifier(NOISE).fit(torch.asarray(X2), torch.asarray(Y2))
-        assert isinstance(found.coef_, np.ndarray)
-        assert isinstance(found.predict(torch.asarray(X2)), np.ndarray)
+        actual = LPClassifier(NOISE).fit(torch.asarray(X2), torch.asarray(Y2))
+        assert isinstance(actual.coef_, np.ndarray)
+        assert isinstance(actual.predict(torch.asarray(X2)), np.ndarray)
 
 
-def test_rows_elsewhere_than_those_of_the_fit_are_refused():
-    far, near = LPClassifier(NOISE).fit(afar(X2), afar(Y2)), LPClassifier(NOISE).fit(X2, Y2)
-    for fitted, X in ((far, X2), (near, afar(X2)), (far, array_api_strict.asarray(X2))):
+def test_rows_on_another_device_than_the_fit_raise():
+    device_fit = LPClassifier(NOISE).fit(on_device(X2), on_device(Y2))
+    host = LPClassifier(NOISE).fit(X2, Y2)
+    for fitted, X in (
+        (device_fit, X2),
+        (host, on_device(X2)),
+        (device_fit, array_api_strict.asarray(X2)),
+    ):
         with pytest.raises(
             ValueError,
             match=r"LPClassifier.predict\(\) must use the same namespace and device as fit",
@@ -288,28 +304,26 @@ def test_rows_elsewhere_than_those_of_the_fit_are_refused():
     [
         (
             LPClassifier(NOISE, loss="logistic"),
-            "loss='logistic' is fitted by NumPy, but X is a array_api_strict array",
+            "loss='logistic' needs NumPy, but X is a array_api_strict array",
         ),
         (
             LPClassifier(Automatic(y_trusted=CHECKED)),
-            "reads the rows by NumPy, but X is a array_api_strict array",
+            "needs NumPy arrays, but X is a array_api_strict array",
         ),
     ],
 )
-def test_what_needs_numpy_says_so(estimator, message):
+def test_errors_for_options_that_need_numpy(estimator, message):
     with pytest.raises(ValueError, match=message):
-        estimator.fit(afar(X2), Y2)
+        estimator.fit(on_device(X2), Y2)
 
 
 def test_votes_need_numpy():
     votes = Votes.from_columns(np.stack([Y2, Y2], axis=1))
-    with pytest.raises(
-        ValueError, match="Votes are read by NumPy, but X is a array_api_strict array"
-    ):
-        LPClassifier(NOISE).fit(afar(X2), votes)
+    with pytest.raises(ValueError, match="Votes need NumPy, but X is a array_api_strict array"):
+        LPClassifier(NOISE).fit(on_device(X2), votes)
 
 
-def test_targets_that_are_no_classes_are_refused(put):
+def test_labels_that_are_not_classes_raise(put):
     with pytest.raises(ValueError, match="the type of the target is continuous"):
         LPClassifier(NOISE).fit(put(X2), put(X2[:, 0]))
     with pytest.raises(ValueError, match=r"y holds only \[1\]"):
@@ -317,7 +331,7 @@ def test_targets_that_are_no_classes_are_refused(put):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_values_that_are_no_numbers_are_refused(bad, put):
+def test_values_that_are_not_finite_raise(bad, put):
     X = X2.copy()
     X[3, 4] = bad
     with pytest.raises(ValueError, match=r"NaN|infinity"):
@@ -328,19 +342,20 @@ def test_values_that_are_no_numbers_are_refused(bad, put):
     "options",
     [{"noise": NOISE}, {}, {"trusted": CHECKED}, {"noise": NOISE, "groups": np.arange(N) // 3}],
 )
-def test_audits_are_those_of_numpy(options, put):
-    near, far = audit(X2, Y2, **options), audit(put(X2), put(Y2), **options)
-    assert far.n_suspects == near.n_suspects
-    np.testing.assert_array_equal(far.suspects.row, near.suspects.row)
-    np.testing.assert_allclose(far.label_posterior, near.label_posterior, rtol=0, atol=1e-9)
-    assert far.expected_accuracy == pytest.approx(near.expected_accuracy, rel=1e-9)
-    assert far.accuracy_after(20) == pytest.approx(near.accuracy_after(20), rel=1e-9)
-    assert str(far) == str(near)
+def test_audits_equal_those_of_numpy(options, put):
+    host = audit(X2, Y2, **options)
+    device_fit = audit(put(X2), put(Y2), **options)
+    assert device_fit.n_suspects == host.n_suspects
+    np.testing.assert_array_equal(device_fit.suspects.row, host.suspects.row)
+    np.testing.assert_allclose(device_fit.label_posterior, host.label_posterior, rtol=0, atol=1e-9)
+    assert device_fit.expected_accuracy == pytest.approx(host.expected_accuracy, rel=1e-9)
+    assert device_fit.accuracy_after(20) == pytest.approx(host.accuracy_after(20), rel=1e-9)
+    assert str(device_fit) == str(host)
 
 
-def test_a_device_without_memory_is_told_of_and_leaves_the_estimator_as_it_was(monkeypatch):
+def test_out_of_memory_names_a_remedy_and_keeps_the_estimator(monkeypatch):
     class OutOfMemoryError(RuntimeError):
-        """What array libraries raise is no MemoryError, or not theirs alone."""
+        """Array libraries raise errors of their own, by this name."""
 
     def decompose(*args, **kwargs):
         raise OutOfMemoryError("CUDA out of memory. Tried to allocate 7.45 GiB.")
@@ -349,30 +364,27 @@ def test_a_device_without_memory_is_told_of_and_leaves_the_estimator_as_it_was(m
     X, y = make_mixture(50, 5, mean_norm=1.0, random_state=0)
     classifier = LPClassifier()
     with pytest.raises(
-        MemoryError, match=r"not enough memory beside X, .* of shape \(50, 5\): give fewer rows"
+        MemoryError, match=r"Out of memory for X, .* of shape \(50, 5\): pass fewer rows"
     ):
         classifier.fit(array_api_strict.asarray(X), y)
     assert not hasattr(classifier, "classes_")
 
 
 @pytest.mark.parametrize("distance", [0.5, 100.0])
-def test_hat_values_on_a_device_are_those_of_numpy_wherever_the_mean_is(distance):
+def test_leverages_equal_those_of_numpy_for_any_mean(distance):
     X, y = make_mixture(400, 12, mean_norm=1.0, random_state=0)
     X = X * np.logspace(0, -3, 12) + distance * np.logspace(0, -3, 12)
-    targets, regs = 2.0 * y - 1, np.logspace(-6, 2, 12)
+    targets = 2.0 * y - 1
+    regs = np.logspace(-6, 2, 12)
     expected = decompose(X).leave_one_out(targets, regs).slack
-    on_device = [
-        array_api_strict.asarray(part, device=array_api_strict.Device("device1"))
-        for part in (X, targets)
-    ]
-    found = decompose(on_device[0]).leave_one_out(on_device[1], regs).slack
-    np.testing.assert_allclose(as_numpy(found), expected, atol=1e-10)
+    actual = decompose(on_device(X)).leave_one_out(on_device(targets), regs).slack
+    np.testing.assert_allclose(as_numpy(actual), expected, atol=1e-10)
 
 
-@pytest.mark.parametrize("put", [np.asarray, afar], ids=["host", "device"])
+@pytest.mark.parametrize("put", [np.asarray, on_device], ids=["host", "device"])
 @pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
-def test_hat_values_where_the_mean_is_far_along_one_direction(unit, put):
-    """Ten thousand standard deviations off the origin, though no more than one of any feature."""
+def test_leverages_if_the_mean_is_far_along_one_direction(unit, put):
+    """Ten thousand standard deviations from the origin, but at most one in each feature."""
     X = np.random.default_rng(0).normal(size=(10_000, 3))
     X = unit * np.column_stack([X[:, 0] + 0.7, X[:, 0] + 2e-4 * X[:, 1] - 0.7, X[:, 2] + 0.5])
     spectrum = decompose(put(X))
@@ -381,14 +393,16 @@ def test_hat_values_where_the_mean_is_far_along_one_direction(unit, put):
     np.testing.assert_allclose(len(X) * along, expected, rtol=0, atol=1e-9)
 
 
-def test_audits_of_probabilities_take_them_from_anywhere():
+def test_audits_of_probabilities_on_a_device():
     observed = LPClassifier(NOISE).fit(X2, Y2).predict_proba(X2)
-    near, far = (audit_scores(put(observed), put(Y2), noise=NOISE) for put in (np.asarray, afar))
-    np.testing.assert_array_equal(far.label_posterior, near.label_posterior)
+    host, device_fit = (
+        audit_scores(put(observed), put(Y2), noise=NOISE) for put in (np.asarray, on_device)
+    )
+    np.testing.assert_array_equal(device_fit.label_posterior, host.label_posterior)
 
 
-def test_estimators_of_their_own_need_numpy():
+def test_noise_estimators_need_numpy():
     with pytest.raises(
-        ValueError, match="TrustedSubset reads the rows by NumPy, but X is a array_api_strict array"
+        ValueError, match="TrustedSubset needs NumPy arrays, but X is a array_api_strict array"
     ):
-        TrustedSubset(CHECKED).fit(afar(X2), Y2)
+        TrustedSubset(CHECKED).fit(on_device(X2), Y2)

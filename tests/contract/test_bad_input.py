@@ -1,4 +1,4 @@
-"""Bad input to LPClassifier: one sentence that names the value and what to do; never a silent NaN."""
+"""Bad input to LPClassifier raises an error that names the value and the remedy."""
 
 import warnings
 
@@ -49,13 +49,13 @@ def with_value(value):
         ({}, (X, Y, -np.ones(40)), "Negative values in data passed to `sample_weight`"),
         ({}, (X, Y, (Y == 1).astype(float)), r"y holds only \[1\]"),
         ({}, (X, Y, np.zeros(40)), "at least one non-zero"),
-        ({"noise": THREE}, (X, Y), "The noise model knows 3 classes but y has 2"),
+        ({"noise": THREE}, (X, Y), "The noise model has 3 classes but y has 2"),
         ({"noise": "guess"}, (X, Y), "noise='guess' is not known: use 'estimate', a NoiseModel"),
         ({"noise": LPClassifier()}, (X, Y), "is not known: use 'estimate', a NoiseModel"),
         (
             {"noise": CrossMoment()},
             (X, Y, np.arange(40.0)),
-            r"noise=CrossMoment\(\) takes no sample_weight",
+            r"noise=CrossMoment\(\) does not support sample_weight",
         ),
         (
             {"noise": [[0.4, 0.6], [0.6, 0.4]]},
@@ -134,17 +134,17 @@ def with_value(value):
         (
             {},
             (X, [None, *["a", "b"] * 19, "a"]),
-            "y holds a missing label: leave such rows out, or give Votes",
+            "y holds a missing label: leave such rows out, or pass Votes",
         ),
         (
             {},
             (X, np.array([1, *["a", "b"] * 19, "a"], dtype=object)),
-            r"several kinds \(int, str\).*make them alike",
+            r"several types \(int, str\).*convert them to one type",
         ),
         (
             {},
             (np.ma.masked_less(X, 0), Y),
-            "X is a masked array, and masks are not read: fill it in",
+            "X is a masked array, which is not supported: fill in",
         ),
         ({}, (X, np.ma.masked_less(Y, 1)), "y is a masked array"),
         ({}, (X, Y, np.ma.masked_less(np.ones(40), 0)), "sample_weight is a masked array"),
@@ -162,21 +162,21 @@ def with_value(value):
             r"noise=0.2 is not known: .*for two classes NoiseModel.binary\(eps_pos=, eps_neg=\)",
         ),
         ({"noise": [["a", 0.5], [0.5, 0.5]]}, (X, Y), "noise = .* must hold numbers"),
-        ({"reg": 1.0}, (X * 1e-8, Y), "reg=1.0 is beyond 1e.12 times the variance of the features"),
+        ({"reg": 1.0}, (X * 1e-8, Y), "reg=1.0 is above 1e.12 times the variance of the features"),
         (
             {},
             (X * 1e-200, Y),
-            "The largest feature of X is .*e-200, and its square no number: rescale X",
+            "The largest magnitude in X is .*e-200, whose square over- or underflows float64",
         ),
         ({}, (X * 1e200, Y), "rescale X"),
         ({"reg": 0.0}, (np.hstack([X, X]), Y), "reg=0 needs a Gram matrix of full rank"),
         ({"reg": 0.0}, (X[:8], Y[:8]), "the rows span 7 of 10 varying features"),
-        ({}, (X[[0] * 40], Y), "All rows of X are alike"),
-        ({}, (1e6 + 1e-10 * X, Y), "The rows of X are alike but for rounding errors"),
-        ({}, (np.tile(1e6 + 1e-10 * X, 30), Y), "The rows of X are alike but for rounding errors"),
+        ({}, (X[[0] * 40], Y), "All rows of X are equal"),
+        ({}, (1e6 + 1e-10 * X, Y), "The rows of X are equal up to rounding errors"),
+        ({}, (np.tile(1e6 + 1e-10 * X, 30), Y), "The rows of X are equal up to rounding errors"),
     ],
 )
-def test_fit_says_what_is_wrong(options, data, says):
+def test_fit_raises(options, data, says):
     with pytest.raises(ValueError, match=says) as caught:
         LPClassifier(**{"noise": None, **options}).fit(*data)
     if "sklearn" not in str(caught.traceback[-1].path):
@@ -212,9 +212,9 @@ PROBABILITIES = np.column_stack([0.8 - 0.6 * Y, 0.2 + 0.6 * Y])
         (lambda: NoiseModel(np.ma.masked_less(np.eye(2), 0)), "transition"),
     ],
 )
-def test_masks_are_refused_where_they_are_not_read(act, name):
+def test_masked_arrays_raise(act, name):
     with pytest.raises(
-        ValueError, match=f"{name} is a masked array, and masks are not read: fill it in, or leave"
+        ValueError, match=f"{name} is a masked array, which is not supported: fill in"
     ):
         act()
 
@@ -235,14 +235,14 @@ DATES = (np.datetime64("2020-01-01") + np.arange(40)).repeat(3).reshape(40, 3)
         lambda rows: Moments.from_chunks([(rows, Y)]),
     ],
 )
-def test_dates_are_no_features(act, rows):
+def test_dates_as_features_raise(act, rows):
     with pytest.raises(
         (TypeError, ValueError), match=r"X holds values of dtype .* turn them into numbers"
     ):
         act(rows)
 
 
-def test_a_column_of_dates_is_no_feature():
+def test_dataframe_column_of_dates_raises():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"x": X[:, 0], "when": DATES[:, 0]})
     with pytest.raises(
@@ -251,26 +251,24 @@ def test_a_column_of_dates_is_no_feature():
         LPClassifier(None).fit(frame, Y)
 
 
-def test_a_plan_needs_a_noise_model():
-    with pytest.raises(ValueError, match=r"noise = None must be a NoiseModel: give for example"):
+def test_plan_raises_without_noise_model():
+    with pytest.raises(ValueError, match=r"noise = None must be a NoiseModel: pass for example"):
         theory.plan(n=100, p=10, mean_norm=1.0, noise=None)
 
 
-def test_an_aspect_beyond_floats_is_named():
+def test_aspect_that_overflows_raises():
     mixture = theory.Mixture(mean_norm=1.0, aspect=1e308, noise=MILD.with_priors([0.5, 0.5]))
     for act in (
         lambda: theory.predict(mixture, reg=1.0),
         lambda: theory.delta(1e308, 1.0),
         lambda: theory.h(1e308, 1.0),
     ):
-        with pytest.raises(
-            ValueError, match=r"aspect = 1e\+308 is so large that its square is no number"
-        ):
+        with pytest.raises(ValueError, match=r"aspect = 1e\+308 overflows float64 when squared"):
             act()
     assert np.isinf(theory.delta(1e150, 1e-300))
 
 
-def test_predict_says_what_is_wrong():
+def test_predict_raises():
     clf = LPClassifier(None).fit(X, Y)
     with pytest.raises(ValueError, match="X has 9 features, but LPClassifier is expecting 10"):
         clf.predict(X[:, :9])
@@ -295,7 +293,7 @@ def test_predict_says_what_is_wrong():
     ],
     ids=["two rows", "tiny", "huge", "wide", "separable"],
 )
-def test_odd_but_valid_rows_give_finite_answers(rows, fit_intercept, readout, noise):
+def test_unusual_valid_rows_give_finite_results(rows, fit_intercept, readout, noise):
     clf = LPClassifier(noise, readout=readout, fit_intercept=fit_intercept).fit(rows, Y)
     for values in (
         clf.coef_,
@@ -316,7 +314,7 @@ def test_a_common_factor_of_the_weights_changes_nothing(noise, loss, factor):
     rows, labels = np.vstack([X, X[:4]]), np.append(Y, Y[:4])
     weights = np.random.default_rng(0).uniform(0.5, 2, size=44)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "No trusted row is truly of class 0")
+        warnings.filterwarnings("ignore", "No trusted label is 0")
         first, second = (
             LPClassifier(noise, loss=loss).fit(rows, labels, scale * weights)
             for scale in (1.0, factor)
@@ -368,12 +366,12 @@ def test_a_common_factor_of_the_weights_changes_nothing(noise, loss, factor):
         ),
     ],
 )
-def test_datasets_say_what_is_wrong(act, error, says):
+def test_datasets_raise(act, error, says):
     with pytest.raises(error, match=says):
         act()
 
 
-def test_amazon_reviews_without_a_folder_say_how_to_name_one(monkeypatch):
+def test_amazon_reviews_without_a_folder_raise(monkeypatch):
     monkeypatch.delenv("UNFLIP_DATA", raising=False)
     with pytest.raises(FileNotFoundError, match="UNFLIP_DATA"):
         datasets.load_amazon_reviews("books")

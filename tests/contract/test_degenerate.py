@@ -1,4 +1,4 @@
-"""Where LPClassifier must equal a known model."""
+"""Special cases in which LPClassifier must equal a known model."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def noisy(n, p, seed=0):
 @INTERCEPT
 @pytest.mark.parametrize("reg", [1e-3, 0.1, 10.0])
 @pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
-def test_naive_and_plain_is_ridge(n, p, fit_intercept, reg, weighted):
+def test_naive_targets_with_plain_readout_are_ridge(n, p, fit_intercept, reg, weighted):
     X, observed, _ = noisy(n, p)
     weights = np.random.default_rng(1).uniform(0.5, 2, size=n) if weighted else None
     total = n if weights is None else weights.sum()
@@ -42,7 +42,7 @@ def test_naive_and_plain_is_ridge(n, p, fit_intercept, reg, weighted):
 @INTERCEPT
 @pytest.mark.parametrize("readout", ["plain", "gaussian"])
 @pytest.mark.parametrize("name", ["naive", "unbiased", "optimized"])
-def test_without_noise_every_variant_is_the_oracle(name, readout, fit_intercept):
+def test_without_noise_all_targets_agree(name, readout, fit_intercept):
     X, _, y = noisy(100, 40)
     options = {"readout": readout, "fit_intercept": fit_intercept}
     oracle = LPClassifier(None, targets="naive", **options).fit(X, y)
@@ -58,9 +58,9 @@ def test_without_noise_every_variant_is_the_oracle(name, readout, fit_intercept)
 @pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
 def test_leave_one_out_decisions_equal_refits(n, p, fit_intercept, weighted):
     X, observed, _ = noisy(n, p)
-    X[1] = X[0]  # copies are left out one at a time
+    X[1] = X[0]  # duplicates are left out one at a time
     weights = np.random.default_rng(1).uniform(0.5, 2, size=n) if weighted else np.ones(n)
-    weights[5] = 0.0  # in no fit
+    weights[5] = 0.0  # takes no part in the fit
     reg = 0.2
     ours = LPClassifier(
         NOISE, targets="unbiased", readout="plain", reg=reg, fit_intercept=fit_intercept
@@ -74,7 +74,7 @@ def test_leave_one_out_decisions_equal_refits(n, p, fit_intercept, weighted):
         assert ours.loo_decision_[i] == pytest.approx(refit.predict(X[[i]])[0], abs=1e-8)
 
 
-def test_leave_one_out_decisions_go_through_the_readout():
+def test_leave_one_out_decisions_are_calibrated():
     X, observed, _ = noisy(80, 20)
     options = {"targets": "optimized", "reg": 0.3, "fit_intercept": False}
     plain = LPClassifier(NOISE, readout="plain", **options).fit(X, observed)
@@ -86,30 +86,29 @@ def test_leave_one_out_decisions_go_through_the_readout():
 
 
 @pytest.mark.parametrize("reg", [1.0, 100.0, "loo"])
-def test_leave_one_out_decisions_of_the_gaussian_readout_follow_whole_refits(reg):
-    """A strong penalty leaves a trace of the row's own label in plain leave-one-out scores; none
-    may show here."""
+def test_leave_one_out_decisions_of_the_gaussian_readout_match_refits(reg):
+    """At strong regularization plain leave-one-out scores contain label leakage; these must not."""
     X, y = make_mixture(300, 100, mean_norm=2.5, random_state=0)
     observed = NOISE.flip(y, random_state=0)
     clf = LPClassifier(NOISE, reg=reg).fit(X, observed)
-    some = np.arange(0, 300, 6)
+    rows = np.arange(0, 300, 6)
     refits = []
-    for i in some:
+    for i in rows:
         rest = np.arange(300) != i
         refit = LPClassifier(NOISE, reg=clf.reg_ * 300 / 299).fit(X[rest], observed[rest])
         refits.append(refit.decision_function(X[[i]])[0])
-    assert np.corrcoef(clf.loo_decision_[some], refits)[0, 1] > 0.98
+    assert np.corrcoef(clf.loo_decision_[rows], refits)[0, 1] > 0.98
     assert np.mean((clf.loo_decision_ > 0) == y) > 0.75
 
 
-def test_one_sided_targets_with_a_plain_readout_and_an_intercept_are_warned_of():
+def test_warns_of_one_sided_targets_with_plain_readout_and_intercept():
     X, observed, _ = noisy(80, 20)
     with pytest.warns(UserWarning, match="Both targets .* have the same sign"):
         LPClassifier(NOISE, targets=(0.1, 0.6), readout="plain").fit(X, observed)
 
 
 def test_with_an_intercept_targets_change_the_threshold_only():
-    """And the gaussian read-out finds the same threshold again."""
+    """The gaussian calibration recovers the same threshold."""
     X, observed, _ = noisy(150, 60)
     fits = [
         LPClassifier(NOISE, targets=t, reg=1.0).fit(X, observed)
@@ -121,15 +120,15 @@ def test_with_an_intercept_targets_change_the_threshold_only():
         )
 
 
-def test_gaussian_readout_without_noise_and_few_features_is_discriminant_analysis():
-    """With many rows leave-one-out scores are the scores, and Fisher's direction is the ridge one
-    at γ → 0."""
+def test_without_noise_and_with_few_features_it_is_discriminant_analysis():
+    """With many rows leave-one-out scores equal the scores, and ridge at γ → 0 has Fisher's
+    direction.
+    """
     X, y = make_mixture(20_000, 3, mean_norm=1.0, priors=[0.3, 0.7], random_state=0)
     ours = LPClassifier(None, reg=1e-10).fit(X, y)
     fisher = LinearDiscriminantAnalysis(solver="lsqr").fit(X, y)
-    np.testing.assert_allclose(
-        ours.coef_, fisher.coef_, rtol=0.02
-    )  # labels, not the shape, say how steep
+    # The slope is fitted to the labels, not to the shape of the scores.
+    np.testing.assert_allclose(ours.coef_, fisher.coef_, rtol=0.02)
     np.testing.assert_allclose(ours.intercept_, fisher.intercept_, rtol=0.02)
 
 
@@ -138,9 +137,7 @@ def test_gaussian_readout_without_noise_and_few_features_is_discriminant_analysi
 @pytest.mark.parametrize(
     ("fit_intercept", "value"), [(True, 0.0), (True, 1.0), (True, 1e6), (False, 0.0)]
 )
-def test_constant_columns_change_nothing_with_an_intercept_nor_zeros_without(
-    fit_intercept, value, readout
-):
+def test_constant_columns_change_nothing(fit_intercept, value, readout):
     X, observed, _ = noisy(90, 20)
     padded = np.insert(X, 7, value, axis=1)
     options = {"readout": readout, "fit_intercept": fit_intercept}
@@ -155,32 +152,30 @@ def test_constant_columns_change_nothing_with_an_intercept_nor_zeros_without(
 
 
 @pytest.mark.parametrize("targets", ["naive", "refined"])
-def test_other_proportions_and_costs_shift_the_threshold_and_nothing_else(targets):
+def test_deployment_priors_and_costs_shift_the_threshold_only(targets):
     X, observed, _ = noisy(150, 30)
     options = {"noise": NOISE, "targets": targets, "reg": 1.0}
-    as_they_are, even = (
+    default, even = (
         LPClassifier(deployment_priors=pi, **options).fit(X, observed) for pi in (None, "balanced")
     )
-    few, many = (
+    few_positives, many = (
         LPClassifier(deployment_priors=pi, **options).fit(X, observed)
         for pi in ([0.9, 0.1], [0.1, 0.9])
     )
-    for clf in (even, few, many):
-        np.testing.assert_allclose(clf.coef_, as_they_are.coef_)
-        np.testing.assert_allclose(clf.label_posterior_, as_they_are.label_posterior_)
-    assert many.intercept_ - few.intercept_ == pytest.approx(2 * np.log(9))
+    for clf in (even, few_positives, many):
+        np.testing.assert_allclose(clf.coef_, default.coef_)
+        np.testing.assert_allclose(clf.label_posterior_, default.label_posterior_)
+    assert many.intercept_ - few_positives.intercept_ == pytest.approx(2 * np.log(9))
     assert many.intercept_ - even.intercept_ == pytest.approx(np.log(9))
-    dear = LPClassifier(costs=[[0, 1], [5, 0]], **options).fit(
-        X, observed
-    )  # a missed positive costs five
-    assert dear.intercept_ - as_they_are.intercept_ == pytest.approx(np.log(5))
-    np.testing.assert_allclose(dear.predict_proba(X), as_they_are.predict_proba(X), atol=1e-12)
+    with_costs = LPClassifier(costs=[[0, 1], [5, 0]], **options).fit(X, observed)
+    assert with_costs.intercept_ - default.intercept_ == pytest.approx(np.log(5))
+    np.testing.assert_allclose(with_costs.predict_proba(X), default.predict_proba(X), atol=1e-12)
     np.testing.assert_array_equal(
-        dear.predict(X), (dear.predict_proba(X)[:, 1] > 1 / 6).astype(int)
+        with_costs.predict(X), (with_costs.predict_proba(X)[:, 1] > 1 / 6).astype(int)
     )
 
 
-def test_a_transition_matrix_is_a_noise_model_and_classes_keep_their_order():
+def test_transition_matrix_equals_noise_model_in_the_order_of_classes():
     X, observed, _ = noisy(100, 20)
     names = np.array(["b-neg", "a-pos"])  # sorted, the positive class comes first
     relabelled = NoiseModel.binary(eps_pos=NOISE.eps_neg, eps_neg=NOISE.eps_pos)
@@ -192,8 +187,8 @@ def test_a_transition_matrix_is_a_noise_model_and_classes_keep_their_order():
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
-def test_features_of_few_values_are_read_as_well_as_continuous_ones(k):
-    """Copies of a row are then observations in their own right, as the same rows a hair apart are."""
+def test_features_with_few_values_are_fitted_as_well_as_continuous_ones(k):
+    """Duplicates are then independent observations, as slightly different rows would be."""
     rng = np.random.default_rng(0)
     X = rng.integers(2, size=(1000, k)).astype(float)
     y = np.where(rng.random(1000) < 0.9, X[:, 0], 1 - X[:, 0]).astype(int)
@@ -205,7 +200,7 @@ def test_features_of_few_values_are_read_as_well_as_continuous_ones(k):
     np.testing.assert_allclose(exact.predict_proba(X), jittered.predict_proba(X), atol=0.02)
 
 
-def test_rows_of_no_weight_are_absent_with_their_classes():
+def test_zero_weight_samples_and_their_classes_are_ignored():
     X, observed, _ = noisy(60, 10)
     labels = observed.copy()
     labels[:5] = 7

@@ -1,5 +1,4 @@
-"""The same rows and the same seed give the same results: twice, in another process, on more
-threads, and at once."""
+"""The same data and seed give the same results: repeated, in another process, and in threads."""
 
 import json
 import os
@@ -34,11 +33,11 @@ ESTIMATORS = {
     "Automatic": lambda: Automatic(),
 }
 SHAPES = {"tall": (120, 20), "wide": (120, 200)}
-LARGE = (300, 250)  # enough for products to be shared between threads
-#: How far threads may move a fit: by rounding, or, of iterations, by a share of where they stop (1e-12 of the gradient
-#: of a loss, 1e-9 of the offsets of a read-out), as large as the condition of what they solve.
+LARGE = (300, 250)  # enough for products to use several threads
+#: Tolerance between numbers of threads: rounding errors, which iterations amplify by their
+#: condition.
 APART = {"plain": 1e-12, "logistic": 1e-10, "refined": 1e-8}
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of assumed rates: said as ever
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # assumed noise rates
 
 
 @cache
@@ -48,8 +47,8 @@ def draw(shape="tall"):
     return X, NOISE.flip(y, random_state=0), y
 
 
-def numbers(clf, X):
-    """Return everything that a fit says, as one vector."""
+def fitted_values(clf, X):
+    """Return all results of a fit as one vector."""
     parts = [
         clf.coef_,
         clf.intercept_,
@@ -62,41 +61,41 @@ def numbers(clf, X):
     return np.concatenate([np.ravel(part) for part in (*parts, clf.noise_std_, scalars)])
 
 
-def audited(found):
+def audited(report):
     return np.concatenate(
-        [found.label_posterior.ravel(), found.suspects.probability, [found.expected_wrong]]
+        [report.label_posterior.ravel(), report.suspects.probability, [report.expected_wrong]]
     )
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", CLASSIFIERS)
-def test_two_fits_are_equal_to_the_bit(name, shape):
+def test_two_fits_are_bitwise_equal(name, shape):
     X, observed, _ = draw(shape)
-    first, second = (numbers(CLASSIFIERS[name]().fit(X, observed), X) for _ in range(2))
+    first, second = (fitted_values(CLASSIFIERS[name]().fit(X, observed), X) for _ in range(2))
     np.testing.assert_array_equal(first, second)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_two_estimates_are_equal_to_the_bit(name):
+def test_two_estimates_are_bitwise_equal(name):
     X, observed, _ = draw()
     first, second = (ESTIMATORS[name]().fit(X, observed) for _ in range(2))
     np.testing.assert_array_equal(first.noise_.transition, second.noise_.transition)
     np.testing.assert_array_equal(first.noise_std_, second.noise_std_)
 
 
-def test_several_classes_sparse_rows_and_audits_are_equal_to_the_bit():
+def test_several_classes_sparse_rows_and_audits_are_bitwise_equal():
     X, true = make_mixture(90, 10, means=np.eye(3, 10) * 3, priors=THREE.priors, random_state=0)
     observed = THREE.flip(true, random_state=0)
     for rows in (X, csr_array(np.where(np.abs(X) > 1, X, 0))):
         fits = [
-            numbers(LPClassifier(THREE, targets="optimized").fit(rows, observed), rows)
+            fitted_values(LPClassifier(THREE, targets="optimized").fit(rows, observed), rows)
             for _ in range(2)
         ]
         np.testing.assert_array_equal(*fits)
     np.testing.assert_array_equal(*(audited(audit(X, observed, noise=THREE)) for _ in range(2)))
 
 
-def test_seeds_mean_the_same_stream_every_time():
+def test_seeds_give_the_same_stream():
     assert make_mixture(5, 3, mean_norm=1.0, random_state=7)[0].tobytes() == (
         make_mixture(5, 3, mean_norm=1.0, random_state=7)[0].tobytes()
     )
@@ -116,20 +115,21 @@ from unflip import LPClassifier, NoiseModel, audit
 from unflip.datasets import make_mixture
 warnings.simplefilter("ignore")
 noise = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1, pi_neg=0.4)
-found = {}
+results = {}
 for n, p in ((120, 20), (120, 200)):
     X, y = make_mixture(n, p, mean_norm=1.5, priors=noise.priors, random_state=0)
     observed = noise.flip(y, random_state=0)
-    for name, known in (("given", noise), ("estimated", "estimate")):
-        clf = LPClassifier(known).fit(X, observed)
-        found[f"{p} {name}"] = [*clf.coef_[0].tolist(), *clf.label_posterior_[:, 0].tolist(), clf.reg_]
-    found[f"{p} audit"] = audit(X, observed).label_posterior[:, 1].tolist()
-print(json.dumps(found))
+    for name, option in (("given", noise), ("estimated", "estimate")):
+        clf = LPClassifier(option).fit(X, observed)
+        posterior = clf.label_posterior_[:, 0].tolist()
+        results[f"{p} {name}"] = [*clf.coef_[0].tolist(), *posterior, clf.reg_]
+    results[f"{p} audit"] = audit(X, observed).label_posterior[:, 1].tolist()
+print(json.dumps(results))
 """
 
 
-def test_fresh_processes_agree_to_the_bit():
-    """On one thread, whatever the seed of Python's hashes."""
+def test_fresh_processes_are_bitwise_equal():
+    """On one thread, for any hash seed of Python."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     answers = [
         subprocess.run(
@@ -145,7 +145,7 @@ def test_fresh_processes_agree_to_the_bit():
 
 
 def on_threads(n_threads, work):
-    """Do something with so many threads of the linear algebra library."""
+    """Run a function with so many threads of the linear algebra library."""
     with threadpool_limits(n_threads):
         pools = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
         assert set(pools) <= {n_threads}
@@ -166,7 +166,7 @@ def test_one_and_two_threads_agree(name, shape):
         )
 
 
-def test_sums_on_one_and_two_threads_agree():
+def test_moments_on_one_and_two_threads_agree():
     X, observed, _ = draw("large")
     sums = [
         on_threads(n_threads, lambda: Moments.from_chunks([(X, observed)]).scatter)
@@ -176,7 +176,7 @@ def test_sums_on_one_and_two_threads_agree():
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
-def test_eight_threads_predict_what_one_does(name):
+def test_concurrent_predictions_agree(name):
     X, observed, _ = draw()
     clf = CLASSIFIERS[name]().fit(X, observed)
     expected = [clf.predict_proba(X), clf.decision_function(X), clf.predict(X)]
@@ -190,35 +190,35 @@ def test_eight_threads_predict_what_one_does(name):
         return [clf.predict_proba(X), clf.decision_function(X), clf.predict(X)]
 
     with ThreadPoolExecutor(8) as pool:
-        for found in pool.map(answers, range(64)):
-            for one, other in zip(found, expected, strict=True):
+        for results in pool.map(answers, range(64)):
+            for one, other in zip(results, expected, strict=True):
                 np.testing.assert_array_equal(one, other)
     for key, value in state.items():
         np.testing.assert_array_equal(vars(clf)[key], value)
 
 
-def test_eight_threads_fit_and_audit_what_one_does():
+def test_concurrent_fits_and_audits_agree():
     X, observed, _ = draw()
     expected = (
-        numbers(LPClassifier(NOISE).fit(X, observed), X),
+        fitted_values(LPClassifier(NOISE).fit(X, observed), X),
         audited(audit(X, observed, noise=NOISE)),
     )
 
     def answers(_):
-        return numbers(LPClassifier(NOISE).fit(X, observed), X), audited(
+        return fitted_values(LPClassifier(NOISE).fit(X, observed), X), audited(
             audit(X, observed, noise=NOISE)
         )
 
     with ThreadPoolExecutor(8) as pool:
-        for found in pool.map(answers, range(16)):
-            for one, other in zip(found, expected, strict=True):
+        for results in pool.map(answers, range(16)):
+            for one, other in zip(results, expected, strict=True):
                 np.testing.assert_array_equal(one, other)
 
 
-def test_the_global_random_state_is_left_alone():
+def test_global_random_state_is_unchanged():
     X, observed, y = draw()
-    np.random.seed(5)  # noqa: NPY002  # the legacy state is what must not move
-    before = np.random.get_state()  # noqa: NPY002  # the legacy state is what must not move
+    np.random.seed(5)  # noqa: NPY002  # the legacy state must not change
+    before = np.random.get_state()  # noqa: NPY002  # the legacy state must not change
     for make in (*CLASSIFIERS.values(), *ESTIMATORS.values()):
         make().fit(X, observed)
     audit(X, observed)
@@ -228,7 +228,7 @@ def test_the_global_random_state_is_left_alone():
     make_mixture(20, 3, mean_norm=1.0)
     TrustedSubset(y[:30].tolist() + [None] * 90).fit(X, observed).suggest(5)
     theory.plan(n=100, p=10, mean_norm=1.0, noise=NOISE).worth_in_rows(10)
-    after = np.random.get_state()  # noqa: NPY002  # the legacy state is what must not move
+    after = np.random.get_state()  # noqa: NPY002  # the legacy state must not change
     assert before[0] == after[0]
     np.testing.assert_array_equal(before[1], after[1])
     assert before[2:] == after[2:]

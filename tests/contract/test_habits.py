@@ -1,5 +1,4 @@
-"""The habits of scikit-learn that users rely on: pipelines, searches, routing, names, diagrams and
-copies."""
+"""scikit-learn's conventions: pipelines, searches, routing, feature names, diagrams and copies."""
 
 import copy
 import pickle
@@ -51,7 +50,8 @@ ESTIMATORS = [
 
 
 def described(estimator):
-    return f"{type(estimator).__name__}-{getattr(estimator, 'targets', '')}-{getattr(estimator, 'loss', '')}"
+    options = [getattr(estimator, name, "") for name in ("targets", "loss")]
+    return "-".join([type(estimator).__name__, *map(str, options)])
 
 
 def quiet():
@@ -64,15 +64,15 @@ def routing():
         yield
 
 
-class TestCompositions:
-    def test_a_pipeline_is_the_classifier_on_scaled_rows(self):
+class TestComposition:
+    def test_pipeline_equals_the_classifier_on_scaled_rows(self):
         X, observed, _ = draw()
         pipeline = make_pipeline(StandardScaler(), LPClassifier(MILD)).fit(X, observed)
         scaled = StandardScaler().fit_transform(X)
         alone = LPClassifier(MILD).fit(scaled, observed)
         np.testing.assert_array_equal(pipeline.predict_proba(X), alone.predict_proba(scaled))
 
-    def test_a_search_goes_through_options_of_classifier_and_noise_estimator(self):
+    def test_grid_search_over_classifier_and_noise_estimator(self):
         X, observed, _ = draw()
         grid = {"reg": [1e-3, 1.0], "targets": ["naive", "refined"], "noise": [MILD, CrossMoment()]}
         search = GridSearchCV(LPClassifier(), grid, cv=3).fit(X, observed)
@@ -86,7 +86,7 @@ class TestCompositions:
     @pytest.mark.parametrize(
         "scoring", ["accuracy", "roc_auc", "neg_log_loss", "balanced_accuracy"]
     )
-    def test_scorers_find_what_they_need(self, scoring):
+    def test_scorers_work(self, scoring):
         X, observed, y = draw()
         fitted = LPClassifier(MILD).fit(X, NAMES[observed])
         assert np.isfinite(
@@ -101,7 +101,7 @@ class TestCompositions:
         )
         assert (NAMES[table.argmax(axis=1)] == NAMES[y]).mean() > 0.85
 
-    def test_meta_estimators_take_it(self):
+    def test_meta_estimators_work(self):
         X, observed, y = draw()
         bagged = BaggingClassifier(LPClassifier(MILD), n_estimators=3, random_state=0).fit(
             X, observed
@@ -111,10 +111,10 @@ class TestCompositions:
         assert one_against_rest.predict(X).shape == y.shape
 
 
-class TestNames:
+class TestFeatureNames:
     @pytest.mark.parametrize("estimator", CLASSIFIERS[:1] + ESTIMATORS, ids=described)
     @quiet()
-    def test_names_of_features_are_kept(self, estimator):
+    def test_are_kept(self, estimator):
         pandas = pytest.importorskip("pandas")
         X, observed, _ = draw()
         frame = pandas.DataFrame(X, columns=[f"word {j}" for j in range(12)])
@@ -122,7 +122,7 @@ class TestNames:
         assert list(fitted.feature_names_in_) == list(frame.columns)
         assert fitted.n_features_in_ == 12
 
-    def test_other_names_or_another_order_are_refused(self):
+    def test_other_names_or_another_order_raise(self):
         pandas = pytest.importorskip("pandas")
         X, observed, _ = draw()
         frame = pandas.DataFrame(X, columns=[f"word {j}" for j in range(12)])
@@ -136,7 +136,7 @@ class TestNames:
         with pytest.warns(UserWarning, match="valid feature names"):
             fitted.predict(X)
 
-    def test_transformers_that_put_out_frames_pass_their_names_on(self):
+    def test_are_passed_on_by_transformers_with_dataframe_output(self):
         pandas = pytest.importorskip("pandas")
         X, observed, _ = draw()
         frame = pandas.DataFrame(X, columns=[f"word {j}" for j in range(12)])
@@ -151,41 +151,42 @@ class TestNames:
         assert pipeline[-1].feature_names_in_[0] == "standardscaler__word 0"
         assert list(pipeline.feature_names_in_) == list(frame.columns)
 
-    def test_rows_cannot_be_predicted_before_a_fit(self):
+    def test_predictions_before_fit_raise(self):
         with pytest.raises(NotFittedError):
             LPClassifier().predict(np.zeros((2, 3)))
 
 
 @pytest.mark.usefixtures("routing")
-class TestRouting:
-    def test_weights_reach_the_classifier_where_they_are_asked_for(self):
+class TestMetadataRouting:
+    def test_requested_weights_reach_the_classifier(self):
         X, observed, _ = draw()
         weights = np.random.default_rng(0).uniform(0.2, 3, size=len(X))
-        asking = (
+        requesting = (
             LPClassifier(MILD)
             .set_fit_request(sample_weight=True)
             .set_score_request(sample_weight=True)
         )
         scaler = StandardScaler().set_fit_request(sample_weight=False)
-        pipeline = make_pipeline(scaler, asking).fit(X, observed, sample_weight=weights)
+        pipeline = make_pipeline(scaler, requesting).fit(X, observed, sample_weight=weights)
         alone = LPClassifier(MILD).fit(
             StandardScaler().fit_transform(X), observed, sample_weight=weights
         )
         np.testing.assert_array_equal(
             pipeline.decision_function(X), alone.decision_function(pipeline[0].transform(X))
         )
-        unasked = (
+        not_requesting = (
             LPClassifier(MILD)
             .set_fit_request(sample_weight=False)
             .set_score_request(sample_weight=True)
         )
-        given = {"params": {"sample_weight": weights}, "cv": 3}
+        settings = {"params": {"sample_weight": weights}, "cv": 3}
         scored, other = (
-            cross_validate(clf, X, observed, **given)["test_score"] for clf in (asking, unasked)
+            cross_validate(clf, X, observed, **settings)["test_score"]
+            for clf in (requesting, not_requesting)
         )
         assert (scored != other).any()
 
-    def test_weights_that_nobody_asked_for_are_an_error(self):
+    def test_unrequested_weights_raise(self):
         X, observed, _ = draw()
         weights = np.ones(len(X))
         with pytest.raises(ValueError, match="sample_weight"):
@@ -195,7 +196,7 @@ class TestRouting:
 class TestCopies:
     @pytest.mark.parametrize("estimator", CLASSIFIERS, ids=described)
     @pytest.mark.parametrize("way", ["pickle", "joblib", "deepcopy"])
-    def test_copies_predict_the_same_to_the_last_bit(self, estimator, way, tmp_path):
+    def test_predict_bitwise_the_same(self, estimator, way, tmp_path):
         X, observed, _ = draw()
         fitted = clone(estimator).fit(X, NAMES[observed])
         copied = self._copied(fitted, way, tmp_path)
@@ -207,7 +208,7 @@ class TestCopies:
     @pytest.mark.parametrize("estimator", ESTIMATORS, ids=described)
     @pytest.mark.parametrize("way", ["pickle", "joblib", "deepcopy"])
     @quiet()
-    def test_copies_of_estimators_know_the_same_noise(self, estimator, way, tmp_path):
+    def test_of_estimators_have_the_same_noise(self, estimator, way, tmp_path):
         X, observed, _ = draw()
         fitted = clone(estimator).fit(X, observed)
         copied = self._copied(fitted, way, tmp_path)
@@ -215,12 +216,12 @@ class TestCopies:
         np.testing.assert_array_equal(copied.noise_std_, fitted.noise_std_)
 
     @pytest.mark.parametrize("estimator", CLASSIFIERS + ESTIMATORS, ids=described)
-    def test_clones_have_the_same_options_and_no_fit(self, estimator):
+    def test_clones_have_the_same_parameters_and_are_not_fitted(self, estimator):
         fitted = clone(estimator)
         assert repr(fitted) == repr(estimator)
         assert not [name for name in vars(fitted) if name.endswith("_")]
 
-    def test_a_fit_leaves_options_as_they_were(self):
+    def test_fit_does_not_change_parameters(self):
         X, observed, _ = draw()
         inner = CrossMoment()
         LPClassifier(inner).fit(X, observed)
@@ -237,10 +238,10 @@ class TestCopies:
         return joblib.load(folder / "fitted.joblib")
 
 
-class TestPictures:
+class TestDiagrams:
     @pytest.mark.parametrize("estimator", CLASSIFIERS + ESTIMATORS, ids=described)
     @quiet()
-    def test_notebooks_show_a_diagram_before_and_after_the_fit(self, estimator):
+    def test_notebooks_show_a_diagram_before_and_after_fit(self, estimator):
         if sklearn.__version__ == "1.7.0" and isinstance(estimator, TrustedSubset):
             pytest.skip("scikit-learn 1.7.0 cannot show parameters that are arrays; 1.7.1 can")
         X, observed, _ = draw()
@@ -250,12 +251,12 @@ class TestPictures:
         assert type(estimator).__name__ in page
         assert "Fitted" in page
 
-    def test_the_diagram_of_a_pipeline_names_its_options(self):
+    def test_pipeline_diagram_shows_parameters(self):
         page = make_pipeline(StandardScaler(), LPClassifier(MILD, reg=0.5))._repr_html_()
         assert "eps_pos=0.2" in page
         assert "0.5" in page
 
-    def test_an_assumed_rate_is_told_in_every_composition(self):
+    def test_assumed_rates_warn_in_every_composition(self):
         X, observed, _ = draw(n=80)
         stretched = X * np.linspace(0.1, 3, 12)
         with pytest.warns(AssumedNoiseWarning):

@@ -1,5 +1,4 @@
-"""LPClassifier with other losses than the squared one: known models recovered, honest scores,
-refusals."""
+"""LPClassifier with losses other than the squared one: reference models, scores and errors."""
 
 from itertools import product
 
@@ -25,8 +24,7 @@ OBSERVED3 = THREE.flip(TRUE3, 0)
 
 
 def lopsided(s, y):
-    """softplus(−ys)²: smooth, and bent on the wrong side of a label alone, so its perturbation is
-    not always convex."""
+    """Return softplus(−ys)²: smooth, curved for wrong scores only; not always convex with noise."""
     return np.logaddexp(0, -y * s) ** 2
 
 
@@ -71,7 +69,7 @@ def logistic(reg, n, fit_intercept):
     )
 
 
-class TestNaivePlainFitsAreLogisticRegressions:
+class TestNaivePlainFitsEqualLogisticRegression:
     @pytest.mark.parametrize("fit_intercept", [True, False])
     @pytest.mark.parametrize("weighted", [True, False])
     @pytest.mark.parametrize("reg", [0.01, 1.0])
@@ -89,14 +87,14 @@ class TestNaivePlainFitsAreLogisticRegressions:
         }
         clf = LPClassifier(None, loss="logistic", **options).fit(rows, labels, weights)
         n = len(rows) if weights is None else weights.sum()
-        known = logistic(reg, n, fit_intercept).fit(rows, labels, weights)
+        reference = logistic(reg, n, fit_intercept).fit(rows, labels, weights)
         np.testing.assert_allclose(
-            clf.coef_, known.coef_, rtol=1e-6, atol=1e-6 * np.abs(known.coef_).max()
+            clf.coef_, reference.coef_, rtol=1e-6, atol=1e-6 * np.abs(reference.coef_).max()
         )
-        np.testing.assert_allclose(clf.intercept_, known.intercept_, atol=1e-6)
-        np.testing.assert_array_equal(clf.predict(rows), known.predict(rows))
+        np.testing.assert_allclose(clf.intercept_, reference.intercept_, atol=1e-6)
+        np.testing.assert_array_equal(clf.predict(rows), reference.predict(rows))
 
-    def test_left_out_one_by_one(self):
+    def test_leave_one_out(self):
         clf = LPClassifier(None, targets="naive", readout="plain", loss="logistic", reg=0.1).fit(
             X, OBSERVED
         )
@@ -113,8 +111,8 @@ class TestNaivePlainFitsAreLogisticRegressions:
 
 @pytest.mark.parametrize("readout", ["plain", "gaussian"])
 @pytest.mark.parametrize("name", ["naive", "unbiased", "optimized", "refined"])
-class TestASquaredLossObjectIsTheSquaredLoss:
-    """The general solver, with the loss that has a closed form."""
+class TestSquaredLossObjectEqualsSquaredLoss:
+    """The general solver agrees with the closed form."""
 
     def test_same_fit(self, name, readout):
         mine = Loss("squared again", SQUARED.value, SQUARED.gradient, SQUARED.curvature)
@@ -134,7 +132,7 @@ class TestASquaredLossObjectIsTheSquaredLoss:
 @pytest.mark.parametrize(
     "data", [(NOISE, X, OBSERVED, TRUE), (THREE, X3, OBSERVED3, TRUE3)], ids=["2", "3"]
 )
-def test_whatever_is_asked_of_it(data, name, readout, fit_intercept):
+def test_all_methods_work(data, name, readout, fit_intercept):
     noise, rows, labels, y = data
     options = {"targets": name, "readout": readout, "fit_intercept": fit_intercept}
     clf = LPClassifier(noise, loss="logistic", **options).fit(rows, labels)
@@ -144,8 +142,8 @@ def test_whatever_is_asked_of_it(data, name, readout, fit_intercept):
     assert roc_auc_score(labels != y, 1 - clf.label_posterior_[np.arange(len(y)), labels]) > 0.8
 
 
-def test_targets_by_rho_are_logistic_regression_on_weighted_copies():
-    """τ and 1 − τ as weights of two copies of each row with either label, while both are positive."""
+def test_targets_by_rho_equal_logistic_regression_on_weighted_duplicates():
+    """τ and 1 − τ are weights of two duplicates of each row with either label, if positive."""
     values = targets.from_rho(-0.2, -0.1)
     assert (np.abs(values) < 1).all()
     clf = LPClassifier(NOISE, targets=values, readout="plain", loss="logistic", reg=0.1).fit(
@@ -153,8 +151,8 @@ def test_targets_by_rho_are_logistic_regression_on_weighted_copies():
     )
     tau = (1 + values[OBSERVED]) / 2
     twice = np.vstack([X, X])
-    known = logistic(0.1, 150, True).fit(twice, np.repeat([1, 0], 150), np.append(tau, 1 - tau))
-    np.testing.assert_allclose(clf.coef_, known.coef_, rtol=1e-5, atol=1e-7)
+    reference = logistic(0.1, 150, True).fit(twice, np.repeat([1, 0], 150), np.append(tau, 1 - tau))
+    np.testing.assert_allclose(clf.coef_, reference.coef_, rtol=1e-5, atol=1e-7)
 
 
 def test_targets_outside_the_labels_minimise_the_perturbed_loss():
@@ -168,29 +166,29 @@ def test_targets_outside_the_labels_minimise_the_perturbed_loss():
     assert abs(pulls.mean()) < 1e-6
 
 
-def test_accuracy_is_the_theory_s():
+def test_accuracy_matches_the_theory():
     noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
     mixture = theory.Mixture(mean_norm=2.0, aspect=1.0, noise=noise)
-    found = {name: [] for name in ("naive", "unbiased", "optimized")}
+    actual = {name: [] for name in ("naive", "unbiased", "optimized")}
     for seed in range(8):
         rows, y = make_mixture(400, 400, mean_norm=2.0, priors=noise.priors, random_state=seed)
         observed = noise.flip(y, seed)
-        for name, accuracies in found.items():
+        for name, accuracies in actual.items():
             options = {"targets": name, "readout": "plain", "reg": 1.0, "fit_intercept": False}
             coef = LPClassifier(noise, loss="logistic", **options).fit(rows, observed).coef_[0]
             signal = 2.0 / 20 * coef.sum() / np.linalg.norm(coef)
             accuracies.append(ndtr(signal))
-    for name, accuracies in found.items():
+    for name, accuracies in actual.items():
         expected = theory.predict(mixture, targets=name, reg=1.0, loss="logistic").accuracy
         error = np.std(accuracies, ddof=1) / np.sqrt(8)
         assert abs(np.mean(accuracies) - expected) < 4 * error + 2 / 400, name
-    assert np.mean(found["optimized"]) > np.mean(found["unbiased"]) + 0.05
+    assert np.mean(actual["optimized"]) > np.mean(actual["unbiased"]) + 0.05
 
 
 @pytest.mark.parametrize("readout", ["plain", "gaussian"])
 @pytest.mark.parametrize("name", ["naive", "refined"])
-def test_small_penalties_are_tried(name, readout):
-    """A narrow feature tells most: its coefficient is large, and only a small penalty lets it be."""
+def test_small_regs_are_compared(name, readout):
+    """The informative feature has a small scale, so only a small reg allows its coefficient."""
     rng = np.random.default_rng(0)
     rows, new = rng.normal(size=(2, 4000, 5)) * [1, 1, 1, 1, 0.05]
     y, y_new = (rng.random(4000) < expit(80 * part[:, 4] + part[:, 0]) for part in (rows, new))
@@ -198,11 +196,11 @@ def test_small_penalties_are_tried(name, readout):
     assert clf.score(new, y_new) > 0.86
 
 
-class TestThePenaltyByTheory:
+class TestRegByTheory:
     @pytest.mark.parametrize("fit_intercept", [True, False])
     @pytest.mark.parametrize("scale", [1.0, 3.0])
     def test_two_classes(self, scale, fit_intercept):
-        """It is γ* for features of variance 1, in units of their variance."""
+        """It is γ* of features of variance 1, in units of their variance."""
         rows, y = make_mixture(600, 60, mean_norm=2.0, random_state=0)
         options = {"targets": "naive", "loss": "logistic", "fit_intercept": fit_intercept}
         clf = LPClassifier(NOISE, reg="theory", **options).fit(scale * rows, NOISE.flip(y, 0))
@@ -212,16 +210,21 @@ class TestThePenaltyByTheory:
         )
 
     @pytest.mark.parametrize(
-        ("noise", "n_classes", "readout", "says"),
+        ("noise", "n_classes", "readout", "message"),
         [
-            (NOISE, 2, "plain", "does not know where the plain scores of this loss change sign"),
-            (THREE, 3, "gaussian", "knows the squared loss alone for more than two classes"),
+            (
+                NOISE,
+                2,
+                "plain",
+                "supports readout='plain' with an intercept only for the squared loss",
+            ),
+            (THREE, 3, "gaussian", "supports only the squared loss for more than two classes"),
         ],
     )
-    def test_elsewhere_it_is_refused(self, noise, n_classes, readout, says):
+    def test_other_settings_raise(self, noise, n_classes, readout, message):
         means = np.pad(3 * np.eye(n_classes), ((0, 0), (0, 20 - n_classes)))
         rows, y = make_mixture(600, 20, means=means, random_state=0)
-        with pytest.raises(ValueError, match=says):
+        with pytest.raises(ValueError, match=message):
             LPClassifier(noise, loss="logistic", reg="theory", readout=readout).fit(
                 rows, noise.flip(y, 0)
             )
@@ -229,18 +232,18 @@ class TestThePenaltyByTheory:
 
 def test_sparse_rows_and_trusted_rows():
     rows = np.where(np.abs(X) > 1, X, 0.0)
-    dense, thin = (
+    dense, from_sparse = (
         LPClassifier(NOISE, loss="logistic").fit(part, OBSERVED)
         for part in (rows, sparse.csr_array(rows))
     )
-    np.testing.assert_allclose(thin.coef_, dense.coef_, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(from_sparse.coef_, dense.coef_, rtol=1e-6, atol=1e-9)
     trusted = TrustedSubset(np.where(np.arange(150) < 60, TRUE.astype(object), None))
     clf = LPClassifier(trusted, loss="logistic").fit(X, OBSERVED)
     np.testing.assert_array_equal(clf.label_posterior_[:60].argmax(axis=1), TRUE[:60])
 
 
-class TestALossOfOnesOwn:
-    def test_it_is_minimised(self):
+class TestCustomLoss:
+    def test_the_loss_is_minimised(self):
         clf = LPClassifier(NOISE, targets="optimized", readout="plain", loss=LOPSIDED, reg=0.1).fit(
             X, OBSERVED
         )
@@ -253,7 +256,7 @@ class TestALossOfOnesOwn:
     @pytest.mark.parametrize(
         "loss", [SMOOTH_HINGE, huber(1.0), huber(0.3)], ids=["hinge", "Huber 1", "Huber .3"]
     )
-    def test_it_may_be_straight_about_zero(self, loss, name, fit_intercept):
+    def test_a_loss_may_be_straight_near_zero(self, loss, name, fit_intercept):
         clf = LPClassifier(
             NOISE, targets=name, loss=loss, fit_intercept=fit_intercept, readout="plain"
         )
@@ -263,8 +266,8 @@ class TestALossOfOnesOwn:
         pulls = perturbed.gradient(X @ clf.coef_[0] + clf.intercept_[0])
         np.testing.assert_allclose(X.T @ pulls / 150 + 2 * clf.reg_ * clf.coef_[0], 0, atol=1e-6)
 
-    def test_it_may_be_straight_at_every_row(self):
-        """Two classes alike in number balance at a score of zero, where neither label's loss bends."""
+    def test_a_loss_may_be_straight_at_every_row(self):
+        """Balanced classes have a constant score of zero, where the loss has no curvature."""
         rows, y = make_mixture(100, 5, mean_norm=2.0, random_state=0)
         even = np.concatenate([np.flatnonzero(y == a)[:40] for a in (0, 1)])
         clf = LPClassifier(None, targets="naive", loss=huber(0.3), reg=100.0).fit(
@@ -278,7 +281,7 @@ class TestALossOfOnesOwn:
 
 
 @pytest.mark.parametrize(
-    ("options", "data", "says"),
+    ("options", "data", "message"),
     [
         (
             {"loss": "hinge"},
@@ -303,7 +306,7 @@ class TestALossOfOnesOwn:
         (
             {"noise": None, "targets": "naive"},
             (X, TRUE, np.where(TRUE == 1, 1e-15, 1.0)),
-            r"no intercept is finite: a class has next to no weight, so drop it, or use fit_intercept=False",
+            r"no intercept is finite: a class has almost no weight, so drop it, or use fit_inter",
         ),
         (
             {"loss": HINGE, "targets": "naive"},
@@ -319,8 +322,8 @@ class TestALossOfOnesOwn:
         ({"targets": "naive", "reg": 0.0}, (X[:50], TRUE[:50]), r"use a positive reg"),
     ],
 )
-def test_what_has_no_answer_is_refused(options, data, says):
-    with pytest.raises(ValueError, match=says):
+def test_fits_without_a_solution_raise(options, data, message):
+    with pytest.raises(ValueError, match=message):
         LPClassifier(**{"noise": NOISE, "loss": "logistic", **options}).fit(*data)
 
 

@@ -1,4 +1,4 @@
-"""Rows are never copied as a whole, and nothing that is given is ever written to."""
+"""Rows are never copied as a whole, and inputs are never changed."""
 
 import tracemalloc
 
@@ -20,12 +20,12 @@ from unflip.estimation import (
 from unflip.ridge.spectrum import decompose
 
 NOISE = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1, pi_neg=0.5)
-N_ROWS, N_FEATURES = 20_000, 300  # 48 MB, or 24 in single precision
-WORKING, SMALL_CHANGE = (
-    20e6,
-    6e6,
-)  # bytes for blocks of rows and for what there is of each row; and for predictions
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of assumed rates: said as ever
+# 48 MB, or 24 in single precision
+N_ROWS = 20_000
+N_FEATURES = 300
+FIT_BYTES = 20e6  # for blocks of rows and arrays with one entry per row
+PREDICTION_BYTES = 6e6
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of assumed noise rates
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def large():
 
 
 def laid_out(X, layout):
-    """Return the same rows in another order of memory or precision."""
+    """Return the rows in another memory layout or precision."""
     if layout == "strided rows":
         return np.repeat(X, 2, axis=0)[::2]
     if layout == "strided columns":
@@ -51,7 +51,7 @@ LAYOUTS = ("C float64", "F float64", "C float32", "F float32", "strided rows", "
 
 
 def peak(work):
-    """Return how many bytes were in use at most beside those before."""
+    """Return the peak memory of a call, in bytes."""
     tracemalloc.start()
     try:
         work()
@@ -62,22 +62,25 @@ def peak(work):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_predictions_do_not_copy_the_rows(large, layout):
-    X, y = laid_out(large[0], layout), large[1]
+    X = laid_out(large[0], layout)
+    y = large[1]
     clf = LPClassifier(NOISE, reg=1.0, targets="naive").fit(X[:200], y[:200])
     for method in (clf.predict, clf.predict_proba, clf.decision_function):
-        assert peak(lambda method=method: method(X)) < SMALL_CHANGE
+        assert peak(lambda method=method: method(X)) < PREDICTION_BYTES
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_audits_do_not_copy_the_rows(large, layout):
-    X, y = laid_out(large[0], layout), large[1]
-    assert peak(lambda: audit(X, y, noise=NOISE)) < WORKING
+    X = laid_out(large[0], layout)
+    y = large[1]
+    assert peak(lambda: audit(X, y, noise=NOISE)) < FIT_BYTES
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_sums_do_not_copy_the_rows(large, layout):
-    X, y = laid_out(large[0], layout), large[1]
-    assert peak(lambda: Moments.from_chunks([(X, y)])) < WORKING
+def test_moments_do_not_copy_the_rows(large, layout):
+    X = laid_out(large[0], layout)
+    y = large[1]
+    assert peak(lambda: Moments.from_chunks([(X, y)])) < FIT_BYTES
 
 
 SMALL, TRUE = make_mixture(80, 12, mean_norm=2.0, random_state=0)
@@ -88,7 +91,7 @@ WEIGHTS = np.random.default_rng(0).uniform(0.5, 2, size=80)
 
 
 def locked(value):
-    """Return a copy that cannot be written to."""
+    """Return a read-only copy."""
     if isinstance(value, csr_array):
         copy = value.copy()
         for part in (copy.data, copy.indices, copy.indptr):
@@ -119,8 +122,10 @@ CLASSIFIERS = {
 
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("name", CLASSIFIERS)
-def test_fits_and_predictions_take_what_cannot_be_written_to(name, rows):
-    X, y, weights = locked(ROWS[rows]), locked(OBSERVED), locked(WEIGHTS)
+def test_fits_and_predictions_of_read_only_arrays(name, rows):
+    X = locked(ROWS[rows])
+    y = locked(OBSERVED)
+    weights = locked(WEIGHTS)
     clf = LPClassifier(NOISE, **CLASSIFIERS[name]).fit(X, y, sample_weight=weights)
     free = LPClassifier(NOISE, **CLASSIFIERS[name]).fit(ROWS[rows], OBSERVED, WEIGHTS)
     np.testing.assert_array_equal(clf.coef_, free.coef_)
@@ -129,8 +134,10 @@ def test_fits_and_predictions_take_what_cannot_be_written_to(name, rows):
 
 
 @pytest.mark.parametrize("rows", ROWS)
-def test_sums_and_parts_take_what_cannot_be_written_to(rows):
-    X, y, weights = locked(ROWS[rows]), locked(OBSERVED), locked(WEIGHTS)
+def test_moments_of_read_only_arrays(rows):
+    X = locked(ROWS[rows])
+    y = locked(OBSERVED)
+    weights = locked(WEIGHTS)
     moments = Moments.from_chunks([(X, y, weights), (X, y)])
     LPClassifier.from_moments(moments, NOISE)
     assert (moments + moments).n == pytest.approx(2 * moments.n)
@@ -144,8 +151,10 @@ def test_sums_and_parts_take_what_cannot_be_written_to(rows):
 
 
 @pytest.mark.parametrize("rows", ROWS)
-def test_audits_and_estimates_take_what_cannot_be_written_to(rows):
-    X, y, trusted = locked(ROWS[rows]), locked(OBSERVED), locked(TRUSTED)
+def test_audits_and_estimates_of_read_only_arrays(rows):
+    X = locked(ROWS[rows])
+    y = locked(OBSERVED)
+    trusted = locked(TRUSTED)
     audit(X, y)
     audit(X, y, noise=NOISE, trusted=trusted, groups=locked(np.arange(80) // 4))
     for estimator in (Automatic(), Automatic(y_trusted=trusted), TrustedSubset(trusted)):
@@ -155,8 +164,9 @@ def test_audits_and_estimates_take_what_cannot_be_written_to(rows):
     mean_norm_from_rows(X, y)
 
 
-def test_what_needs_a_mixture_takes_what_cannot_be_written_to():
-    X, y = locked(SMALL), locked(OBSERVED)
+def test_mixture_estimates_of_read_only_arrays():
+    X = locked(SMALL)
+    y = locked(OBSERVED)
     CrossMoment().fit(X, y)
     SecondMomentMatching(mean_norm=2.0, pi_neg=0.5, rho_pairs=locked([(0.0, 0.1), (0.0, 0.4)])).fit(
         X, y
@@ -168,11 +178,9 @@ def test_what_needs_a_mixture_takes_what_cannot_be_written_to():
     audit_scores(locked(LPClassifier(NOISE).fit(X, y).predict_proba(X)), y, noise=NOISE)
 
 
-def test_theory_takes_what_cannot_be_written_to():
-    transition, priors = (
-        locked([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.0, 0.2, 0.8]]),
-        locked([0.3, 0.3, 0.4]),
-    )
+def test_theory_of_read_only_arrays():
+    transition = locked([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.0, 0.2, 0.8]])
+    priors = locked([0.3, 0.3, 0.4])
     noise = NoiseModel(transition, priors)
     assert noise.with_observed(locked(noise.observed)).priors == pytest.approx(priors)
     noise.flip(locked(np.arange(3)), random_state=0)
@@ -192,15 +200,15 @@ def test_theory_takes_what_cannot_be_written_to():
 
 
 @pytest.mark.parametrize("rows", ROWS)
-def test_inputs_are_as_they_were(rows):
-    """Written to they could be, here."""
-    given = [ROWS[rows].copy(), OBSERVED.copy(), WEIGHTS.copy(), TRUSTED.copy()]
-    X, y, weights, trusted = given
+def test_inputs_are_unchanged(rows):
+    """These inputs are writable."""
+    inputs = [ROWS[rows].copy(), OBSERVED.copy(), WEIGHTS.copy(), TRUSTED.copy()]
+    X, y, weights, trusted = inputs
     LPClassifier(NOISE).fit(X, y, sample_weight=weights).predict_proba(X)
     LPClassifier(TrustedSubset(trusted)).fit(X, y)
     audit(X, y, noise=NOISE, trusted=trusted)
     Moments.from_chunks([(X, y, weights)])
-    for found, before in zip(given, (ROWS[rows], OBSERVED, WEIGHTS, TRUSTED), strict=True):
+    for after, before in zip(inputs, (ROWS[rows], OBSERVED, WEIGHTS, TRUSTED), strict=True):
         np.testing.assert_array_equal(
-            *(v.toarray() if isinstance(v, csr_array) else v for v in (found, before))
+            *(v.toarray() if isinstance(v, csr_array) else v for v in (after, before))
         )

@@ -1,5 +1,4 @@
-"""partial_fit: the same classifier as from all rows at once, however they come, and no state lost
-to a bad chunk."""
+"""partial_fit equals a fit to all rows at once, and bad chunks leave it unchanged."""
 
 import pickle
 import re
@@ -30,29 +29,27 @@ COMBINATIONS = [
 
 
 def streamed(estimator, height, X=X, y=Y, weights=None, order=None):
-    found = clone(estimator)
+    clf = clone(estimator)
     order = np.arange(len(y)) if order is None else order
     for start in range(0, len(y), height):
         part = order[start : start + height]
-        found.partial_fit(
-            X[part], y[part], ["yes", "no"], None if weights is None else weights[part]
-        )
-    return found
+        clf.partial_fit(X[part], y[part], ["yes", "no"], None if weights is None else weights[part])
+    return clf
 
 
-def assert_same(found, expected):
+def assert_same(clf, expected):
     for name in ("coef_", "intercept_", "reg_", "expected_accuracy_", "expected_accuracy_std_"):
         np.testing.assert_allclose(
-            getattr(found, name), getattr(expected, name), rtol=1e-10, atol=1e-11
+            getattr(clf, name), getattr(expected, name), rtol=1e-10, atol=1e-11
         )
     np.testing.assert_allclose(
-        found.predict_proba(X), expected.predict_proba(X), rtol=1e-9, atol=1e-11
+        clf.predict_proba(X), expected.predict_proba(X), rtol=1e-9, atol=1e-11
     )
 
 
 @pytest.mark.filterwarnings("ignore:Both targets:UserWarning")
 @pytest.mark.parametrize("estimator", COMBINATIONS, ids=repr)
-def test_it_equals_a_fit_to_the_sums_of_all_rows(estimator):
+def test_equals_a_fit_from_the_moments_of_all_rows(estimator):
     whole = Moments.from_chunks([(X, Y, WEIGHTS)])
     expected = LPClassifier.from_moments(whole, **{**estimator.get_params(), "noise": NOISE})
     assert expected.classes_.tolist() == ["no", "yes"]
@@ -69,17 +66,17 @@ def test_sparse_and_single_precision_rows():
     np.testing.assert_allclose(single.coef_, expected.coef_, rtol=1e-4, atol=1e-5)
 
 
-def test_rows_may_come_one_at_a_time_sorted_by_class():
+def test_single_rows_sorted_by_class():
     closed = LPClassifier(NOISE, targets="optimized", priors=[0.4, 0.6])
     order = np.argsort(Y[:60], kind="stable")
-    found = streamed(closed, 1, X[:60], Y[:60], order=order)
+    clf = streamed(closed, 1, X[:60], Y[:60], order=order)
     expected = LPClassifier.from_moments(
         Moments.from_chunks([(X[:60], Y[:60])]), NOISE, priors=[0.4, 0.6]
     )
-    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(clf.coef_, expected.coef_, rtol=1e-9, atol=1e-11)
 
 
-def test_the_first_call_needs_the_classes():
+def test_first_call_needs_the_classes():
     closed = LPClassifier(NOISE, targets="optimized")
     with pytest.raises(ValueError, match="classes must be passed on the first call"):
         closed.partial_fit(X, Y)
@@ -112,7 +109,7 @@ def bad(row, value):
     ],
     ids=["NaN", "inf", "width", "misaligned", "class", "empty", "weights"],
 )
-def test_bad_rows_leave_the_classifier_as_it_was(chunk, message):
+def test_bad_rows_leave_the_classifier_unchanged(chunk, message):
     closed = streamed(LPClassifier(NOISE, targets="optimized"), 900)
     before = pickle.dumps(closed)
     with pytest.raises(ValueError, match=message):
@@ -134,7 +131,7 @@ def test_bad_rows_leave_the_classifier_as_it_was(chunk, message):
         ({"targets": "naive", "noise": None, "reg": "theory"}, "reg='theory' needs rows"),
     ],
 )
-def test_it_exists_only_where_sums_are_enough(options, reason):
+def test_exists_only_if_moments_are_enough(options, reason):
     classifier = LPClassifier(**options)
     assert not hasattr(classifier, "partial_fit")
     with pytest.raises(AttributeError) as error:
@@ -155,7 +152,7 @@ def test_fit_and_partial_fit_do_not_mix():
         classifier.moments_  # noqa: B018 - asking for it is what raises
 
 
-def test_frames_keep_their_columns():
+def test_dataframes_keep_their_columns():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=[f"gene {j}" for j in range(12)])
     closed = LPClassifier(NOISE, targets="optimized").partial_fit(
@@ -168,7 +165,7 @@ def test_frames_keep_their_columns():
     assert_same(streamed(closed, 900), streamed(closed, 300))
 
 
-def test_rows_are_not_added_where_a_warning_is_an_error():
+def test_rows_are_not_added_if_a_warning_is_an_error():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(80, 3)), np.arange(80) % 2
     clf = LPClassifier(None, targets=(0.5, 1.5), readout="plain", reg=1.0)
@@ -177,12 +174,12 @@ def test_rows_are_not_added_where_a_warning_is_an_error():
     assert not hasattr(clf, "moments_")
 
 
-def test_weights_whose_squares_are_no_numbers_are_refused():
+def test_raises_if_squares_of_weights_underflow():
     X, y = np.eye(4), np.array([0, 1, 0, 1])
     with pytest.raises(ValueError, match="rescale the weights"):
         LPClassifier(None, targets="naive").partial_fit(X, y, [0, 1], np.full(4, 1e-200))
 
 
-def test_what_is_no_moments_is_refused_by_name():
+def test_raises_type_error_for_other_objects_than_moments():
     with pytest.raises(TypeError, match="moments is a tuple: give Moments"):
         LPClassifier.from_moments((np.eye(2), [0, 1]), None)

@@ -1,6 +1,7 @@
 """The layout of the package: few rooms, one way through them, and doors that are kept."""
 
 import ast
+import re
 from collections import Counter, defaultdict
 from functools import cache
 from importlib import import_module
@@ -78,3 +79,12 @@ def names_from_other_rooms():
 @pytest.mark.parametrize(("room", "names"), sorted(names_from_other_rooms().items()))
 def test_other_rooms_use_what_a_room_exports(room, names):
     assert names - set(import_module(f"unflip.{room}").__all__) == set()
+
+
+def test_the_page_on_the_layout_names_modules_that_exist():
+    page = Path(__file__).parents[2] / "docs" / "how_it_is_built.md"
+    if not page.exists():
+        pytest.skip("the pages are not beside the tests")
+    named = re.findall(r"`([a-z_]+(?:/[a-z_]+)+\.py)`", page.read_text(encoding="utf-8"))
+    assert len(named) > 40
+    assert [name for name in named if not (PACKAGE / name).exists()] == []

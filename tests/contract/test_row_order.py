@@ -1,4 +1,4 @@
-"""Rows are told apart by their position: the index of a pandas Series or DataFrame changes nothing."""
+"""Rows are identified by position: the index of a Series or DataFrame does not matter."""
 
 import json
 import re
@@ -22,11 +22,11 @@ PROBABILITIES = np.column_stack([0.8 - 0.6 * Y, 0.2 + 0.6 * Y])
 VOTED = np.random.default_rng(2).integers(2, size=(N, 3))
 SHUFFLED = np.random.default_rng(1).permutation(N)
 
-quiet = pytest.mark.filterwarnings("ignore::UserWarning")  # of assumed rates: said as ever
+quiet = pytest.mark.filterwarnings("ignore::UserWarning")  # of assumed noise rates
 
 
 def shuffled(values):
-    """Return a Series or a DataFrame whose index names other rows than the positions do."""
+    """Return a Series or a DataFrame with a shuffled index."""
     values = np.asarray(values)
     if values.ndim == 1:
         return pandas.Series(values, index=np.resize(SHUFFLED, len(values)))
@@ -35,96 +35,91 @@ def shuffled(values):
     )
 
 
-def as_they_are(values):
+def unchanged(values):
     return values
 
 
-def votes(given):
-    rows, annotators = np.repeat(np.arange(N), 3), np.tile(np.arange(3), N)
-    return Votes.from_table(given(rows), given(annotators), given(VOTED.ravel()))
+def votes(wrap):
+    rows = np.repeat(np.arange(N), 3)
+    annotators = np.tile(np.arange(3), N)
+    return Votes.from_table(wrap(rows), wrap(annotators), wrap(VOTED.ravel()))
 
 
 CALLS = {
-    "audit": lambda given: audit(given(X), given(Y)).label_posterior,
-    "audit, trusted": lambda given: (
-        audit(given(X), given(Y), trusted=given(TRUSTED)).label_posterior
+    "audit": lambda wrap: audit(wrap(X), wrap(Y)).label_posterior,
+    "audit, trusted": lambda wrap: audit(wrap(X), wrap(Y), trusted=wrap(TRUSTED)).label_posterior,
+    "audit, trusted beside noise": lambda wrap: (
+        audit(X, Y, noise=NOISE, trusted=wrap(TRUSTED)).label_posterior
     ),
-    "audit, trusted beside noise": lambda given: (
-        audit(X, Y, noise=NOISE, trusted=given(TRUSTED)).label_posterior
+    "audit, groups": lambda wrap: audit(wrap(X), wrap(Y), groups=wrap(GROUPS)).label_posterior,
+    "audit, trusted in groups": lambda wrap: (
+        audit(wrap(X), wrap(Y), trusted=wrap(TRUSTED), groups=wrap(GROUPS)).label_posterior
     ),
-    "audit, groups": lambda given: audit(given(X), given(Y), groups=given(GROUPS)).label_posterior,
-    "audit, trusted in groups": lambda given: (
-        audit(given(X), given(Y), trusted=given(TRUSTED), groups=given(GROUPS)).label_posterior
+    "audit, votes": lambda wrap: audit(wrap(X), votes(wrap)).label_posterior,
+    "audit_scores": lambda wrap: audit_scores(wrap(PROBABILITIES), wrap(Y)).label_posterior,
+    "audit_scores, trusted": lambda wrap: (
+        audit_scores(wrap(PROBABILITIES), wrap(Y), trusted=wrap(TRUSTED)).label_posterior
     ),
-    "audit, votes": lambda given: audit(given(X), votes(given)).label_posterior,
-    "audit_scores": lambda given: audit_scores(given(PROBABILITIES), given(Y)).label_posterior,
-    "audit_scores, trusted": lambda given: (
-        audit_scores(given(PROBABILITIES), given(Y), trusted=given(TRUSTED)).label_posterior
-    ),
-    "fit": lambda given: LPClassifier(NOISE).fit(given(X), given(Y), given(WEIGHTS)).coef_,
-    "fit, trusted": lambda given: (
-        LPClassifier(estimation.TrustedSubset(given(TRUSTED)))
-        .fit(given(X), given(Y), given(WEIGHTS))
+    "fit": lambda wrap: LPClassifier(NOISE).fit(wrap(X), wrap(Y), wrap(WEIGHTS)).coef_,
+    "fit, trusted": lambda wrap: (
+        LPClassifier(estimation.TrustedSubset(wrap(TRUSTED)))
+        .fit(wrap(X), wrap(Y), wrap(WEIGHTS))
         .coef_
     ),
-    "partial_fit": lambda given: (
+    "partial_fit": lambda wrap: (
         LPClassifier(NOISE, targets="naive")
-        .partial_fit(given(X), given(Y), [0, 1], given(WEIGHTS))
+        .partial_fit(wrap(X), wrap(Y), [0, 1], wrap(WEIGHTS))
         .coef_
     ),
-    "score": lambda given: (
-        LPClassifier(NOISE).fit(X, Y).score(given(X), given(TRUE), given(WEIGHTS))
-    ),
-    "flip": lambda given: NOISE.flip(given(TRUE), random_state=0),
-    "Automatic": lambda given: (
-        estimation.Automatic(y_trusted=given(TRUSTED))
-        .fit(given(X), given(Y), given(WEIGHTS))
+    "score": lambda wrap: LPClassifier(NOISE).fit(X, Y).score(wrap(X), wrap(TRUE), wrap(WEIGHTS)),
+    "flip": lambda wrap: NOISE.flip(wrap(TRUE), random_state=0),
+    "Automatic": lambda wrap: (
+        estimation.Automatic(y_trusted=wrap(TRUSTED))
+        .fit(wrap(X), wrap(Y), wrap(WEIGHTS))
         .noise_.transition
     ),
-    "TrustedSubset": lambda given: (
-        estimation.TrustedSubset(given(TRUSTED))
-        .fit(given(X), given(Y), given(WEIGHTS))
+    "TrustedSubset": lambda wrap: (
+        estimation.TrustedSubset(wrap(TRUSTED))
+        .fit(wrap(X), wrap(Y), wrap(WEIGHTS))
         .noise_.transition
     ),
-    "CrossMoment": lambda given: (
-        estimation.CrossMoment(mean_norm=2.0, pi_neg=0.5).fit(given(X), given(Y)).noise_.transition
+    "CrossMoment": lambda wrap: (
+        estimation.CrossMoment(mean_norm=2.0, pi_neg=0.5).fit(wrap(X), wrap(Y)).noise_.transition
     ),
-    "SecondMomentMatching": lambda given: (
+    "SecondMomentMatching": lambda wrap: (
         estimation.SecondMomentMatching(mean_norm=2.0, pi_neg=0.5)
-        .fit(given(X), given(Y))
+        .fit(wrap(X), wrap(Y))
         .noise_.transition
     ),
-    "estimate_mixture": lambda given: estimation.estimate_mixture(given(X), given(Y), NOISE).mean,
-    "mean_norm_from_rows": lambda given: estimation.mean_norm_from_rows(given(X), given(TRUE)),
-    "Votes.from_table": lambda given: votes(given).counts,
-    "Votes.from_columns": lambda given: Votes.from_columns(given(VOTED)).counts,
-    "Votes.__getitem__": lambda given: votes(as_they_are)[given(GROUPS < 9)].counts,
-    "Moments.from_rows": lambda given: (
-        Moments.from_rows(given(X), given(Y), 2, given(WEIGHTS)).scatter
-    ),
-    "Moments.from_chunks": lambda given: (
-        Moments.from_chunks([(given(X), given(Y), given(WEIGHTS))]).scatter
+    "estimate_mixture": lambda wrap: estimation.estimate_mixture(wrap(X), wrap(Y), NOISE).mean,
+    "mean_norm_from_rows": lambda wrap: estimation.mean_norm_from_rows(wrap(X), wrap(TRUE)),
+    "Votes.from_table": lambda wrap: votes(wrap).counts,
+    "Votes.from_columns": lambda wrap: Votes.from_columns(wrap(VOTED)).counts,
+    "Votes.__getitem__": lambda wrap: votes(unchanged)[wrap(GROUPS < 9)].counts,
+    "Moments.from_rows": lambda wrap: Moments.from_rows(wrap(X), wrap(Y), 2, wrap(WEIGHTS)).scatter,
+    "Moments.from_chunks": lambda wrap: (
+        Moments.from_chunks([(wrap(X), wrap(Y), wrap(WEIGHTS))]).scatter
     ),
 }
 
 
 @quiet
 @pytest.mark.parametrize("name", CALLS)
-def test_an_index_changes_nothing(name):
-    expected, found = CALLS[name](as_they_are), CALLS[name](shuffled)
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+def test_the_index_does_not_matter(name):
+    expected = CALLS[name](unchanged)
+    actual = CALLS[name](shuffled)
+    np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-9)
 
 
 @quiet
-def test_plots_take_rows_by_position():
+def test_plots_identify_rows_by_position():
     pytest.importorskip("matplotlib")
     from unflip.plotting import AccuracyPathDisplay, ScoreDistributionDisplay
 
     fitted = LPClassifier(NOISE).fit(X, Y)
     named = LPClassifier(NOISE).fit(shuffled(X), shuffled(Y))
     first, second = (
-        ScoreDistributionDisplay.from_estimator(fitted, given(Y))
-        for given in (as_they_are, shuffled)
+        ScoreDistributionDisplay.from_estimator(fitted, wrap(Y)) for wrap in (unchanged, shuffled)
     )
     np.testing.assert_allclose(second.shares_, first.shares_)
     first = AccuracyPathDisplay.from_estimator(fitted, X, Y, regs=[0.1, 1.0])
@@ -134,9 +129,9 @@ def test_plots_take_rows_by_position():
 
 def test_a_page_shows_texts_and_ids_by_position(tmp_path):
     pytest.importorskip("jinja2")
-    found = audit(X, Y, noise=NOISE)
+    actual = audit(X, Y, noise=NOISE)
     texts, ids = ([f"{kind} of row {i}" for i in range(N)] for kind in ("text", "id"))
-    found.to_html(tmp_path / "page.html", texts=shuffled(texts), ids=shuffled(ids))
+    actual.to_html(tmp_path / "page.html", texts=shuffled(texts), ids=shuffled(ids))
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     shown = json.loads(re.search(r'id="report-data">(.*?)</script>', page)[1])["suspects"]
     assert len(shown["row"]) > 3
@@ -145,10 +140,10 @@ def test_a_page_shows_texts_and_ids_by_position(tmp_path):
 
 
 @quiet
-def test_a_mask_over_trusted_labels_counts_in_groups_too():
+def test_masked_trusted_labels_are_missing_in_groups_too():
     masked = np.ma.masked_array(TRUE, mask=np.isnan(TRUSTED))
-    masked.data[masked.mask] = 1 - TRUE[masked.mask]  # what a mask hides must not be read
-    expected, found = (
-        audit(X, Y, trusted=given, groups=GROUPS).label_posterior for given in (TRUSTED, masked)
+    masked.data[masked.mask] = 1 - TRUE[masked.mask]  # masked values must not be used
+    expected, actual = (
+        audit(X, Y, trusted=trusted, groups=GROUPS).label_posterior for trusted in (TRUSTED, masked)
     )
-    np.testing.assert_allclose(found, expected)
+    np.testing.assert_allclose(actual, expected)

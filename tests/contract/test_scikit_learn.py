@@ -1,5 +1,4 @@
-"""LPClassifier is a scikit-learn classifier: every check, every combination of options, no expected
-failures."""
+"""LPClassifier passes every check of scikit-learn with all combinations of parameters."""
 
 import importlib.util
 from itertools import product
@@ -29,7 +28,7 @@ COMBINATIONS = [
 ]
 
 
-# The default, what it estimates with other options, and the estimators of noise that take any data.
+# The defaults, estimated noise with other parameters, and noise estimators for any data.
 COMBINATIONS += [
     LPClassifier(),
     LPClassifier(readout="plain", fit_intercept=False),
@@ -40,8 +39,7 @@ ESTIMATORS = [TrustedSubset(), Automatic()]
 
 
 def may_be_skipped(result):
-    """scikit-learn skips its array-API check unless a variable is set, two without pandas, and no
-    other."""
+    """Whether a check may be skipped: array API without its variable, and two without pandas."""
     if result["status"] == "passed" or "array_api" in result["check_name"]:
         return True
     return (
@@ -72,14 +70,14 @@ def test_every_check_passes(estimator):
 @pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning")
 @pytest.mark.filterwarnings("ignore:Can't check dok sparse matrix:UserWarning")
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
-def test_every_check_of_an_estimator_passes(estimator):
+def test_every_check_of_noise_estimators_passes(estimator):
     results = check_estimator(estimator, on_skip=None)
     assert len(results) > 40
     assert {result["status"] for result in results} <= {"passed", "skipped"}
     assert all(map(may_be_skipped, results))
 
 
-def test_it_works_in_pipelines_searches_and_frames():
+def test_works_in_pipelines_searches_and_with_dataframes():
     pandas = pytest.importorskip("pandas")
     X, y = make_mixture(200, 20, random_state=0)
     frame = pandas.DataFrame(X, columns=[f"gene {j}" for j in range(20)])

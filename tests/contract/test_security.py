@@ -1,5 +1,4 @@
-"""What SECURITY.md promises: files are read without being obeyed, what they say is shown as text,
-nobody is called."""
+"""Promises of SECURITY.md: no code from files is run, output is escaped, no network is used."""
 
 import ast
 import csv
@@ -46,7 +45,7 @@ ATTACKS = [
 
 
 class Acts:
-    """Makes a folder where it is unpickled."""
+    """Makes a folder when it is unpickled."""
 
     def __reduce__(self):
         return (__import__("os").mkdir, (CANARY,))
@@ -91,62 +90,64 @@ SCHEMAS = {
 
 
 def archive(schema):
-    held = io.BytesIO()
-    with zipfile.ZipFile(held, "w") as file:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
         file.writestr(
             "schema.json",
             json.dumps({**schema, "protocol": 2, "_skops_version": skops.__version__}),
         )
-    return held.getvalue()
+    return buffer.getvalue()
 
 
 class TestModels:
     @pytest.mark.parametrize("kind", SCHEMAS)
-    def test_what_acts_is_not_built(self, tmp_path, kind):
-        self._refused(archive(SCHEMAS[kind]), tmp_path)
+    def test_malicious_models_are_not_loaded(self, tmp_path, kind):
+        self._check_not_loaded(archive(SCHEMAS[kind]), tmp_path)
 
     @pytest.mark.parametrize("name", ["m.skops", "m.unflip", "m.pkl"])
-    def test_a_pickle_is_no_model_whatever_its_name(self, tmp_path, name):
-        self._refused(pickle.dumps(Acts()), tmp_path, name)
+    def test_pickles_are_not_loaded(self, tmp_path, name):
+        self._check_not_loaded(pickle.dumps(Acts()), tmp_path, name)
 
-    def test_a_type_of_somebody_elses_is_named(self, tmp_path):
+    def test_error_names_an_unknown_type(self, tmp_path):
         schema = node("ObjectNode", "somewhere.else", "Thing", content=ARGUMENTS)
-        assert "somewhere.else.Thing" in self._refused(archive(schema), tmp_path)
+        assert "somewhere.else.Thing" in self._check_not_loaded(archive(schema), tmp_path)
 
     def test_an_array_of_objects_is_not_unpickled(self, tmp_path):
-        held, array = io.BytesIO(), io.BytesIO()
+        buffer = io.BytesIO()
+        array = io.BytesIO()
         np.save(array, np.array([Acts()], dtype=object), allow_pickle=True)
-        with zipfile.ZipFile(held, "w") as file:
+        with zipfile.ZipFile(buffer, "w") as file:
             schema = node("NdArrayNode", "numpy", "ndarray", type="numpy", file="a.npy")
             file.writestr(
                 "schema.json",
                 json.dumps({**schema, "protocol": 2, "_skops_version": skops.__version__}),
             )
             file.writestr("a.npy", array.getvalue())
-        self._refused(held.getvalue(), tmp_path)
+        self._check_not_loaded(buffer.getvalue(), tmp_path)
 
-    def test_the_canary_sings_where_it_can(self, tmp_path):
+    def test_the_canary_is_made_by_pickle(self, tmp_path):
         with chdir(tmp_path):
             pickle.loads(pickle.dumps(Acts()))
         assert (tmp_path / CANARY).is_dir()
 
     @staticmethod
-    def _refused(content, folder, name="m.skops"):
+    def _check_not_loaded(content, folder, name="m.skops"):
         (folder / name).write_bytes(content)
         (folder / "data.csv").write_text("x,label\n1,a\n")
         with chdir(folder):
-            said = program("predict", name, "data.csv", "--json", code=2).stderr
+            error = program("predict", name, "data.csv", "--json", code=2).stderr
         assert {path.name for path in folder.iterdir()} == {name, "data.csv"}
-        assert name in said
-        return said
+        assert name in error
+        return error
 
 
 class Outline(HTMLParser):
-    """The elements of a page with the names of their attributes, and where addresses lead."""
+    """The elements of a page with the names of their attributes, and all addresses."""
 
     def __init__(self):
         super().__init__()
-        self.elements, self.addresses = [], set()
+        self.elements = []
+        self.addresses = set()
 
     def handle_starttag(self, tag, attrs):
         self.elements.append((tag, tuple(name for name, _ in attrs)))
@@ -180,7 +181,7 @@ def plain(audit):
 
 class TestPages:
     @pytest.mark.parametrize("attack", ATTACKS)
-    def test_words_add_no_element_and_no_attribute(self, audit, plain, attack):
+    def test_texts_add_no_element_and_no_attribute(self, audit, plain, attack):
         shown = {
             "texts": [attack] * N_ROWS,
             "ids": [attack] * N_ROWS,
@@ -191,7 +192,7 @@ class TestPages:
         assert attacked.elements == plain.elements
         assert attacked.addresses == plain.addresses
 
-    def test_nor_do_classes(self, plain):
+    def test_class_names_add_no_element_and_no_attribute(self, plain):
         for first, second in (
             ("a", "b"),
             ("a<script>", 'b" onclick="x'),
@@ -207,7 +208,7 @@ class TestPages:
             assert outline(audit_page.page(audit, **shown)).elements == plain.elements
 
     @pytest.mark.parametrize("attack", ATTACKS)
-    def test_the_explorer_tells_what_it_does_not_know_as_text(self, attack):
+    def test_the_explorer_escapes_bad_parameters(self, attack):
         page = _answer(f"n={quote(attack, errors='replace')}").encode()
         assert not {"script", "img", "svg", "iframe", "b"} & {
             tag for tag, _ in outline(page).elements
@@ -216,7 +217,7 @@ class TestPages:
     @pytest.mark.parametrize(
         ("host", "status"), [("evil.example", 403), ("127.0.0.1", 200), ("localhost", 200)]
     )
-    def test_the_explorer_answers_this_machine_alone(self, host, status):
+    def test_the_explorer_answers_only_local_hosts(self, host, status):
         assert answer("/answer", host)[0] == status
 
     @pytest.mark.parametrize(
@@ -237,13 +238,13 @@ class TestPages:
             ["localhost:{port}, evil.example"],
         ],
     )
-    def test_hosts_that_merely_look_like_this_machine_are_refused(self, hosts):
+    def test_hosts_that_resemble_local_ones_are_rejected(self, hosts):
         assert answer_to(*hosts) == 403
 
     @pytest.mark.parametrize(
         "host", ["localhost", "127.0.0.1", "localhost:{port}", "127.0.0.1:9000"]
     )
-    def test_hosts_of_this_machine_are_answered(self, host):
+    def test_local_hosts_are_answered(self, host):
         assert answer_to(host) == 200
 
 
@@ -273,10 +274,10 @@ def answer(path, host="localhost"):
             connection.request(
                 "GET", path, headers={"Host": f"{host}:{server.server_port}", "Connection": "close"}
             )
-            got = connection.getresponse()
-            status, body = got.status, got.read()
+            response = connection.getresponse()
+            body = response.read()
             connection.close()
-            return status, body
+            return response.status, body
         finally:
             server.shutdown()
 
@@ -285,7 +286,7 @@ SIGNS = ("=", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 class TestTables:
-    def test_no_cell_is_a_formula_and_all_come_back(self):
+    def test_no_cell_is_a_formula_and_all_are_restored(self):
         cells = [
             *ATTACKS,
             "=1+1",
@@ -317,8 +318,8 @@ class TestTables:
         written = csv_bytes(cells, [cells, cells[::-1]])
         lines = list(csv.reader(io.StringIO(written.decode(), newline=""), strict=True))
         assert [len(line) for line in lines] == [len(cells)] * 3
-        for line, wanted in zip(lines, (cells, cells, cells[::-1]), strict=True):
-            assert [unguarded(cell) for cell in line] == wanted
+        for line, expected in zip(lines, (cells, cells, cells[::-1]), strict=True):
+            assert [unguarded(cell) for cell in line] == expected
             assert [
                 cell for cell in line if cell.lstrip("\ufeff\x00 \u3000\n\t\r").startswith(SIGNS)
             ] == []
@@ -350,27 +351,27 @@ FORBIDDEN = {
     ),
     *("cloudpickle.load", "cloudpickle.loads", "pandas.read_pickle", "pd.read_pickle", "pd.eval"),
 }
-NO_TRUTH = {"shell", "allow_pickle"}  # options that may not be set
+MUST_BE_FALSE = {"shell", "allow_pickle"}  # options
 
 
 def calls(tree):
     return ((ast.unparse(node.func), node) for node in ast.walk(tree) if isinstance(node, ast.Call))
 
 
-def faults(source):
+def forbidden_uses(source):
     tree = ast.parse(source)
-    found = [name for name, _ in calls(tree) if name in FORBIDDEN]
+    uses = [name for name, _ in calls(tree) if name in FORBIDDEN]
     options = [
-        option for _, call in calls(tree) for option in call.keywords if option.arg in NO_TRUTH
+        option for _, call in calls(tree) for option in call.keywords if option.arg in MUST_BE_FALSE
     ]
-    found += [option.arg for option in options if ast.unparse(option.value) != "False"]
+    uses += [option.arg for option in options if ast.unparse(option.value) != "False"]
     imported = [
         alias.name
         for node in ast.walk(tree)
         if isinstance(node, ast.Import | ast.ImportFrom)
         for alias in node.names
     ]
-    return found + [
+    return uses + [
         name for name in imported if name in ("pickle", "marshal", "shelve", "dill", "mktemp")
     ]
 
@@ -378,8 +379,8 @@ def faults(source):
 @pytest.mark.parametrize(
     "path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE))
 )
-def test_no_code_is_run_that_a_file_holds(path):
-    assert faults(path.read_text(encoding="utf-8")) == []
+def test_source_has_no_forbidden_calls(path):
+    assert forbidden_uses(path.read_text(encoding="utf-8")) == []
 
 
 @pytest.mark.parametrize(
@@ -392,22 +393,23 @@ def test_no_code_is_run_that_a_file_holds(path):
         "tempfile.mktemp()",
     ],
 )
-def test_the_search_finds_what_it_is_for(line):
-    assert faults(line)
+def test_forbidden_calls_are_found(line):
+    assert forbidden_uses(line)
 
 
-LONELY = """
+OFFLINE = """
 import sys
 
-def alone(event, arguments):
+def forbid_sockets(event, arguments):
     if event.split(".")[0] == "socket" and event != "socket.gethostname":
         raise SystemExit(f"{event} {arguments}")
 
-sys.addaudithook(alone)
+sys.addaudithook(forbid_sockets)
 import importlib.util, pkgutil
 import unflip
 for module in pkgutil.walk_packages(unflip.__path__, "unflip."):
-    if module.name != "unflip.__main__" and (importlib.util.find_spec("dask") or ".dask_" not in module.name):
+    needs_dask = ".dask_" in module.name
+    if module.name != "unflip.__main__" and (importlib.util.find_spec("dask") or not needs_dask):
         importlib.import_module(module.name)
 from unflip.datasets import make_mixture
 X, y = make_mixture(200, 20, mean_norm=1.5, random_state=0)
@@ -416,7 +418,8 @@ unflip.audit(X, y, noise=None).to_html("own.html")
 from unflip.cli.program import app
 plan = "plan --n 100 --p 20 --mean-norm 1 --eps-pos 0.1 --eps-neg 0.1"
 for words in ("audit d.csv --label label --out p.html", "fit d.csv --label label --out m.skops",
-              "predict m.skops d.csv --out p.csv", plan, "reproduce fig1 --quick --workers 1 --out results"):
+              "predict m.skops d.csv --out p.csv", plan,
+              "reproduce fig1 --quick --workers 1 --out results"):
     app(words.split(), standalone_mode=False)
 print("done")
 if sys.argv[1:]:
@@ -426,19 +429,19 @@ if sys.argv[1:]:
 
 
 @pytest.fixture(scope="module")
-def lonely(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("lonely")
+def offline(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("offline")
     mixture_file(folder / "d.csv", n=100)
-    command = [sys.executable, "-c", LONELY, "then", "call"]
+    command = [sys.executable, "-c", OFFLINE, "then", "call"]
     return subprocess.run(
         command, cwd=folder, capture_output=True, text=True, check=False, timeout=300
     )
 
 
-def test_nothing_opens_a_connection(lonely):
-    assert lonely.stdout.splitlines()[-1] == "done", lonely.stderr
+def test_no_connection_is_opened(offline):
+    assert offline.stdout.splitlines()[-1] == "done", offline.stderr
 
 
-def test_the_watch_would_have_seen_one(lonely):
-    assert "socket.__new__" in lonely.stderr
-    assert lonely.returncode != 0
+def test_a_connection_would_be_noticed(offline):
+    assert "socket.__new__" in offline.stderr
+    assert offline.returncode != 0

@@ -1,5 +1,4 @@
-"""More than two classes: known models recovered, two classes as a special case, the paper's own
-settings."""
+"""More than two classes: known models, two classes as a special case, and the paper's settings."""
 
 import numpy as np
 import pytest
@@ -36,7 +35,7 @@ X, TRUE, OBSERVED = draw(400, 0)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("shape", [(60, 8), (15, 30)])
 @pytest.mark.parametrize("weighted", [True, False])
-class TestPlainScoresAreRidges:
+class TestPlainScoresMatchRidge:
     def fitted(self, shape, fit_intercept, weighted, table):
         rng = np.random.default_rng(0)
         rows, codes = rng.normal(size=shape) + 1, rng.permutation(np.arange(shape[0]) % 3)
@@ -46,7 +45,7 @@ class TestPlainScoresAreRidges:
         return clf, rows, codes, weights
 
     @pytest.mark.parametrize("name", ["naive", "unbiased", "optimized", "multi_lpc"])
-    def test_of_the_table(self, shape, fit_intercept, weighted, name):
+    def test_fitted(self, shape, fit_intercept, weighted, name):
         table = targets.multi_lpc([1, 0.5, 2], [0.1, -0.3, 0]) if name == "multi_lpc" else name
         clf, rows, codes, weights = self.fitted(shape, fit_intercept, weighted, table)
         values = table if name == "multi_lpc" else targets.NAMED[name](NOISE)
@@ -57,19 +56,18 @@ class TestPlainScoresAreRidges:
         np.testing.assert_allclose(clf.intercept_, ridge.intercept_, atol=1e-10)
         np.testing.assert_array_equal(clf.predict(rows), NAMES[ridge.predict(rows).argmax(axis=1)])
 
-    def test_left_out_one_by_one(self, shape, fit_intercept, weighted):
+    def test_leave_one_out(self, shape, fit_intercept, weighted):
         clf, rows, codes, weights = self.fitted(shape, fit_intercept, weighted, "unbiased")
         values, alpha = clf.targets_[codes], 0.3 * weights.sum()
         for i in range(shape[0]):
-            others = np.arange(shape[0]) != i
+            kept = np.arange(shape[0]) != i
             ridge = Ridge(alpha=alpha, fit_intercept=fit_intercept)
-            alone = ridge.fit(rows[others], values[others], weights[others]).predict(rows[[i]])[0]
+            alone = ridge.fit(rows[kept], values[kept], weights[kept]).predict(rows[[i]])[0]
             np.testing.assert_allclose(clf.loo_decision_[i], alone, atol=1e-9)
 
 
 class TestTwoClasses:
-    """A 2×2 table is the binary target that its columns differ by, and either way of writing it is
-    the same model."""
+    """A 2×2 table equals the binary targets given by the difference of its columns."""
 
     noise = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1, pi_neg=0.4)
 
@@ -86,8 +84,8 @@ class TestTwoClasses:
         np.testing.assert_allclose(second.coef_, first.coef_, rtol=1e-10)
         np.testing.assert_allclose(second.label_posterior_, first.label_posterior_, atol=1e-10)
 
-    def test_a_class_that_never_occurs_truly_changes_nothing(self):
-        """Three classes of which two are told apart by the plain rule as two classes alone are."""
+    def test_a_class_of_negligible_prior_changes_nothing(self):
+        """The other two classes have the coefficients of a binary fit."""
         X, y = make_mixture(200, 20, mean_norm=2.0, random_state=0)
         two = LPClassifier(self.noise, targets="unbiased", readout="plain", reg=0.5).fit(
             X, self.noise.flip(y, 0)
@@ -102,10 +100,9 @@ class TestTwoClasses:
         np.testing.assert_allclose(difference, two.coef_[0], atol=1e-10)
 
 
-def test_named_targets_share_one_read_out():
-    """Every invertible table has the same scores in other axes, so the gaussian read-out sees one
-    model."""
-    found = [
+def test_named_targets_share_one_calibration():
+    """Every invertible table has the same scores in other axes, and so the same calibration."""
+    probabilities = [
         LPClassifier(NOISE, targets=name, reg=0.5).fit(X, OBSERVED).predict_proba(X)
         for name in (
             "naive",
@@ -114,16 +111,15 @@ def test_named_targets_share_one_read_out():
             targets.multi_lpc([1, 0.5, 2], [0.1, -0.3, 0]),
         )
     ]
-    for other in found[1:]:
-        np.testing.assert_allclose(
-            other, found[0], atol=5e-3
-        )  # EM stops where directions settle to 1e-5
+    for other in probabilities[1:]:
+        # EM stops when directions change by less than 1e-5.
+        np.testing.assert_allclose(other, probabilities[0], atol=5e-3)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("readout", ["plain", "gaussian"])
 @pytest.mark.parametrize("name", ["naive", "unbiased", "optimized", "refined"])
-def test_whatever_is_asked_of_it(name, readout, fit_intercept):
+def test_combinations_of_parameters(name, readout, fit_intercept):
     labels = NAMES[OBSERVED]
     clf = LPClassifier(NOISE, targets=name, readout=readout, fit_intercept=fit_intercept).fit(
         X, labels
@@ -159,8 +155,8 @@ def test_relabelling_classes_changes_nothing():
     np.testing.assert_allclose(second.predict_proba(X)[:, order], first.predict_proba(X), atol=1e-8)
 
 
-def test_clean_labels_cost_nothing():
-    """With no noise, refined is within a point of the posterior targets, which then are the labels."""
+def test_refinement_does_not_harm_clean_labels():
+    """Without noise, refined targets are within a point of the posterior targets, the labels."""
     clf = LPClassifier(None).fit(X, TRUE)
     new, y, _ = draw(4000, 1)
     plain = LPClassifier(None, targets="naive").fit(X, TRUE)
@@ -183,7 +179,7 @@ def test_probabilities_and_posteriors_are_calibrated():
     assert abs(accuracy - clf.expected_accuracy_) < 3 * clf.expected_accuracy_std_
 
 
-def test_costs_and_other_proportions_move_the_prediction():
+def test_costs_and_deployment_priors_move_predictions():
     clf = LPClassifier(NOISE, reg=0.5).fit(X, OBSERVED)
     costs = np.array([[0, 1, 1], [1, 0, 1], [9, 9, 0.0]])
     careful = LPClassifier(NOISE, reg=0.5, costs=costs).fit(X, OBSERVED)
@@ -200,21 +196,21 @@ def test_costs_and_other_proportions_move_the_prediction():
 
 
 @pytest.mark.parametrize("noise", [NOISE.transition, CrossMoment(), "estimate", None])
-def test_noise_of_every_kind(noise):
+def test_every_kind_of_noise(noise):
     rows, _, observed = draw(1500, 4, p=60)
     new, y, _ = draw(2000, 5, p=60)
     assert LPClassifier(noise).fit(rows, observed).score(new, y) > 0.75
 
 
-def test_trusted_rows_pin_their_posteriors():
+def test_trusted_rows_have_certain_posteriors():
     trusted = np.where(np.arange(400) < 120, TRUE.astype(object), None)
     clf = LPClassifier(TrustedSubset(trusted)).fit(X, OBSERVED)
     np.testing.assert_array_equal(clf.label_posterior_[:120].argmax(axis=1), TRUE[:120])
     assert (clf.label_posterior_[:120].max(axis=1) == 1).all()
 
 
-class TestPenaltyByTheory:
-    def test_it_is_the_theorys(self):
+class TestRegByTheory:
+    def test_matches_the_theory(self):
         rows, _, observed = draw(1500, 4, p=60)
         clf = LPClassifier(NOISE, reg="theory").fit(rows, observed)
         expected = theory.optimal_multiclass_reg(
@@ -232,9 +228,9 @@ class TestPenaltyByTheory:
         }
         assert best[clf.reg_] > best[expected] - 1e-3
 
-    def test_it_needs_an_intercept(self):
+    def test_needs_an_intercept(self):
         rows, _, observed = draw(1500, 4, p=60)
-        with pytest.raises(ValueError, match="about their mean only: use fit_intercept=True"):
+        with pytest.raises(ValueError, match="only with an intercept: use fit_intercept=True"):
             LPClassifier(NOISE, reg="theory", fit_intercept=False).fit(rows, observed)
 
 
@@ -259,7 +255,7 @@ class TestPenaltyByTheory:
         ({"noise": NOISE, "deployment_priors": [1, 0, 0]}, r"deployment_priors\[1\] = 0"),
     ],
 )
-def test_what_does_not_fit_is_refused(options, message):
+def test_raises_if_parameters_do_not_match_the_classes(options, message):
     with pytest.raises(ValueError, match=message):
         LPClassifier(**options).fit(X, OBSERVED)
 
@@ -270,7 +266,7 @@ def test_what_does_not_fit_is_refused(options, message):
 )
 @pytest.mark.parametrize("readout", ["plain", "gaussian"])
 @pytest.mark.parametrize("name", ["naive", "refined"])
-def test_scikit_learn_checks_of_any_number_of_classes(name, readout):
+def test_scikit_learn_checks_with_several_classes(name, readout):
     estimator = LPClassifier(None, targets=name, readout=readout)
     assert clone(estimator).__sklearn_tags__().classifier_tags.multi_class
     statuses = {result["status"] for result in check_estimator(estimator, on_skip=None)}
@@ -278,7 +274,7 @@ def test_scikit_learn_checks_of_any_number_of_classes(name, readout):
 
 
 @pytest.mark.parametrize(("n_classes", "least"), [(3, 0.775), (4, 0.96)])
-def test_the_papers_settings(n_classes, least):
+def test_settings_of_the_paper(n_classes, least):
     means, noise = paper_setting(n_classes)
     accuracies = []
     for seed in range(3):
@@ -294,41 +290,41 @@ def test_the_papers_settings(n_classes, least):
 class TestAudit:
     def test_of_three_classes(self):
         rows, y, observed = draw(1500, 6, p=60)
-        found = audit(rows, NAMES[observed], noise=NOISE)
-        chosen = found.suspects[: found.n_suspects]
+        report = audit(rows, NAMES[observed], noise=NOISE)
+        chosen = report.suspects[: report.n_suspects]
         wrong = (observed != y)[chosen.row]
         assert wrong.mean() > 0.9 - 3 * np.sqrt(0.09 / len(chosen))
         assert (chosen.proposed[wrong] == NAMES[y[chosen.row]][wrong]).mean() > 0.9
-        assert abs(found.expected_wrong - (observed != y).sum()) < 4 * max(
-            found.expected_wrong_std, 10
+        assert abs(report.expected_wrong - (observed != y).sum()) < 4 * max(
+            report.expected_wrong_std, 10
         )
 
     def test_groups_of_three_classes(self):
         rows, y, observed = draw(300, 7, p=10)
         doubled, groups = np.vstack([rows, rows + 1e-6]), np.tile(np.arange(300), 2)
-        found = audit(doubled, np.tile(observed, 2), noise=NOISE, groups=groups)
+        report = audit(doubled, np.tile(observed, 2), noise=NOISE, groups=groups)
         wrong = np.tile(observed != y, 2)
         assert (
-            roc_auc_score(wrong, 1 - found.label_posterior[np.arange(600), np.tile(observed, 2)])
+            roc_auc_score(wrong, 1 - report.label_posterior[np.arange(600), np.tile(observed, 2)])
             > 0.8
         )
 
-    def test_rates_that_are_guessed(self):
+    def test_heuristic_rates(self):
         rows, _, observed = draw(400, 8)
         with pytest.warns(AssumedNoiseWarning):
-            found = audit(rows * np.linspace(0.3, 2, 20), observed)
-        assert found.noise_source == "anchor rows"
-        assert found.noise.n_classes == 3
+            report = audit(rows * np.linspace(0.3, 2, 20), observed)
+        assert report.noise_source == "anchor rows"
+        assert report.noise.n_classes == 3
 
 
 class TestFewDirections:
-    """More classes than directions with a signal: own labels must not be read off the others."""
+    """More classes than directions with signal: label leakage must be corrected."""
 
     @pytest.mark.parametrize(
         ("p", "loss"),
         [(2, "squared"), (5, "squared"), (25, "squared"), (5, "logistic"), (25, "logistic")],
     )
-    def test_it_is_as_good_as_discriminants_and_knows_it(self, p, loss):
+    def test_accuracy_matches_discriminant_analysis_and_its_estimate(self, p, loss):
         rng = np.random.default_rng(0)
         means = np.pad(3 * rng.normal(size=(8, 2)), ((0, 0), (0, p - 2)))
         noise = NoiseModel(0.8 * np.eye(8) + 0.2 / 7 * (1 - np.eye(8)), np.full(8, 1 / 8))
@@ -336,12 +332,12 @@ class TestFewDirections:
         new, y_new = make_mixture(4000, p, means=means, random_state=2)
         observed = noise.flip(y, 3)
         clf = LPClassifier(noise, loss=loss).fit(rows, observed)
-        known = LinearDiscriminantAnalysis().fit(rows, observed)
+        discriminant = LinearDiscriminantAnalysis().fit(rows, observed)
         accuracy = clf.score(new, y_new)
-        assert accuracy > known.score(new, y_new) - 0.02
+        assert accuracy > discriminant.score(new, y_new) - 0.02
         assert abs(accuracy - clf.expected_accuracy_) < 3 * clf.expected_accuracy_std_ + 0.02
 
-    def test_chance_is_not_taken_for_evidence(self):
+    def test_random_labels_are_not_evidence(self):
         rng = np.random.default_rng(0)
         noise = NoiseModel(0.8 * np.eye(10) + 0.02 * (1 - np.eye(10)) / 0.9, np.full(10, 0.1))
         rows, labels = rng.normal(size=(600, 40)), rng.integers(10, size=600)
@@ -351,23 +347,23 @@ class TestFewDirections:
             np.column_stack([np.zeros(600), clf.loo_log_odds_]).argmax(axis=1) == labels
         ).mean() < 0.2
 
-    def test_too_few_rows_are_said_to_be_too_few(self):
+    def test_warns_of_too_few_rows(self):
         rows, labels = np.random.default_rng(0).normal(size=(100, 30)), np.arange(100) % 10
         with pytest.warns(
-            UserWarning, match=r"100 rows are few for 10 classes, whose read-out has 81 slopes"
+            UserWarning, match=r"100 rows are few for 10 classes, whose calibration has 81 slopes"
         ):
             LPClassifier(None).fit(rows, labels)
 
 
 class TestProportions:
-    def test_without_flips_they_are_those_observed(self):
+    def test_without_noise_are_the_observed_proportions(self):
         labels = np.repeat([0, 1, 2], [200, 99, 1])
         rows = np.random.default_rng(0).normal(size=(300, 5))
         np.testing.assert_allclose(
             LPClassifier(None).fit(rows, labels).noise_.priors, [200 / 300, 99 / 300, 1 / 300]
         )
 
-    def test_a_class_that_chance_has_emptied_keeps_a_row(self):
+    def test_class_that_seems_empty_by_chance_keeps_one_row(self):
         transition = np.array([[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]])
         labels = np.repeat([0, 1, 2], [150, 100, 45])  # a fifth of the others alone would give 50
         rows = np.random.default_rng(0).normal(size=(295, 5)) + labels[:, None]

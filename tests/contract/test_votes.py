@@ -23,13 +23,13 @@ ATTRIBUTES = (
 
 
 def drawn(n=300, p=40, seed=0, n_votes=3, mean_norm=1.5):
-    """Rows, true classes and the votes of `n_votes` annotators of different skill on each."""
+    """Return rows, true classes, and `n_votes` votes on each row by annotators of unequal skill."""
     X, y = make_mixture(n, p, mean_norm=mean_norm, random_state=seed)
     rng = np.random.default_rng(seed)
     annotator = np.argsort(rng.random((n, len(SKILLS))), axis=1)[:, :n_votes].ravel()
     row = np.repeat(np.arange(n), n_votes)
-    said = np.where(rng.random(n * n_votes) < SKILLS[annotator], y[row], 1 - y[row])
-    return X, y, Votes.from_table(row, annotator, said)
+    labels = np.where(rng.random(n * n_votes) < SKILLS[annotator], y[row], 1 - y[row])
+    return X, y, Votes.from_table(row, annotator, labels)
 
 
 def assert_same_fit(a, b, tolerance=1e-10):
@@ -44,7 +44,7 @@ def assert_same_fit(a, b, tolerance=1e-10):
     [{}, {"readout": "plain"}, {"loss": "logistic"}, {"fit_intercept": False, "reg": 0.1}],
 )
 @pytest.mark.parametrize("priors", [None, [0.5, 0.5]])
-def test_one_vote_per_row_is_a_label(options, priors):
+def test_one_vote_per_row_equals_a_label(options, priors):
     X, y = make_mixture(200, 30, mean_norm=1.5, random_state=0)
     labels = NOISE.flip(y, random_state=0)
     plain = LPClassifier(NOISE, priors=priors, **options).fit(X, labels)
@@ -53,7 +53,7 @@ def test_one_vote_per_row_is_a_label(options, priors):
     assert votes.noise_ == plain.noise_
 
 
-def test_one_vote_per_row_is_a_label_of_several_classes():
+def test_one_vote_per_row_equals_a_label_of_several_classes():
     means = 2.5 * np.eye(3, 20)
     X, y = make_mixture(240, 20, means=means, random_state=0)
     noise = NoiseModel(np.full((3, 3), 0.15) + 0.55 * np.eye(3), np.full(3, 1 / 3))
@@ -62,7 +62,7 @@ def test_one_vote_per_row_is_a_label_of_several_classes():
     assert_same_fit(LPClassifier(noise, reg=0.1).fit(X, Votes.from_columns(labels)), plain)
 
 
-def test_who_gave_a_single_vote_does_not_matter():
+def test_annotator_of_a_single_vote_does_not_matter():
     X, y = make_mixture(200, 30, mean_norm=1.5, random_state=0)
     labels = NOISE.flip(y, random_state=0)
     many = Votes.from_table(np.arange(200), np.arange(200) % 7, labels)
@@ -78,29 +78,29 @@ def test_rates_of_single_votes_are_estimated_as_those_of_labels():
     np.testing.assert_array_equal(votes.noise_std_, plain.noise_std_)
 
 
-def test_more_votes_make_a_better_classifier_that_knows_it():
+def test_more_votes_improve_accuracy_and_expected_accuracy_is_unbiased():
     X_new, y_new = make_mixture(4000, 100, mean_norm=1.5, random_state=99)
     scores, gains, gaps = [], [], []
     for seed in range(6):
         X, y, votes = drawn(n=300, p=100, seed=seed, n_votes=4)
-        found = LPClassifier().fit(X, votes)
+        clf = LPClassifier().fit(X, votes)
         one = LPClassifier(np.mean([[[s, 1 - s], [1 - s, s]] for s in SKILLS], axis=0)).fit(
             X, votes.label[::4]
         )
-        scores.append(found.score(X_new, y_new))
+        scores.append(clf.score(X_new, y_new))
         gains.append(scores[-1] - one.score(X_new, y_new))
-        gaps.append(found.score(X_new, y_new) - found.expected_accuracy_)
-        assert (found.label_posterior_.argmax(axis=1) == y).mean() > (
+        gaps.append(clf.score(X_new, y_new) - clf.expected_accuracy_)
+        assert (clf.label_posterior_.argmax(axis=1) == y).mean() > (
             votes.counts.argmax(axis=1) == y
         ).mean()
     assert np.mean(scores) > 0.905
     assert np.mean(gains) > 0.015
     assert abs(np.mean(gaps)) < 0.03
-    assert found.annotators_.names.tolist() == [0, 1, 2, 3, 4]
-    assert np.diag(found.noise_.transition).mean() == pytest.approx(SKILLS.mean(), abs=0.05)
+    assert clf.annotators_.names.tolist() == [0, 1, 2, 3, 4]
+    assert np.diag(clf.noise_.transition).mean() == pytest.approx(SKILLS.mean(), abs=0.05)
 
 
-def test_a_row_of_weight_two_is_two_rows():
+def test_a_row_of_weight_two_equals_two_rows():
     X, _, votes = drawn(n=150)
     twice = np.append(np.arange(150), np.arange(40))
     repeated = LPClassifier().fit(X[twice], votes[twice])
@@ -111,15 +111,13 @@ def test_a_row_of_weight_two_is_two_rows():
     )
 
 
-def test_rows_of_no_weight_are_as_good_as_absent():
+def test_zero_weight_rows_are_ignored():
     X, _, votes = drawn(n=150)
     kept = np.arange(150) >= 30
-    absent, weightless = (
-        LPClassifier().fit(X[kept], votes[kept]),
-        LPClassifier().fit(X, votes, kept.astype(float)),
-    )
-    np.testing.assert_allclose(weightless.coef_, absent.coef_, rtol=1e-6, atol=1e-9)
-    assert weightless.label_posterior_.shape == (150, 2)
+    absent = LPClassifier().fit(X[kept], votes[kept])
+    zero_weight = LPClassifier().fit(X, votes, kept.astype(float))
+    np.testing.assert_allclose(zero_weight.coef_, absent.coef_, rtol=1e-6, atol=1e-9)
+    assert zero_weight.label_posterior_.shape == (150, 2)
 
 
 def test_order_and_names_do_not_matter():
@@ -135,71 +133,74 @@ def test_order_and_names_do_not_matter():
     np.testing.assert_allclose(b.label_posterior_[:, ::-1], a.label_posterior_, atol=1e-3)
 
 
-def test_a_liar_and_a_parrot_do_no_harm():
+def test_adversarial_and_constant_annotators_do_no_harm():
     X, y, votes = drawn(n=400)
-    liar, parrot = 1 - y, np.ones(400, dtype=int)
+    adversary = 1 - y
+    constant = np.ones(400, dtype=int)
     more = Votes.from_table(
         np.append(votes.row, np.tile(np.arange(400), 2)),
         np.append(votes.annotator, np.repeat([5, 6], 400)),
-        np.concatenate([votes.label, liar, parrot]),
+        np.concatenate([votes.label, adversary, constant]),
     )
-    found = LPClassifier().fit(X, more)
-    assert found.annotators_.transitions[5, 0, 0] < 0.1
-    assert found.annotators_.transitions[5, 1, 1] < 0.1
-    assert (found.annotators_.transitions[6, :, 1] > 0.95).all()
-    assert (found.label_posterior_.argmax(axis=1) == y).mean() > 0.97  # the liar tells all
+    clf = LPClassifier().fit(X, more)
+    assert clf.annotators_.transitions[5, 0, 0] < 0.1
+    assert clf.annotators_.transitions[5, 1, 1] < 0.1
+    assert (clf.annotators_.transitions[6, :, 1] > 0.95).all()
+    assert (clf.label_posterior_.argmax(axis=1) == y).mean() > 0.97  # the adversary is informative
 
 
-def test_rows_without_votes_are_scored_and_proposed_a_label():
+def test_rows_without_votes_get_a_proposed_label():
     X, y, votes = drawn(n=400, n_votes=3)
     asked = np.arange(400) % 2 == 0
     part = asked[votes.row]
-    some = Votes.from_table(votes.row[part], votes.annotator[part], votes.label[part], n_rows=400)
-    found = audit(X, some)
-    np.testing.assert_array_equal(np.sort(found.unlabelled.row), np.flatnonzero(~asked))
-    assert asked[found.suspects.row].all()
-    right = found.unlabelled.proposed == y[found.unlabelled.row]
-    assert right.mean() == pytest.approx(found.unlabelled.probability.mean(), abs=0.06)
+    partial = Votes.from_table(
+        votes.row[part], votes.annotator[part], votes.label[part], n_rows=400
+    )
+    result = audit(X, partial)
+    np.testing.assert_array_equal(np.sort(result.unlabelled.row), np.flatnonzero(~asked))
+    assert asked[result.suspects.row].all()
+    right = result.unlabelled.proposed == y[result.unlabelled.row]
+    assert right.mean() == pytest.approx(result.unlabelled.probability.mean(), abs=0.06)
     assert right.mean() > 0.85
-    assert (np.diff(found.unlabelled.probability) <= 0).all()
-    assert "200 rows have no vote" in str(found)
+    assert (np.diff(result.unlabelled.probability) <= 0).all()
+    assert "200 rows have no vote" in str(result)
 
 
-def test_labels_of_which_some_are_missing():
-    """One column with gaps: the rates come from the rows with labels, the fit takes in the others."""
+def test_missing_labels():
+    """Rates are estimated from the rows with labels, the fit uses all rows."""
     X, y = make_mixture(600, 30, mean_norm=2.0, random_state=1)
     labels = NOISE.flip(y, random_state=1).astype(float)
     labels[::3] = np.nan
-    found = LPClassifier().fit(X, Votes.from_columns(labels))
-    given = np.isfinite(labels)
-    plain = LPClassifier().fit(X[given], labels[given])
-    np.testing.assert_allclose(found.noise_.transition, plain.noise_.transition, atol=1e-12)
-    assert (found.label_posterior_.argmax(axis=1) == y)[~given].mean() > 0.9
+    clf = LPClassifier().fit(X, Votes.from_columns(labels))
+    has_label = np.isfinite(labels)
+    plain = LPClassifier().fit(X[has_label], labels[has_label])
+    np.testing.assert_allclose(clf.noise_.transition, plain.noise_.transition, atol=1e-12)
+    assert (clf.label_posterior_.argmax(axis=1) == y)[~has_label].mean() > 0.9
 
 
-def test_audit_of_votes_tells_which_majority_labels_are_wrong():
+def test_audit_of_votes_finds_wrong_majority_labels():
     X, y, votes = drawn(n=500, mean_norm=2.0)
-    found = audit(X, votes)
-    assert found.noise_source == "votes"
+    result = audit(X, votes)
+    assert result.noise_source == "votes"
     majority = votes.counts.argmax(axis=1)
     odd = votes.n_votes % 2 == 1  # no ties
-    rows = found.suspects.row[odd[found.suspects.row]]
-    np.testing.assert_array_equal(found.classes[found.evidence.codes[rows]], majority[rows])
-    n = found.n_suspects
-    assert (found.suspects.proposed[:n] == y[found.suspects.row[:n]]).mean() > 0.85
-    assert found.expected_wrong == pytest.approx(
-        (majority != y).sum(), abs=3 * found.expected_wrong_std + 10
+    rows = result.suspects.row[odd[result.suspects.row]]
+    np.testing.assert_array_equal(result.classes[result.evidence.codes[rows]], majority[rows])
+    n = result.n_suspects
+    assert (result.suspects.proposed[:n] == y[result.suspects.row[:n]]).mean() > 0.85
+    assert result.expected_wrong == pytest.approx(
+        (majority != y).sum(), abs=3 * result.expected_wrong_std + 10
     )
-    assert "majority labels are wrong" in str(found)
-    assert "not tested" in str(found)
-    assert np.isnan(found.dependence.p_value)
-    assert len(found.sensitivity) == 5
-    assert len(found.unlabelled) == 0
-    assert found.accuracy_after(500) >= found.expected_accuracy
-    assert len(found.check_next(7)) == 7
+    assert "majority labels are wrong" in str(result)
+    assert "not tested" in str(result)
+    assert np.isnan(result.dependence.p_value)
+    assert len(result.sensitivity) == 5
+    assert len(result.unlabelled) == 0
+    assert result.accuracy_after(500) >= result.expected_accuracy
+    assert len(result.check_next(7)) == 7
 
 
-def test_audit_of_single_votes_is_that_of_labels():
+def test_audit_of_single_votes_equals_that_of_labels():
     X, y = make_mixture(300, 30, mean_norm=1.5, random_state=0)
     labels = NOISE.flip(y, random_state=0)
     plain, votes = audit(X, labels, noise=NOISE), audit(X, Votes.from_columns(labels), noise=NOISE)
@@ -209,42 +210,44 @@ def test_audit_of_single_votes_is_that_of_labels():
     assert votes.expected_wrong == pytest.approx(plain.expected_wrong, rel=1e-10)
 
 
-def test_groups_judge_each_other():
+def test_audit_with_groups():
     X, y, votes = drawn(n=300)
     twice = np.repeat(np.arange(300), 2)
     jitter = 1e-3 * np.random.default_rng(0).normal(size=(600, X.shape[1]))
-    found = audit(X[twice] + jitter, votes[twice], groups=twice)
-    majority = found.evidence.codes
-    assert found.noise_source == "votes"
-    assert (found.label_posterior.argmax(axis=1) == y[twice]).mean() > (majority == y[twice]).mean()
+    result = audit(X[twice] + jitter, votes[twice], groups=twice)
+    majority = result.evidence.codes
+    assert result.noise_source == "votes"
+    assert (result.label_posterior.argmax(axis=1) == y[twice]).mean() > (
+        majority == y[twice]
+    ).mean()
 
 
-def test_checked_rows_are_believed_and_teach():
+def test_trusted_labels_are_certain():
     X, y, votes = drawn(n=300)
     trusted = np.full(300, None)
     trusted[:60] = y[:60]
-    found = LPClassifier(TrustedSubset(trusted)).fit(X, votes)
-    np.testing.assert_array_equal(found.label_posterior_[:60], np.eye(2)[y[:60]])
+    clf = LPClassifier(TrustedSubset(trusted)).fit(X, votes)
+    np.testing.assert_array_equal(clf.label_posterior_[:60], np.eye(2)[y[:60]])
     audited = audit(X, votes, trusted=trusted)
-    np.testing.assert_allclose(audited.label_posterior, found.label_posterior_, atol=1e-10)
+    np.testing.assert_allclose(audited.label_posterior, clf.label_posterior_, atol=1e-10)
 
 
-def test_known_proportions_are_kept():
+def test_known_priors_are_kept():
     X, _, votes = drawn()
     np.testing.assert_allclose(
         LPClassifier(priors=[0.3, 0.7]).fit(X, votes).noise_.priors, [0.3, 0.7]
     )
 
 
-def test_a_class_that_nobody_voted_for_is_no_class():
+def test_classes_are_those_with_votes():
     X, _, votes = drawn()
     named = Votes.from_table(votes.row, votes.annotator, np.array(["a", "c"])[votes.label])
     assert LPClassifier().fit(X, named).classes_.tolist() == ["a", "c"]
-    with pytest.raises(ValueError, match="knows 3 classes but y has 2"):
+    with pytest.raises(ValueError, match="has 3 classes but y has 2"):
         LPClassifier(np.eye(3)).fit(X, named)
 
 
-def test_clones_and_sparse_rows():
+def test_clone_and_sparse_rows():
     from scipy.sparse import csr_array
 
     X, _, votes = drawn(n=80)
@@ -255,33 +258,33 @@ def test_clones_and_sparse_rows():
 
 
 @pytest.mark.parametrize(
-    ("options", "rows", "said"),
+    ("options", "rows", "message"),
     [
         ({"targets": "optimized"}, 60, "Votes need targets='refined'"),
         ({"reg": "theory"}, 60, "Votes need targets='refined'"),
         ({}, 59, "The votes are on 60 rows but X has 59"),
         ({"noise": CrossMoment()}, 60, "with votes use 'estimate' or TrustedSubset"),
-        ({"noise": None}, 60, "No class can have the votes"),
+        ({"noise": None}, 60, "have probability 0 for every class"),
         ({"priors": [0.2, 0.9]}, 60, "priors sum to"),
     ],
 )
-def test_bad_input_is_refused_in_one_sentence(options, rows, said):
+def test_invalid_input_raises(options, rows, message):
     X, _, votes = drawn(n=60)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         LPClassifier(**options).fit(X[:rows], votes)
 
 
-def test_votes_for_one_class_are_refused():
+def test_votes_for_one_class_raise():
     X, _, _ = drawn(n=60)
     with pytest.raises(ValueError, match="at least two classes"):
         LPClassifier().fit(X, Votes.from_columns(np.ones(60, dtype=int)))
 
 
-def test_a_guess_is_a_warning():
+def test_heuristic_rates_of_single_votes_give_a_warning():
     X, y = make_mixture(200, 30, mean_norm=1.5, random_state=0)
     labels = NOISE.flip(y, random_state=0)
     stretched = X * np.linspace(0.2, 2, 30)
-    with pytest.warns(AssumedNoiseWarning, match="guess"):
+    with pytest.warns(AssumedNoiseWarning, match="heuristic estimate"):
         LPClassifier().fit(stretched, Votes.from_columns(labels))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssumedNoiseWarning)

@@ -1,4 +1,4 @@
-"""unflip apply: the decided labels change, and nothing else."""
+"""`unflip apply` changes the decided labels, and nothing else."""
 
 import os
 
@@ -9,18 +9,18 @@ from unflip.cli.files import delimited
 
 
 def data_with_stray_quotes(path):
-    """Write rows with a quote within an unquoted cell and separators within a quoted one; return
-    their lines."""
+    """Write rows with a quote in an unquoted cell and separators in a quoted one; return lines."""
     rng = np.random.default_rng(0)
     lines = ["a,b,item,label,note"]
     for row in range(20):
-        label, x = ("ham", "spam")[row % 2], rng.normal(size=2).round(3) + row % 2
+        label = ("ham", "spam")[row % 2]
+        x = rng.normal(size=2).round(3) + row % 2
         lines.append(f'{x[0]:.3f},{x[1]:.3f},12" vinyl,{label},"good, cheap, fast"')
     path.write_text("\n".join(lines) + "\n")
     return lines
 
 
-def test_a_label_between_stray_and_true_quotes_is_changed_and_nothing_else(tmp_path):
+def test_only_the_decided_label_between_quotes_changes(tmp_path):
     lines = data_with_stray_quotes(tmp_path / "d.csv")
     write_csv(
         tmp_path / "decisions.csv",
@@ -29,15 +29,15 @@ def test_a_label_between_stray_and_true_quotes_is_changed_and_nothing_else(tmp_p
         proposed=["ham"],
         decision=["accept"],
     )
-    said = program(
+    output = program(
         "apply", tmp_path / "d.csv", tmp_path / "decisions.csv", "--out", tmp_path / "clean.csv"
     ).stdout
-    assert "1 label of column 'label' changed" in said
+    assert "1 label of column 'label' changed, 0 confirmed." in output
     lines[8] = lines[8].replace("spam", "ham")
     assert (tmp_path / "clean.csv").read_text() == "\n".join(lines) + "\n"
 
 
-def test_nothing_is_written_where_another_cell_would_change(tmp_path, monkeypatch):
+def test_nothing_is_written_if_another_cell_would_change(tmp_path, monkeypatch):
     data_with_stray_quotes(tmp_path / "d.csv")
     write_csv(
         tmp_path / "decisions.csv",
@@ -48,7 +48,7 @@ def test_nothing_is_written_where_another_cell_would_change(tmp_path, monkeypatc
     )
     rewrite = delimited.rewrite
     monkeypatch.setattr(
-        delimited, "rewrite", lambda *asked: rewrite(*asked).replace(b"cheap", b"ham", 1)
+        delimited, "rewrite", lambda *arguments: rewrite(*arguments).replace(b"cheap", b"ham", 1)
     )
     before = sorted(os.listdir(tmp_path))
     done = program(
@@ -59,11 +59,11 @@ def test_nothing_is_written_where_another_cell_would_change(tmp_path, monkeypatc
         tmp_path / "clean.csv",
         code=2,
     )
-    assert "(column 'note' would differ), and nothing is written" in done.stderr
+    assert "without changes to other cells (of column 'note'), so nothing is written" in done.stderr
     assert sorted(os.listdir(tmp_path)) == before
 
 
-def test_a_decision_for_no_label_is_named(tmp_path):
+def test_error_of_a_decision_for_an_empty_label(tmp_path):
     data_with_stray_quotes(tmp_path / "d.csv")
     write_csv(
         tmp_path / "decisions.csv", row=[7], observed=["spam"], proposed=[""], decision=["accept"]
@@ -76,4 +76,4 @@ def test_a_decision_for_no_label_is_named(tmp_path):
         tmp_path / "clean.csv",
         code=2,
     )
-    assert "The decision on row 7 gives it the label ''" in done.stderr
+    assert "The decision on row 7 is the label '', which is not in column 'label'" in done.stderr

@@ -1,4 +1,4 @@
-"""`unflip audit` and `unflip apply` as a user runs them."""
+"""The commands `unflip audit` and `unflip apply`."""
 
 import gzip
 import json
@@ -33,7 +33,7 @@ def answer(numeric):
     )
 
 
-def test_most_suspects_are_wrong_indeed(numeric, answer):
+def test_most_suspects_are_wrong(numeric, answer):
     path, true = numeric
     observed = np.array([row["label"] for row in read_csv(path)])
     rows = [line["row"] for line in answer["suspects"][: answer["n_suspects"]]]
@@ -48,20 +48,21 @@ def test_most_suspects_are_wrong_indeed(numeric, answer):
     assert answer["suspects"][0]["id"] == f"r{rows[0]}"
 
 
-def test_the_summary_says_what_a_newcomer_asks(numeric):
-    said = program("audit", numeric[0], "--label", "label").stdout
+def test_summary(numeric):
+    output = program("audit", numeric[0], "--label", "label").stdout
     for part in (
-        "How noisy:",
-        "What it costs:",
-        "Suspects:",
-        "What next:",
+        "300 rows, labels ",
+        "Label noise: About ",
+        "labels are wrong. Noise rates by true class: 'ham': ",
+        "Expected accuracy: A classifier ",
+        "Suspects: ",
+        "Next steps: ",
         "--out report.html",
-        "not used: name",
+        "Columns not used: name",
     ):
-        assert part in said
-    lines = [
-        line for line in said.splitlines() if str(numeric[0].parent) not in line
-    ]  # names are not broken
+        assert part in " ".join(output.split())
+    # File names are not broken into lines.
+    lines = [line for line in output.splitlines() if str(numeric[0].parent) not in line]
     assert max(map(len, lines)) <= 80
 
 
@@ -69,17 +70,15 @@ def test_from_suspects_to_clean_data(tmp_path):
     path = tmp_path / "mails.csv"
     true = mixture_file(path, p=60, mean_norm=1.5)
     before = path.read_bytes()
-    suspects, page, clean = (
-        tmp_path / "suspects.csv",
-        tmp_path / "page.html",
-        tmp_path / "clean.csv",
-    )
-    said = program(
+    suspects = tmp_path / "suspects.csv"
+    page = tmp_path / "page.html"
+    clean = tmp_path / "clean.csv"
+    output = program(
         "audit", path, "--label", "label", *RATES, "--out", page, "--suspects", suspects
     ).stdout
     assert (
         f"unflip apply {path} decisions.csv --out clean.csv --label label --eps ham=0.1,spam=0.3"
-        in said
+        in output
     )
     assert page.read_text(encoding="utf-8").lower().startswith("<!doctype html>")
     lines = read_csv(suspects)
@@ -94,14 +93,15 @@ def test_from_suspects_to_clean_data(tmp_path):
         > answer["expected_accuracy"]["before"]["value"]
     )
     assert path.read_bytes() == before
-    old, new = before.splitlines(), clean.read_bytes().splitlines()
+    old = before.splitlines()
+    new = clean.read_bytes().splitlines()
     changed = [i for i, (one, other) in enumerate(zip(old, new, strict=True)) if one != other]
     assert len(changed) == answer["changed"]
     assert all(new[i].split(b",")[-1].decode() == true[i - 1] for i in changed)
     assert all(new[i].split(b",")[:-1] == old[i].split(b",")[:-1] for i in changed)
 
 
-def test_rows_without_a_label_are_given_one(tmp_path):
+def test_labels_are_proposed_for_unlabelled_rows(tmp_path):
     path = tmp_path / "mails.csv"
     true = mixture_file(path)
     rows = read_csv(path)
@@ -116,13 +116,11 @@ def test_rows_without_a_label_are_given_one(tmp_path):
     assert sorted(proposed) == list(range(40))
     assert np.mean([label == true[row] for row, label in proposed.items()]) > 0.85
     assert min(line["row"] for line in answer["suspects"]) >= 40
-    assert (
-        "No label: 40 rows have none" in program("audit", path, "--label", "label", *RATES).stdout
-    )
-    found = audit_file(Request(path=path, labels=("label",), eps=RATES[1]), lambda stage: None)
-    texts, names = found.page_texts, found.page_ids
-    assert names == [f"row {row}" for row in range(40, 300)]
-    assert texts[0].startswith("name=r40, x0=")
+    output = program("audit", path, "--label", "label", *RATES).stdout
+    assert "Without a label: 40 rows. Proposed labels: " in output
+    result = audit_file(Request(path=path, labels=("label",), eps=RATES[1]), lambda stage: None)
+    assert result.page_ids == [f"row {row}" for row in range(40, 300)]
+    assert result.page_texts[0].startswith("name=r40, x0=")
     lines = read_csv(suspects)
     assert [line["part"] for line in lines[-40:]] == ["unlabelled"] * 40
     for line in lines:
@@ -134,26 +132,27 @@ def test_rows_without_a_label_are_given_one(tmp_path):
     ]
 
 
-def test_ignored_columns_are_no_features_and_no_slips(numeric, tmp_path):
+def test_ignored_columns_are_not_read(numeric, tmp_path):
     path = tmp_path / "mails.csv"
     rows = read_csv(numeric[0])
     rows[7]["x2"] = "n/k"
     write_csv(path, **{name: [row[name] for row in rows] for name in rows[0]})
-    refused = program("audit", path, "--label", "label", code=2).stderr
-    assert "holds 'n/k' in row 7" in refused
-    assert "--ignore x2" in refused
+    error = program("audit", path, "--label", "label", code=2).stderr
+    assert "has 'n/k' in row 7, which is not a number" in error
+    assert "--ignore x2" in error
     options = ("--label", "label", "--ignore", "x2", "--ignore", "x0", "--id", "name")
     answer = json.loads(program("audit", path, *options, "--json").stdout)
     assert answer["features"]["columns"] == ["x1", "x3", "x4", "x5"]
     assert answer["features"]["left_out"] == []
-    said = program("audit", path, *options, "--out", tmp_path / "p.html").stdout
-    assert "--ignore x2 --ignore x0" in said
+    output = program("audit", path, *options, "--out", tmp_path / "p.html").stdout
+    assert "--ignore x2 --ignore x0" in output
     program("fit", path, *options, "--out", tmp_path / "m.skops")
     program("predict", tmp_path / "m.skops", path, "--json")
 
 
-def test_checked_rows_are_listed_apart(numeric, tmp_path):
-    path, true = tmp_path / "mails.csv", numeric[1]
+def test_checked_rows_are_listed_last(numeric, tmp_path):
+    path = tmp_path / "mails.csv"
+    true = numeric[1]
     rows = read_csv(numeric[0])
     truth = [true[i] if i % 5 == 0 else "" for i in range(len(rows))]
     write_csv(path, **{name: [row[name] for row in rows] for name in rows[0]}, truth=truth)
@@ -167,24 +166,25 @@ def test_checked_rows_are_listed_apart(numeric, tmp_path):
     assert parts.count("suspect") == answer["n_suspects"] > 0
     assert sorted(line["row"] for line in answer["suspects"] if line["part"] == "checked") == wrong
     assert [line["part"] for line in read_csv(tmp_path / "s.csv")] == parts
-    said = " ".join(program("audit", path, *options).stdout.split())
-    assert f"Of 60 checked labels {len(wrong)} were wrong." in said
+    output = " ".join(program("audit", path, *options).stdout.split())
+    assert f"{len(wrong)} of 60 checked labels were wrong." in output
 
 
-def test_advice_is_the_same_on_the_page_and_not_what_was_done_already(tmp_path):
-    path, page = tmp_path / "films.csv", tmp_path / "page.html"
+def test_advice_on_the_terminal_and_on_the_page(tmp_path):
+    path = tmp_path / "films.csv"
+    page = tmp_path / "page.html"
     text_file(path)
     options = ("audit", path, "--label", "label", "--text", "text")
     answer = json.loads(program(*options, "--json").stdout)
     assert answer["noise"]["source"] == "anchor rows"
     assert len(answer["check_next"]) == 67
-    said = " ".join(program(*options, "--out", page).stdout.split())
+    output = " ".join(program(*options, "--out", page).stdout.split())
     first = ", ".join(map(str, answer["check_next"][:5]))
-    assert "true labels of 67 rows into a column of their own and name it with --trusted" in said
-    assert f"The rows that tell most are {first}, ..." in said
-    assert "or the true shares with --priors" in said
+    assert "put the true labels of 67 rows into a column and name it with --trusted" in output
+    assert f"The most informative rows are {first}, ..." in output
+    assert "or the true class proportions with --priors" in output
     content = page.read_text(encoding="utf-8")
-    assert "unflip audit lists them under check_next with --json" in content
+    assert "unflip audit --json lists them under check_next" in content
     assert "unflip fit ... --decisions decisions.csv" in content
     assert "trusted=" not in content
     assert "priors=" not in content
@@ -194,8 +194,8 @@ def test_advice_is_the_same_on_the_page_and_not_what_was_done_already(tmp_path):
 def test_three_classes(tmp_path):
     X, true = make_mixture(300, 4, means=3 * np.eye(3, 4), random_state=0)
     names = np.array(["a", "b", "c"])
-    flips = NoiseModel(0.7 * np.eye(3) + 0.1)
-    observed = flips.flip(true, random_state=0)
+    noise = NoiseModel(0.7 * np.eye(3) + 0.1)
+    observed = noise.flip(true, random_state=0)
     write_csv(tmp_path / "d.csv", **{f"x{j}": X[:, j] for j in range(4)}, label=names[observed])
     arguments = (
         "audit",
@@ -207,7 +207,7 @@ def test_three_classes(tmp_path):
         "--json",
     )
     answer = json.loads(program(*arguments).stdout)
-    np.testing.assert_allclose(answer["noise"]["transition"], flips.transition)
+    np.testing.assert_allclose(answer["noise"]["transition"], noise.transition)
     suspects = answer["suspects"][: answer["n_suspects"]]
     assert np.mean([names[true[line["row"]]] == line["proposed"] for line in suspects]) > 0.75
     assert all(line["probability_proposed"] <= line["probability_wrong"] for line in suspects)
@@ -218,7 +218,8 @@ def test_texts_trusted_rows_and_groups(tmp_path):
     true = text_file(path)
     rows = read_csv(path)
     truth = [label if i % 4 == 0 else "" for i, label in enumerate(true)]
-    texts, labels = [row["text"] for row in rows], [row["label"] for row in rows]
+    texts = [row["text"] for row in rows]
+    labels = [row["label"] for row in rows]
     write_csv(
         path, text=texts, label=labels, truth=truth, patient=[i // 2 for i in range(len(rows))]
     )
@@ -230,22 +231,26 @@ def test_texts_trusted_rows_and_groups(tmp_path):
 
 
 @pytest.mark.parametrize("options", [RATES, (), ("--trusted", "truth")])
-def test_groups_count_alike_in_audit_apply_and_fit(numeric, tmp_path, options):
-    """Copies of rows, labels and all, would vouch for each other."""
-    path, page, suspects = tmp_path / "mails.csv", tmp_path / "p.html", tmp_path / "s.csv"
+def test_groups_are_used_in_audit_apply_and_fit(numeric, tmp_path, options):
+    """Each row occurs twice, so without groups its duplicate would confirm its label."""
+    path = tmp_path / "mails.csv"
+    page = tmp_path / "p.html"
+    suspects = tmp_path / "s.csv"
     rows = [row for row in read_csv(numeric[0])[:150] for _ in range(2)]
-    copies = {name: [row[name] for row in rows] for name in rows[0] if name != "name"}
+    columns = {name: [row[name] for row in rows] for name in rows[0] if name != "name"}
     truth = [numeric[1][i // 2] if i % 6 < 2 else "" for i in range(300)]
-    write_csv(path, patient=[i // 2 for i in range(300)], **copies, truth=truth)
-    known = (*options, "--group", "patient", "--ignore", "truth")[
-        : 4 if "truth" in options else None
-    ]
+    write_csv(path, patient=[i // 2 for i in range(300)], **columns, truth=truth)
+    grouped = (*options, "--group", "patient")
+    if "truth" not in options:
+        grouped += ("--ignore", "truth")
     answer = json.loads(
-        program("audit", path, "--label", "label", *known, "--suspects", suspects, "--json").stdout
+        program(
+            "audit", path, "--label", "label", *grouped, "--suspects", suspects, "--json"
+        ).stdout
     )
     assert (
         "--group patient"
-        in program("audit", path, "--label", "label", *known, "--out", page).stdout
+        in program("audit", path, "--label", "label", *grouped, "--out", page).stdout
     )
     lines = read_csv(suspects)
     assert lines
@@ -256,24 +261,24 @@ def test_groups_count_alike_in_audit_apply_and_fit(numeric, tmp_path, options):
             for name in lines[0]
         },
     )
-    worth = json.loads(
-        program("apply", path, suspects, "--out", tmp_path / "c.csv", *known, "--json").stdout
+    applied = json.loads(
+        program("apply", path, suspects, "--out", tmp_path / "c.csv", *grouped, "--json").stdout
     )
-    assert worth["expected_accuracy"]["before"]["value"] == pytest.approx(
+    assert applied["expected_accuracy"]["before"]["value"] == pytest.approx(
         answer["expected_accuracy"]["now"]
     )
-    assert worth["confirmed"] == 0
-    arguments = ("fit", path, "--label", "label", *known, "--out", tmp_path / "m.skops", "--json")
+    assert applied["confirmed"] == 0
+    arguments = ("fit", path, "--label", "label", *grouped, "--out", tmp_path / "m.skops", "--json")
     fitted = json.loads(program(*arguments).stdout)
-    assert fitted["expected_accuracy"] == pytest.approx(worth["expected_accuracy"]["before"])
+    assert fitted["expected_accuracy"] == pytest.approx(applied["expected_accuracy"]["before"])
     assert fitted["flip_rate"] == pytest.approx(answer["noise"]["flip_rate"])
     assert "patient" not in fitted["features"]["columns"]
     decided = json.loads(program(*arguments, "--decisions", suspects).stdout)
-    assert decided["expected_accuracy"] == pytest.approx(worth["expected_accuracy"]["after"])
+    assert decided["expected_accuracy"] == pytest.approx(applied["expected_accuracy"]["after"])
     program("predict", tmp_path / "m.skops", path, "--json")
 
 
-def test_json_lines_and_parquet_give_the_same_answer(numeric, answer, tmp_path):
+def test_json_lines_and_parquet_give_the_same_result(numeric, answer, tmp_path):
     from pyarrow import csv, parquet
 
     rows = csv.read_csv(numeric[0])
@@ -282,11 +287,11 @@ def test_json_lines_and_parquet_give_the_same_answer(numeric, answer, tmp_path):
     (tmp_path / "mails.jsonl").write_text(lines, encoding="utf-8")
     for name in ("mails.parquet", "mails.jsonl"):
         options = ("--label", "label", *RATES, "--id", "name", "--json")
-        found = json.loads(program("audit", tmp_path / name, *options).stdout)
-        assert found["suspects"] == answer["suspects"]
+        other = json.loads(program("audit", tmp_path / name, *options).stdout)
+        assert other["suspects"] == answer["suspects"]
 
 
-def test_cells_that_attack_are_harmless(tmp_path):
+def test_malicious_cells_are_harmless(tmp_path):
     path = tmp_path / "films.csv"
     text_file(path)
     rows = read_csv(path)
@@ -294,11 +299,12 @@ def test_cells_that_attack_are_harmless(tmp_path):
     texts = [f"{attack} {row['text']}" for row in rows]
     labels = ["=1+1" if row["label"] == "ham" else "<script>x" for row in rows]
     write_csv(path, text=texts, label=labels)
-    suspects, page = tmp_path / "s.csv", tmp_path / "p.html"
-    said = program(
+    suspects = tmp_path / "s.csv"
+    page = tmp_path / "p.html"
+    output = program(
         "audit", path, "--label", "label", "--text", "text", "--suspects", suspects, "--out", page
     ).stdout
-    assert "\x1b" not in said
+    assert "\x1b" not in output
     assert "<script>alert(1)" not in page.read_text(encoding="utf-8")
     lines = read_csv(suspects)
     assert {line["shown"][:2] for line in lines} == {"'="}
@@ -313,42 +319,42 @@ def test_cells_that_attack_are_harmless(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         (("none.csv", "--label", "label"), "none.csv does not exist"),
         ((".", "--label", "label"), "is a folder"),
         (
             ("mails.csv",),
-            "Say with --label which column of mails.csv holds the labels: 'name', 'x0', 'x1'",
+            "Name the column of labels of mails.csv with --label: 'name', 'x0', 'x1'",
         ),
         (("mails.csv", "--label", "labl"), "has no column 'labl': did you mean 'label'"),
         (("mails.csv", "--label", "x0"), "different labels in 300 rows"),
         (("mails.csv", "--label", "label", "--trusted", "truth"), "has no column 'truth'"),
         (
             ("mails.csv", "--label", "label", "--trusted", "label"),
-            "--trusted label names the column of the labels",
+            "--trusted label is the column of labels",
         ),
         (("mails.csv", "--label", "label", "--ignore", "none"), "has no column 'none'"),
-        (("mails.csv", "--label", "label", "--id", "label"), "one id for each row"),
-        (("mails.csv", "--label", "label", "--eps", "ham=0.1"), "names no share for 'spam'"),
-        (("mails.csv", "--label", "label", "--priors", "ham=0.1,spam=0.1"), "adds up to 0.2"),
+        (("mails.csv", "--label", "label", "--id", "label"), "a different id in each row"),
+        (("mails.csv", "--label", "label", "--eps", "ham=0.1"), "has no value for 'spam'"),
+        (("mails.csv", "--label", "label", "--priors", "ham=0.1,spam=0.1"), "sums to 0.2"),
         (("mails.csv", "--label", "label", "--out", "mails.csv"), "must end in .html"),
-        (("mails.csv", "--label", "label", "--suspects", "mails.csv"), "is never written over"),
+        (("mails.csv", "--label", "label", "--suspects", "mails.csv"), "is the input file"),
         (("mails.csv", "--label", "label", "--suspects", "none/s.csv"), "none is not a folder"),
     ],
 )
 def test_errors_are_one_sentence_and_nothing_is_written(
-    numeric, tmp_path, monkeypatch, arguments, says
+    numeric, tmp_path, monkeypatch, arguments, message
 ):
     (tmp_path / "mails.csv").write_bytes(numeric[0].read_bytes())
     monkeypatch.chdir(tmp_path)
     done = program("audit", *arguments, code=2)
-    assert says in done.stderr
+    assert message in done.stderr
     assert done.stdout == ""
     assert os.listdir(tmp_path) == ["mails.csv"]
 
 
-def test_the_data_are_never_written_over(numeric, tmp_path, monkeypatch):
+def test_inputs_are_never_overwritten(numeric, tmp_path, monkeypatch):
     path = tmp_path / "mails.csv"
     path.write_bytes(numeric[0].read_bytes())
     write_csv(tmp_path / "d.csv", row=[0], observed=["ham"], proposed=["spam"], decision=["accept"])
@@ -357,7 +363,7 @@ def test_the_data_are_never_written_over(numeric, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for out in ("mails.csv", "soft.csv", "hard.csv", "../" + tmp_path.name + "/mails.csv", "d.csv"):
         assert (
-            "is never written over"
+            "is the input file"
             in program("apply", "mails.csv", "d.csv", "--out", out, code=2).stderr
         )
     assert (
@@ -367,7 +373,7 @@ def test_the_data_are_never_written_over(numeric, tmp_path, monkeypatch):
     assert path.read_bytes() == numeric[0].read_bytes()
 
 
-def test_as_a_program_of_its_own(numeric):
+def test_in_a_process_of_its_own(numeric):
     pytest.importorskip("typer", reason="needs the extra unflip[cli]")
     command = [
         sys.executable,
@@ -388,7 +394,7 @@ def test_as_a_program_of_its_own(numeric):
 @pytest.mark.slow
 @pytest.mark.skipif(not REVIEWS.is_file(), reason=f"{REVIEWS} is not there: set UNFLIP_DATA")
 @pytest.mark.parametrize("options", [(), ("--eps", "negative=0.1,positive=0.3")])
-def test_nine_of_ten_first_suspects_among_reviews_are_wrong(tmp_path, options):
+def test_nine_of_ten_first_suspects_of_reviews_are_wrong(tmp_path, options):
     with gzip.open(REVIEWS) as file:
         reviews = [review for review in json.load(file) if review["domain"] == "kitchen"]
     true = np.array([review["label"] for review in reviews])

@@ -1,5 +1,4 @@
-"""The page of an audit in a real browser: nothing fetched, nothing run, and every decision kept and
-exported."""
+"""The HTML page of an audit in a browser: list, decisions, export, and no network access."""
 
 import csv
 import io
@@ -53,10 +52,10 @@ def path(audit, tmp_path_factory):
 
 
 def watch(page):
-    """Collect what a page that needs nothing must not do."""
-    seen = SimpleNamespace(said=[], requests=[], dialogs=[])
-    page.on("console", lambda message: seen.said.append(message.text))
-    page.on("pageerror", lambda error: seen.said.append(str(error)))
+    """Collect console messages, requests and dialogs of a page."""
+    seen = SimpleNamespace(console=[], requests=[], dialogs=[])
+    page.on("console", lambda message: seen.console.append(message.text))
+    page.on("pageerror", lambda error: seen.console.append(str(error)))
     page.on("request", lambda request: seen.requests.append(request.url))
     page.on("dialog", lambda dialog: (seen.dialogs.append(dialog.message), dialog.dismiss()))
     return seen
@@ -64,8 +63,7 @@ def watch(page):
 
 @pytest.fixture
 def opened(browser, path):
-    """Open the page anew, and expect of every test that it said nothing and fetched nothing but
-    itself."""
+    """Open the page; after the test, assert that it wrote no message and fetched nothing else."""
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     page = context.new_page()
     seen = watch(page)
@@ -73,7 +71,7 @@ def opened(browser, path):
     yield page
     local = ("data:,", "blob:")
     assert {url for url in seen.requests if not url.startswith(local)} == {path.as_uri()}
-    assert seen.said == []
+    assert seen.console == []
     assert seen.dialogs == []
     context.close()
 
@@ -86,8 +84,8 @@ def place(page):
     return page.locator(".place").first.text_content()
 
 
-def wait_for_place(page, words):
-    page.locator(".place", has_text=re.compile(f"^{words}$")).first.wait_for()
+def wait_for_place(page, text):
+    page.locator(".place", has_text=re.compile(f"^{text}$")).first.wait_for()
 
 
 def row(page, number):
@@ -116,8 +114,8 @@ def exported(page):
     return list(csv.DictReader(io.StringIO(content, newline="")))
 
 
-class TestTheList:
-    def test_it_opens_with_the_worst_first_and_shows_text_as_text(self, opened, audit):
+class TestList:
+    def test_worst_suspects_come_first_and_texts_are_escaped(self, opened, audit):
         assert shown_rows(opened) == audit.suspects.row[:50].tolist()
         assert place(opened) == "1–50 of 120"
         assert opened.locator("#rows .text").all_text_contents() == [
@@ -144,7 +142,7 @@ class TestTheList:
         opened.fill("#search", "<SCRIPT>alert")
         wait_for_place(opened, "1–15 of 15")
         opened.fill("#search", "nowhere")
-        opened.get_by_text("No suspect passes these filters.").wait_for()
+        opened.get_by_text("No row matches these filters.").wait_for()
         opened.click("#reset")
         assert place(opened) == "1–50 of 120"
 
@@ -157,9 +155,9 @@ class TestTheList:
         assert place(opened) == f"1–50 of {N_UP}"
         opened.select_option("#filter-proposed", "")
         opened.fill("#least", "0.9")
-        wanted = (audit.suspects.probability.round(6) >= 0.9).sum()
-        assert 0 < wanted < 50
-        assert place(opened) == f"1–{wanted} of {wanted}"
+        n_listed = (audit.suspects.probability.round(6) >= 0.9).sum()
+        assert 0 < n_listed < 50
+        assert place(opened) == f"1–{n_listed} of {n_listed}"
         opened.fill("#least", "0")
         opened.check("#only-act")
         assert place(opened) == f"1–{audit.n_suspects} of {audit.n_suspects}"
@@ -173,7 +171,7 @@ class TestTheList:
 
 
 class TestDecisions:
-    def test_by_click_and_back(self, opened):
+    def test_click_and_undo(self, opened):
         first, second = shown_rows(opened)[:2]
         row(opened, first).get_by_text("Accept").click()
         row(opened, second).get_by_text("Reject").click()
@@ -184,16 +182,16 @@ class TestDecisions:
         assert decision(opened, first) == ""
         assert progress(opened) == "0 accepted, 1 rejected, 119 undecided"
 
-    def test_the_focus_stays_on_a_button_that_was_pressed(self, opened):
+    def test_focus_stays_on_a_pressed_button(self, opened):
         opened.keyboard.press("j")
         opened.keyboard.press("Tab")
         opened.keyboard.press("Enter")
         assert decision(opened, shown_rows(opened)[0]) == "accept"
         assert opened.evaluate("document.activeElement.textContent") == "Accept"
 
-    def test_by_keys(self, opened):
+    def test_keys(self, opened):
         rows = shown_rows(opened)
-        opened.keyboard.press("j")  # from the page to the list
+        opened.keyboard.press("j")  # enters the table
         assert focused_row(opened) == rows[0]
         opened.keyboard.press("a")
         opened.keyboard.press("r")
@@ -210,7 +208,7 @@ class TestDecisions:
         assert [decision(opened, number) for number in rows[:3]] == ["accept", "", ""]
         opened.keyboard.press("r")
         opened.keyboard.press("k")
-        opened.keyboard.press("a")  # another mind
+        opened.keyboard.press("a")  # change the decision
         opened.keyboard.press("u")
         assert decision(opened, rows[1]) == "reject"
 
@@ -241,12 +239,12 @@ class TestDecisions:
         assert focused_row(opened) == last
         assert decision(opened, last) == "accept"
 
-    def test_words_typed_into_the_search_decide_nothing(self, opened):
+    def test_typing_into_the_search_decides_nothing(self, opened):
         opened.locator("#search").press_sequentially("aruj")
-        opened.get_by_text("No suspect passes these filters.").wait_for()
+        opened.get_by_text("No row matches these filters.").wait_for()
         assert progress(opened) == "0 accepted, 0 rejected, 120 undecided"
 
-    def test_among_the_undecided_the_next_takes_its_place(self, opened):
+    def test_next_undecided_row_takes_the_place_of_a_decided_one(self, opened):
         first, second, third = shown_rows(opened)[:3]
         opened.select_option("#filter-decision", "none")
         opened.locator("#rows tr").first.locator(".row").click()
@@ -260,7 +258,7 @@ class TestDecisions:
         opened.select_option("#filter-decision", "reject")
         assert shown_rows(opened) == [first]
 
-    def test_they_show_where_the_page_is_open_too_and_survive_a_reload(self, opened, path):
+    def test_decisions_are_shared_between_windows_and_survive_a_reload(self, opened, path):
         first, second = shown_rows(opened)[:2]
         other = opened.context.new_page()
         other.goto(path.as_uri())
@@ -269,9 +267,8 @@ class TestDecisions:
         opened.keyboard.press("a")
         opened.keyboard.press("r")
         assert progress(opened) == "1 accepted, 1 rejected, 118 undecided"
-        other.get_by_text(
-            "1 accepted, 1 rejected, 118 undecided"
-        ).wait_for()  # so the browser has stored them
+        # Wait until the browser has stored the decisions.
+        other.get_by_text("1 accepted, 1 rejected, 118 undecided").wait_for()
         assert (decision(other, first), decision(other, second)) == ("accept", "reject")
         opened.reload()
         assert (decision(opened, first), decision(opened, second)) == ("accept", "reject")
@@ -281,7 +278,7 @@ class TestDecisions:
 
 
 class TestExport:
-    def test_it_holds_the_decisions_and_no_formula(self, opened, audit):
+    def test_export_has_the_decisions_and_no_formula(self, opened, audit):
         assert opened.locator("#export").is_disabled()
         opened.click("#columns .row button")
         opened.locator("#rows tr").first.locator(".row").click()
@@ -305,7 +302,7 @@ class TestExport:
         for line in lines:
             assert line["label"] == line["proposed" if line["decision"] == "accept" else "observed"]
 
-    def test_without_ids_their_column_is_empty(self, browser, audit, tmp_path):
+    def test_export_without_ids(self, browser, audit, tmp_path):
         write_page(audit, tmp_path / "plain.html")
         page = browser.new_page()
         page.goto((tmp_path / "plain.html").as_uri())
@@ -316,7 +313,7 @@ class TestExport:
 
 
 class TestOutlook:
-    def test_the_slider_shows_the_audits_accuracy(self, opened, audit):
+    def test_slider_shows_the_accuracy_of_the_audit(self, opened, audit):
         answer = opened.locator("#outlook-answer b")
         assert opened.locator("#checked-count").text_content() == str(audit.n_suspects)
         assert answer.text_content() == f"{audit.accuracy_after(audit.n_suspects):.1%}"
@@ -331,21 +328,20 @@ class TestOutlook:
 
 
 class TestReading:
-    def test_it_never_scrolls_sideways(self, opened):
+    def test_page_never_scrolls_horizontally(self, opened):
         for width in (1440, 1199, 961, 960, 767, 375, 320):
             opened.set_viewport_size({"width": width, "height": 800})
             room = opened.locator("#panels").evaluate("panels => panels.clientWidth")
             opened.locator(f"#panels svg[width='{room}']").wait_for()
             assert opened.evaluate("document.documentElement.scrollWidth") <= width
 
-    def test_the_rates_of_three_classes_fit_beside_the_scores(self, browser, tmp_path):
+    def test_transition_matrix_of_three_classes_fits_beside_the_scores(self, browser, tmp_path):
         X, true = make_mixture(600, 4, means=2.2 * np.eye(3, 4), random_state=0)
         observed = np.array(["a", "b", "c"])[
             NoiseModel(0.7 * np.eye(3) + 0.1).flip(true, random_state=0)
         ]
-        trusted = np.where(
-            np.arange(600) < 200, np.array(["a", "b", "c"])[true], None
-        )  # so that rates have errors
+        # With trusted labels, the rates have standard errors, which need more space.
+        trusted = np.where(np.arange(600) < 200, np.array(["a", "b", "c"])[true], None)
         write_page(find_errors(X, observed, trusted=trusted), tmp_path / "page.html")
         page = browser.new_page(viewport={"width": 1200, "height": 900})
         page.goto((tmp_path / "page.html").as_uri())
@@ -377,7 +373,7 @@ class TestReading:
             opened.emulate_media(media=media, color_scheme=scheme)
             assert opened.evaluate("getComputedStyle(document.body).backgroundColor") == ground
 
-    def test_a_narrow_page_can_be_sorted_and_decided_on(self, browser, path):
+    def test_sorting_and_decisions_on_a_narrow_page(self, browser, path):
         page = browser.new_page(viewport={"width": 375, "height": 800})
         page.goto(path.as_uri())
         page.select_option("#sort-choice", label="Row ↑")
@@ -387,42 +383,42 @@ class TestReading:
         page.close()
 
 
-class TestTrouble:
-    def test_the_policy_forbids_what_a_script_might_ask_of_the_network(self, browser, path):
+class TestRobustness:
+    def test_security_policy_blocks_network_requests(self, browser, path):
         page = browser.new_page()
         seen = watch(page)
         page.goto(path.as_uri())
         assert (
-            page.evaluate("fetch('http://127.0.0.1:9/').then(() => 'sent', () => 'refused')")
-            == "refused"
+            page.evaluate("fetch('http://127.0.0.1:9/').then(() => 'sent', () => 'blocked')")
+            == "blocked"
         )
         page.evaluate(
             "document.body.append(Object.assign(new Image(), {src: 'http://127.0.0.1:9/x.png'}))"
         )
-        assert any("Content Security Policy" in said for said in seen.said)
+        assert any("Content Security Policy" in message for message in seen.console)
         page.close()
 
-    def test_a_browser_without_storage_still_decides_and_says_so(self, browser, path):
+    def test_browser_without_storage(self, browser, path):
         page = browser.new_page()
         seen = watch(page)
         page.add_init_script(
-            "Object.defineProperty(window, 'localStorage', {get() { throw new Error('refused'); }})"
+            "Object.defineProperty(window, 'localStorage', {get() { throw new Error('blocked'); }})"
         )
         page.goto(path.as_uri())
         page.locator("#rows .accept").first.click()
         assert progress(page) == "1 accepted, 0 rejected, 119 undecided"
-        assert "does not keep decisions" in page.locator("#kept").text_content()
-        assert seen.said == []
+        assert "does not save decisions" in page.locator("#saved").text_content()
+        assert seen.console == []
         page.close()
 
-    def test_what_else_is_stored_under_its_name_is_ignored(self, browser, path):
+    def test_other_stored_values_are_ignored(self, browser, path):
         for stored in ("no JSON", "{}", '[1, [2], [7, "burn"], [9999, "accept"], null]'):
             page = browser.new_page()
             seen = watch(page)
             page.add_init_script(f"Storage.prototype.getItem = () => {json.dumps(stored)}")
             page.goto(path.as_uri())
             assert progress(page) == "0 accepted, 0 rejected, 120 undecided"
-            assert seen.said == []
+            assert seen.console == []
             page.close()
 
     @pytest.mark.parametrize(("audit_of", "n_panels"), [(three_classes, 3), (spotless, 1)])
@@ -433,8 +429,8 @@ class TestTrouble:
         page.goto((tmp_path / "page.html").as_uri())
         page.wait_for_selector("#panels svg")
         assert page.locator("#panels svg").count() == n_panels
-        assert page.get_by_text("No label looks wrong.").is_visible() == (audit_of is spotless)
+        assert page.get_by_text("No label is suspect.").is_visible() == (audit_of is spotless)
         for key in "jaruk":
             page.keyboard.press(key)
-        assert seen.said == []
+        assert seen.console == []
         page.close()

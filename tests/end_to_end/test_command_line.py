@@ -1,4 +1,4 @@
-"""The program as a user runs it."""
+"""The program `unflip` in a process of its own."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ def run(*arguments, cwd=None, code=0):
     return done
 
 
-def test_demo_tells_the_story_and_draws_it(tmp_path):
+def test_demo(tmp_path):
     done = run("demo", cwd=tmp_path)
     for word in (
         "oracle",
@@ -37,16 +37,16 @@ def test_demo_tells_the_story_and_draws_it(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("out", "says"),
+    ("out", "message"),
     [
         ("missing/demo.png", "missing is not a folder"),
         ("demo.pdf", "must end in .png"),
         (".", "must end in .png"),
     ],
 )
-def test_a_wrong_file_name_is_named_and_nothing_is_written(tmp_path, out, says):
+def test_error_of_a_bad_file_name(tmp_path, out, message):
     done = run("demo", "--out", out, cwd=tmp_path, code=2)
-    assert says in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []
 
@@ -64,7 +64,7 @@ def test_help_and_version():
     assert run("nonsense", code=2).stderr
 
 
-def test_without_its_extra_the_program_says_what_to_install():
+def test_error_without_the_extra_names_it():
     code = "import sys; sys.modules['typer'] = None; from unflip.__main__ import main; main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
@@ -72,15 +72,15 @@ def test_without_its_extra_the_program_says_what_to_install():
     assert "Traceback" not in done.stderr
 
 
-def test_the_core_imports_with_its_hard_dependencies_alone():
+def test_the_core_needs_only_its_hard_dependencies():
     blocked = ("matplotlib", "typer", "rich", "pandas", "mpmath", "pytest")
     code = f"import sys; sys.modules.update(dict.fromkeys({blocked!r})); from unflip import *"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
-def options(wanted):
-    """Return (command, option) for each option for which a condition holds."""
+def options(condition):
+    """Return (command, option) for each option that satisfies a condition."""
     pytest.importorskip("typer", reason="needs the extra unflip[cli]")
     from typer.core import TyperOption
     from typer.main import get_command
@@ -92,11 +92,11 @@ def options(wanted):
         (name, option.opts[0])
         for name in program.commands
         for option in program.get_command(None, name).params
-        if isinstance(option, TyperOption) and wanted(option)
+        if isinstance(option, TyperOption) and condition(option)
     ]
 
 
-def test_no_option_of_one_value_can_be_given_twice():
+def test_options_with_one_value_cannot_be_repeated():
     single = options(lambda option: not option.is_flag and not option.multiple)
     assert {
         ("audit", "--text"),
@@ -108,11 +108,11 @@ def test_no_option_of_one_value_can_be_given_twice():
     for command, option in single:
         done = program(command, "data.csv", option, "1", f"{option}=2", code=2)
         assert (
-            done.stderr == f"unflip: {option} is given 2 times but takes one value: give it once.\n"
+            done.stderr == f"unflip: {option} is given 2 times but takes one value: pass it once.\n"
         )
 
 
-def test_lists_and_flags_can_be_given_twice():
+def test_lists_and_flags_can_be_repeated():
     several = options(lambda option: option.is_flag or option.multiple)
     assert {("audit", "--label"), ("fit", "--ignore"), ("apply", "--json")} <= set(several)
     done = program(
@@ -126,7 +126,7 @@ def test_lists_and_flags_can_be_given_twice():
         "--json",
     )
     assert done.stdout.startswith("{")
-    said = program(
+    error = program(
         "audit",
         "none.csv",
         "--label",
@@ -139,4 +139,4 @@ def test_lists_and_flags_can_be_given_twice():
         "d",
         code=2,
     ).stderr
-    assert "none.csv does not exist" in said
+    assert "none.csv does not exist" in error

@@ -1,4 +1,4 @@
-"""Fits on workers that are processes of their own, some of which are killed on the way."""
+"""Fits on Dask workers in separate processes, some of which are killed during the fit."""
 
 import os
 import signal
@@ -16,13 +16,15 @@ pytest.importorskip(
 import dask
 from dask.distributed import Client, LocalCluster
 
-from support.dask_rows import deadly, endless, partitions
+from support.dask_rows import deadly, partitions, waiting
 from support.processes import living, started, until
 from unflip import LPClassifier, Moments, NoiseModel, audit
 from unflip.data.engines import dask_rows, dask_tasks
 
 NOISE = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1)
-N, P, PARTITIONS = 1000, 12, 8
+N = 1000
+P = 12
+PARTITIONS = 8
 
 
 def cluster_of(n_workers):
@@ -38,18 +40,17 @@ def cluster_of(n_workers):
 
 @pytest.fixture(scope="module")
 def workers():
-    quick = {
-        "distributed.comm.timeouts.connect": "5s"
-    }  # not 30 s, until a worker that was killed is given up
+    # Seconds until a killed worker counts as lost; 30 by default.
+    quick = {"distributed.comm.timeouts.connect": "5s"}
     with dask.config.set(quick), cluster_of(2) as cluster, Client(cluster) as client:
         yield client
 
 
 @pytest.fixture
 def client(workers, monkeypatch):
-    """Two workers, however many were killed before, and tasks so small that both have some."""
+    """Return a client with two workers, and make tasks so small that both have some."""
     monkeypatch.setattr(dask_rows, "task_rows", lambda n_features: 100)
-    monkeypatch.setattr("unflip.data.centred._KEPT", 0)
+    monkeypatch.setattr("unflip.data.dense._KEPT_VALUES", 0)
     workers.wait_for_workers(2, timeout=60)
     return workers
 
@@ -62,14 +63,14 @@ def problem():
     return X, np.where(rng.random(N) < 0.15, 1 - y, y)
 
 
-def assert_same_coefficients(found, expected):
+def assert_same_coefficients(actual, expected):
     np.testing.assert_allclose(
-        found.coef_, expected.coef_, rtol=0, atol=1e-10 * np.abs(expected.coef_).max()
+        actual.coef_, expected.coef_, rtol=0, atol=1e-10 * np.abs(expected.coef_).max()
     )
 
 
 def assert_idle(client):
-    """Wait until workers have nothing to do, which takes them a moment after a task was cancelled."""
+    """Wait until workers are idle, which takes a moment after a task was cancelled."""
     for _ in range(100):
         if not any(client.processing().values()):
             return
@@ -82,28 +83,27 @@ def assert_idle(client):
     [
         pytest.param(3, id="first pass", marks=pytest.mark.slow),
         pytest.param(2 * PARTITIONS + 3, id="Gram matrix", marks=pytest.mark.slow),
-        pytest.param(3 * PARTITIONS + 3, id="hat values and scores", marks=pytest.mark.slow),
+        pytest.param(3 * PARTITIONS + 3, id="leverages and scores", marks=pytest.mark.slow),
         pytest.param(5 * PARTITIONS + 3, id="second round"),
     ],
 )
-def test_a_worker_that_is_killed_changes_nothing(at, client, tmp_path):
-    """The reading of the rows counts: the copies' pass is the first, the sample's the second, and
-    so on."""
+def test_a_killed_worker_does_not_change_a_fit(at, client, tmp_path):
+    """The first pass finds duplicates, the second reads a sample, and so on."""
     X, labels = problem()
     expected = LPClassifier(NOISE).fit(X, labels)
-    found = LPClassifier(NOISE).fit(deadly(X, N // PARTITIONS, tmp_path, at), labels)
+    actual = LPClassifier(NOISE).fit(deadly(X, N // PARTITIONS, tmp_path, at), labels)
     assert (tmp_path / "killed").exists()
-    assert_same_coefficients(found, expected)
-    np.testing.assert_allclose(found.loo_decision_, expected.loo_decision_, rtol=0, atol=1e-9)
+    assert_same_coefficients(actual, expected)
+    np.testing.assert_allclose(actual.loo_decision_, expected.loo_decision_, rtol=0, atol=1e-9)
 
 
-def test_a_worker_that_is_killed_leaves_moments_as_they_are(client, tmp_path):
+def test_a_killed_worker_does_not_change_moments(client, tmp_path):
     X, labels = problem()
-    found = Moments.from_chunks([(deadly(X, N // PARTITIONS, tmp_path, 3), labels)])
+    actual = Moments.from_chunks([(deadly(X, N // PARTITIONS, tmp_path, 3), labels)])
     assert (tmp_path / "killed").exists()
     fits = [
         LPClassifier.from_moments(moments, NOISE)
-        for moments in (found, Moments.from_chunks([(X, labels)]))
+        for moments in (actual, Moments.from_chunks([(X, labels)]))
     ]
     assert_same_coefficients(*fits)
 
@@ -114,11 +114,12 @@ def test_predictions_and_audits_on_workers(client):
     fitted = LPClassifier(NOISE).fit(rows, labels)
     assert_same_coefficients(fitted, LPClassifier(NOISE).fit(X, labels))
     np.testing.assert_array_equal(fitted.predict(rows).compute(), fitted.predict(X))
-    found, expected = audit(rows, labels, noise=NOISE), audit(X, labels, noise=NOISE)
-    assert found.suspects.row.tolist() == expected.suspects.row.tolist()
+    actual = audit(rows, labels, noise=NOISE)
+    expected = audit(X, labels, noise=NOISE)
+    assert actual.suspects.row.tolist() == expected.suspects.row.tolist()
 
 
-def test_an_error_on_a_worker_is_told_and_leaves_nothing_running(client):
+def test_an_error_on_a_worker_is_raised_and_leaves_no_task(client):
     X, labels = problem()
     X[500, 3] = np.nan
     with pytest.raises(ValueError, match="Input X contains NaN, in row 500 and column 3"):
@@ -130,7 +131,7 @@ def has_begun(folder):
     return any(folder.glob("read-*"))
 
 
-def test_a_fit_that_ctrl_c_ends_leaves_nothing_running_and_the_next_is_right(client, tmp_path):
+def test_ctrl_c_leaves_no_task_and_the_next_fit_is_right(client, tmp_path):
     X, labels = problem()
 
     def press_ctrl_c():
@@ -139,12 +140,11 @@ def test_a_fit_that_ctrl_c_ends_leaves_nothing_running_and_the_next_is_right(cli
 
     presser = Thread(target=press_ctrl_c)
     presser.start()
-    before = signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # tests in the background would ignore it
+    # Tests in the background would ignore it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            LPClassifier(NOISE).fit(endless(X, 100, tmp_path), labels)
+            LPClassifier(NOISE).fit(waiting(X, 100, tmp_path), labels)
     finally:
         signal.signal(signal.SIGINT, before)
         (tmp_path / "go on").touch()
@@ -160,20 +160,22 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from dask.distributed import Client, LocalCluster
-from support.dask_rows import endless
+from support.dask_rows import waiting
 from unflip import LPClassifier, NoiseModel
 from unflip.datasets import make_mixture
 
 if __name__ == "__main__":
     X, y = make_mixture(400, 10, mean_norm=2.0, random_state=0)
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster):
-        LPClassifier(NoiseModel.binary(eps_pos=0.1, eps_neg=0.1)).fit(endless(X, 100, Path(sys.argv[2])), y)
+    noise = NoiseModel.binary(eps_pos=0.1, eps_neg=0.1)
+    options = dict(n_workers=2, threads_per_worker=1, dashboard_address=":0")
+    with LocalCluster(**options) as cluster, Client(cluster):
+        LPClassifier(noise).fit(waiting(X, 100, Path(sys.argv[2])), y)
 """
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
-def test_no_worker_outlives_a_program_that_is_stopped(ending, tmp_path):
+def test_workers_end_with_the_program(ending, tmp_path):
     (tmp_path / "fit.py").write_text(SCRIPT)
     words = [
         sys.executable,
@@ -190,20 +192,18 @@ def test_no_worker_outlives_a_program_that_is_stopped(ending, tmp_path):
     assert process.returncode != 0
 
 
-def test_rows_that_kill_every_worker_are_told_of(client, monkeypatch):
+def test_error_for_rows_that_kill_every_worker(client, monkeypatch):
     monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", 0)
     X, labels = problem()
-    with pytest.raises(
-        RuntimeError, match="Dask workers died one after another over the same rows"
-    ):
+    with pytest.raises(RuntimeError, match="Several Dask workers died on the same rows"):
         LPClassifier(NOISE).fit(deadly(X, 500, None, 0), labels)
     assert_idle(client)
 
 
-def test_workers_that_are_gone_are_not_waited_for_without_end(monkeypatch):
-    monkeypatch.setattr(dask_tasks, "_PATIENCE", 1.0)
-    monkeypatch.setattr(dask_tasks, "_LOOK", 0.2)
+def test_error_if_there_is_no_worker(monkeypatch):
+    monkeypatch.setattr(dask_tasks, "_PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr(dask_tasks, "_POLL_SECONDS", 0.2)
     X, labels = problem()
-    missing = pytest.raises(RuntimeError, match="There has been no Dask worker for 1 s: start some")
+    missing = pytest.raises(RuntimeError, match="There was no Dask worker for 1 s: start workers")
     with cluster_of(0) as cluster, Client(cluster), missing:
         LPClassifier(NOISE).fit(partitions(X, 500), labels)

@@ -1,5 +1,4 @@
-"""The page of `unflip explore` in a browser: it shows the theory's numbers, asks nobody else, and
-stops at Ctrl-C."""
+"""`unflip explore`: numbers in a browser, no other connections, stop on Ctrl-C."""
 
 import os
 import re
@@ -17,15 +16,16 @@ import pytest
 
 from support.processes import started, until
 from unflip import NoiseModel, theory
-from unflip.cli.explorer.command import _MOST_CONNECTIONS, _Page
+from unflip.cli.explorer.command import _MAX_CONNECTIONS, _Page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
-# Ends the server at once, with a code of its own, where it calls any other machine.
+# Exits the server with code 77 if it connects to any other machine.
 SERVER = """
 import os, sys
 def watch(event, arguments):
-    if event == "socket.connect" and isinstance(arguments[1], tuple) and arguments[1][0] not in ("127.0.0.1", "::1"):
-        os._exit(77)
+    if event == "socket.connect" and isinstance(arguments[1], tuple):
+        if arguments[1][0] not in ("127.0.0.1", "::1"):
+            os._exit(77)
 sys.addaudithook(watch)
 from unflip.cli.explorer import command
 command._Page.timeout = float(sys.argv[2])
@@ -73,10 +73,10 @@ def status(connection):
 
 
 def stopped(server):
-    """Stop the server as Ctrl-C does, and return its exit code and what it said on stderr."""
+    """Stop the server as Ctrl-C does; return its exit code and stderr."""
     server.send_signal(signal.SIGINT)
-    said = server.communicate(timeout=60)[1].decode()
-    return server.returncode, said
+    stderr = server.communicate(timeout=60)[1].decode()
+    return server.returncode, stderr
 
 
 def n_threads(server):
@@ -84,23 +84,23 @@ def n_threads(server):
     return int(re.search(r"Threads:\s+(\d+)", text)[1])
 
 
-def test_silent_connections_hold_few_threads():
+def test_silent_connections_use_few_threads():
     if not Path("/proc/self/status").exists():
         pytest.skip("needs a system that tells the number of threads")
     with served() as (port, server), ExitStack() as silent:
         for _ in range(300):
             silent.enter_context(connected(port)).sendall(b"GET / HTTP/1.1\r\nHost: loc")
-        until(lambda: n_threads(server) >= _MOST_CONNECTIONS, server)
+        until(lambda: n_threads(server) >= _MAX_CONNECTIONS, server)
         for _ in range(20):
             time.sleep(0.02)
-            assert n_threads(server) <= _MOST_CONNECTIONS + 1  # the one that listens
+            assert n_threads(server) <= _MAX_CONNECTIONS + 1  # the one that listens
         assert stopped(server) == (0, "")
 
 
-def test_silent_connections_give_way():
+def test_silent_connections_time_out():
     assert 0 < _Page.timeout <= 30
     with served(patience=0.2) as (port, server), ExitStack() as silent:
-        for _ in range(2 * _MOST_CONNECTIONS):
+        for _ in range(2 * _MAX_CONNECTIONS):
             silent.enter_context(connected(port)).sendall(b"GET / HTTP/1.1\r\nHost: loc")
         with connected(port) as connection:
             ask(connection)
@@ -124,13 +124,13 @@ def test_two_hundred_requests_at_once_are_all_answered():
         assert stopped(server) == (0, "")
 
 
-def test_browsers_that_go_away_leave_no_trace():
+def test_closed_connections_cause_no_errors():
     with served() as (port, server):
         for _ in range(30):
             with connected(port) as connection:
-                connection.setsockopt(
-                    socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
-                )  # reset when closed
+                # Reset the connection when it is closed.
+                linger = struct.pack("ii", 1, 0)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
                 ask(connection, "/")
         for path in ("/", "//[", "/answer?n=1e999&p=%ff"):
             with connected(port) as connection:
@@ -146,7 +146,7 @@ def expected(n, *, fit_intercept=False):
 
 
 @pytest.mark.slow
-def test_the_page_shows_the_theory_asks_nobody_and_stops():
+def test_page_shows_theory_connects_nowhere_else_and_stops():
     playwright = pytest.importorskip("playwright.sync_api")
     if CHROMIUM is None:
         pytest.skip("needs chromium")

@@ -1,5 +1,4 @@
-"""Ctrl-C, a kill and a full disk, at whatever moment: files are the old ones or whole new ones, and
-nothing runs on."""
+"""Ctrl-C, kill and a full disk at any moment leave old or complete new files, and no process."""
 
 import errno
 import os
@@ -71,7 +70,7 @@ def inputs(tmp_path_factory):
 
 @pytest.fixture
 def folder(inputs, tmp_path):
-    """A folder with the inputs, and older results under the names of the new ones."""
+    """A folder with the inputs, and older outputs with the same names."""
     here = tmp_path / "here"
     here.mkdir()
     for name, content in inputs.items():
@@ -90,9 +89,9 @@ def check_stopped(command, moment, ending, folder):
     process = started_until(
         *MOMENTS[moment](command), "wait", folder.parent / "mark", COMMANDS[command], cwd=folder
     )
-    code, said = ended(process, ending)
+    code, output = ended(process, ending)
     assert code == (130 if ending == signal.SIGINT else -ending)
-    assert "Traceback" not in said
+    assert "Traceback" not in output
     assert living(process.pid) == []
     after = contents(folder)
     left = after.keys() - before.keys()
@@ -121,7 +120,7 @@ def test_stopped_at_any_moment(folder, command, moment, ending):
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize("command", ["audit", "fit"])
-def test_stopped_while_it_computes(folder, command, ending):
+def test_stopped_during_the_fit(folder, command, ending):
     X, y = make_mixture(2000, 600, mean_norm=1.0, random_state=0)
     columns = {f"x{j}": X[:, j].round(3).tolist() for j in range(X.shape[1])}
     (folder / "mails.csv").write_bytes(
@@ -131,9 +130,9 @@ def test_stopped_while_it_computes(folder, command, ending):
     process = started_until(
         *FITTING[command], "go on", folder.parent / "mark", COMMANDS[command], cwd=folder
     )
-    code, said = ended(process, ending)
+    code, output = ended(process, ending)
     assert code == (130 if ending == signal.SIGINT else -ending)
-    assert "Traceback" not in said
+    assert "Traceback" not in output
     assert living(process.pid) == []
     assert contents(folder) == before
 
@@ -142,33 +141,33 @@ REPRODUCE = ["reproduce", "fig6", "--quick", "--workers", "2", "--out"]
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    results = tmp_path_factory.mktemp("whole")
+def complete(tmp_path_factory):
+    results = tmp_path_factory.mktemp("complete")
     program(*REPRODUCE, results)
     return results
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
-def test_no_worker_outlives_a_reproduction_and_the_next_run_ends_it(whole, tmp_path, ending):
+def test_a_stopped_reproduction_leaves_no_worker_and_can_be_resumed(complete, tmp_path, ending):
     results = tmp_path / "results"
     words = [*REPRODUCE, results]
     process = started_until("unflip.paper.runner", "_compute", "go on", tmp_path / "mark", words)
     until(lambda: any(results.rglob("*.json")), process)
-    code, said = ended(process, ending)
+    code, output = ended(process, ending)
     assert code == (130 if ending == signal.SIGINT else -ending)
-    assert "Traceback" not in said
+    assert "Traceback" not in output
     until(lambda: not living(process.pid))
     assert not (results / "fig6" / "manifest.json").exists()
     assert not (results / "index.html").exists()
     program(*words)
-    for path in whole.rglob("*.csv"):
-        assert (results / path.relative_to(whole)).read_bytes() == path.read_bytes()
+    for path in complete.rglob("*.csv"):
+        assert (results / path.relative_to(complete)).read_bytes() == path.read_bytes()
 
 
 @contextmanager
 def small_files(monkeypatch):
-    """Let no file grow beyond 100 bytes."""
+    """Limit files to 100 bytes."""
     resource = pytest.importorskip("resource")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
@@ -180,7 +179,7 @@ def small_files(monkeypatch):
 
 @contextmanager
 def full_disk(monkeypatch):
-    """Let what was written not reach the disk."""
+    """Let writes to the disk fail."""
 
     def fail(_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -192,7 +191,7 @@ def full_disk(monkeypatch):
 
 @pytest.mark.parametrize("full", [small_files, full_disk])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_full_disk_is_named_and_the_old_files_stay(folder, monkeypatch, command, full):
+def test_a_full_disk_leaves_the_old_files(folder, monkeypatch, command, full):
     before = contents(folder)
     with chdir(folder), full(monkeypatch) as reason:
         done = CliRunner().invoke(app, COMMANDS[command])
@@ -211,7 +210,7 @@ def test_a_full_disk_is_named_and_the_old_files_stay(folder, monkeypatch, comman
         pytest.param(["demo", "--out", "d.png"], marks=pytest.mark.slow),
     ],
 )
-def test_a_full_disk_leaves_no_picture_and_no_piece(tmp_path, monkeypatch, words, full):
+def test_a_full_disk_leaves_no_new_files(tmp_path, monkeypatch, words, full):
     with chdir(tmp_path), full(monkeypatch) as reason:
         done = CliRunner().invoke(app, words)
     assert done.exit_code == 2
@@ -222,11 +221,11 @@ def test_a_full_disk_leaves_no_picture_and_no_piece(tmp_path, monkeypatch, words
 
 def test_two_files_of_one_command_appear_together(folder, monkeypatch):
     before = contents(folder)
-    written = []
+    handles = []
 
     def fail_at_second(handle):
-        written.append(handle)
-        if len(written) == 2:
+        handles.append(handle)
+        if len(handles) == 2:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", fail_at_second)
@@ -235,24 +234,24 @@ def test_two_files_of_one_command_appear_together(folder, monkeypatch):
     assert contents(folder) == before
 
 
-@pytest.mark.skipif(
-    not hasattr(os, "O_TMPFILE"), reason="every file has a name from the start on this system"
-)
-def test_a_file_has_no_name_before_it_is_whole(folder, monkeypatch):
-    before, seen, real = contents(folder), [], os.fsync
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="this system has no unnamed files")
+def test_a_file_has_no_name_until_it_is_complete(folder, monkeypatch):
+    before = contents(folder)
+    seen = []
+    fsync = os.fsync
 
-    def look(descriptor):
+    def record_contents(descriptor):
         seen.append(contents(folder))
-        real(descriptor)
+        fsync(descriptor)
 
-    monkeypatch.setattr(os, "fsync", look)
+    monkeypatch.setattr(os, "fsync", record_contents)
     with chdir(folder):
         assert CliRunner().invoke(app, COMMANDS["fit"]).exit_code == 0
     assert seen == [before]
     assert contents(folder).keys() == before.keys()
 
 
-def test_new_files_are_as_private_as_the_user_says_and_old_ones_as_they_were(folder):
+def test_file_permissions(folder):
     (folder / "s.csv").chmod(0o640)
     (folder / "page.html").unlink()
     mask = os.umask(0o077)

@@ -1,5 +1,4 @@
-"""Numbers in a file whose squares are beyond floats: one sentence and exit code 2, without a
-warning of NumPy's."""
+"""Numbers in a file whose squares overflow float64: one error line, exit code 2, no warning."""
 
 import subprocess
 import sys
@@ -15,7 +14,7 @@ pytest.importorskip("typer", reason="needs the extra unflip[cli]")
 @pytest.mark.parametrize(
     "command", [["audit"], ["fit", "--out", "model.skops"]], ids=["audit", "fit"]
 )
-def test_a_cell_that_cannot_be_squared_is_named(tmp_path, command, cell):
+def test_error_names_a_cell_whose_square_overflows(tmp_path, command, cell):
     X, y = make_mixture(40, 2, random_state=0)
     lines = [f"{a},{b},{label}" for (a, b), label in zip(X.tolist(), y.tolist(), strict=True)]
     lines[3] = f"{cell},0.5,1"
@@ -34,10 +33,10 @@ def test_a_cell_that_cannot_be_squared_is_named(tmp_path, command, cell):
         words, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 2
-    said = done.stderr.strip()
-    assert said.startswith(
-        f"unflip: Column 'first' of data.csv holds '{cell}' in row 3, which is so large that its "
-        "square"
+    errors = done.stderr.strip()
+    assert errors.startswith(
+        f"unflip: Column 'first' of data.csv has '{cell}' in row 3, which is so large that its "
+        "square overflows float64"
     )
-    assert "\n" not in said
+    assert "\n" not in errors
     assert [path.name for path in tmp_path.iterdir()] == ["data.csv"]

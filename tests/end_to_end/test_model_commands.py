@@ -1,4 +1,4 @@
-"""`unflip fit`, `unflip predict` and `unflip plan` as a user runs them."""
+"""The commands `unflip fit`, `unflip predict` and `unflip plan`."""
 
 import io
 import json
@@ -18,20 +18,23 @@ RATES = ("--eps", "ham=0.1,spam=0.3")
 def fitted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fitted")
     true = mixture_file(folder / "mails.csv")
-    said = program(
+    output = program(
         "fit", folder / "mails.csv", "--label", "label", *RATES, "--out", folder / "m.skops"
     ).stdout
-    assert "Expected accuracy on clean labels" in said
+    assert "fitted to 300 rows.\nFeatures: 6 numeric columns (x0, " in output
+    assert "Noise rates of the labels by true class: 'ham': 10%, 'spam': 30%." in output
+    assert "Expected accuracy on clean labels: 9" in output
     return folder, true
 
 
-def test_predictions_are_of_the_true_labels(fitted, tmp_path):
+def test_predictions_are_true_classes(fitted, tmp_path):
     folder, true = fitted
     out = tmp_path / "p.csv"
-    said = program(
+    output = program(
         "predict", folder / "m.skops", folder / "mails.csv", "--out", out, "--id", "name"
     ).stdout
-    assert "300 rows predicted" in said
+    assert "300 rows predicted" in output
+    assert "Expected accuracy: 9" in output
     lines = read_csv(out)
     assert list(lines[0]) == ["row", "id", "predicted", "probability", "p(ham)", "p(spam)"]
     assert (
@@ -45,8 +48,9 @@ def test_predictions_are_of_the_true_labels(fitted, tmp_path):
 
 
 @pytest.mark.parametrize("options", [(), ("--trusted", "truth"), ("--trusted", "truth", *RATES)])
-def test_models_of_texts_by_any_source_of_rates(tmp_path, options):
-    path, model = tmp_path / "films.csv", tmp_path / "m.skops"
+def test_models_of_texts_for_each_source_of_noise_rates(tmp_path, options):
+    path = tmp_path / "films.csv"
+    model = tmp_path / "m.skops"
     true = text_file(path)
     rows = read_csv(path)
     truth = [label if i % 4 == 0 else "" for i, label in enumerate(true)]
@@ -63,7 +67,7 @@ def test_models_of_texts_by_any_source_of_rates(tmp_path, options):
     )
 
 
-def test_true_and_false_are_features_of_every_format(tmp_path):
+def test_true_and_false_are_features_in_every_format(tmp_path):
     pytest.importorskip("pyarrow", reason="needs the extra unflip[cli]")
     from pyarrow import csv, parquet
 
@@ -77,7 +81,7 @@ def test_true_and_false_are_features_of_every_format(tmp_path):
         label=[row["label"] for row in rows],
     )
     parquet.write_table(csv.read_csv(tmp_path / "d.csv"), tmp_path / "d.parquet")
-    found = []
+    predictions = []
     for name, other in (("d.csv", "d.parquet"), ("d.parquet", "d.csv")):
         fitted = json.loads(
             program(
@@ -92,17 +96,18 @@ def test_true_and_false_are_features_of_every_format(tmp_path):
             ).stdout
         )
         assert fitted["features"]["columns"] == ["flag", "x1"]
-        found.append(
+        predictions.append(
             json.loads(program("predict", tmp_path / "m.skops", tmp_path / other, "--json").stdout)[
                 "rows"
             ]
         )
-    assert found[0] == found[1]
+    assert predictions[0] == predictions[1]
 
 
-def test_decided_rows_are_taken_as_certain(fitted, tmp_path):
+def test_decisions_are_trusted_labels(fitted, tmp_path):
     folder, true = fitted
-    rows, model = read_csv(folder / "mails.csv"), tmp_path / "m.skops"
+    rows = read_csv(folder / "mails.csv")
+    model = tmp_path / "m.skops"
     wrong = [row for row, line in enumerate(rows) if line["label"] != true[row]][:50]
     decisions = tmp_path / "d.csv"
     observed = [rows[row]["label"] for row in wrong]
@@ -126,12 +131,12 @@ def test_decided_rows_are_taken_as_certain(fitted, tmp_path):
         decision=["accept"],
     )
     assert (
-        "give the file that was audited"
+        "use the file that was audited"
         in program(*arguments, "--decisions", decisions, code=2).stderr
     )
 
 
-def test_other_files_are_refused_by_the_column_they_lack(fitted, tmp_path):
+def test_error_of_a_file_without_a_feature(fitted, tmp_path):
     folder, _ = fitted
     rows = read_csv(folder / "mails.csv")
     write_csv(
@@ -141,16 +146,16 @@ def test_other_files_are_refused_by_the_column_they_lack(fitted, tmp_path):
     done = program(
         "predict", folder / "m.skops", tmp_path / "new.csv", "--out", tmp_path / "p.csv", code=2
     )
-    assert "new.csv lacks the column 'x3'" in done.stderr
+    assert "new.csv has no column 'x3'" in done.stderr
     assert not (tmp_path / "p.csv").exists()
 
 
-def test_what_is_no_model_is_not_opened(fitted, tmp_path):
+def test_other_files_are_not_loaded_as_models(fitted, tmp_path):
     folder, _ = fitted
     other = tmp_path / "m.skops"
     other.write_text("no model", encoding="utf-8")
     assert (
-        "m.skops is no model"
+        "m.skops is not a model"
         in program("predict", other, folder / "mails.csv", "--json", code=2).stderr
     )
     content = (folder / "m.skops").read_bytes()
@@ -164,12 +169,12 @@ def test_what_is_no_model_is_not_opened(fitted, tmp_path):
                 )
             new.writestr(name, data)
     other.write_bytes(changed.getvalue())
-    said = program("predict", other, folder / "mails.csv", "--json", code=2).stderr
-    assert "subprocess.Popen" in said
-    assert "not opened" in said
+    output = program("predict", other, folder / "mails.csv", "--json", code=2).stderr
+    assert "subprocess.Popen" in output
+    assert "not loaded" in output
 
 
-def test_predict_needs_somewhere_to_write(fitted):
+def test_predict_needs_out_or_json(fitted):
     folder, _ = fitted
     assert (
         "none.skops does not exist"
@@ -195,7 +200,7 @@ PLAN = (
 )
 
 
-def test_plan_says_what_the_theory_says():
+def test_plan_agrees_with_the_theory():
     noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.5)
     ours = theory.plan(n=1600, p=400, mean_norm=1.2, noise=noise)
     answer = json.loads(program(*PLAN, "--json").stdout)
@@ -208,6 +213,6 @@ def test_plan_says_what_the_theory_says():
     assert f"{ours.accuracy:.1%} now" in program(*PLAN).stdout
 
 
-def test_plan_refuses_rates_that_cannot_be():
+def test_errors_of_impossible_rates():
     assert "must be below 1" in program(*PLAN[:-1], "0.7", code=2).stderr
     assert "reg" in program(*PLAN, "--reg", "-1", code=2).stderr

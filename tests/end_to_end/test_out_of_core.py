@@ -1,5 +1,4 @@
-"""Fits, predictions and audits of rows that are never in memory as a whole are those of rows that
-are."""
+"""Fits, predictions and audits of lazily read rows equal those of rows in memory."""
 
 import tracemalloc
 
@@ -8,7 +7,7 @@ import pytest
 
 from support.lazy import Failing, Stored
 from unflip import LPClassifier, NoiseModel, audit
-from unflip.data import centred
+from unflip.data import dense
 from unflip.data.engines import blocks
 from unflip.datasets import make_mixture
 from unflip.estimation import Automatic, CrossMoment, TrustedSubset
@@ -26,20 +25,20 @@ FITTED = (
     "loo_log_odds_",
     "noise_std_",
 )
-BLOCK = 2600  # numbers; a sample of 128 rows is read besides
+BLOCK = 2600  # numbers; larger than a sample of 128 rows
 
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    """Make blocks so small that a few hundred rows take many."""
+    """Use so small blocks that a few hundred rows need many."""
     monkeypatch.setattr(blocks, "BLOCK_VALUES", BLOCK)
-    monkeypatch.setattr(centred, "_scatter_block", lambda size: BLOCK)
-    monkeypatch.setattr(centred, "_KEPT", 0)
+    monkeypatch.setattr(dense, "_scatter_block", lambda size: BLOCK)
+    monkeypatch.setattr(dense, "_KEPT_VALUES", 0)
     monkeypatch.setattr(selection, "_PART", 50)
 
 
 def problem(shape=(1000, 12), k=2, mean=3.0, seed=0):
-    """Rows, some of them copies, with true and observed labels of k classes."""
+    """Rows with a duplicate, and their true and noisy labels of k classes."""
     rng = np.random.default_rng(seed)
     y = rng.integers(k, size=shape[0])
     X = rng.normal(size=shape) * np.linspace(1, 3, shape[1]) + mean
@@ -48,14 +47,14 @@ def problem(shape=(1000, 12), k=2, mean=3.0, seed=0):
     return X, y, np.where(rng.random(shape[0]) < 0.15, rng.integers(k, size=shape[0]), y)
 
 
-def assert_alike(found, expected, tolerance=1e-10):
+def assert_alike(actual, expected, tolerance=1e-10):
     for name in FITTED:
         whole = getattr(expected, name)
         np.testing.assert_allclose(
-            getattr(found, name), whole, rtol=tolerance, atol=tolerance * np.abs(whole).max()
+            getattr(actual, name), whole, rtol=tolerance, atol=tolerance * np.abs(whole).max()
         )
-    assert found.reg_ == pytest.approx(expected.reg_, rel=tolerance)
-    assert found.expected_accuracy_ == pytest.approx(expected.expected_accuracy_, abs=tolerance)
+    assert actual.reg_ == pytest.approx(expected.reg_, rel=tolerance)
+    assert actual.expected_accuracy_ == pytest.approx(expected.expected_accuracy_, abs=tolerance)
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
@@ -72,7 +71,7 @@ def assert_alike(found, expected, tolerance=1e-10):
     ],
     ids=str,
 )
-def test_fits_are_those_of_rows_in_memory(options, weighted, small_blocks):
+def test_fits_equal_those_in_memory(options, weighted, small_blocks):
     X, y, labels = problem()
     weights = np.random.default_rng(1).integers(3, size=len(X)).astype(float) if weighted else None
     if options.get("noise") == "trusted":
@@ -80,11 +79,11 @@ def test_fits_are_those_of_rows_in_memory(options, weighted, small_blocks):
             "noise": TrustedSubset(np.where(np.arange(len(y)) % 4 == 0, y, np.nan))
         }
     source = Stored(X)
-    expected, found = (LPClassifier(**options).fit(given, labels, weights) for given in (X, source))
+    expected, actual = (LPClassifier(**options).fit(rows, labels, weights) for rows in (X, source))
     assert source.n_most <= BLOCK
-    assert_alike(found, expected)
+    assert_alike(actual, expected)
     for method in ("predict", "predict_proba", "decision_function"):
-        np.testing.assert_array_equal(getattr(found, method)(source), getattr(found, method)(X))
+        np.testing.assert_array_equal(getattr(actual, method)(source), getattr(actual, method)(X))
     assert source.n_most <= BLOCK
 
 
@@ -98,14 +97,13 @@ def test_several_classes(shape, small_blocks):
 
 @pytest.mark.parametrize("k", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_default_fit_reads_the_rows_seven_times(k, small_blocks):
-    """To find copies, for the Gram matrix, for hat values and scores, and twice for each of two
-    rounds.
+    """For duplicates, the Gram matrix, leverages and scores, and twice in each of two rounds.
 
-    Few rows of several classes take two more in each round, for what labels do to the scores of
-    other rows.
+    Few rows of several classes need two more in each round, for the effect of labels on the scores
+    of other rows.
     """
     X, _, labels = problem((10_000, 12), k=k, mean=0.0)
-    X[7] += 1e-3  # no copy any more
+    X[7] += 1e-3  # removes the duplicate
     source = Stored(X)
     LPClassifier().fit(source, labels)
     assert 7 <= source.n_passes < 7.1
@@ -115,7 +113,7 @@ def test_a_default_fit_reads_the_rows_seven_times(k, small_blocks):
     assert source.n_passes - before < 7.1
 
 
-def test_a_mixture_takes_two_more_passes(small_blocks):
+def test_a_mixture_needs_two_more_passes(small_blocks):
     X, y = make_mixture(10_000, 50, mean_norm=2.0, random_state=0)
     source = Stored(X)
     fitted = LPClassifier().fit(source, NOISE.flip(y, random_state=0))
@@ -125,27 +123,29 @@ def test_a_mixture_takes_two_more_passes(small_blocks):
 
 def test_a_prediction_reads_the_rows_once():
     X, _, labels = problem()
-    fitted, source = LPClassifier(NOISE).fit(X, labels), Stored(X)
+    fitted = LPClassifier(NOISE).fit(X, labels)
+    source = Stored(X)
     fitted.predict(source)
     assert source.n_passes == 1
 
 
-def test_copies_without_end_are_found(small_blocks):
+def test_many_duplicates(small_blocks):
     X, _, labels = problem((30, 5))
-    many, twice = np.tile(X, (20, 1)), np.tile(labels, 20)
+    many = np.tile(X, (20, 1))
+    twice = np.tile(labels, 20)
     source = Stored(many)
     assert_alike(LPClassifier(NOISE).fit(source, twice), LPClassifier(NOISE).fit(many, twice))
     assert source.n_most <= BLOCK
 
 
-def test_numbers_of_other_kinds(small_blocks, tmp_path):
+def test_numbers_of_other_dtypes(small_blocks, tmp_path):
     X, _, labels = problem()
     for dtype in ("i1", "f2", "f4", ">f8"):
         stored = (4 * X).astype(dtype)
         np.save(tmp_path / "rows.npy", stored)
         held = stored.astype(np.float32 if dtype == "f4" else np.float64)
-        found = LPClassifier(NOISE).fit(np.load(tmp_path / "rows.npy", mmap_mode="r"), labels)
-        assert_alike(found, LPClassifier(NOISE).fit(held, labels))
+        actual = LPClassifier(NOISE).fit(np.load(tmp_path / "rows.npy", mmap_mode="r"), labels)
+        assert_alike(actual, LPClassifier(NOISE).fit(held, labels))
 
 
 def test_zarr(small_blocks):
@@ -158,7 +158,8 @@ def test_zarr(small_blocks):
 
 
 def test_hdf5_and_parquet(small_blocks, tmp_path):
-    h5py, pa = pytest.importorskip("h5py"), pytest.importorskip("pyarrow")
+    h5py = pytest.importorskip("h5py")
+    pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
     from unflip.data.parquet import ParquetRows
@@ -166,9 +167,9 @@ def test_hdf5_and_parquet(small_blocks, tmp_path):
     X, _, labels = problem()
     expected = LPClassifier().fit(X, labels)
     with h5py.File(tmp_path / "rows.h5", "w") as file:
-        found = LPClassifier().fit(file.create_dataset("rows", data=X, chunks=(37, 5)), labels)
-        np.testing.assert_array_equal(found.predict(file["rows"]), expected.predict(X))
-    assert_alike(found, expected)
+        actual = LPClassifier().fit(file.create_dataset("rows", data=X, chunks=(37, 5)), labels)
+        np.testing.assert_array_equal(actual.predict(file["rows"]), expected.predict(X))
+    assert_alike(actual, expected)
     table = pa.table({f"x{index}": column for index, column in enumerate(X.T)})
     for name, part, size in (("a", table[:150], 40), ("b", table[150:], 97)):
         parquet.write_table(part, tmp_path / f"{name}.parquet", row_group_size=size)
@@ -181,7 +182,7 @@ def test_hdf5_and_parquet(small_blocks, tmp_path):
     [{}, {"groups": np.arange(1000) // 2}, {"trusted": True}],
     ids=["", "groups", "trusted"],
 )
-def test_audits_are_those_of_rows_in_memory(options, small_blocks):
+def test_audits_equal_those_in_memory(options, small_blocks):
     X, y, labels = problem()
     options = (
         {"trusted": np.where(np.arange(len(y)) % 4 == 0, y, np.nan)}
@@ -189,22 +190,25 @@ def test_audits_are_those_of_rows_in_memory(options, small_blocks):
         else options
     )
     source = Stored(X)
-    found, expected = (audit(given, labels, **options) for given in (source, X))
-    np.testing.assert_allclose(found.label_posterior, expected.label_posterior, rtol=0, atol=1e-9)
-    assert found.accuracy_after(10) == pytest.approx(expected.accuracy_after(10), abs=1e-9)
+    actual, expected = (audit(rows, labels, **options) for rows in (source, X))
+    np.testing.assert_allclose(actual.label_posterior, expected.label_posterior, rtol=0, atol=1e-9)
+    assert actual.accuracy_after(10) == pytest.approx(expected.accuracy_after(10), abs=1e-9)
     assert source.n_most <= BLOCK
 
 
 @pytest.mark.parametrize("estimator", [Automatic(), CrossMoment(), TrustedSubset()], ids=str)
-def test_noise_estimators_read_in_blocks_too(estimator, small_blocks):
+def test_noise_estimators_read_in_blocks(estimator, small_blocks):
     X, y = make_mixture(1000, 20, mean_norm=2.0, random_state=0)
-    source, labels = Stored(X), NOISE.flip(y, random_state=0)
-    found = estimator.fit(source, labels).noise_.transition
-    np.testing.assert_allclose(found, estimator.fit(X, labels).noise_.transition, rtol=0, atol=1e-9)
+    source = Stored(X)
+    labels = NOISE.flip(y, random_state=0)
+    actual = estimator.fit(source, labels).noise_.transition
+    np.testing.assert_allclose(
+        actual, estimator.fit(X, labels).noise_.transition, rtol=0, atol=1e-9
+    )
     assert source.n_most <= BLOCK
 
 
-def test_a_fit_that_fails_leaves_the_estimator_as_it_was(small_blocks):
+def test_a_failed_fit_does_not_change_the_estimator(small_blocks):
     X, _, labels = problem()
     fitted = LPClassifier(NOISE).fit(X, labels)
     before = dict(vars(fitted))
@@ -216,7 +220,7 @@ def test_a_fit_that_fails_leaves_the_estimator_as_it_was(small_blocks):
     broken = X.copy()
     broken[999, 2] = np.nan
     weights = np.ones(1000)
-    weights[999] = 0  # rows of no weight are checked, too
+    weights[999] = 0  # zero-weight rows are checked, too
     for sample_weight in (None, weights):
         with pytest.raises(ValueError, match="Input X contains NaN, in row 999 and column 2"):
             fitted.fit(Stored(broken), labels, sample_weight)
@@ -238,6 +242,5 @@ def test_memory_is_a_few_numbers_per_row(dtype, tmp_path):
         LPClassifier().fit(stored[:n], labels[:n])
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert (
-        peaks[1] - peaks[0]
-    ) / 20_000 < 700  # bytes; scores for all penalties alone would be 400
+    # Bytes per row; scores for all regularization strengths alone would take 400.
+    assert (peaks[1] - peaks[0]) / 20_000 < 700

@@ -1,5 +1,4 @@
-"""What is handed to users: a small wheel of the library alone, and an archive of the sources that
-rebuilds it."""
+"""The wheel and the source distribution: contents, metadata and types."""
 
 import importlib.util
 import re
@@ -27,12 +26,12 @@ from unflip.estimation import TrustedSubset
 noise: NoiseModel = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1)
 X, y = make_mixture(100, 5, mean_norm=2.0, random_state=0)
 clf: LPClassifier = LPClassifier(noise, reg=1.0).fit(X, noise.flip(y, random_state=0))
-found: Audit = audit(X, y, noise=noise)
-accuracy: float = found.expected_accuracy
+report: Audit = audit(X, y, noise=noise)
+accuracy: float = report.expected_accuracy
 mixture = theory.Mixture(mean_norm=2.0, aspect=0.5, noise=noise)
-rates: str = noise.eps_pos  # type: ignore[assignment]  # mypy must object: it is a number
-guess = LPClassifier(TrustedSubset(), regg=1.0)  # type: ignore[call-arg]  # mypy must object: no such parameter
-unflip.LPClasifier  # type: ignore[attr-defined]  # mypy must object: there is no such name
+rates: str = noise.eps_pos  # type: ignore[assignment]  # an error: it is a number
+typo = LPClassifier(TrustedSubset(), regg=1.0)  # type: ignore[call-arg]  # an error: a typo
+unflip.LPClasifier  # type: ignore[attr-defined]  # an error: no such name
 """
 CORE = {"numpy", "scipy", "scikit-learn", "array-api-compat"}
 MEGABYTE = 1_000_000
@@ -62,7 +61,7 @@ def sdist(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def wheel(sdist, tmp_path_factory):
-    """Build the wheel from the archive, so that nothing but what is in the archive can be in it."""
+    """Build the wheel from the source distribution."""
     folder = tmp_path_factory.mktemp("unpacked")
     with tarfile.open(sdist) as archive:
         archive.extractall(folder, filter="data")
@@ -86,9 +85,9 @@ def test_the_wheel_is_small(wheel):
     assert wheel.stat().st_size < MEGABYTE
 
 
-def test_the_core_needs_four_packages_and_no_more(metadata):
-    needed = {line for line in metadata.get_all("Requires-Dist") if "extra ==" not in line}
-    assert {re.match(r"[\w-]+", line).group() for line in needed} == CORE
+def test_the_core_needs_four_packages(metadata):
+    required = {line for line in metadata.get_all("Requires-Dist") if "extra ==" not in line}
+    assert {re.match(r"[\w-]+", line).group() for line in required} == CORE
 
 
 def test_the_version_comes_from_one_place(metadata, wheel):
@@ -100,7 +99,7 @@ def test_the_version_comes_from_one_place(metadata, wheel):
     assert f"\nversion: {unflip.__version__}\n" in (ROOT / "CITATION.cff").read_text()
 
 
-def test_the_wheel_holds_the_library_and_nothing_else(contents):
+def test_the_wheel_has_only_the_library(contents):
     assert {path.split("/")[0] for path in contents} == {
         "unflip",
         f"unflip-{unflip.__version__}.dist-info",
@@ -118,13 +117,13 @@ def test_the_wheel_holds_the_library_and_nothing_else(contents):
     ]
 
 
-def test_the_wheel_says_that_it_is_typed_and_free(contents, metadata):
+def test_the_wheel_is_typed_and_has_a_license(contents, metadata):
     assert "unflip/py.typed" in contents
     assert metadata["License-Expression"] == "BSD-3-Clause"
     assert any(path.endswith("licenses/LICENSE") for path in contents)
 
 
-def test_the_archive_has_what_tests_and_pages_need(sdist):
+def test_the_source_distribution_has_tests_and_documentation(sdist):
     with tarfile.open(sdist) as archive:
         names = {name.split("/", 1)[1] for name in archive.getnames()}
     for path in (
@@ -143,9 +142,8 @@ def test_the_archive_has_what_tests_and_pages_need(sdist):
 
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy is not installed")
-def test_types_of_the_installed_wheel_reach_its_users(wheel, tmp_path):
-    """Mistakes in the file are marked, and an unused mark is an error: right code passes, wrong
-    code does not."""
+def test_types_of_the_installed_wheel(wheel, tmp_path):
+    """Errors are marked in the file, and mypy reports unused marks."""
     venv.create(tmp_path / "venv", symlinks=True)
     python = next((tmp_path / "venv").glob("*/python"), None) or next(
         (tmp_path / "venv").glob("*/python.exe")
@@ -158,9 +156,8 @@ def test_types_of_the_installed_wheel_reach_its_users(wheel, tmp_path):
     ).stdout.strip()
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(packages)
-    Path(packages, "core.pth").write_text(
-        sysconfig.get_path("purelib")
-    )  # numpy and its like, as they are here
+    # NumPy and the other dependencies come from this environment.
+    Path(packages, "core.pth").write_text(sysconfig.get_path("purelib"))
     (tmp_path / "consumer.py").write_text(CONSUMER)
     command = [
         sys.executable,

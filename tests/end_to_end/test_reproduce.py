@@ -1,4 +1,4 @@
-"""`unflip reproduce` as a user runs it."""
+"""`unflip reproduce` from the command line."""
 
 import os
 import re
@@ -28,7 +28,8 @@ CHROMIUM = next(
 )
 LOADED = """<script>addEventListener("load", () => {
   const pictures = [...document.images];
-  document.title = pictures.filter(p => p.complete && p.naturalWidth > 100).length + " of " + pictures.length;
+  const loaded = pictures.filter(p => p.complete && p.naturalWidth > 100);
+  document.title = loaded.length + " of " + pictures.length;
 });</script>"""
 
 
@@ -60,7 +61,7 @@ def test_one_figure_from_start_to_page(fig3):
     page = (results / "index.html").read_text(encoding="utf-8")
     for words in (
         "What the paper says",
-        "Where and why they differ",
+        "Differences and their causes",
         "standard errors",
         "ρ₊* = 1.57",
         "Quick run",
@@ -71,7 +72,7 @@ def test_one_figure_from_start_to_page(fig3):
     assert not re.search(r'(src|href)="https?:', page)
 
 
-def test_a_finished_figure_is_not_run_again(fig3):
+def test_finished_figure_is_not_recomputed(fig3):
     results, _ = fig3
     before = {path: path.stat().st_mtime_ns for path in (results / "fig3").iterdir()}
     assert "fig3 was finished before" in reproduce("fig3", "--quick", "--out", results).stdout
@@ -108,7 +109,7 @@ def invoke(*arguments):
     return CliRunner().invoke(app, ["reproduce", *map(str, arguments)])
 
 
-def test_an_unknown_piece_is_named_beside_the_known_ones(tmp_path):
+def test_unknown_piece_error_lists_pieces(tmp_path):
     done = invoke("fig3", "fig77", "--out", tmp_path / "results")
     assert done.exit_code == 2
     assert "fig77 is not a piece" in done.stderr
@@ -116,7 +117,7 @@ def test_an_unknown_piece_is_named_beside_the_known_ones(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_is_not_a_folder_for_results(tmp_path):
+def test_out_that_is_a_file_raises(tmp_path):
     (tmp_path / "results").write_text("mine")
     done = invoke("fig5", "--out", tmp_path / "results")
     assert done.exit_code == 2
@@ -124,7 +125,7 @@ def test_a_file_is_not_a_folder_for_results(tmp_path):
     assert (tmp_path / "results").read_text() == "mine"
 
 
-def test_missing_data_skip_a_piece_and_say_so(tmp_path, monkeypatch):
+def test_missing_data_skip_piece_with_message(tmp_path, monkeypatch):
     monkeypatch.setenv("UNFLIP_DATA", str(tmp_path))
     done = invoke("fig4", "--quick", "--out", tmp_path)
     assert done.exit_code == 3
@@ -139,7 +140,7 @@ def test_missing_data_skip_a_piece_and_say_so(tmp_path, monkeypatch):
     )
 
 
-def test_a_piece_that_fails_is_named(tmp_path, monkeypatch):
+def test_error_names_failing_piece(tmp_path, monkeypatch):
     def fail(settings):
         raise ArithmeticError("nothing to add")
 
@@ -153,7 +154,7 @@ def test_a_piece_that_fails_is_named(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
-def test_killed_after_the_first_piece_it_ends_as_if_it_had_not_been(tmp_path, ending):
+def test_killed_run_resumes_with_same_result(tmp_path, ending):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     reproduce("fig1", "fig5", "fig2", "--quick", "--out", whole)
     process = started(

@@ -1,4 +1,4 @@
-"""Shell sessions on the pages print what the pages show, and the options that pages name exist."""
+"""Shell sessions in the documentation are up to date, and the options they name exist."""
 
 import os
 import re
@@ -8,7 +8,7 @@ import pytest
 from support.transcripts import PROMPT, ROOT, matches, pages, remade, sessions, without_sessions
 
 TEXTS = {page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8") for page in pages()}
-SHOWN = [name for name, text in TEXTS.items() if sessions(text)]
+WITH_SESSIONS = [name for name, text in TEXTS.items() if sessions(text)]
 COMMAND = re.compile(r"\bunflip (audit|apply|fit|predict|plan|demo|explore|reproduce)\b([^`\n]*)")
 
 PAGE = """\
@@ -28,20 +28,20 @@ $ python -c "print(1, end='')"
 """
 
 
-@pytest.mark.skipif(os.name == "nt", reason="the sessions are those of a Unix shell")
-@pytest.mark.parametrize("name", SHOWN)
-def test_sessions_print_what_the_page_shows(name):
-    """After a change that is meant to alter the output: `make transcripts`."""
+@pytest.mark.skipif(os.name == "nt", reason="the sessions need a Unix shell")
+@pytest.mark.parametrize("name", WITH_SESSIONS)
+def test_sessions_are_up_to_date(name):
+    """After an intended change of the output, run `make transcripts`."""
     pytest.importorskip("typer", reason="the program needs the extra unflip[cli]")
     pytest.importorskip("pandas", reason="the program needs the extra unflip[cli]")
     assert TEXTS[name] == remade(TEXTS[name])
 
 
 def test_the_command_line_page_has_sessions():
-    assert "docs/command_line.md" in SHOWN
+    assert "docs/command_line.md" in WITH_SESSIONS
 
 
-def test_commands_with_a_prompt_are_in_sessions_and_sessions_begin_with_one():
+def test_prompts_are_only_in_sessions_and_sessions_start_with_one():
     outside = [
         f"{name}: {line}"
         for name, text in TEXTS.items()
@@ -51,13 +51,13 @@ def test_commands_with_a_prompt_are_in_sessions_and_sessions_begin_with_one():
     assert outside == []
     assert [
         name
-        for name in SHOWN
+        for name in WITH_SESSIONS
         for session in sessions(TEXTS[name])
         if not session.startswith(PROMPT)
     ] == []
 
 
-def test_stale_output_is_replaced_and_the_rest_is_kept():
+def test_outdated_output_is_replaced():
     now = remade(PAGE)
     assert now == PAGE.replace("three", "two")
     assert remade(now) == now
@@ -68,12 +68,12 @@ def test_missing_output_is_added_and_surplus_output_is_removed():
     assert remade(PAGE.replace("\n1\n", "\n1\n\nmore\n")) == remade(PAGE)
 
 
-def test_a_command_that_fails_is_an_error_and_no_output():
+def test_a_failing_command_is_an_error():
     with pytest.raises(RuntimeError, match="exit code 3"):
         remade(PAGE.replace('print("two")', "raise SystemExit(3)"))
 
 
-def test_marked_parts_of_a_line_may_vary_and_nothing_else():
+def test_only_marked_parts_of_a_line_may_vary():
     assert matches("took [...] s\n", "took 1.5 s\n")
     assert not matches("took [...] s\n", "took 1.5 min\n")
     assert not matches("took [...] s\n", "took\n1.5 s\n")
@@ -82,13 +82,14 @@ def test_marked_parts_of_a_line_may_vary_and_nothing_else():
     assert remade(page) == page
 
 
-def test_options_that_the_pages_name_exist():
+def test_options_named_in_the_documentation_exist():
     pytest.importorskip("typer", reason="the program needs the extra unflip[cli]")
     from typer.main import get_command
 
     from unflip.cli.program import app
 
-    known = {name: options_of(command) for name, command in get_command(app).commands.items()}
+    program = get_command(app)
+    existing = {name: options_of(program.get_command(None, name)) for name in program.commands}
     named = [
         (page, command, option)
         for page, text in TEXTS.items()
@@ -96,7 +97,7 @@ def test_options_that_the_pages_name_exist():
         for option in re.findall(r"(?<!\S)--[a-z][a-z-]*", arguments)
     ]
     assert len(named) > 20
-    assert [use for use in named if use[2] not in known[use[1]]] == []
+    assert [use for use in named if use[2] not in existing[use[1]]] == []
 
 
 def options_of(command):

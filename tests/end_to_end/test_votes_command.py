@@ -1,4 +1,4 @@
-"""Several votes per row on the command line."""
+"""Votes on the command line."""
 
 import json
 
@@ -16,16 +16,15 @@ ROWS = ("--label", "label", "--item", "mail", "--annotator", "who")
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Write the same votes with a column for each annotator and with a row for each vote; return
-    folder and truth."""
+    """Write votes with a column per annotator and with a row per vote; return folder and truth."""
     folder = tmp_path_factory.mktemp("votes")
     X, true = make_mixture(N, P, mean_norm=1.5, random_state=0)
     rng = np.random.default_rng(0)
     asked = rng.random((N, 4)) < 0.6
     asked[np.arange(N), rng.integers(0, 4, N)] = True
     asked[-UNASKED:] = False
-    said = np.where(rng.random((N, 4)) < SKILL, true[:, None], 1 - true[:, None])
-    cells = np.where(asked, NAMES[said], "")
+    voted = np.where(rng.random((N, 4)) < SKILL, true[:, None], 1 - true[:, None])
+    cells = np.where(asked, NAMES[voted], "")
     features = {f"x{j}": X[:, j].round(4) for j in range(P)}
     mails = np.array([f"m{i}" for i in range(N)])
     truth = np.where(np.arange(N) % 3 == 0, NAMES[true], "")
@@ -63,7 +62,7 @@ def by_row(files):
     return answer_of("audit", files[0] / "rows.csv", *ROWS, "--trusted", "truth")
 
 
-def test_both_ways_to_write_votes_give_the_same_answer(files, by_column, by_row):
+def test_both_layouts_of_votes_give_the_same_result(files, by_column, by_row):
     _, _, row = files
     assert by_column["rows"] == by_row["rows"] == N
     assert by_column["votes"] == by_row["votes"]
@@ -87,34 +86,34 @@ def test_most_suspects_are_wrong_and_most_proposals_right(files, by_column):
     assert by_column["noise"]["source"] == "votes"
 
 
-def test_checked_items_without_a_vote_are_no_checked_labels(files):
-    said = program(
+def test_checked_items_without_votes_are_not_counted(files):
+    output = program(
         "audit", files[0] / "columns.csv", *COLUMNS, "--trusted", "truth", "--id", "mail"
     ).stdout
     checked = sum(row % 3 == 0 for row in range(N - UNASKED))
-    assert f"Of {checked} checked majority labels " in " ".join(said.split())
+    assert f" of {checked} checked majority labels were wrong." in " ".join(output.split())
 
 
-def test_the_summary_speaks_of_items_votes_and_annotators(files, tmp_path):
-    page, suspects = tmp_path / "page.html", tmp_path / "suspects.csv"
-    said = program(
+def test_summary_of_items_votes_and_annotators(files, tmp_path):
+    page = tmp_path / "page.html"
+    suspects = tmp_path / "suspects.csv"
+    output = program(
         "audit", files[0] / "rows.csv", *ROWS, "--out", page, "--suspects", suspects
     ).stdout
-    words = " ".join(said.split())
+    words = " ".join(output.split())
     n_votes = sum(row["label"] != "" for row in read_csv(files[0] / "rows.csv"))
     assert f"{N} items, {n_votes} votes of 4 annotators: " in words
     assert f"of {N - UNASKED} majority labels are wrong" in words
-    assert "majority labels look wrong" in words
-    assert f"No vote: {UNASKED} items have none; proposed are" in words
+    assert "majority labels are suspect at an expected false discovery rate of" in words
+    assert f"Without a vote: {UNASKED} items. Proposed labels: " in words
     assert "name it with --trusted" in words
     assert "unflip apply" not in words
-    lines = [
-        line for line in said.splitlines()[2:] if str(tmp_path) not in line
-    ]  # names are not broken
+    # File names are not broken into lines.
+    lines = [line for line in output.splitlines()[2:] if str(tmp_path) not in line]
     assert max(map(len, lines)) <= 80
     text = page.read_text(encoding="utf-8")
     assert f"of {N - UNASKED} majority labels are wrong" in text
-    assert "read from the votes and the rows together" in text
+    assert "estimated from the votes and the features" in text
     assert "name it with --trusted, and audit again" in text
     assert "--decisions" not in text
     lines = read_csv(suspects)
@@ -155,8 +154,8 @@ def test_three_classes_with_texts_rates_and_groups(tmp_path):
     assert answer["noise"]["source"] == "given"
     assert answer["suspects"][0]["id"] == ""
     assert {line["row"] for line in answer["unlabelled"]} >= set(range(146, 150))
-    said = " ".join(program("audit", path, *COLUMNS[:6], *options).stdout.split())
-    assert "These rates are what the given rates of each vote lead to." in said
+    output = " ".join(program("audit", path, *COLUMNS[:6], *options).stdout.split())
+    assert "(computed from the given rates of each vote)" in output
 
 
 def test_fit_and_predict(files, tmp_path):
@@ -165,20 +164,21 @@ def test_fit_and_predict(files, tmp_path):
     answer = answer_of("fit", folder / "rows.csv", *ROWS, "--out", out, "--trusted", "truth")
     assert answer["rows"] == N
     assert answer["votes"]["annotators"] == 4
-    said = program("fit", folder / "columns.csv", *COLUMNS, "--out", out).stdout
-    assert f"votes of 4 annotators on {N} rows by" in said
-    assert "Votes flipped:" in said
+    output = program("fit", folder / "columns.csv", *COLUMNS, "--out", out).stdout
+    assert f"votes of 4 annotators on {N} rows.\nFeatures: " in output
+    assert "Noise rates of the votes by true class: 'ham': " in output
     program("predict", out, folder / "columns.csv", "--out", tmp_path / "p.csv")
     predicted = [line["predicted"] for line in read_csv(tmp_path / "p.csv")]
     assert np.mean(np.array(predicted) == true) > 0.85
 
 
-def test_groups_tell_the_accuracy_of_a_fit_as_of_an_audit(files, tmp_path):
-    mails, copies = read_csv(files[0] / "rows.csv"), tmp_path / "copies.csv"
+def test_expected_accuracy_with_groups_is_that_of_the_audit(files, tmp_path):
+    mails = read_csv(files[0] / "rows.csv")
+    path = tmp_path / "grouped.csv"
     columns = {name: [line[name] for line in mails] for name in mails[0]}
     pairs = [int(name[1:]) // 2 for name in columns["mail"]]
-    write_csv(copies, **columns, pair=pairs)
-    grouped = (copies, *ROWS, "--ignore", "truth", "--group", "pair")
+    write_csv(path, **columns, pair=pairs)
+    grouped = (path, *ROWS, "--ignore", "truth", "--group", "pair")
     audited = answer_of("audit", *grouped, "--id", "mail")["expected_accuracy"]
     fitted = answer_of("fit", *grouped, "--out", tmp_path / "m.skops")["expected_accuracy"]
     assert fitted == {"value": audited["now"], "standard_error": audited["standard_error"]}
@@ -188,7 +188,7 @@ def test_groups_tell_the_accuracy_of_a_fit_as_of_an_audit(files, tmp_path):
     assert fitted["value"] != alone["value"]
 
 
-def test_decisions_on_votes_are_refused(files, tmp_path):
+def test_decisions_on_votes_raise_an_error(files, tmp_path):
     path = files[0] / "columns.csv"
     decisions = write_csv(
         tmp_path / "d.csv", row=[0], observed=["ham"], proposed=["spam"], decision=["accept"]
@@ -196,36 +196,36 @@ def test_decisions_on_votes_are_refused(files, tmp_path):
     out = ("--out", tmp_path / "clean.csv")
     for votes in (COLUMNS, ("--label", "w0", "--item", "mail")):
         assert (
-            "Votes leave no single label to decide on"
+            "Decisions need one label per row, not votes"
             in program("apply", path, decisions, *out, *votes, code=2).stderr
         )
     fit = ("fit", path, *COLUMNS, "--decisions", decisions, "--out", tmp_path / "m.skops")
-    assert "Votes leave no single label to decide on" in program(*fit, code=2).stderr
-    assert [found.name for found in tmp_path.iterdir()] == ["d.csv"]
+    assert "Decisions need one label per row, not votes" in program(*fit, code=2).stderr
+    assert [file.name for file in tmp_path.iterdir()] == ["d.csv"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         (("--label", "label", "--annotator", "who"), "--annotator who needs --item"),
-        (("--label", "label", "--label", "who", "--item", "mail"), "--item takes one --label"),
+        (("--label", "label", "--label", "who", "--item", "mail"), "--item needs one --label"),
         (("--label", "label", "--item", "male"), "has no column 'male': did you mean 'mail'"),
         (
             ("--label", "label", "--item", "mail", "--text", "who"),
-            "both of item 'm0': give all rows of an item the sa",
+            "both of item 'm0': give all rows of an item the same features",
         ),
         (
             ("--label", "label", "--item", "mail", "--trusted", "label"),
-            "--trusted label names the column of the labe",
+            "--trusted label is the column of labels",
         ),
         (
             ("--label", "label", "--item", "mail", "--ignore", "mail"),
-            "--ignore mail names the column of items or wo",
+            "--ignore mail is the column of items or annotators",
         ),
-        ((*ROWS, "--group", "who"), "--group who names the column of items or annotators"),
+        ((*ROWS, "--group", "who"), "--group who is the column of items or annotators"),
     ],
 )
-def test_errors_are_one_sentence(files, arguments, says):
+def test_errors_are_one_sentence(files, arguments, message):
     done = program("audit", files[0] / "rows.csv", *arguments, code=2)
-    assert says in done.stderr
+    assert message in done.stderr
     assert done.stdout == ""

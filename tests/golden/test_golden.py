@@ -59,7 +59,7 @@ def test_replaying_the_protocol_gives_the_published_cells(domain, eps_pos):
 def test_fresh_draws_agree_with_the_published_cells(domain):
     """Means of draws from another random stream are within 4 standard errors; a published cell has
     150 draws."""
-    n_draws, n_published = 40, len(table1.SEEDS) * table1.DRAWS_PER_SEED
+    n_draws, n_published = 40, len(table1.SETUP.seeds) * table1.SETUP.draws_per_seed
     fresh = table1.fresh_draws(domain, seed=7, n_draws=n_draws)["fresh"]
     for eps_pos, published in TABLE1.items():
         for variant, cell in zip(VARIANTS, published[domain], strict=True):

@@ -1,4 +1,4 @@
-"""What holds of every audit: rows in any order, classes by any name, probabilities throughout."""
+"""Properties of every audit: invariance to row order and class names, valid probabilities."""
 
 import numpy as np
 import pytest
@@ -16,9 +16,8 @@ from support.strategies import (
 )
 from unflip import LPClassifier, NoiseModel, Votes, audit, audit_scores
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::UserWarning"
-)  # guesses and few rows are said: not of numbers
+# Heuristic noise rates and few rows raise warnings.
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 TWO = instances(rows=(30, 60), features=(1, 30))
 ANY = st.one_of(TWO, instances(noise_models(st.just(3)), rows=(30, 50), features=(2, 15)))
@@ -26,50 +25,50 @@ ANY = st.one_of(TWO, instances(noise_models(st.just(3)), rows=(30, 50), features
 
 @st.composite
 def scored(draw):
-    """Probabilities of observed labels by some model, with the labels and their noise."""
-    noise, seed, n = draw(noise_models(st.integers(2, 4))), draw(SEEDS), draw(st.integers(20, 60))
+    """Draw probabilities of observed labels, with the labels and their noise model."""
+    noise = draw(noise_models(st.integers(2, 4)))
+    seed = draw(SEEDS)
+    n = draw(st.integers(20, 60))
     drawn = Instance("gaussian", noise, seed, n, 2)
     rng = np.random.default_rng(seed)
     return rng.dirichlet(np.ones(noise.n_classes), size=n), drawn.y, noise
 
 
-def assert_sound(found, n_rows, n_classes):
-    """Assert that every number of an audit is what it is called."""
-    posterior = found.label_posterior
+def assert_valid(result, n_rows, n_classes):
+    """Assert that every number of an audit is in its range."""
+    posterior = result.label_posterior
     assert posterior.shape == (n_rows, n_classes)
     assert ((posterior >= 0) & (posterior <= 1)).all()
     close(posterior.sum(axis=1), np.ones(n_rows), 1e-12)
-    suspects = found.suspects
+    suspects = result.suspects
     assert ((suspects.probability >= 0) & (suspects.probability <= 1)).all()
-    doubtful = suspects.probability[
-        ~np.isin(suspects.row, found.checked)
-    ]  # what was checked comes last
-    assert (np.diff(doubtful) <= 0).all()
+    unchecked = ~np.isin(suspects.row, result.checked)  # checked rows come last
+    assert (np.diff(suspects.probability[unchecked]) <= 0).all()
     assert (suspects.observed != suspects.proposed).all()
     assert len(set(suspects.row.tolist())) == len(suspects)
-    assert found.n_suspects <= len(suspects)
-    assert 0 <= found.expected_wrong <= n_rows
-    assert found.expected_wrong_std >= 0
-    assert 0 <= found.expected_accuracy <= 1
-    assert found.expected_accuracy_std >= 0
-    assert (found.noise_std >= 0).all()
-    assert 0 <= found.dependence.p_value <= 1 or np.isnan(found.dependence.p_value)
+    assert result.n_suspects <= len(suspects)
+    assert 0 <= result.expected_wrong <= n_rows
+    assert result.expected_wrong_std >= 0
+    assert 0 <= result.expected_accuracy <= 1
+    assert result.expected_accuracy_std >= 0
+    assert (result.noise_std >= 0).all()
+    assert 0 <= result.dependence.p_value <= 1 or np.isnan(result.dependence.p_value)
 
 
 @holds(drawn=ANY)
-def test_every_number_is_what_it_is_called(drawn):
-    found = audit(drawn.X, drawn.y, noise=drawn.noise)
-    assert_sound(found, drawn.n, drawn.n_classes)
-    assert str(found)
+def test_every_number_is_in_its_range(drawn):
+    result = audit(drawn.X, drawn.y, noise=drawn.noise)
+    assert_valid(result, drawn.n, drawn.n_classes)
+    assert str(result)
 
 
 @holds(drawn=TWO)
-def test_guessed_rates_are_rates(drawn):
-    assert_sound(audit(drawn.X, drawn.y), drawn.n, 2)
+def test_numbers_with_estimated_rates_are_in_their_range(drawn):
+    assert_valid(audit(drawn.X, drawn.y), drawn.n, 2)
 
 
 @holds(drawn=TWO, seed=SEEDS)
-def test_the_order_of_rows_does_not_count(drawn, seed):
+def test_order_of_rows_does_not_matter(drawn, seed):
     order = permutation(drawn.n, seed)
     now, then = (
         audit(X, y, noise=drawn.noise)
@@ -82,39 +81,41 @@ def test_the_order_of_rows_does_not_count(drawn, seed):
 @holds(drawn=TWO)
 def test_renaming_classes_renames_the_suspects(drawn):
     other = NoiseModel(drawn.noise.transition[::-1, ::-1], drawn.noise.priors[::-1])
-    now, then = audit(drawn.X, drawn.y, noise=drawn.noise), audit(drawn.X, 1 - drawn.y, noise=other)
+    now = audit(drawn.X, drawn.y, noise=drawn.noise)
+    then = audit(drawn.X, 1 - drawn.y, noise=other)
     close(then.label_posterior[:, ::-1], now.label_posterior, 1e-5)
     close(then.expected_accuracy, now.expected_accuracy, 1e-5)
 
 
 @holds(drawn=ANY)
-def test_rows_that_were_checked_are_certain(drawn):
+def test_checked_rows_are_certain(drawn):
     checked = np.where(np.arange(drawn.n) % 3 == 0, drawn.true, np.nan)
-    found = audit(drawn.X, drawn.y, noise=drawn.noise, trusted=checked)
-    assert_sound(found, drawn.n, drawn.n_classes)
-    sure = np.flatnonzero(~np.isnan(checked))
+    result = audit(drawn.X, drawn.y, noise=drawn.noise, trusted=checked)
+    assert_valid(result, drawn.n, drawn.n_classes)
+    rows = np.flatnonzero(~np.isnan(checked))
     np.testing.assert_array_equal(
-        found.label_posterior[sure], np.eye(drawn.n_classes)[drawn.true[sure]]
+        result.label_posterior[rows], np.eye(drawn.n_classes)[drawn.true[rows]]
     )
 
 
 @holds(drawn=scored())
-def test_scores_of_any_model_are_audited_row_by_row(drawn):
+def test_posterior_of_a_row_does_not_depend_on_other_rows(drawn):
     probabilities, y, noise = drawn
-    found = audit_scores(probabilities, y, noise=noise)
-    assert_sound(found, len(y), noise.n_classes)
-    some = np.append(np.arange(2 * noise.n_classes), len(y) - 1)  # each class, and another row
+    result = audit_scores(probabilities, y, noise=noise)
+    assert_valid(result, len(y), noise.n_classes)
+    subset = np.append(np.arange(2 * noise.n_classes), len(y) - 1)  # each class, and another row
     close(
-        audit_scores(probabilities[some], y[some], noise=noise).label_posterior,
-        found.label_posterior[some],
+        audit_scores(probabilities[subset], y[subset], noise=noise).label_posterior,
+        result.label_posterior[subset],
         1e-9,
     )
 
 
 @holds(drawn=scored(), seed=SEEDS)
-def test_scores_of_any_model_follow_names_and_order(drawn, seed):
+def test_order_of_rows_and_classes_does_not_matter_for_scores(drawn, seed):
     probabilities, y, noise = drawn
-    order, names = permutation(len(y), seed), permutation(noise.n_classes, seed)
+    order = permutation(len(y), seed)
+    names = permutation(noise.n_classes, seed)
     other = NoiseModel(noise.transition[np.ix_(names, names)], noise.priors[names])
     now = audit_scores(probabilities, y, noise=noise)
     then = audit_scores(
@@ -126,26 +127,27 @@ def test_scores_of_any_model_follow_names_and_order(drawn, seed):
 
 @st.composite
 def votes(draw):
-    """Votes of some annotators on rows of two classes, each row with at least one."""
+    """Draw votes of several annotators on rows of two classes, at least one on each row."""
     drawn = draw(instances(binary_noise(rates=st.floats(0, 0.2)), rows=(30, 50), features=(1, 10)))
-    n_annotators, rng = draw(st.integers(3, 5)), np.random.default_rng(drawn.seed)
-    said = np.column_stack([drawn.noise.flip(drawn.true, rng) for _ in range(n_annotators)]).astype(
-        float
-    )
-    silent = rng.random(said.shape) < 0.4
-    silent[np.arange(drawn.n), rng.integers(n_annotators, size=drawn.n)] = False
-    said[silent] = np.nan
-    said[:2, 0] = [0, 1]
-    return drawn, said
+    n_annotators = draw(st.integers(3, 5))
+    rng = np.random.default_rng(drawn.seed)
+    cells = np.column_stack(
+        [drawn.noise.flip(drawn.true, rng) for _ in range(n_annotators)]
+    ).astype(float)
+    missing = rng.random(cells.shape) < 0.4
+    missing[np.arange(drawn.n), rng.integers(n_annotators, size=drawn.n)] = False
+    cells[missing] = np.nan
+    cells[:2, 0] = [0, 1]
+    return drawn, cells
 
 
-@holds(given=votes(), seed=SEEDS)
-def test_votes_may_be_cast_in_any_order_by_annotators_of_any_name(given, seed):
-    drawn, said = given
-    order = permutation(said.shape[1], seed)
+@holds(drawn_votes=votes(), seed=SEEDS)
+def test_order_of_annotators_does_not_matter(drawn_votes, seed):
+    drawn, cells = drawn_votes
+    order = permutation(cells.shape[1], seed)
     now, then = (
         LPClassifier(reg=drawn.X.var()).fit(drawn.X, Votes.from_columns(v))
-        for v in (said, said[:, order])
+        for v in (cells, cells[:, order])
     )
     close(then.predict_proba(drawn.X), now.predict_proba(drawn.X), 1e-5)
     for clf in (now, then):
@@ -158,12 +160,12 @@ def test_votes_may_be_cast_in_any_order_by_annotators_of_any_name(given, seed):
     close(then.annotators_.transitions, now.annotators_.transitions[order], 1e-5)
 
 
-@holds(given=votes())
-def test_counts_of_votes_are_those_given(given):
-    _, said = given
-    found = Votes.from_columns(said)
-    counted = np.column_stack([(said == label).sum(axis=1) for label in (0.0, 1.0)])
-    np.testing.assert_array_equal(found.counts, counted)
-    rows, annotators = np.nonzero(~np.isnan(said))
-    table = Votes.from_table(rows, annotators, said[rows, annotators], n_rows=len(said))
+@holds(drawn_votes=votes())
+def test_counts_of_votes(drawn_votes):
+    _, cells = drawn_votes
+    result = Votes.from_columns(cells)
+    counted = np.column_stack([(cells == label).sum(axis=1) for label in (0.0, 1.0)])
+    np.testing.assert_array_equal(result.counts, counted)
+    rows, annotators = np.nonzero(~np.isnan(cells))
+    table = Votes.from_table(rows, annotators, cells[rows, annotators], n_rows=len(cells))
     np.testing.assert_array_equal(table.counts, counted)

@@ -1,4 +1,4 @@
-"""What holds of every fit: how it follows its rows, and that it keeps to probabilities."""
+"""Properties of every fit: equivariance, and valid probabilities."""
 
 import numpy as np
 import pytest
@@ -18,19 +18,19 @@ from support.strategies import (
 )
 from unflip import LPClassifier, NoiseModel
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::UserWarning"
-)  # of few rows or one-sided targets: not of numbers
+# Warnings of few rows and of one-sided targets.
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 TABLES = st.sampled_from(["naive", "unbiased", "optimized"])
 TARGETS = st.sampled_from(["naive", "unbiased", "optimized", "refined"])
 READOUTS = st.sampled_from(["plain", "gaussian"])
-#: Penalties in units of the features' variance: a fit that is nearly singular has no digits to compare.
+#: Regularization strengths in units of the features' variance. Nearly singular fits would have no
+#: accurate digits to compare.
 RELATIVE_REGS = st.floats(-2, 2).map(lambda exponent: 10.0**exponent)
 SMALL = instances(rows=(20, 60), features=(1, 40))
 SEVERAL = instances(noise_models(st.just(3)), rows=(30, 60), features=(2, 20))
-SAFE = 1e-6  # where the iterations of a read-out of two classes stop
-ROUGH = 2e-3  # of three classes
+SAFE = 1e-6  # tolerance of the calibration of two classes
+ROUGH = 2e-3  # tolerance of the calibration of three classes
 OPTIONS = st.fixed_dictionaries({"targets": TARGETS, "readout": READOUTS, "fit_intercept": BOOLS})
 LINEAR = st.fixed_dictionaries(
     {"targets": TABLES, "readout": st.just("plain"), "fit_intercept": BOOLS}
@@ -38,20 +38,19 @@ LINEAR = st.fixed_dictionaries(
 
 
 def digits(options):
-    """How far two ways to the same fit may differ: in rounding, or by where the read-out's
-    iterations stop."""
+    """Return the tolerance for two equivalent fits."""
     return 1e-8 if options["readout"] == "plain" and options["targets"] != "refined" else SAFE
 
 
 def fitted(drawn, X=None, y=None, weights=None, *, reg=1.0, scale=1.0, noise=None, **options):
-    """Fit with a penalty in units of the variance of the rows as drawn, times scale²."""
+    """Fit with γ in units of the variance of the drawn rows, times scale²."""
     own = scale**2 * reg * drawn.X.var()
     clf = LPClassifier(drawn.noise if noise is None else noise, reg=own, **options)
     return clf.fit(drawn.X if X is None else X, drawn.y if y is None else y, sample_weight=weights)
 
 
 def assert_sound(clf, drawn):
-    """Assert that every number of a fit is what it is called."""
+    """Assert that all results are valid."""
     for table in (clf.predict_proba(drawn.X), clf.label_posterior_, clf.noise_.transition):
         assert ((table >= 0) & (table <= 1)).all()
         close(table.sum(axis=1), np.ones(len(table)), 1e-12)
@@ -77,7 +76,7 @@ def renamed(noise, order):
 
 
 @holds(drawn=SMALL, options=OPTIONS, reg=RELATIVE_REGS, seed=SEEDS)
-def test_the_order_of_rows_does_not_count(drawn, options, reg, seed):
+def test_order_of_rows_does_not_matter(drawn, options, reg, seed):
     within = digits(options)
     order = permutation(drawn.n, seed)
     now = fitted(drawn, reg=reg, **options)
@@ -89,7 +88,7 @@ def test_the_order_of_rows_does_not_count(drawn, options, reg, seed):
 
 
 @holds(drawn=SMALL, options=OPTIONS, reg=RELATIVE_REGS, seed=SEEDS)
-def test_renaming_classes_renames_the_answers(drawn, options, reg, seed):
+def test_renaming_classes_renames_predictions(drawn, options, reg, seed):
     order = permutation(drawn.n_classes, seed)  # class order[b] is called b
     now = fitted(drawn, reg=reg, **options)
     then = fitted(
@@ -110,7 +109,7 @@ def test_rotated_features_give_the_same_decisions(drawn, options, reg, seed):
 
 
 @holds(drawn=SMALL, options=OPTIONS, reg=RELATIVE_REGS, seed=SEEDS)
-def test_the_order_of_features_does_not_count(drawn, options, reg, seed):
+def test_order_of_features_does_not_matter(drawn, options, reg, seed):
     within = digits(options)
     order = permutation(drawn.p, seed)
     now, then = (fitted(drawn, X, reg=reg, **options) for X in (drawn.X, drawn.X[:, order]))
@@ -121,7 +120,7 @@ def test_the_order_of_features_does_not_count(drawn, options, reg, seed):
 @holds(
     drawn=SMALL, options=OPTIONS, reg=RELATIVE_REGS, scale=st.floats(-6, 6).map(lambda e: 10.0**e)
 )
-def test_other_units_and_their_penalty_change_nothing(drawn, options, reg, scale):
+def test_rescaled_features_and_reg_change_nothing(drawn, options, reg, scale):
     within = digits(options)
     now = fitted(drawn, reg=reg, **options)
     then = fitted(drawn, scale * drawn.X, reg=reg, scale=scale, **options)
@@ -133,7 +132,7 @@ def test_other_units_and_their_penalty_change_nothing(drawn, options, reg, scale
 @holds(
     drawn=SMALL, targets=TARGETS, readout=READOUTS, reg=RELATIVE_REGS, value=st.floats(-1e3, 1e3)
 )
-def test_an_intercept_takes_constant_columns_and_shifts(drawn, targets, readout, reg, value):
+def test_intercept_absorbs_constant_columns_and_shifts(drawn, targets, readout, reg, value):
     options = {"targets": targets, "readout": readout, "fit_intercept": True, "reg": reg}
     within = digits(options)
     now = fitted(drawn, **options)
@@ -147,7 +146,7 @@ def test_an_intercept_takes_constant_columns_and_shifts(drawn, targets, readout,
 
 
 @holds(drawn=SMALL, options=OPTIONS, reg=RELATIVE_REGS, where=st.floats(0, 1))
-def test_a_column_of_zeros_changes_nothing(drawn, options, reg, where):
+def test_zero_column_changes_nothing(drawn, options, reg, where):
     within = digits(options)
     column = int(where * drawn.p)
     now = fitted(drawn, reg=reg, **options)
@@ -156,12 +155,12 @@ def test_a_column_of_zeros_changes_nothing(drawn, options, reg, where):
     assert np.abs(then.coef_[:, column]).max() <= 1e-12 * np.abs(now.coef_).max()
 
 
-@holds(drawn=SMALL, options=OPTIONS, reg=RELATIVE_REGS, copies=st.integers(2, 4))
-def test_a_row_of_weight_two_is_two_copies(drawn, options, reg, copies):
+@holds(drawn=SMALL, options=OPTIONS, reg=RELATIVE_REGS, count=st.integers(2, 4))
+def test_weights_equal_duplicates(drawn, options, reg, count):
     within = digits(options)
     weights = np.ones(drawn.n)
-    weights[3] = copies
-    repeated = np.append(np.arange(drawn.n), np.full(copies - 1, 3))
+    weights[3] = count
+    repeated = np.append(np.arange(drawn.n), np.full(count - 1, 3))
     once = fitted(drawn, weights=weights, reg=reg, **options)
     often = fitted(drawn, drawn.X[repeated], drawn.y[repeated], reg=reg, **options)
     close(often.coef_, once.coef_, within)
@@ -174,7 +173,7 @@ def test_a_row_of_weight_two_is_two_copies(drawn, options, reg, copies):
     reg=RELATIVE_REGS,
     factor=st.floats(-100, 100).map(lambda e: 10.0**e),
 )
-def test_only_ratios_of_weights_count_and_no_weight_is_absence(drawn, options, reg, factor):
+def test_only_ratios_of_weights_matter_and_zero_weight_means_absent(drawn, options, reg, factor):
     within = digits(options)
     weights = drawn.weights
     weights[-3:] = 0.0
@@ -186,7 +185,7 @@ def test_only_ratios_of_weights_count_and_no_weight_is_absence(drawn, options, r
 
 
 @holds(drawn=SMALL, options=OPTIONS, reg=st.one_of(RELATIVE_REGS, st.just("loo")), weighted=BOOLS)
-def test_answers_are_finite_probabilities(drawn, options, reg, weighted):
+def test_results_are_finite_probabilities(drawn, options, reg, weighted):
     weights = drawn.weights if weighted else None
     clf = LPClassifier(drawn.noise, reg=reg if reg == "loo" else reg * drawn.X.var(), **options)
     clf.fit(drawn.X, drawn.y, sample_weight=weights)
@@ -194,7 +193,7 @@ def test_answers_are_finite_probabilities(drawn, options, reg, weighted):
 
 
 @holds(drawn=SMALL, options=OPTIONS)
-def test_rows_are_predicted_alone_as_together(drawn, options):
+def test_predictions_do_not_depend_on_other_rows(drawn, options):
     clf = fitted(drawn, **options)
     together = clf.predict_proba(drawn.X)
     alone = np.vstack([clf.predict_proba(row[None, :]) for row in drawn.X[:5]])
@@ -208,7 +207,7 @@ def test_rows_are_predicted_alone_as_together(drawn, options):
 
 
 @holds(drawn=SMALL, options=OPTIONS, reg=RELATIVE_REGS)
-def test_rows_are_read_from_any_storage_alike(drawn, options, reg):
+def test_all_storage_types_give_the_same_fit(drawn, options, reg):
     within = digits(options)
     X = np.where(np.abs(drawn.X) > np.median(np.abs(drawn.X)), drawn.X, 0.0)
     in_memory = fitted(drawn, X, reg=reg, **options)
@@ -223,7 +222,7 @@ def test_rows_are_read_from_any_storage_alike(drawn, options, reg):
     options=OPTIONS,
     dtype=st.sampled_from([np.int8, np.int64, bool]),
 )
-def test_whole_numbers_are_floats(drawn, options, dtype):
+def test_integers_equal_floats(drawn, options, dtype):
     X = (np.round(drawn.X) % 2 if dtype is bool else np.round(drawn.X).clip(-100, 100)).astype(
         dtype
     )
@@ -233,7 +232,7 @@ def test_whole_numbers_are_floats(drawn, options, dtype):
 
 
 @holds(drawn=SMALL, options=LINEAR, reg=RELATIVE_REGS)
-def test_rows_of_single_precision_are_fitted_to_single_precision(drawn, options, reg):
+def test_single_precision_agrees_to_single_precision(drawn, options, reg):
     double, single = (
         fitted(drawn, drawn.X.astype(kind), reg=reg, **options) for kind in (np.float64, np.float32)
     )
@@ -242,10 +241,8 @@ def test_rows_of_single_precision_are_fitted_to_single_precision(drawn, options,
 
 
 @holds(drawn=instances(features=(1, 20)), reg=RELATIVE_REGS, fit_intercept=BOOLS, targets=TABLES)
-def test_two_scores_as_several_classes_have_them_are_the_binary_fit(
-    drawn, reg, fit_intercept, targets
-):
-    """A table of two scores, the larger of which decides, is one score: their difference."""
+def test_table_of_two_scores_equals_the_binary_fit(drawn, reg, fit_intercept, targets):
+    """The argmax of two scores is the sign of their difference."""
     options = {"readout": "plain", "fit_intercept": fit_intercept, "reg": reg}
     binary = fitted(drawn, targets=targets, **options)
     values = binary.targets_
@@ -256,7 +253,7 @@ def test_two_scores_as_several_classes_have_them_are_the_binary_fit(
 
 
 @holds(drawn=SMALL, reg=RELATIVE_REGS, targets=TARGETS, fit_intercept=BOOLS)
-def test_the_fitted_proportions_may_be_said_again(drawn, reg, targets, fit_intercept):
+def test_passing_the_fitted_priors_changes_little(drawn, reg, targets, fit_intercept):
     options = {"reg": reg, "targets": targets, "fit_intercept": fit_intercept}
     now = fitted(drawn, **options)
     even_costs = 1 - np.eye(drawn.n_classes)
@@ -271,7 +268,7 @@ def test_the_fitted_proportions_may_be_said_again(drawn, reg, targets, fit_inter
     seed=SEEDS,
     fit_intercept=BOOLS,
 )
-def test_the_logistic_fit_follows_its_rows(drawn, reg, seed, fit_intercept):
+def test_logistic_fit_is_equivariant(drawn, reg, seed, fit_intercept):
     options = {
         "loss": "logistic",
         "targets": "optimized",
@@ -289,7 +286,7 @@ def test_the_logistic_fit_follows_its_rows(drawn, reg, seed, fit_intercept):
 
 
 @holds(drawn=SEVERAL, targets=TABLES, reg=RELATIVE_REGS, seed=SEEDS)
-def test_several_classes_follow_their_rows(drawn, targets, reg, seed):
+def test_several_classes_are_equivariant(drawn, targets, reg, seed):
     order, axes, names = (permutation(drawn.n, seed), rotation(drawn.p, seed), permutation(3, seed))
     options = {"targets": targets, "readout": "plain", "reg": reg}
     now = fitted(drawn, **options)
@@ -314,9 +311,9 @@ def test_refined_targets_of_several_classes_are_probabilities(drawn, reg, fit_in
 
 
 @holds(drawn=SMALL)
-def test_a_table_of_rates_is_a_noise_model(drawn):
+def test_transition_matrix_equals_noise_model(drawn):
     table, priors = drawn.noise.transition, drawn.noise.priors
     as_model, as_table = (
-        fitted(drawn, noise=given, priors=priors) for given in (NoiseModel(table), table)
+        fitted(drawn, noise=noise, priors=priors) for noise in (NoiseModel(table), table)
     )
     np.testing.assert_array_equal(as_table.coef_, as_model.coef_)

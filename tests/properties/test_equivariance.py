@@ -1,5 +1,4 @@
-"""Answers follow the names of classes, the order of rows, and the axes, origin and units of the
-features."""
+"""Equivariance under class names, row order, and axes, origin and units of the features."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -19,22 +18,21 @@ from unflip.estimation import (
 )
 from unflip.ridge.label_association import SURE
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::UserWarning"
-)  # of rates that are a guess, and few rows
+# Warnings of heuristic noise rates and of few rows.
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
-#: Kinds of rows, and what the noise rates are read from.
+#: Kinds of rows, and the source of their noise rates.
 SOURCES = {"mixture": "mixture", "heavy tails": "anchor rows", "no signal": "anchor rows"}
 KINDS, CLASSES = list(SOURCES), [2, 3, 4]
 N, P = 200, 24
-EXACT = 1e-6  # where iterations of a read-out stop
-#: Rates of trusted rows are means of a posterior over a fixed sample of draws, which are those of other classes then:
-#: they may differ by its Monte Carlo error, as a share of their standard error.
+EXACT = 1e-6  # tolerance of the calibration
+#: Rates from trusted rows are means over a fixed sample of draws, which renaming assigns to other
+#: classes: they may differ by the Monte Carlo error, given as a share of their standard error.
 MONTE_CARLO = 0.2
 
 
 def noise_of(n_classes):
-    """Return noise of classes of unequal sizes, which confuses no two pairs of them alike."""
+    """Return noise of classes of unequal sizes, without symmetries."""
     rng = np.random.default_rng(n_classes)
     transition = 0.8 * np.eye(n_classes) + 0.2 * rng.dirichlet(
         np.full(n_classes, 5.0), size=n_classes
@@ -44,7 +42,7 @@ def noise_of(n_classes):
 
 @cache
 def drawn(kind, n_classes):
-    """Return rows, true and observed labels."""
+    """Return rows, true labels and observed labels."""
     rng = np.random.default_rng([KINDS.index(kind), n_classes])
     noise = noise_of(n_classes)
     y = rng.choice(n_classes, size=N, p=noise.priors)
@@ -59,7 +57,7 @@ def drawn(kind, n_classes):
 
 @dataclass(frozen=True)
 class Change:
-    """Other names of classes, another order of rows, other features; each may be left alone."""
+    """A change of class names, row order and features; each is optional."""
 
     names: tuple[int, ...]  # class names[b] is called b
     seed: int | None = None  # of the order
@@ -89,18 +87,18 @@ class Change:
 
 
 def renamings(n_classes):
-    """Every order of two or three classes, some of four."""
+    """Return all orders of two or three classes, and two of four."""
     every = [names for names in permutations(range(n_classes)) if names != tuple(range(n_classes))]
     return every if n_classes < 4 else [(1, 0, 2, 3), (3, 0, 1, 2)]
 
 
 def everything(n_classes):
-    """Return all changes together."""
+    """Return all changes combined."""
     return Change(renamings(n_classes)[-1], seed=2, axes=True, shift=-5.0, scale=7.0)
 
 
 def changes(n_classes):
-    """Return single changes, and all together; of three classes each that there is."""
+    """Return single changes and all combined; for three classes every change."""
     same = tuple(range(n_classes))
     alone = [
         Change(same, seed=1),
@@ -122,33 +120,36 @@ CASES = [
     for k in CLASSES
     for i, change in enumerate(changes(k))
 ]
-KNOWN = pytest.mark.parametrize("known", [True, False])
+NOISE_GIVEN = pytest.mark.parametrize("noise_given", [True, False])
 
 
-def fitted(kind, n_classes, change, known):
+def fitted(kind, n_classes, change, noise_given):
     X, _, observed = drawn(kind, n_classes)
-    clf = LPClassifier(change.noise(noise_of(n_classes)) if known else "estimate")
+    clf = LPClassifier(change.noise(noise_of(n_classes)) if noise_given else "estimate")
     return clf.fit(change.rows(X), change.labels(observed))
 
 
 @cache
-def unchanged(kind, n_classes, known):
-    return fitted(kind, n_classes, Change(tuple(range(n_classes))), known)
+def unchanged(kind, n_classes, noise_given):
+    return fitted(kind, n_classes, Change(tuple(range(n_classes))), noise_given)
 
 
 @pytest.mark.parametrize("n_classes", CLASSES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_rows_are_of_the_kind_they_are_called(kind, n_classes):
-    clf = unchanged(kind, n_classes, known=False)
+def test_data_have_the_intended_source_of_rates(kind, n_classes):
+    clf = unchanged(kind, n_classes, noise_given=False)
     assert clf.noise_estimator_.source_ == SOURCES[kind]
     assert (clf.association_ < SURE) == (kind == "no signal")
 
 
-@KNOWN
+@NOISE_GIVEN
 @pytest.mark.parametrize(("kind", "n_classes", "change"), CASES)
-def test_a_classifier_follows_its_data(kind, n_classes, change, known):
+def test_classifier(kind, n_classes, change, noise_given):
     X, names = drawn(kind, n_classes)[0], list(change.names)
-    now, then = unchanged(kind, n_classes, known), fitted(kind, n_classes, change, known)
+    now, then = (
+        unchanged(kind, n_classes, noise_given),
+        fitted(kind, n_classes, change, noise_given),
+    )
     close(then.noise_.transition, change.table(now.noise_.transition), EXACT)
     close(then.noise_.priors, now.noise_.priors[names], EXACT)
     close(then.noise_std_, change.table(now.noise_std_), EXACT)
@@ -160,16 +161,16 @@ def test_a_classifier_follows_its_data(kind, n_classes, change, known):
     assert then.association_ == pytest.approx(now.association_, rel=EXACT, abs=EXACT)
 
 
-@KNOWN
+@NOISE_GIVEN
 @pytest.mark.parametrize("n_classes", [2, 3, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_audit_follows_its_data(kind, n_classes, known):
+def test_audit(kind, n_classes, noise_given):
     X, _, observed = drawn(kind, n_classes)
     noise = noise_of(n_classes)
-    now = audit(X, observed, noise=noise if known else "estimate")
+    now = audit(X, observed, noise=noise if noise_given else "estimate")
     for change in (Change(renamings(n_classes)[0]), everything(n_classes)):
-        given = change.noise(noise) if known else "estimate"
-        then = audit(change.rows(X), change.labels(observed), noise=given)
+        option = change.noise(noise) if noise_given else "estimate"
+        then = audit(change.rows(X), change.labels(observed), noise=option)
         close(then.noise.transition, change.table(now.noise.transition), EXACT)
         close(then.label_posterior, change.by_row(now.label_posterior), EXACT)
         close(then.expected_accuracy, now.expected_accuracy, EXACT)
@@ -180,14 +181,14 @@ def test_an_audit_follows_its_data(kind, n_classes, known):
 
 
 def trusted(y, change):
-    """Return the true labels of the first third of the rows, as the change makes them."""
+    """Return the true labels of the first third of the rows, after the change."""
     return np.where(change.order < N // 3, change.labels(y).astype(float), np.nan)
 
 
 @pytest.mark.parametrize("n_classes", CLASSES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_estimated_rates_follow_their_data(kind, n_classes):
-    """Without known proportions they are those of the classifier."""
+def test_estimated_rates(kind, n_classes):
+    """With known priors; without, the rates are tested with the classifier."""
     X, _, observed = drawn(kind, n_classes)
     priors = noise_of(n_classes).priors
     now = Automatic(priors=priors).fit(X, observed)
@@ -200,9 +201,8 @@ def test_estimated_rates_follow_their_data(kind, n_classes):
 
 
 @pytest.mark.parametrize("n_classes", CLASSES)
-def test_rates_of_clusters_follow_their_data(n_classes):
-    """Where rows form no clusters, which of several poor fits is found depends on the order of
-    rows."""
+def test_rates_from_clusters(n_classes):
+    """For clustered rows only: otherwise EM has several poor optima."""
     X, _, observed = drawn("mixture", n_classes)
     now = CrossMoment().fit(X, observed)
     for change in changes(n_classes):
@@ -211,10 +211,10 @@ def test_rates_of_clusters_follow_their_data(n_classes):
         close(then.noise_.priors, now.noise_.priors[list(change.names)], EXACT)
 
 
-@pytest.mark.parametrize("make", [TrustedSubset, lambda known: Automatic(y_trusted=known)])
+@pytest.mark.parametrize("make", [TrustedSubset, lambda y_trusted: Automatic(y_trusted=y_trusted)])
 @pytest.mark.parametrize("n_classes", CLASSES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_rates_of_trusted_rows_follow_their_data(kind, n_classes, make):
+def test_rates_from_trusted_rows(kind, n_classes, make):
     X, y, observed = drawn(kind, n_classes)
     same = Change(tuple(range(n_classes)))
     now = make(trusted(y, same)).fit(X, observed)
@@ -228,7 +228,7 @@ def test_rates_of_trusted_rows_follow_their_data(kind, n_classes, make):
         assert (np.abs(then.noise_std_ - change.table(now.noise_std_)) <= within).all()
 
 
-def test_lengths_follow_their_data():
+def test_mean_norms():
     X, y, _ = drawn("mixture", 2)
     for change in changes(2):
         close(

@@ -1,4 +1,4 @@
-"""What holds of every estimate of noise rates, and of what is read from the rows' spectrum."""
+"""Properties of all estimators of noise rates, of the spectrum, and of losses."""
 
 from dataclasses import dataclass
 
@@ -29,14 +29,13 @@ from unflip.estimation import (
     spectral_mixture,
 )
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::UserWarning"
-)  # estimates on the edge, and guesses, say so
+# Estimates at the limits of their range, and heuristic estimates, give warnings.
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """Rows of an isotropic mixture with true and observed labels: what the estimators are made for."""
+    """Rows of an isotropic mixture with true and observed labels."""
 
     noise: NoiseModel
     mean_norm: float
@@ -71,7 +70,7 @@ def trusted(true, n_checked=30):
 
 
 def estimators(true, model):
-    """Every estimator with what it needs to know."""
+    """Return all estimators with their known parameters."""
     return [
         CrossMoment(mean_norm=2.0, pi_neg=float(model.priors[0])),
         CrossMoment(mean_norm=2.0),
@@ -81,19 +80,19 @@ def estimators(true, model):
     ]
 
 
-def fit_or_refuse(estimator, X, y):
-    """Fit, or return the sentence that says why that cannot be done."""
+def fit_or_error(estimator, X, y):
+    """Return the fitted estimator, or the message of the error."""
     try:
         return estimator.fit(X, y)
-    except ValueError as refusal:
-        return str(refusal)
+    except ValueError as error:
+        return str(error)
 
 
 @holds(drawn=mixtures())
-def test_rates_are_probabilities_with_errors(drawn):
+def test_rates_are_probabilities_with_standard_errors(drawn):
     X, true, observed, model = drawn.all
     for estimator in estimators(true, model):
-        fitted = fit_or_refuse(estimator, X, observed)
+        fitted = fit_or_error(estimator, X, observed)
         if isinstance(fitted, str):
             assert "cannot" in fitted or ":" in fitted, fitted
             continue
@@ -113,7 +112,7 @@ def test_rates_do_not_depend_on_axes_or_units(drawn, seed):
     axes = rotation(X.shape[1], seed)
     for make in (0, 1, 4):
         now, then = (
-            fit_or_refuse(estimators(true, model)[make], rows, observed)
+            fit_or_error(estimators(true, model)[make], rows, observed)
             for rows in (X, 7 * X @ axes + 3)
         )
         assert isinstance(now, str) == isinstance(then, str)
@@ -127,7 +126,7 @@ def test_rates_do_not_depend_on_the_order_of_rows(drawn, seed):
     order = permutation(len(X), seed)
     for make in range(3):
         now, then = (
-            fit_or_refuse(estimators(true, model)[make], rows, labels)
+            fit_or_error(estimators(true, model)[make], rows, labels)
             for rows, labels in ((X, observed), (X[order], observed[order]))
         )
         assert isinstance(now, str) == isinstance(then, str)
@@ -145,50 +144,49 @@ def test_exchanging_the_classes_exchanges_the_rates(drawn):
         SecondMomentMatching(mean_norm=2.0, pi_neg=1 - pi_neg, rho_pairs=pairs[:, ::-1]),
     )
     for before, after in (one, other):
-        now, then = fit_or_refuse(before, X, observed), fit_or_refuse(after, -X, 1 - observed)
+        now, then = fit_or_error(before, X, observed), fit_or_error(after, -X, 1 - observed)
         assert isinstance(now, str) == isinstance(then, str)
-        if not isinstance(now, str) and getattr(
-            now, "root_inside_", True
-        ):  # elsewhere several rates come as near
+        # Without a valid solution, several rates may be nearest.
+        if not isinstance(now, str) and getattr(now, "root_inside_", True):
             close(then.noise_.transition[::-1, ::-1], now.noise_.transition, 1e-4)
 
 
 @holds(drawn=mixtures(), seed=SEEDS)
-def test_lengths_are_those_of_any_axes_and_scale_out(drawn, seed):
+def test_mean_norm_does_not_depend_on_axes_or_units(drawn, seed):
     X, true, _, _ = drawn.all
     axes = rotation(X.shape[1], seed)
     now, then = (mean_norm_from_rows(rows, true) for rows in (X, 5 * X @ axes - 2))
     assert now >= 0
     close(then, now, 1e-7)
-    found = [fit_or_refuse(_Spectral(), rows, true) for rows in (X, 5 * X @ axes - 2)]
-    assert isinstance(found[0], str) == isinstance(found[1], str)
-    if not isinstance(found[0], str):
-        close(found[1].mean_norm, found[0].mean_norm, 1e-6)
-        assert 0 < found[0].pi_small <= 0.5
+    now, then = (fit_or_error(_Spectral(), rows, true) for rows in (X, 5 * X @ axes - 2))
+    assert isinstance(now, str) == isinstance(then, str)
+    if not isinstance(now, str):
+        close(then.mean_norm, now.mean_norm, 1e-6)
+        assert 0 < now.pi_small <= 0.5
 
 
 class _Spectral:
-    """`spectral_mixture` in the form of an estimator."""
+    """`spectral_mixture` as an estimator."""
 
     def fit(self, X, _):
         return spectral_mixture(X)
 
 
 @holds(drawn=mixtures(rows=(60, 100), features=(2, 10)))
-def test_estimated_mixtures_have_covariances(drawn):
+def test_estimated_covariances_are_positive_semidefinite(drawn):
     X, _, observed, model = drawn.all
-    found = fit_or_refuse(_Mixture(model), X, observed)
-    if isinstance(found, str):
+    mixture = fit_or_error(_Mixture(model), X, observed)
+    if isinstance(mixture, str):
         return
-    for covariance in (found.cov_neg, found.cov_pos):
-        table = np.asarray(covariance)
-        close(table, table.T, 1e-12)
-        assert np.linalg.eigvalsh(table).min() >= -1e-9 * np.abs(table).max()
-    assert np.isfinite(found.mean).all()
+    for covariance in (mixture.cov_neg, mixture.cov_pos):
+        matrix = np.asarray(covariance)
+        close(matrix, matrix.T, 1e-12)
+        assert np.linalg.eigvalsh(matrix).min() >= -1e-9 * np.abs(matrix).max()
+    assert np.isfinite(mixture.mean).all()
 
 
 class _Mixture:
-    """`estimate_mixture` in the form of an estimator."""
+    """`estimate_mixture` as an estimator."""
 
     def __init__(self, noise):
         self.noise = noise
@@ -198,7 +196,7 @@ class _Mixture:
 
 
 @holds(noise=noise_models(st.integers(2, 4)), seed=SEEDS, n=st.integers(60, 100))
-def test_trusted_rows_give_rates_of_any_number_of_classes(noise, seed, n):
+def test_trusted_subset_with_any_number_of_classes(noise, seed, n):
     drawn = Instance("gaussian", noise, seed, n, 5)
     fitted = TrustedSubset(trusted(drawn.true, 40)).fit(drawn.X, drawn.y)
     k = noise.n_classes
@@ -208,17 +206,18 @@ def test_trusted_rows_give_rates_of_any_number_of_classes(noise, seed, n):
     assert ((low >= 0) & (low <= high) & (high <= 1)).all()
     again = TrustedSubset(trusted(drawn.true, 40)).fit(drawn.X, drawn.y)
     np.testing.assert_array_equal(again.noise_.transition, fitted.noise_.transition)
-    chosen = fitted.suggest(5, random_state=0)
-    assert len(set(chosen.tolist())) == 5
-    assert (chosen >= 40).all()  # rows that are known already are not suggested
+    suggested = fitted.suggest(5, random_state=0)
+    assert len(set(suggested.tolist())) == 5
+    assert (suggested >= 40).all()  # checked rows are not suggested
 
 
 SCORES, TARGET_VALUES = st.floats(-8, 8), st.floats(-1, 1)
 
 
 @holds(score=SCORES, target=TARGET_VALUES, name=st.sampled_from(["squared", "logistic"]))
-def test_losses_are_convex_with_the_slopes_that_they_say(score, target, name):
-    loss, step = losses.TargetLoss(losses.resolve(name), np.array(target)), 1e-4
+def test_losses_are_convex_and_their_derivatives_are_right(score, target, name):
+    loss = losses.TargetLoss(losses.resolve(name), np.array(target))
+    step = 1e-4
     around = np.array([score - step, score, score + step])
     values, slopes = loss.value(around), loss.gradient(around)
     assert (values[2] - values[0]) / (2 * step) == pytest.approx(slopes[1], abs=1e-5)
@@ -231,8 +230,8 @@ def test_losses_are_convex_with_the_slopes_that_they_say(score, target, name):
 
 
 @holds(drawn=mixtures(features=(2, 10)))
-def test_rows_that_were_all_found_right_do_not_contradict_clean_labels(drawn):
+def test_trusted_labels_that_are_all_right_do_not_contradict_clean_labels(drawn):
     X, true, _, _ = drawn.all
     fitted = TrustedSubset(true.astype(float)).fit(X, true)
-    flipped = 1 - np.diag(fitted.noise_.transition)
-    assert (flipped <= 3 * np.diag(fitted.noise_std_)).all()
+    noise_rates = 1 - np.diag(fitted.noise_.transition)
+    assert (noise_rates <= 3 * np.diag(fitted.noise_std_)).all()

@@ -1,4 +1,4 @@
-"""What holds of sums over rows, however the rows are cut, ordered, weighed and named."""
+"""Properties of moments under cutting, ordering, weighting and naming of the rows."""
 
 import array_api_strict
 import numpy as np
@@ -31,10 +31,10 @@ def summed(drawn, X=None, y=None, weights=None):
     )
 
 
-def assert_same(found, expected, digits=EXACT):
+def assert_same(actual, expected, digits=EXACT):
     for name in ("counts", "class_means", "scatter"):
-        close(getattr(found, name), getattr(expected, name), digits)
-    close(found.squared_weights, expected.squared_weights, digits)
+        close(getattr(actual, name), getattr(expected, name), digits)
+    close(actual.squared_weights, expected.squared_weights, digits)
 
 
 @holds(drawn=ANY, seed=SEEDS)
@@ -57,7 +57,7 @@ def test_sums_may_be_merged_in_any_order(drawn, seed):
 
 
 @holds(drawn=ANY, seed=SEEDS)
-def test_the_order_of_rows_does_not_count(drawn, seed):
+def test_the_order_of_rows_does_not_matter(drawn, seed):
     order = permutation(drawn.n, seed)
     assert_same(
         summed(drawn, drawn.X[order], drawn.y[order], drawn.weights[order]),
@@ -65,17 +65,17 @@ def test_the_order_of_rows_does_not_count(drawn, seed):
     )
 
 
-@holds(drawn=ANY, copies=st.integers(2, 4))
-def test_a_row_of_weight_two_is_two_rows(drawn, copies):
+@holds(drawn=ANY, duplicates=st.integers(2, 4))
+def test_a_row_of_weight_two_equals_two_rows(drawn, duplicates):
     weights = np.ones(drawn.n)
-    weights[3] = copies
-    repeated = np.append(np.arange(drawn.n), np.full(copies - 1, 3))
-    found, expected = (
+    weights[3] = duplicates
+    repeated = np.append(np.arange(drawn.n), np.full(duplicates - 1, 3))
+    actual, expected = (
         summed(drawn, weights=weights),
         summed(drawn, drawn.X[repeated], drawn.y[repeated]),
     )
     for name in ("counts", "class_means", "scatter"):
-        close(getattr(found, name), getattr(expected, name), EXACT)
+        close(getattr(actual, name), getattr(expected, name), EXACT)
 
 
 @holds(
@@ -83,26 +83,26 @@ def test_a_row_of_weight_two_is_two_rows(drawn, copies):
 )
 def test_sums_move_with_the_rows(drawn, seed, scale, shift):
     axes = rotation(drawn.p, seed)
-    found, whole = summed(drawn, scale * (drawn.X @ axes) + shift), summed(drawn)
+    actual, whole = summed(drawn, scale * (drawn.X @ axes) + shift), summed(drawn)
     size = max(np.abs(whole.scatter).max(), 1.0)
     rounding = 1e-13 * drawn.n * (shift / scale) ** 2 if abs(shift) > scale else 0.0
-    close(found.scatter / scale**2, axes.T @ whole.scatter @ axes, 1e-10 + rounding / size)
-    close(found.class_means, scale * (whole.class_means @ axes) + shift, EXACT)
+    close(actual.scatter / scale**2, axes.T @ whole.scatter @ axes, 1e-10 + rounding / size)
+    close(actual.class_means, scale * (whole.class_means @ axes) + shift, EXACT)
 
 
 @holds(drawn=ANY)
 def test_scatter_is_positive_and_class_means_average_to_the_mean(drawn):
-    found = summed(drawn, weights=drawn.weights)
-    eigenvalues = np.linalg.eigvalsh(found.scatter)
+    actual = summed(drawn, weights=drawn.weights)
+    eigenvalues = np.linalg.eigvalsh(actual.scatter)
     assert eigenvalues.min() >= -1e-12 * eigenvalues.max()
-    np.testing.assert_array_equal(found.scatter, found.scatter.T)
-    close(found.mean, drawn.weights @ drawn.X / drawn.weights.sum(), EXACT)
-    close(found.counts.sum(), drawn.weights.sum(), EXACT)
-    assert 1 <= found.n_effective <= drawn.n + 1e-9
+    np.testing.assert_array_equal(actual.scatter, actual.scatter.T)
+    close(actual.mean, drawn.weights @ drawn.X / drawn.weights.sum(), EXACT)
+    close(actual.counts.sum(), drawn.weights.sum(), EXACT)
+    assert 1 <= actual.n_effective <= drawn.n + 1e-9
 
 
 @holds(drawn=several_classes(), seed=SEEDS)
-def test_renamed_classes_are_other_rows_of_the_means(drawn, seed):
+def test_renaming_classes_permutes_the_means(drawn, seed):
     order = permutation(drawn.n_classes, seed)  # class order[b] is called b
     renamed, whole = summed(drawn, y=np.argsort(order)[drawn.y]), summed(drawn)
     close(renamed.counts, whole.counts[order], EXACT)

@@ -1,5 +1,4 @@
-"""What holds of ridge fits and leave-one-out scores, whichever Gram matrix, storage and precision
-they come from."""
+"""Properties of ridge fits and leave-one-out scores, for any Gram matrix, storage and precision."""
 
 import array_api_strict
 import numpy as np
@@ -15,7 +14,7 @@ FACTORS = st.floats(-4, 4).map(lambda exponent: 10.0**exponent)
 
 
 def normal_equations(X, targets, weights, reg, fit_intercept):
-    """Coefficients and intercepts from a plain least-squares problem."""
+    """Return coefficients and intercepts of a least-squares problem."""
     n, root = weights.sum(), np.sqrt(weights)[:, None]
     mean, level = (
         (weights @ X / n, weights @ targets / n)
@@ -23,8 +22,8 @@ def normal_equations(X, targets, weights, reg, fit_intercept):
         else (0.0 * X[0], 0.0 * targets[0])
     )
     stacked = np.vstack([root * (X - mean), np.sqrt(n * reg) * np.eye(X.shape[1])])
-    wanted = np.vstack([root * (targets - level), np.zeros((X.shape[1], targets.shape[1]))])
-    coef = np.linalg.lstsq(stacked, wanted)[0]
+    expected = np.vstack([root * (targets - level), np.zeros((X.shape[1], targets.shape[1]))])
+    coef = np.linalg.lstsq(stacked, expected)[0]
     return coef, level - mean @ coef
 
 
@@ -47,19 +46,17 @@ def test_both_gram_matrices_give_the_same_fits_and_leave_one_out_scores(drawn, r
     close(other.coef, one.coef, 1e-8)
     close(other.intercept, one.intercept, 1e-8)
     scores = [spectrum.leave_one_out(drawn.targets, regs).scores for spectrum in (primal, dual)]
-    close(
-        scores[1], scores[0], 1e-6
-    )  # the primal finds what a row's fit leaves of it by subtraction
+    close(scores[1], scores[0], 1e-6)  # slack of the primal is a difference and loses digits
 
 
 @holds(drawn=instances(rows=(20, 40)), reg=REGS, fit_intercept=BOOLS, seed=SEEDS)
 def test_leave_one_out_scores_are_those_of_refits(drawn, reg, fit_intercept, seed):
     i, X, targets, weights = seed % drawn.n, drawn.X, drawn.targets, drawn.weights
-    found = decompose(X, weights, fit_intercept=fit_intercept).leave_one_out(targets, [reg])
+    actual = decompose(X, weights, fit_intercept=fit_intercept).leave_one_out(targets, [reg])
     rest = np.arange(drawn.n) != i
-    kept = reg * weights.sum() / weights[rest].sum()  # the refit keeps the penalty nγ
+    kept = reg * weights.sum() / weights[rest].sum()  # the refit keeps nγ
     coef, intercept = normal_equations(X[rest], targets[rest], weights[rest], kept, fit_intercept)
-    close(found.scores[i, 0], X[i] @ coef + intercept, 1e-7)
+    close(actual.scores[i, 0], X[i] @ coef + intercept, 1e-7)
 
 
 @holds(drawn=DRAWN, reg=REGS, fit_intercept=BOOLS)
@@ -68,10 +65,10 @@ def test_a_fit_keeps_a_share_of_each_direction(drawn, reg, fit_intercept):
     shares = spectrum.shrinkage([reg, 10 * reg])
     assert ((shares >= 0) & (shares <= 1)).all()
     assert (shares[:, 1] <= shares[:, 0]).all()
-    hats = spectrum.diagonal(shares)
-    assert (hats >= -1e-12).all()
-    assert (hats <= 1 + 1e-12).all()
-    close(hats.sum(axis=0), shares.sum(axis=0), 1e-9)
+    leverages = spectrum.diagonal(shares)
+    assert (leverages >= -1e-12).all()
+    assert (leverages <= 1 + 1e-12).all()
+    close(leverages.sum(axis=0), shares.sum(axis=0), 1e-9)
     assert (spectrum.variances >= 0).all()
     powers = drawn.weights @ (drawn.X - (spectrum.mean if fit_intercept else 0)) ** 2
     close(spectrum.variances.sum() * spectrum.n, powers.sum(), 1e-10)
@@ -114,14 +111,13 @@ def test_another_array_library_gives_the_same(drawn, reg, fit_intercept):
 
 
 @holds(drawn=DRAWN, reg=REGS, fit_intercept=BOOLS)
-def test_rows_of_single_precision_give_what_the_same_rows_of_double_do(drawn, reg, fit_intercept):
+def test_single_and_double_precision_agree(drawn, reg, fit_intercept):
     single = drawn.X.astype(np.float32)
     ours, theirs = (
         decompose(rows, fit_intercept=fit_intercept) for rows in (single.astype(np.float64), single)
     )
-    amplified = 1 + np.sqrt(
-        ours.variances.max() / reg
-    )  # how far the coefficients move with the rows
+    # How much a change of the rows changes the coefficients.
+    amplified = 1 + np.sqrt(ours.variances.max() / reg)
     single_precision = np.finfo(np.float32).eps * amplified
     close(
         theirs.path(drawn.targets, [reg]).coef,
@@ -131,7 +127,7 @@ def test_rows_of_single_precision_give_what_the_same_rows_of_double_do(drawn, re
 
 
 @holds(drawn=DRAWN, reg=REGS, fit_intercept=BOOLS)
-def test_sums_alone_give_the_same_fits(drawn, reg, fit_intercept):
+def test_moments_give_the_same_fits(drawn, reg, fit_intercept):
     values = np.array([[-1.0, 0.5], [1.0, 2.0]])
     moments = Moments.from_rows(drawn.X, drawn.y, 2, sample_weight=drawn.weights)
     of_sums = GramSpectrum.from_moments(moments, fit_intercept=fit_intercept).solve(
@@ -145,7 +141,7 @@ def test_sums_alone_give_the_same_fits(drawn, reg, fit_intercept):
 
 
 @holds(drawn=DRAWN, reg=REGS, fit_intercept=BOOLS, scale=FACTORS, seed=SEEDS)
-def test_fits_turn_and_scale_with_the_rows(drawn, reg, fit_intercept, scale, seed):
+def test_fits_rotate_and_scale_with_the_rows(drawn, reg, fit_intercept, scale, seed):
     axes, order = rotation(drawn.p, seed), permutation(drawn.n, seed)
     now = decompose(drawn.X, drawn.weights, fit_intercept=fit_intercept).path(drawn.targets, [reg])
     turned = decompose(
@@ -157,7 +153,7 @@ def test_fits_turn_and_scale_with_the_rows(drawn, reg, fit_intercept, scale, see
 
 
 @holds(drawn=DRAWN, reg=REGS, factor=FACTORS, fit_intercept=BOOLS)
-def test_only_ratios_of_weights_count(drawn, reg, factor, fit_intercept):
+def test_only_ratios_of_weights_matter(drawn, reg, factor, fit_intercept):
     now, then = (
         decompose(drawn.X, weights, fit_intercept=fit_intercept).path(drawn.targets, [reg])
         for weights in (drawn.weights, factor * drawn.weights)

@@ -1,4 +1,4 @@
-"""What holds of every prediction of the theory, whatever the mixture."""
+"""Properties of all predictions of the theory, for any mixture."""
 
 from dataclasses import replace
 
@@ -29,14 +29,14 @@ SHIFTS = st.floats(-3, 3)
 
 
 def swapped(noise):
-    """The same noise with its two classes exchanged."""
+    """Return the same noise with its two classes exchanged."""
     return NoiseModel.binary(
         eps_pos=noise.eps_neg, eps_neg=noise.eps_pos, pi_neg=float(noise.priors[1])
     )
 
 
 def degraded(noise, share):
-    """Noise of which a share remains: labels of `noise` are these, flipped once more."""
+    """Return a fraction of the noise; labels of `noise` are these labels, flipped again."""
     return NoiseModel.binary(
         eps_pos=share * noise.eps_pos, eps_neg=share * noise.eps_neg, pi_neg=float(noise.priors[0])
     )
@@ -51,7 +51,7 @@ def test_delta_and_h_solve_their_equations(aspect, reg):
 
 
 @holds(aspect=ASPECTS, reg=REGS, factor=st.floats(1, 100))
-def test_delta_falls_with_the_penalty_and_grows_with_the_dimension(aspect, reg, factor):
+def test_delta_falls_with_reg_and_grows_with_dimension(aspect, reg, factor):
     assert theory.delta(aspect, factor * reg) <= theory.delta(aspect, reg) * (1 + SLACK)
     assert theory.delta(factor * aspect, reg) >= theory.delta(aspect, reg) * (1 - SLACK)
     assert theory.h(aspect, factor * reg) >= theory.h(aspect, reg) * (1 - SLACK)
@@ -61,15 +61,17 @@ def test_delta_falls_with_the_penalty_and_grows_with_the_dimension(aspect, reg, 
 def test_accuracies_are_ordered_and_variances_positive(
     mixture, reg, name, fit_intercept, threshold
 ):
-    found = theory.predict(mixture, targets=name, reg=reg, fit_intercept=fit_intercept)
-    assert found.variance > 0
-    assert found.second_moment >= 0
-    assert found.risk >= 0
-    assert 0 <= found.accuracy <= 1
+    prediction = theory.predict(mixture, targets=name, reg=reg, fit_intercept=fit_intercept)
+    assert prediction.variance > 0
+    assert prediction.second_moment >= 0
+    assert prediction.risk >= 0
+    assert 0 <= prediction.accuracy <= 1
     assert (
-        max(mixture.noise.priors) - SLACK <= found.best_accuracy <= mixture.bayes_accuracy + SLACK
+        max(mixture.noise.priors) - SLACK
+        <= prediction.best_accuracy
+        <= mixture.bayes_accuracy + SLACK
     )
-    assert 0 <= found.accuracy_at(threshold) <= found.best_accuracy + SLACK
+    assert 0 <= prediction.accuracy_at(threshold) <= prediction.best_accuracy + SLACK
 
 
 @holds(mixture=MIXTURES, reg=REGS, difference=SHIFTS)
@@ -81,15 +83,15 @@ def test_no_rho_is_more_accurate_than_the_optimum(mixture, reg, difference):
 
 
 @holds(mixture=MIXTURES, reg=REGS)
-def test_the_worst_rho_is_a_coin_toss(mixture, reg):
+def test_worst_rho_is_random_guessing(mixture, reg):
     assume(abs(mixture.noise.priors[0] - 0.5) > 1e-3)
     difference = float(theory.worst_rho(mixture.noise))
-    found = theory.predict(mixture, targets=(difference - 1, difference + 1), reg=reg)
-    assert found.accuracy == pytest.approx(0.5, abs=1e-9)
+    prediction = theory.predict(mixture, targets=(difference - 1, difference + 1), reg=reg)
+    assert prediction.accuracy == pytest.approx(0.5, abs=1e-9)
 
 
 @holds(mixture=MIXTURES, growth=st.floats(1, 100), fit_intercept=BOOLS)
-def test_more_rows_never_hurt_at_the_best_penalty(mixture, growth, fit_intercept):
+def test_more_rows_never_hurt_at_optimal_reg(mixture, growth, fit_intercept):
     more = replace(mixture, aspect=mixture.aspect / growth)
     now, then = (
         theory.predict(m, reg=np.inf, fit_intercept=fit_intercept) for m in (mixture, more)
@@ -108,17 +110,17 @@ def test_cleaner_labels_never_hurt_the_optimized_targets(mixture, reg, share, fi
 
 
 @holds(mixture=MIXTURES, reg=REGS, name=NAMES, fit_intercept=BOOLS)
-def test_without_flips_every_target_is_the_oracle(mixture, reg, name, fit_intercept):
+def test_without_noise_all_targets_match_oracle(mixture, reg, name, fit_intercept):
     oracle = theory.predict(mixture.clean, targets="naive", reg=reg, fit_intercept=fit_intercept)
-    found = theory.predict(mixture.clean, targets=name, reg=reg, fit_intercept=fit_intercept)
-    close(found.means, oracle.means, SLACK)
-    assert found.variance == pytest.approx(oracle.variance, rel=SLACK)
+    prediction = theory.predict(mixture.clean, targets=name, reg=reg, fit_intercept=fit_intercept)
+    close(prediction.means, oracle.means, SLACK)
+    assert prediction.variance == pytest.approx(oracle.variance, rel=SLACK)
     noisy = theory.predict(mixture, targets=name, reg=reg, fit_intercept=fit_intercept)
     assert noisy.separation <= oracle.separation * (1 + SLACK)
 
 
 @holds(mixture=MIXTURES, reg=REGS, scale=st.floats(0.01, 100), shift=SHIFTS, fit_intercept=BOOLS)
-def test_scaled_targets_scale_the_scores_and_an_intercept_takes_their_shift(
+def test_scaled_targets_scale_scores_and_intercept_absorbs_shift(
     mixture, reg, scale, shift, fit_intercept
 ):
     values = targets.optimized(mixture.noise)
@@ -140,7 +142,7 @@ def test_scaled_targets_scale_the_scores_and_an_intercept_takes_their_shift(
     fit_intercept=BOOLS,
     loss=st.sampled_from(["squared", "logistic"]),
 )
-def test_exchanging_the_classes_turns_the_scores_round(mixture, reg, name, fit_intercept, loss):
+def test_exchanging_classes_negates_scores(mixture, reg, name, fit_intercept, loss):
     assume(loss == "squared" or (reg >= 0.1 and name != "unbiased"))
     options = {"targets": name, "reg": reg, "fit_intercept": fit_intercept, "loss": loss}
     now = theory.predict(mixture, **options)
@@ -153,7 +155,7 @@ def test_exchanging_the_classes_turns_the_scores_round(mixture, reg, name, fit_i
 @holds(
     mixture=MIXTURES, regs=st.lists(REGS, min_size=1, max_size=4), name=NAMES, fit_intercept=BOOLS
 )
-def test_arrays_of_settings_are_settings_one_by_one(mixture, regs, name, fit_intercept):
+def test_arrays_match_scalar_calls(mixture, regs, name, fit_intercept):
     options = {"targets": name, "fit_intercept": fit_intercept}
     aspects = mixture.aspect * np.array([[1.0], [2.0]])
     table = theory.predict(replace(mixture, aspect=aspects), reg=regs, **options)
@@ -165,7 +167,7 @@ def test_arrays_of_settings_are_settings_one_by_one(mixture, regs, name, fit_int
 
 
 @holds(mixture=MIXTURES, reg=REGS, fit_intercept=BOOLS)
-def test_no_penalty_has_less_risk_than_the_best(mixture, reg, fit_intercept):
+def test_no_reg_has_less_risk_than_optimal_reg(mixture, reg, fit_intercept):
     best = float(theory.optimal_reg(mixture, objective="risk", fit_intercept=fit_intercept))
     least = theory.predict(mixture, reg=best, fit_intercept=fit_intercept).risk
     other = theory.predict(mixture, reg=reg, fit_intercept=fit_intercept).risk
@@ -173,7 +175,7 @@ def test_no_penalty_has_less_risk_than_the_best(mixture, reg, fit_intercept):
 
 
 @holds(mixture=MIXTURES, reg=REGS, fit_intercept=BOOLS)
-def test_accuracy_grows_with_the_penalty(mixture, reg, fit_intercept):
+def test_accuracy_grows_with_reg(mixture, reg, fit_intercept):
     weak, strong = (
         theory.predict(mixture, reg=r, fit_intercept=fit_intercept).separation
         for r in (reg, 10 * reg)
@@ -183,14 +185,14 @@ def test_accuracy_grows_with_the_penalty(mixture, reg, fit_intercept):
 
 @holds(mixture=MIXTURES, reg=st.floats(0.1, 100), fit_intercept=BOOLS)
 def test_the_logistic_loss_is_no_better_than_the_best_squared_one(mixture, reg, fit_intercept):
-    found = theory.predict(mixture, reg=reg, loss="logistic", fit_intercept=fit_intercept)
+    prediction = theory.predict(mixture, reg=reg, loss="logistic", fit_intercept=fit_intercept)
     best = theory.predict(mixture, reg=np.inf, fit_intercept=fit_intercept)
-    assert found.variance > 0
-    assert found.separation <= best.separation * (1 + 1e-9)
+    assert prediction.variance > 0
+    assert prediction.separation <= best.separation * (1 + 1e-9)
 
 
 @holds(mixture=MIXTURES, reg=REGS, fit_intercept=BOOLS, n=st.integers(20, 500))
-def test_two_classes_of_the_multiclass_theory_are_the_binary_one(mixture, reg, fit_intercept, n):
+def test_multiclass_theory_of_two_classes_matches_binary(mixture, reg, fit_intercept, n):
     p = max(round(mixture.aspect * n), 1)
     mean = np.zeros(p)
     mean[0] = mixture.mean_norm
@@ -301,7 +303,7 @@ def test_diagonal_covariances_may_be_given_as_vectors(noise, seed, reg, p):
     share=st.floats(0, 1),
     fit_intercept=BOOLS,
 )
-def test_plans_promise_no_more_than_is_possible(noise, n, p, mean_norm, reg, share, fit_intercept):
+def test_plan_accuracies_are_at_most_bayes(noise, n, p, mean_norm, reg, share, fit_intercept):
     plan = theory.plan(
         n=n, p=p, mean_norm=mean_norm, noise=noise, reg=reg, fit_intercept=fit_intercept
     )

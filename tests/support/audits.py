@@ -1,4 +1,4 @@
-"""Audits whose suspects are known beforehand, for tests of their page."""
+"""Audits with known suspects, for tests of the HTML page."""
 
 import numpy as np
 
@@ -20,9 +20,8 @@ NASTY = [
 
 
 def nasty_audit(classes=CLASSES, **options):
-    """Return an audit with 100 suspects that are proposed the second class, and 20 that are
-    proposed the first."""
-    sure = np.concatenate(
+    """Return an audit with 100 suspects of the first class, and 20 of the second."""
+    p_second = np.concatenate(
         [
             np.linspace(0.60, 0.69, N_UP),
             np.linspace(0.40, 0.31, N_DOWN),
@@ -31,17 +30,21 @@ def nasty_audit(classes=CLASSES, **options):
     )
     labels = classes[np.repeat([0, 1, 1], [N_UP, N_DOWN, N_ROWS - N_UP - N_DOWN])]
     return audit_scores(
-        np.column_stack([1 - sure, sure]), labels, noise=NOISE, effective_dimension=20, **options
+        np.column_stack([1 - p_second, p_second]),
+        labels,
+        noise=NOISE,
+        effective_dimension=20,
+        **options,
     )
 
 
 def nasty_texts():
-    """Return a text for each row: those that are hard to show, in turn, each with its row."""
+    """Return a text for each row: the nasty texts in turn, each with its row number."""
     return [f"{NASTY[i % len(NASTY)]} of row {i}" for i in range(N_ROWS)]
 
 
 def nasty_ids():
-    """Return an id for each row, some of which a spreadsheet would run."""
+    """Return an id for each row; a spreadsheet would run some of them."""
     return [
         ["=1+1", "-5", "@sum", "+4e3", "\tx", 'plain, "quoted"', "a\nb"][i % 7]
         for i in range(N_ROWS)
@@ -58,7 +61,7 @@ def three_classes():
 
 
 def spotless():
-    """Return an audit that suspects nothing."""
+    """Return an audit without suspects."""
     labels = np.repeat([0, 1], 30)
     pred_probs = np.where(labels[:, None] == [0, 1], 0.699, 0.301)
     return audit_scores(pred_probs, labels, noise=NOISE)

@@ -1,4 +1,4 @@
-"""A real browser for tests: where it is, and the skip where it is not."""
+"""The browser for tests, and a mark that skips tests if there is none."""
 
 import importlib.util
 import shutil

@@ -1,13 +1,12 @@
-"""CSV files drawn with a seed: every way to write a cell, and cells that hold what separates cells
-and rows."""
+"""Random CSV files, with all ways to write a cell, and cells with separators and line ends."""
 
 import random
 from dataclasses import dataclass
 
 # fmt: off
 PIECES = [
-    "a", "1.5", "-", " ", "é", "'", "\x00", "\u2028", "\x1c", "\ufeff", '12" vinyl', '"', '""', ",", ";", "\t", "|",
-    "\n", "\r\n", "\r", "good, cheap, fast",
+    "a", "1.5", "-", " ", "é", "'", "\x00", "\u2028", "\x1c", "\ufeff", '12" vinyl', '"', '""',
+    ",", ";", "\t", "|", "\n", "\r\n", "\r", "good, cheap, fast",
 ]
 # fmt: on
 SEPARATORS = ",;\t|"
@@ -15,7 +14,7 @@ SEPARATORS = ",;\t|"
 
 @dataclass(frozen=True)
 class File:
-    """A CSV file, with what a reader has to find in it and what changes are asked.
+    """A CSV file, with its expected cells, and changes of a column.
 
     Attributes
     ----------
@@ -28,7 +27,7 @@ class File:
     changes : dict of int to str
         New cells of that column.
     changed : bytes
-        The file with these, all other bytes as they were.
+        The file with these cells, and all other bytes unchanged.
     """
 
     content: bytes
@@ -46,13 +45,15 @@ def files(seed, n):
 
 def draw(rng):
     """Draw a file."""
-    n_columns, n_rows = rng.randint(1, 5), rng.randint(1, 5)
+    n_columns = rng.randint(1, 5)
+    n_rows = rng.randint(1, 5)
     separator = rng.choice(SEPARATORS) if n_columns > 1 else ","
     header = [f"c{j}" if rng.random() < 0.7 else cell(rng) + f'{j}"' for j in range(n_columns)]
     rows = [[cell(rng) for _ in header] for _ in range(n_rows)]
     place = rng.randrange(n_columns)
     changes = {row: cell(rng) for row in rng.sample(range(n_rows), rng.randint(1, n_rows))}
-    mark, end = rng.choice(["", "\ufeff"]), rng.choice(["\n", "\r\n", "\r"])
+    mark = rng.choice(["", "\ufeff"])
+    end = rng.choice(["\n", "\r\n", "\r"])
     lines = [[quoted(name) if '"' in name else name for name in header]]
     lines += [
         [as_written(text, separator, n_columns == 1 or rng.random() < 0.3) for text in row]
@@ -61,10 +62,8 @@ def draw(rng):
     last = rng.choice(["", end, end * 3])
     old = mark + end.join(map(separator.join, lines)) + last
     for row, text in changes.items():
-        was = lines[row + 1][place]
-        lines[row + 1][place] = as_written(
-            text, separator, was.startswith('"') or text == "" or '"' in text
-        )
+        in_quotes = lines[row + 1][place].startswith('"') or text == "" or '"' in text
+        lines[row + 1][place] = as_written(text, separator, in_quotes)
     new = mark + end.join(map(separator.join, lines)) + last
     columns = {name: [row[j] for row in rows] for j, name in enumerate(header)}
     return File(old.encode(), columns, header[place], changes, new.encode())
@@ -81,7 +80,6 @@ def quoted(text):
 
 
 def as_written(text, separator, in_quotes):
-    """Return a cell as a file holds it: in quotes where asked, or where it could not be read
-    without them."""
+    """Return a cell as written in a file, in quotes if asked or needed."""
     needed = text.startswith('"') or any(letter in text for letter in f"{separator}\r\n")
     return quoted(text) if needed or in_quotes else text

@@ -1,5 +1,4 @@
-"""Partitions that workers make: of an array, of one whose reading ends its worker, and of one that
-is long to read."""
+"""Dask arrays whose partitions kill their worker, or wait, when they are read."""
 
 import os
 import signal
@@ -11,27 +10,25 @@ import dask.array as da
 
 
 def partitions(X, n_rows):
-    """Return an array as a Dask array in partitions of so many rows."""
+    """Return an array as a Dask array in partitions of `n_rows` rows."""
     return da.from_array(X, chunks=(n_rows, -1))
 
 
 def deadly(X, n_rows, folder, at):
-    """Return the same, but the process that makes the `at`-th reading of a partition is killed,
-    once.
+    """Return partitions of which the `at`-th that is read kills its worker, once.
 
-    Readings are counted by files in the folder, as the processes that make them know nothing of
-    each other. Without a folder each reading is such a one.
+    Reads are counted by files in the folder, because the workers are separate processes. Without a
+    folder, every read kills its worker.
     """
-    return _made_of(X, n_rows, _read, folder, at)
+    return _from_parts(X, n_rows, _read, folder, at)
 
 
-def endless(X, n_rows, folder):
-    """Return the same, but each reading of a partition says so by a file in the folder, and waits
-    for another."""
-    return _made_of(X, n_rows, _wait, folder)
+def waiting(X, n_rows, folder):
+    """Return partitions that write a file when they are read, and wait for the file "go on"."""
+    return _from_parts(X, n_rows, _wait, folder)
 
 
-def _made_of(X, n_rows, read, *arguments):
+def _from_parts(X, n_rows, read, *arguments):
     reading = dask.delayed(read, pure=True)
     parts = [X[start : start + n_rows] for start in range(0, len(X), n_rows)]
     return da.concatenate(
@@ -48,12 +45,12 @@ def _wait(part, folder):
 
 
 def _read(part, folder, at):
-    if folder is None or _is_first_after(at, folder):
+    if folder is None or _has_to_be_killed(at, folder):
         os.kill(os.getpid(), signal.SIGKILL)
     return part
 
 
-def _is_first_after(at, folder):
+def _has_to_be_killed(at, folder):
     (folder / f"read-{uuid4()}").touch()
     if len(list(folder.glob("read-*"))) < at:
         return False

@@ -1,4 +1,4 @@
-"""Files of noisy labels for tests of the command line."""
+"""Data files with noisy labels, for tests of the command line."""
 
 import csv
 
@@ -14,7 +14,7 @@ GOOD, BAD = ("bright clever warm lovely superb", "dull boring awful tedious brok
 
 
 def program(*arguments, code=0):
-    """Run the program in this process; errors must be one sentence."""
+    """Run the program in this process; assert that an error is one line."""
     typer_testing = pytest.importorskip("typer.testing", reason="needs the extra unflip[cli]")
     from unflip.cli.program import app
 
@@ -41,7 +41,7 @@ def read_csv(path):
 
 
 def mixture_file(path, n=300, p=6, mean_norm=2.0):
-    """Write numeric rows with noisy labels, names, and the truth beside them; return the truth."""
+    """Write numeric rows with ids and noisy labels; return the true labels."""
     X, true = make_mixture(n, p, mean_norm=mean_norm, random_state=0)
     observed = NAMES[NOISE.flip(true, random_state=0)]
     columns = {f"x{j}": X[:, j].round(4) for j in range(p)}

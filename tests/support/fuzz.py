@@ -1,5 +1,4 @@
-"""Malformed input for the command line, drawn with a seed: damaged, odd and hostile files, and
-wrong options."""
+"""Random malformed input for the command line: damaged, odd and malicious files, bad options."""
 
 import base64
 import datetime
@@ -24,18 +23,20 @@ WORDS = (
 )
 # fmt: off
 CELLS = [
-    "", " ", "NA", "nan", "inf", "-inf", "1e999", "9" * 400, "9" * 5000, "-0", "1,5", "0x10", "1_000", "٣", "²", "True",
-    "2024-02-30", "2024-01-01T00:00:00Z", "12:30", "=cmd()", "'quoted", '"', '""', "a\nb", "a\r", "\x00", "\ufeff",
-    "<script>", "[red]x[/]", "[/]", "%s", "{0}", "\u202eturned", "é" * 50, "x" * 10_000, "\x1b[31m", "\u2028",
+    "", " ", "NA", "nan", "inf", "-inf", "1e999", "9" * 400, "9" * 5000, "-0", "1,5", "0x10",
+    "1_000", "٣", "²", "True", "2024-02-30", "2024-01-01T00:00:00Z", "12:30", "=cmd()", "'quoted",
+    '"', '""', "a\nb", "a\r", "\x00", "\ufeff", "<script>", "[red]x[/]", "[/]", "%s", "{0}",
+    "\u202eturned", "é" * 50, "x" * 10_000, "\x1b[31m", "\u2028",
 ]
 VALUES = [
-    None, True, 10**400, -(2**70), 1e308, float("nan"), float("inf"), "", "x", "\ud800", "2024-01-01", {}, {"a": 1},
-    [], [1], [1, "x"], [[1], [2, 3]], [None], [10**400],
+    None, True, 10**400, -(2**70), 1e308, float("nan"), float("inf"), "", "x", "\ud800",
+    "2024-01-01", {}, {"a": 1}, [], [1], [1, "x"], [[1], [2, 3]], [None], [10**400],
 ]
 SHARES = [
-    "", "=", ",", "ham", "ham=", "ham=2,spam=0", "ham=0.6,spam=0.6", "ham=nan,spam=0.1", "ham=inf,spam=0", "a=0.1",
-    "ham=0.1,ham=0.1", "ham=0.1,spam=0.1,eggs=0.1", "ham=1,spam=0", "ham=0,spam=1", "ham=-1,spam=0.1", "[/]=1",
-    "ham=0.1;spam=0.1", "ham==0.1", "ham=0.1,spam=0.99999999999", "ham=1e-320,spam=1e-320", "\udcff=1",
+    "", "=", ",", "ham", "ham=", "ham=2,spam=0", "ham=0.6,spam=0.6", "ham=nan,spam=0.1",
+    "ham=inf,spam=0", "a=0.1", "ham=0.1,ham=0.1", "ham=0.1,spam=0.1,eggs=0.1", "ham=1,spam=0",
+    "ham=0,spam=1", "ham=-1,spam=0.1", "[/]=1", "ham=0.1;spam=0.1", "ham==0.1",
+    "ham=0.1,spam=0.99999999999", "ham=1e-320,spam=1e-320", "\udcff=1",
 ]
 # fmt: on
 NUMBERS = [
@@ -63,11 +64,11 @@ class Case:
     Attributes
     ----------
     kind : str
-        What is wrong, for messages.
+        Kind of the problem, for messages.
     files : dict of str to bytes
-        Files that are there.
+        The input files.
     arguments : list of str
-        What is typed.
+        The arguments of the program.
     """
 
     kind: str
@@ -76,14 +77,14 @@ class Case:
 
 
 def cases(model, seed, n):
-    """Yield runs of the program, of every kind in turn.
+    """Yield runs of the program, with each kind of problem in turn.
 
     Parameters
     ----------
     model : bytes
-        A model that fits the files drawn here.
+        A model that was fitted to such a file.
     seed, n : int
-        Where the random numbers start, and how many runs.
+        Seed of the random numbers, and number of runs.
     """
     makers = (
         *(
@@ -113,7 +114,7 @@ def cases(model, seed, n):
 
 
 def table(rng, n=N_ROWS):
-    """Return a good table as columns: three features, a text, a name and a label each."""
+    """Return the columns of a valid table: three features, a text, a name and a label."""
     codes = rng.integers(0, 2, n)
     codes[:4] = 0, 0, 1, 1
     texts = [" ".join(rng.choice(WORDS[code], 3)) for code in codes]
@@ -127,14 +128,14 @@ def table(rng, n=N_ROWS):
 
 
 def as_csv(columns, delimiter=","):
-    """Return columns as an unquoted CSV file, however odd the cells are."""
+    """Return columns as a CSV file without quotes."""
     lines = [delimiter.join(columns)]
     lines += [delimiter.join(map(str, row)) for row in zip(*columns.values(), strict=False)]
     return ("\n".join(lines) + "\n").encode("utf-8", "surrogatepass")
 
 
 def as_json_lines(columns):
-    """Return columns as a JSON-lines file."""
+    """Return columns as a JSON Lines file."""
     rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
@@ -147,17 +148,17 @@ def as_parquet(columns):
 
 
 def command(rng, name, label="label"):
-    """Return a command that reads a file of data, with options that would fit a good one."""
+    """Return a command on a data file, with options for a valid file."""
     common = [name, "--label", label]
     features = [[], ["--text", "text"], ["--embedding", "x"], ["--id", "name"]][rng.integers(4)]
-    known = [[], ["--eps", "ham=0.1,spam=0.1"]][rng.integers(2)]
+    rates = [[], ["--eps", "ham=0.1,spam=0.1"]][rng.integers(2)]
     if rng.random() < 0.3:
-        return ["fit", *common, *features, *known, "--out", "new.skops"]
-    return ["audit", *common, *features, *known, "--out", "page.html", "--suspects", "suspects.csv"]
+        return ["fit", *common, *features, *rates, "--out", "new.skops"]
+    return ["audit", *common, *features, *rates, "--out", "page.html", "--suspects", "suspects.csv"]
 
 
 def damaged(rng, content):
-    """Return bytes that were cut, flipped, dropped, repeated or filled in somewhere."""
+    """Return bytes with a part cut, flipped, dropped, repeated or replaced."""
     data = bytearray(content)
     start = int(rng.integers(0, max(len(data), 1)))
     stop = start + int(rng.integers(1, 40))
@@ -188,13 +189,14 @@ def broken_bytes(rng, _):
     ending = list(makers)[rng.integers(4)]
     content = makers[ending](columns)
     if rng.random() < 0.2:
-        ending, content = ending + ".gz", gzip.compress(content, mtime=0)
+        ending += ".gz"
+        content = gzip.compress(content, mtime=0)
     name = DATA + ending
     return Case(f"bytes of {ending}", {name: damaged(rng, content)}, command(rng, name))
 
 
 def odd_encoding(rng, _):
-    """Write a CSV file otherwise than UTF-8 without a mark."""
+    """Write a CSV file in an unusual encoding."""
     content = as_csv({**table(rng), "text": ["café über naïve"] * N_ROWS}).decode()
     nul = content.replace("r3", "r\x003")
     encoded = {
@@ -224,8 +226,9 @@ def odd_cells(rng, _):
 
 
 def odd_labels(rng, _):
-    """Make the labels no labels of two classes."""
-    columns, n = table(rng), N_ROWS
+    """Replace the labels by unusual or invalid ones."""
+    columns = table(rng)
+    n = N_ROWS
     good = columns["label"]
     choices = {
         "one class": ["ham"] * n,
@@ -236,7 +239,7 @@ def odd_labels(rng, _):
         "a class of one": ["eggs", *good[1:]],
         "numbers": [str(float(i % 2)) for i in range(n)],
         "dates": [f"2024-01-0{1 + i % 2}" for i in range(n)],
-        "lookalikes": [label.upper() if i < 3 else label for i, label in enumerate(good)],
+        "similar": [label.upper() if i < 3 else label for i, label in enumerate(good)],
         "odd words": [("<script>" if label == "ham" else "=cmd()") for label in good],
         "markup": [("[red]" if label == "ham" else "[/red]") for label in good],
         "long": [("x" * 5000 if label == "ham" else "y") for label in good],
@@ -251,7 +254,7 @@ def odd_labels(rng, _):
 
 
 def odd_shape(rng, _):
-    """Give a CSV file rows, columns or quotes that do not fit together."""
+    """Write a CSV file with inconsistent rows, columns or quotes."""
     content = as_csv(table(rng)).decode()
     lines = content.splitlines()
     place = int(rng.integers(1, len(lines)))
@@ -279,7 +282,7 @@ def odd_shape(rng, _):
         "other separator": content.replace(",", "|"),
         "wide": as_csv(wide).decode(),
         "constant features": as_csv({"x": [1] * N_ROWS, "label": table(rng)["label"]}).decode(),
-        "copies": "\n".join([lines[0], *[lines[1], lines[3]] * 20]),
+        "duplicates": "\n".join([lines[0], *[lines[1], lines[3]] * 20]),
         "html": "<html><body>not found</body></html>",
         "json": json.dumps({"a": [1, 2]}),
     }
@@ -288,7 +291,7 @@ def odd_shape(rng, _):
 
 
 def odd_json(rng, _):
-    """Put odd values, or odd lines, into a JSON-lines file."""
+    """Put odd values or lines into a JSON Lines file."""
     columns = table(rng)
     for column in rng.choice(list(columns), rng.integers(1, 3), replace=False):
         for row in rng.integers(0, N_ROWS, rng.integers(1, N_ROWS)):
@@ -326,7 +329,7 @@ def odd_json(rng, _):
 
 
 def odd_parquet(rng, _):
-    """Damage a Parquet file where its description is, or make it another file."""
+    """Damage the footer of a Parquet file, or write another file."""
     content = as_parquet(table(rng))
     foot = bytearray(content)
     for place in rng.integers(len(foot) - 400, len(foot), 1 + int(rng.integers(4))):
@@ -346,7 +349,7 @@ def odd_parquet(rng, _):
 
 
 def odd_parquet_types(rng, _):
-    """Give a column of a Parquet file a type that is no number and no text."""
+    """Give a column of a Parquet file an unusual type."""
     n = N_ROWS
     moments = [datetime.datetime(2024, 1, 1) + datetime.timedelta(hours=i) for i in range(n)]
     types = {
@@ -371,10 +374,8 @@ def odd_parquet_types(rng, _):
         "not finite": pa.array([np.inf, np.nan] * (n // 2)),
         "some missing": pa.array([None, 1.0] * (n // 2)),
     }
-    kind, column = (
-        list(types)[rng.integers(len(types))],
-        ["x1", "text", "label", "name"][rng.integers(4)],
-    )
+    kind = list(types)[rng.integers(len(types))]
+    column = ["x1", "text", "label", "name"][rng.integers(4)]
     return Case(
         f"Parquet {column}: {kind}",
         {"data.parquet": as_parquet({**table(rng), column: types[kind]})},
@@ -383,7 +384,7 @@ def odd_parquet_types(rng, _):
 
 
 def odd_decisions(rng, _):
-    """Decide on rows that are not there, in words that are none, or about other data."""
+    """Write decisions on missing rows, with invalid words, or on other data."""
     columns = table(rng)
     rows = rng.choice(N_ROWS, 5, replace=False)
     observed = [columns["label"][row] for row in rows]
@@ -440,7 +441,7 @@ def broken_model(rng, model):
 
 
 def foreign_model(rng, _):
-    """Give another file for a model."""
+    """Use another file as the model."""
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as other:
         other.writestr(
@@ -455,11 +456,11 @@ def foreign_model(rng, _):
         "nothing": b"",
     }
     kind = list(choices)[rng.integers(len(choices))]
-    return Case(f"no model: {kind}", *predict(rng, choices[kind]))
+    return Case(f"not a model: {kind}", *predict(rng, choices[kind]))
 
 
 def changed_model(rng, model):
-    """Change the description within a model, its checksums made to fit."""
+    """Change the schema of a model, with valid checksums."""
     changed = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(model)) as old, zipfile.ZipFile(changed, "w") as new:
         for name in old.namelist():
@@ -473,7 +474,7 @@ def changed_model(rng, model):
 
 
 def _changed(rng, schema):
-    """Return a tree with one of its leaves or branches replaced."""
+    """Return a tree with one of its nodes replaced."""
     paths = list(_paths(schema, ()))
     path = paths[rng.integers(len(paths))]
     node = schema
@@ -510,9 +511,9 @@ def _paths(node, before):
 
 
 def wrong_options(rng, model):
-    """Give options that do not fit the data, each other, or any."""
+    """Use options that contradict the data or each other, or do not exist."""
     columns = [*table(rng), "", "none", "LABEL", "[red]", "\udcff", "-", "--", "x", "label "]
-    picked = [columns[rng.integers(len(columns))] for _ in range(2)]
+    chosen = [columns[rng.integers(len(columns))] for _ in range(2)]
     shares = SHARES[rng.integers(len(SHARES))]
     column_options = [
         "--label",
@@ -526,8 +527,8 @@ def wrong_options(rng, model):
         "--annotator",
     ]
     options = [
-        [column_options[rng.integers(9)], picked[0]],
-        [column_options[rng.integers(9)], picked[0], column_options[rng.integers(9)], picked[1]],
+        [column_options[rng.integers(9)], chosen[0]],
+        [column_options[rng.integers(9)], chosen[0], column_options[rng.integers(9)], chosen[1]],
         ["--eps", shares],
         ["--priors", shares],
         ["--eps", "ham=0.1,spam=0.1", "--priors", shares],
@@ -546,7 +547,7 @@ def wrong_options(rng, model):
 
 
 def wrong_plan(rng, _):
-    """Ask for the plan of a problem that cannot be."""
+    """Ask for the plan of an impossible problem."""
     names = ["--n", "--p", "--mean-norm", "--eps-pos", "--eps-neg", "--pi-neg", "--reg"]
     values = dict(zip(names, ["1600", "400", "1.2", "0.4", "0.3", "0.5", "1"], strict=True))
     for name in rng.choice(names, rng.integers(1, 3), replace=False):
@@ -556,8 +557,7 @@ def wrong_plan(rng, _):
 
 
 def odd_names(rng, _):
-    """Name columns in words that a page, a shell, a spreadsheet or a terminal could take for its
-    own."""
+    """Use column names with markup, formulas or control characters."""
     columns = table(rng)
     odd = [
         "<script>",
@@ -581,7 +581,7 @@ def odd_names(rng, _):
 
 
 def odd_votes(rng, _):
-    """Give votes by columns or rows, with cells that are none."""
+    """Write votes by columns or rows, with invalid cells."""
     columns = table(rng)
     columns |= {
         f"w{j}": [["ham", "spam", ""][rng.integers(3)] for _ in range(N_ROWS)] for j in range(3)

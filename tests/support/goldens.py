@@ -118,7 +118,7 @@ def table1_cells():
     parts = [
         table1.replay(domain, seed, 50)
         for domain in datasets.AMAZON_DOMAINS
-        for seed in table1.SEEDS
+        for seed in table1.SETUP.seeds
     ]
     parts += [
         table1.fresh_draws(domain, settings.seed, settings.draws)
@@ -143,32 +143,38 @@ def table1_cells():
 def figure_curves():
     """Every theory curve of Figures 1, 2, 3, 5, 7, 8 and 9, at every fifth or so of its points."""
     curves = {}
-    for p in fig1.DIMENSIONS:
+    for p in fig1.SETUP.dimensions:
         for variant in VARIANTS:
+            setup = fig1.SETUP
             law = predict(
-                variant, fig1.NOISE, mean_norm=fig1.MEAN_NORM, aspect=p / fig1.N_ROWS, reg=fig1.REG
+                variant,
+                setup.noise,
+                mean_norm=setup.mean_norm,
+                aspect=p / setup.n_rows,
+                reg=setup.reg,
             )
             curves[f"fig1 p={p} {variant}"] = [float(law.mean), float(law.variance)]
-    for p in fig2.DIMENSIONS:
+    for p in fig2.SETUP.dimensions:
         for variant in fig2.CURVES:
             curves[f"fig2 p={p} {variant}"] = [
-                fig2.predicted_at(variant, p, rate) for rate in fig2.EPS_POS[::6]
+                fig2.predicted_at(variant, p, rate) for rate in fig2.SETUP.eps_pos[::6]
             ]
-    for p in fig3.DIMENSIONS:
-        curves[f"fig3 p={p}"] = fig3.predicted_at(p, fig3.COARSE[::4]).tolist()
-    for n, p in fig5.SIZES:
-        for size in fig5.MEAN_NORMS:
+    for p in fig3.SETUP.dimensions:
+        curves[f"fig3 p={p}"] = fig3.predicted_at(p, fig3.SETUP.simulated_rho[::4]).tolist()
+    for n, p in fig5.SETUP.sizes:
+        for size in fig5.SETUP.mean_norms:
             for variant in VARIANTS:
-                law = predict(variant, fig5.NOISE, mean_norm=size, aspect=p / n, reg=fig5.REGS[::4])
+                regs = fig5.SETUP.regs[::4]
+                law = predict(variant, fig5.SETUP.noise, mean_norm=size, aspect=p / n, reg=regs)
                 curves[f"fig5 n={n} mean_norm={size} {variant}"] = law.accuracy.tolist()
-    for figure, size, aspect in ((fig7, fig7.MEAN_NORM, 1.0), (fig8, 1.12, 0.25)):
+    for figure, size, aspect in ((fig7, fig7.SETUP.mean_norm, 1.0), (fig8, 1.12, 0.25)):
         accuracies = cross_entropy.predicted(
-            figure.NOISE, figure.N_STEPS, mean_norm=size, aspect=aspect
+            figure.SETUP.noise, figure.SETUP.n_steps, mean_norm=size, aspect=aspect
         )
         curves[f"{figure.PIECE.name} mean_norm={size}"] = accuracies[
             [*range(0, 50, 7), 50, 51, 52]
         ].tolist()
-    for k in fig9.NOISE:
+    for k in fig9.SETUP.noise:
         pairs = np.random.default_rng(k).uniform(-2, 2, size=(5, 2, k))
         curves[f"fig9 k={k}"] = [fig9.predicted_accuracy(k, pair) for pair in pairs]
     return json.loads(json.dumps(curves))

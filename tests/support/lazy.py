@@ -1,21 +1,25 @@
-"""Sources of rows that are no arrays, and that know what was read of them."""
+"""Array-like sources of rows that count what is read from them."""
 
 import numpy as np
 
 
 class Stored:
-    """Rows that can be sliced and nothing else; it counts the numbers read, in all and at a time."""
+    """Rows that can only be sliced; counts the numbers read, in total and at most at a time."""
 
     def __init__(self, X):
-        self._X, self.shape, self.dtype = X, X.shape, X.dtype
-        self.n_read = self.n_most = 0
+        self._X = X
+        self.shape = X.shape
+        self.dtype = X.dtype
+        self.n_read = 0
+        self.n_most = 0
 
     def __getitem__(self, key):
         rows, columns = key
         if not (isinstance(rows, slice) and isinstance(columns, slice)):
-            raise TypeError("rows are read by slices alone")
+            raise TypeError("rows can only be sliced")
         block = np.array(self._X[rows, columns])
-        self.n_read, self.n_most = self.n_read + block.size, max(self.n_most, block.size)
+        self.n_read += block.size
+        self.n_most = max(self.n_most, block.size)
         return block
 
     def __array__(self, *_, **__):
@@ -23,12 +27,12 @@ class Stored:
 
     @property
     def n_passes(self):
-        """How often each number was read, on average."""
+        """Number of times that each number was read, on average."""
         return self.n_read / (self.shape[0] * self.shape[1])
 
 
 class Shrinking(Stored):
-    """Rows that lose one after so many numbers were read."""
+    """Rows whose blocks lack one row after `after` numbers were read."""
 
     def __init__(self, X, after):
         super().__init__(X)
@@ -40,7 +44,7 @@ class Shrinking(Stored):
 
 
 class Failing(Shrinking):
-    """Rows that cannot be read any more after so many numbers were."""
+    """Rows that raise OSError after `after` numbers were read."""
 
     def __getitem__(self, key):
         if self.n_read > self._after:

@@ -1,4 +1,4 @@
-"""Logits of classes and labels to go with them, and intercepts by their definition."""
+"""Logits with noisy labels, and intercepts by their definition."""
 
 import numpy as np
 import pytest
@@ -13,18 +13,19 @@ BOTH = pytest.mark.parametrize("noise", [TWO, THREE], ids=["two classes", "three
 
 
 def draw(noise, n=80, factor=1.0):
-    """Logits that are `factor` times too flat, labels, and uneven shares of the rows."""
+    """Return logits that are `factor` times too small, labels, and unequal shares of the rows."""
     rng = np.random.default_rng(0)
     logits = 2.5 * rng.normal(size=(n, noise.n_classes))
-    drawn = softmax(logits + offsets_by_definition(logits, np.full(n, 1 / n), noise.priors), axis=1)
+    drawn = softmax(
+        logits + intercepts_by_definition(logits, np.full(n, 1 / n), noise.priors), axis=1
+    )
     y = (drawn.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
     share = rng.random(n)
     return logits / factor, noise.flip(y, random_state=0), share / share.sum()
 
 
-def offsets_by_definition(logits, share, priors, n_rows=np.inf):
-    """The first 0, the others such that the mean probability of each class is its prior but for a
-    pull towards it."""
+def intercepts_by_definition(logits, share, priors, n_rows=np.inf):
+    """Return intercepts that make the mean probabilities the regularized priors; the first is 0."""
 
     def missing(intercepts):
         whole = np.append(0.0, intercepts)

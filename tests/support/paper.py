@@ -1,4 +1,4 @@
-"""The paper's formulas and protocol, transcribed as printed, to compare with."""
+"""The paper's formulas and protocol as printed, for comparison."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from unflip.theory import delta
 
 
 def right_h(aspect, reg):
-    """Return h of the appendix."""
+    """Return h of the appendix, which is correct."""
     return 1 - aspect / (1 + reg * (1 + delta(aspect, reg))) ** 2
 
 
@@ -34,7 +34,7 @@ def theorem(*, rho_pos, rho_neg, noise, mean_norm, aspect, reg, h=right_h):
 
 
 class Table1:
-    """One stream of draws of the protocol behind Table 1."""
+    """Random draws in the protocol of Table 1."""
 
     N_NEGATIVE, N_POSITIVE = 480, 1120
 
@@ -44,7 +44,7 @@ class Table1:
         self._rng = np.random.RandomState(seed)
 
     def draw(self):
-        """Return row indices with their observed labels, and the indices of the rows never drawn."""
+        """Return drawn rows, their observed labels, and the rows never drawn."""
         negatives = self._rng.choice(self._negatives, self.N_NEGATIVE)
         rows = np.concatenate([negatives, self._rng.choice(self._positives, self.N_POSITIVE)])
         flip_negative = self._rng.binomial(1, self._eps_neg, len(rows))
@@ -54,8 +54,7 @@ class Table1:
 
 
 def general_theorem(*, mean, cov_neg, cov_pos, n, noise, targets, reg, cross_terms=2):
-    """Return m and (ν₁, ν₂) of the paper's theorem for general covariances, by plain matrix
-    algebra.
+    """Return m and (ν₁, ν₂) of the paper's theorem for general covariances, by matrix algebra.
 
     The cross sum over pairs of rows from both classes counts twice (``cross_terms=2``); the paper
     prints it once.
@@ -83,9 +82,8 @@ def general_theorem(*, mean, cov_neg, cov_pos, n, noise, targets, reg, cross_ter
     for a_class in k:
         plain = q_bar @ seconds[a_class] @ q_bar
         t = np.linalg.solve(np.eye(2) - omega, [np.trace(seconds[b] @ plain) / n for b in k])
-        squared = (
-            q_bar @ (seconds[a_class] + sum(weights[b] * t[b] * seconds[b] for b in k)) @ q_bar
-        )  # E[QΣ_aQ]
+        inner = seconds[a_class] + sum(weights[b] * t[b] * seconds[b] for b in k)
+        squared = q_bar @ inner @ q_bar  # E[QΣ_aQ]
         cross = mean @ q_bar @ mean * a.sum() * (a * t / (1 + deltas)).sum()
         nu.append(
             a.sum() ** 2 * mean @ squared @ mean - cross_terms * cross + (weights * s * t).sum()

@@ -37,10 +37,9 @@ def ridge(X, targets, reg, *, fit_intercept=True):
 
 
 def ridge_of_counts(X, targets, reg):
-    """Solve the same, with an intercept, for features that are whole numbers: their products are
-    exact before mpmath.
+    """Solve the same, with an intercept, for integer features, whose products are exact.
 
-    The smaller of both Gram matrices is solved: that of the rows gives β = Xᵀα of centred α.
+    The smaller of the two Gram matrices is solved: that of the rows gives β = Xᵀα of centred α.
     """
     X, n = np.asarray(X, dtype=np.int64), len(X)
     with mpmath.workdps(DIGITS):
@@ -64,12 +63,12 @@ def ridge_of_counts(X, targets, reg):
 
 
 def means(rows):
-    """Return the mean of each column, a matrix of one row."""
+    """Return the mean of each column, as a matrix of one row."""
     return mpmath.ones(1, rows.rows) * rows / rows.rows
 
 
 def left_out(X, targets, reg, i, *, fit_intercept=True):
-    """Score of row i by the fit to the others, at the same penalty nγ."""
+    """Return the leave-one-out score of row i, with the same nγ."""
     rest = np.arange(len(X)) != i
     kept = reg * len(X) / (len(X) - 1)
     coef, intercept = ridge(X[rest], targets[rest], kept, fit_intercept=fit_intercept)
@@ -77,8 +76,7 @@ def left_out(X, targets, reg, i, *, fit_intercept=True):
 
 
 def delta_and_h(aspect, reg):
-    """δ and h by the equations as the paper's appendix prints them, δ the positive root of γδ² + (1
-    + γ − η)δ − η."""
+    """Return δ and h of the paper's appendix; δ is the positive root of γδ² + (1 + γ − η)δ − η."""
     with mpmath.workdps(DIGITS):
         eta, gamma = exact(aspect), exact(reg)
         if gamma == 0:
@@ -92,8 +90,7 @@ def delta_and_h(aspect, reg):
 
 
 def score_law(mean_norm, aspect, reg, noise, targets, *, fit_intercept):
-    """Means of the two classes and variance of the score, by the formulas of
-    docs/theory/isotropic.md."""
+    """Return class means and variance of the score, by docs/theory/isotropic.md."""
     with mpmath.workdps(DIGITS):
         power = exact(mean_norm) ** 2
         _, h, gain = delta_and_h(aspect, reg)

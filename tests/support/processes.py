@@ -1,4 +1,4 @@
-"""Programs that tests start, watch and stop."""
+"""Start, watch and stop programs."""
 
 import os
 import signal
@@ -8,7 +8,8 @@ import time
 from functools import partial
 from pathlib import Path
 
-#: Runs the program with one function of it replaced: it says that it was reached, and then waits or goes on.
+#: Runs the program with one function replaced by a version that writes a file when it is called,
+#: and then waits or goes on.
 _MARKED = """
 import importlib, pathlib, sys, time
 owner, name, then, mark = sys.argv[1:5]
@@ -31,8 +32,7 @@ main()
 
 
 def started(command, **options):
-    """Start a program that Ctrl-C stops, even where the tests themselves run in the background and
-    ignore it."""
+    """Start a program that Ctrl-C stops, even if the tests run in the background and ignore it."""
     listening = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     return subprocess.Popen(command, preexec_fn=listening, **options)
 
@@ -43,13 +43,13 @@ def started_until(owner, name, then, mark, arguments, **options):
     Parameters
     ----------
     owner, name : str
-        Where the function is, as "module" or "module:class", and what it is called.
+        Module or class of the function, as "module" or "module:class", and its name.
     then : {"wait", "go on"}
-        What the program does when it has got there.
+        What the program does when the function is called.
     mark : Path
-        A file that is written then; none must be there.
+        File that is written then; it must not exist before.
     arguments : sequence
-        What is typed.
+        Arguments of the command line.
     """
     words = [sys.executable, "-c", _MARKED, owner, name, then, str(mark), *map(str, arguments)]
     process = started(
@@ -60,34 +60,32 @@ def started_until(owner, name, then, mark, arguments, **options):
 
 
 def until(happened, process=None, seconds=120):
-    """Wait for something that can be seen; fail where the program ends before, or it takes far too
-    long."""
+    """Wait until a condition holds; fail if the program ends first, or after too long."""
     deadline = time.monotonic() + seconds
     while not happened():
         ended = process is not None and process.poll() is not None
         assert not ended or happened(), (
             f"ended early: {process.stderr.read() if process.stderr else process.returncode}"
         )
-        assert time.monotonic() < deadline, "waited in vain"
+        assert time.monotonic() < deadline, "timed out"
         time.sleep(0.02)
 
 
 def living(group):
-    """Return the processes of a group that still run, where the system tells."""
-    found = []
+    """Return the process ids of a group that are running, on systems with /proc."""
+    running = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             words = (folder / "stat").read_text().rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
             continue
         if int(words[2]) == group and words[0] not in "ZX":
-            found.append(int(folder.name))
-    return found
+            running.append(int(folder.name))
+    return running
 
 
 def ended(process, ending):
-    """Send a signal to a program and all that it started; return its exit code and what it said on
-    stderr."""
+    """Send a signal to a program and its children; return its exit code and its stderr."""
     os.killpg(process.pid, ending)
-    _, said = process.communicate(timeout=120)
-    return process.returncode, said.decode()
+    _, errors = process.communicate(timeout=120)
+    return process.returncode, errors.decode()

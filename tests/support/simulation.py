@@ -1,4 +1,4 @@
-"""Monte Carlo of the isotropic mixture: what fits to finite data do, to set beside the theory."""
+"""Monte Carlo of the isotropic mixture, to compare with the theory."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ STATISTICS = ("mean_neg", "mean", "second_moment", "accuracy", "best_accuracy", 
 
 
 def setting(variant):
-    """Noise and targets of a variant: the oracle is the naive fit to labels without flips."""
+    """Return noise and targets of a variant; the oracle is the naive fit to clean labels."""
     return (
         (CLEAN, target_values.naive())
         if variant == "oracle"
@@ -44,7 +44,7 @@ class Estimate:
 
 
 def simulate(n, p, fit_intercept, n_draws, seed):
-    """Estimate the statistics of every variant and penalty, shape (variants, regs, statistics)."""
+    """Estimate the statistics of every variant and γ, shape (variants, regs, statistics)."""
     draws = np.array(
         [_draw(n, p, fit_intercept, np.random.default_rng([seed, n, p, i])) for i in range(n_draws)]
     )
@@ -66,8 +66,7 @@ def _draw(n, p, fit_intercept, rng):
 
 
 def _statistics(neg, pos, variance):
-    """Given the fit, a new row's score is Gaussian: no test rows are needed. Shape (statistics,
-    regs, variants)."""
+    """Return exact statistics given the fit, shape (statistics, regs, variants)."""
     pi_neg, pi_pos = NOISE.priors
     std = np.sqrt(variance)
     half = (pos - neg) / (2 * std)

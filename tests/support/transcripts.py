@@ -1,12 +1,11 @@
-"""Shell sessions on the pages: commands are run, and their output is compared with the page or
-written to it.
+"""Shell sessions in the documentation: run their commands, and compare or rewrite the output.
 
 A session is a fenced block of the language ``console``. A line that begins with ``$ `` is a
 command; the lines up to the next command are what it prints, errors included. The sessions of a
 page run in the order of the page, in one temporary folder. A block of the language ``python`` whose
 first line is the name of a file, such as ``# tumours.py``, is saved in that folder before the first
 command runs. ``[...]`` in the output stands for text that varies between runs, within one line.
-``make transcripts`` writes all pages again.
+``make transcripts`` updates all pages.
 """
 
 import os
@@ -30,13 +29,13 @@ _ENVIRONMENT = {"COLUMNS": "80", "NO_COLOR": "1", "PYTHONUTF8": "1"} | _THREADS
 
 
 def pages():
-    """Return all pages of the documentation, without those that the build of the site writes."""
-    written = [
+    """Return all pages of the documentation, without generated pages."""
+    sources = [
         page
         for page in (ROOT / "docs").rglob("*.md")
         if not {"gallery", "generated"} & set(page.parts)
     ]
-    return sorted([*ROOT.glob("*.md"), *(ROOT / "benchmarks").glob("*.md"), *written])
+    return sorted([*ROOT.glob("*.md"), *(ROOT / "benchmarks").glob("*.md"), *sources])
 
 
 def sessions(text):
@@ -45,12 +44,12 @@ def sessions(text):
 
 
 def without_sessions(text):
-    """Return the rest of a page."""
+    """Return a page without its shell sessions."""
     return _SESSION.sub("", text)
 
 
 def remade(text):
-    """Return the text of a page with what its commands print now."""
+    """Return the text of a page with the current output of its commands."""
     with tempfile.TemporaryDirectory() as folder:
         for script in _SCRIPT.finditer(text):
             (Path(folder) / script["name"]).write_text(script["code"], encoding="utf-8")
@@ -65,13 +64,12 @@ def _remade_step(step, folder):
 
 
 def matches(shown, printed):
-    """Whether a page shows what was printed, up to the parts that vary."""
+    """Whether the output on a page equals the printed one, except for parts that vary."""
     return re.fullmatch(".*".join(map(re.escape, shown.split(VARIES))), printed) is not None
 
 
 def output_of(command, folder):
-    """Run a command in a folder and return what it prints, as lines; a command that fails is an
-    error."""
+    """Run a command in a folder, and return its output; raise RuntimeError if it fails."""
     program, *arguments = shlex.split(command)
     words = [*_PROGRAMS.get(program, [program]), *arguments]
     options = {
@@ -87,13 +85,13 @@ def output_of(command, folder):
 
 
 def main():
-    """Write the pages whose sessions print something else now."""
+    """Update the output of the sessions on all pages."""
     for page in pages():
         text = page.read_text(encoding="utf-8")
         if sessions(text):
             now = remade(text)
             page.write_text(now, encoding="utf-8")
-            print(f"{page.relative_to(ROOT)}: {'as it was' if now == text else 'written'}")
+            print(f"{page.relative_to(ROOT)}: {'unchanged' if now == text else 'updated'}")
 
 
 if __name__ == "__main__":

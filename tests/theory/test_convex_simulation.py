@@ -31,7 +31,7 @@ TIERS = [
 
 
 def setting(variant, noise):
-    """Noise and targets of a variant: the oracle is the naive fit to labels without flips."""
+    """Return noise and targets of a variant; the oracle is the naive fit to clean labels."""
     clean = NoiseModel.none().with_priors(noise.priors)
     return (
         (clean, targets.naive())
@@ -41,7 +41,7 @@ def setting(variant, noise):
 
 
 def draw(n, p, fit_intercept, rng):
-    """Statistics of the fits to one draw of rows, shape (variants, regs, statistics)."""
+    """Return statistics of the fits to one draw, shape (variants, regs, statistics)."""
     noise = NOISES[fit_intercept]
     X, y = make_mixture(n, p, mean_norm=simulation.MEAN_NORM, priors=noise.priors, random_state=rng)
     observed = noise.flip(y, rng)
@@ -58,7 +58,7 @@ def draw(n, p, fit_intercept, rng):
 
 
 def simulate(n, p, fit_intercept, n_draws):
-    """Mean over draws, and its standard error."""
+    """Return the mean over draws and its standard error."""
     draws = np.array(
         [draw(n, p, fit_intercept, np.random.default_rng([0, n, p, i])) for i in range(n_draws)]
     )
@@ -74,7 +74,7 @@ def predicted(variant, reg, aspect, fit_intercept):
     return np.array([*law.means, law.variance, law.accuracy])
 
 
-def test_the_fit_minimises_the_loss_of_the_theory():
+def test_fit_minimises_loss_of_theory():
     s, t = np.linspace(-5, 5, 11), 2.5
     tau = (1 + t) / 2
     np.testing.assert_allclose(

@@ -15,7 +15,7 @@ from support.simulation import MEAN_NORM, NOISE, REGS, Estimate
 from unflip import targets, theory
 from unflip.datasets import make_mixture
 from unflip.ridge.spectrum import decompose
-from unflip.theory.covariance import pair_of
+from unflip.theory.covariance import class_predictions
 from unflip.theory.model import best_threshold
 
 VARIANTS = ("naive", "optimized")
@@ -27,7 +27,7 @@ TIERS = [
 
 
 def setting(n, p):
-    """Two covariances that do not commute, of the same kind at every size."""
+    """Return two covariances that do not commute, of the same kind at every size."""
     return {
         "mean": np.full(p, MEAN_NORM / np.sqrt(p)),
         "cov_neg": toeplitz(0.5 ** np.arange(p)),
@@ -38,13 +38,13 @@ def setting(n, p):
 
 
 def simulate(n, p, fit_intercept, n_draws):
-    """Means, second moments and accuracies, shape (variants, regs, statistics)."""
-    given = setting(n, p)
+    """Return means, second moments and accuracies, shape (variants, regs, statistics)."""
+    mixture = setting(n, p)
+    means = np.array([-mixture["mean"], mixture["mean"]])
+    covariances = [mixture["cov_neg"], mixture["cov_pos"]]
     draws = []
     for i in range(n_draws):
         rng = np.random.default_rng([7, n, p, i])
-        means = np.array([-given["mean"], given["mean"]])
-        covariances = [given["cov_neg"], given["cov_pos"]]
         X, y = make_mixture(
             n, p, means=means, priors=NOISE.priors, covariances=covariances, random_state=rng
         )
@@ -66,7 +66,7 @@ def simulate(n, p, fit_intercept, n_draws):
 def _statistics(coef, intercept, means, covariances):
     scores = means @ coef + intercept
     variances = np.array([coef @ covariance @ coef for covariance in covariances])
-    pair = pair_of(scores, variances, NOISE.priors)
+    pair = class_predictions(scores, variances, NOISE.priors)
     return [*scores, *(scores**2 + variances), float(pair.accuracy)]
 
 

@@ -17,7 +17,7 @@ TIERS = [pytest.param(40, id="40 draws"), pytest.param(300, id="300 draws", mark
 
 
 def extrapolate(n, p, fit_intercept, n_draws, seed=0):
-    """Limit estimated from two sizes, and its standard error."""
+    """Return the limit estimated from two sizes, and its standard error."""
     small = simulation.simulate(n, p, fit_intercept, n_draws, seed)
     large = simulation.simulate(2 * n, 2 * p, fit_intercept, n_draws, seed)
     return 2 * large.mean - small.mean, np.sqrt(4 * large.error**2 + small.error**2)
@@ -49,7 +49,7 @@ def test_means_moments_accuracy_and_risk_agree(n, p, fit_intercept, n_draws):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "p"), [(60, 60), (40, 120)])
-def test_the_bias_is_there_and_shrinks_like_one_over_n(n, p):
+def test_bias_is_significant_and_shrinks_like_one_over_n(n, p):
     """At small sizes, where 6000 draws show it: significant at first, and of the form a/n + b/n².
 
     The combination f(n) − 6f(2n) + 8f(4n) is free of both terms, so it must vanish within its
@@ -76,7 +76,7 @@ def test_the_bias_is_there_and_shrinks_like_one_over_n(n, p):
 @pytest.mark.parametrize(
     ("h", "agrees"), [(right_h, True), (printed_h, False)], ids=["right h", "printed h"]
 )
-def test_the_printed_h_fails_where_the_right_one_passes(h, agrees):
+def test_printed_h_fails_where_correct_h_passes(h, agrees):
     n = p = 500
     limit, error = extrapolate(n, p, False, 40)
     second_moment = simulation.STATISTICS.index("second_moment")

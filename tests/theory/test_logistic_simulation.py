@@ -21,8 +21,7 @@ REGS = (0.1, 1.0, 10.0)
 
 
 def draw(n, p, rng):
-    """Accuracy on clean labels of the fits to one draw of rows, without an intercept, shape
-    (variants, regs)."""
+    """Return the clean accuracy of fits without intercept to one draw, shape (variants, regs)."""
     noise = simulation.NOISE
     X, y = make_mixture(n, p, mean_norm=simulation.MEAN_NORM, priors=noise.priors, random_state=rng)
     observed = noise.flip(y, rng)
@@ -34,7 +33,7 @@ def draw(n, p, rng):
 
 
 def simulate(n, p, n_draws):
-    """Mean over draws, and its standard error."""
+    """Return the mean over draws and its standard error."""
     draws = np.array([draw(n, p, np.random.default_rng([1, n, p, i])) for i in range(n_draws)])
     return draws.mean(axis=0), draws.std(axis=0, ddof=1) / np.sqrt(n_draws)
 

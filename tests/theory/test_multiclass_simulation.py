@@ -20,8 +20,7 @@ TIERS = [
 
 
 def random_setting(k):
-    """Means in the first k axes (the fit does not see rotations), noise, and two tables side by
-    side."""
+    """Return means in the first k axes, noise, and two tables side by side."""
     rng = np.random.default_rng(k)
     transition = rng.dirichlet(np.ones(k), size=k) / 2 + np.eye(k) / 2
     noise = NoiseModel(transition, rng.dirichlet(np.full(k, 10.0)))
@@ -33,7 +32,7 @@ def padded(means, p):
 
 
 def statistics(prediction):
-    """Means, covariance, accuracy of each class, overall, and of the best read-out, in one row."""
+    """Return means, covariance, and accuracies per class, overall and of the best rule."""
     accuracies = [*prediction.class_accuracies, prediction.accuracy, prediction.readout_accuracy]
     return np.concatenate(
         [
@@ -45,7 +44,7 @@ def statistics(prediction):
 
 
 def simulate(k, n, p, regs, fit_intercept, n_draws):
-    """Mean over draws and its standard error, shape (tables, regs, statistics)."""
+    """Return the mean over draws and its standard error, shape (tables, regs, statistics)."""
     means, noise, tables = random_setting(k)
     draws = []
     for i in range(n_draws):
@@ -64,7 +63,7 @@ def simulate(k, n, p, regs, fit_intercept, n_draws):
 
 
 def of_fit(path, means, noise, reg_index, table_index):
-    """Given the fit, a new row's scores are Gaussian: no test rows are needed."""
+    """Return exact statistics given the fit: scores of new rows are Gaussian."""
     k = len(means)
     columns = slice(table_index * k, (table_index + 1) * k)
     weights = path.coef[:, reg_index, columns]
@@ -85,9 +84,8 @@ def test_means_covariance_and_accuracies_agree(k, fit_intercept, size, regs, n_d
         [statistics(predict_multiclass(targets=t, reg=reg, **setting)) for reg in regs]
         for t in tables
     ]
-    error = (
-        np.sqrt(4 * large_error**2 + small_error**2) + 1e-12
-    )  # an accuracy can be 0 in every draw
+    # The error of an accuracy that is 0 in every draw is 0: keep it positive.
+    error = np.sqrt(4 * large_error**2 + small_error**2) + 1e-12
     distance = np.abs(2 * large - small - theory) / error
     worst = np.unravel_index(distance.argmax(), distance.shape)
     assert distance.max() < 4, (

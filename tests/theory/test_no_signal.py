@@ -1,5 +1,4 @@
-"""Labels that have nothing to do with the features: what is reported must be what the class priors
-give."""
+"""Labels independent of the features: expected accuracy must be that of the class priors."""
 
 import warnings
 
@@ -10,7 +9,7 @@ from scipy.stats import chi2
 from unflip import LPClassifier, NoiseModel, audit
 from unflip.data.duplicates import DistinctRows
 from unflip.datasets import make_mixture
-from unflip.estimation.loo_scores import scored_classes
+from unflip.estimation.loo_scores import class_scores
 from unflip.ridge.label_association import SURE
 
 #: Rows and features: n/p from .03 to 2.
@@ -22,13 +21,13 @@ MOST_SUSPECTS = 0.01
 
 
 def uniform_noise(n_classes, rate=0.3):
-    """Return noise that replaces this share of the labels by a random one, of classes of one size."""
+    """Return noise that replaces this share of labels by random ones; classes are balanced."""
     k = n_classes
     return NoiseModel((1 - rate) * np.eye(k) + rate / k, np.full(k, 1 / k))
 
 
 def draw(n_classes, shape, seed, noise):
-    """Return Gaussian rows and noisy labels that are independent of them, each class at least once."""
+    """Return Gaussian rows and independent labels with each class at least once."""
     rng = np.random.default_rng([seed, n_classes, *shape])
     while True:
         X = rng.normal(size=shape)
@@ -37,49 +36,49 @@ def draw(n_classes, shape, seed, noise):
             return X, observed
 
 
-def audited(n_classes, shape, seed, known):
-    """Return what an audit expects beyond chance, and its share of suspects."""
+def audited(n_classes, shape, seed, is_known):
+    """Return the expected accuracy beyond chance, and the share of suspects, of an audit."""
     noise = uniform_noise(n_classes)
     X, observed = draw(n_classes, shape, seed, noise)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # rates that are a guess, and few rows
-        found = audit(
+        warnings.simplefilter("ignore", UserWarning)  # heuristic rates, and few rows
+        result = audit(
             X,
             observed,
-            noise=noise if known else "estimate",
+            noise=noise if is_known else "estimate",
             false_discovery_rate=FALSE_DISCOVERY_RATE,
         )
-    chance = 1 / n_classes if known else np.bincount(observed).max() / len(observed)
-    return found.expected_accuracy - chance, found.n_suspects / len(observed)
+    chance = 1 / n_classes if is_known else np.bincount(observed).max() / len(observed)
+    return result.expected_accuracy - chance, result.n_suspects / len(observed)
 
 
-def check(n_classes, known, seeds):
-    """Assert that 99% of the draws expect no more than chance, and have next to no suspects.
+def check(n_classes, is_known, seeds):
+    """Assert that 99% of the draws expect chance accuracy and have almost no suspects.
 
-    With known noise rates no draw has any: with guessed ones, a false pass of the test may bring
-    suspects with it.
+    With known noise rates no draw has suspects. With estimated ones, a false positive of the
+    association test may bring suspects with it.
     """
-    draws = [audited(n_classes, shape, seed, known) for shape in SHAPES for seed in seeds]
+    draws = [audited(n_classes, shape, seed, is_known) for shape in SHAPES for seed in seeds]
     excess, suspects = np.array(draws).T
     assert (np.abs(excess) > LARGEST_EXCESS).mean() <= 0.01
-    assert (suspects > MOST_SUSPECTS).mean() <= (0.0 if known else 0.01)
+    assert (suspects > MOST_SUSPECTS).mean() <= (0.0 if is_known else 0.01)
 
 
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("is_known", [True, False])
 @pytest.mark.parametrize("n_classes", CLASSES)
-def test_without_signal_no_more_than_chance_is_expected(n_classes, known):
-    check(n_classes, known, range(1))
+def test_expected_accuracy_without_signal_is_chance(n_classes, is_known):
+    check(n_classes, is_known, range(1))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("is_known", [True, False])
 @pytest.mark.parametrize("n_classes", CLASSES)
-def test_without_signal_no_more_than_chance_is_expected_over_many_draws(n_classes, known):
-    check(n_classes, known, range(1000, 1040))
+def test_expected_accuracy_without_signal_is_chance_over_many_draws(n_classes, is_known):
+    check(n_classes, is_known, range(1000, 1040))
 
 
-def test_rows_that_are_fitted_closely_expect_no_more_than_chance():
-    """Refined targets whose leakage is not removed in full expect an accuracy of .9998 here."""
+def test_expected_accuracy_of_overfitted_rows_is_chance():
+    """If label leakage is not removed in full, refined targets expect an accuracy of .9998."""
     noise = NoiseModel(0.7 * np.eye(3) + 0.1, np.full(3, 1 / 3))
     rng = np.random.default_rng(15)
     X = rng.normal(size=(200, 400))
@@ -90,46 +89,46 @@ def test_rows_that_are_fitted_closely_expect_no_more_than_chance():
     assert clf.label_posterior_.max() < 0.81  # that of the label alone is .8
 
 
-def share_of_false_passes(n_classes, shapes, seeds):
-    """Return how often features without signal are taken to predict the labels; the penalty is the
-    one chosen."""
-    noise, passed = uniform_noise(n_classes), []
+def share_of_false_positives(n_classes, shapes, seeds):
+    """Return how often features without signal pass the association test, with reg selected."""
+    noise = uniform_noise(n_classes)
+    passed = []
     for shape in shapes:
         for seed in seeds:
             X, observed = draw(n_classes, shape, seed, noise)
-            associated = scored_classes(DistinctRows.of(X), observed, n_classes)[1]
+            associated = class_scores(DistinctRows.of(X), observed, n_classes)[1]
             passed.append(associated >= SURE)
     return np.mean(passed), len(passed)
 
 
-def test_the_classifier_passes_by_the_same_value():
+def test_the_classifier_has_the_same_association():
     noise = uniform_noise(3)
     X, observed = draw(3, (60, 30), 0, noise)
-    expected = scored_classes(DistinctRows.of(X), observed, 3)[1]
+    expected = class_scores(DistinctRows.of(X), observed, 3)[1]
     assert LPClassifier(noise).fit(X, observed).association_ == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.slow
-def test_false_passes_are_rare():
-    """None of 4,169 draws went so far, over all shapes and numbers of classes."""
-    shares = [share_of_false_passes(k, SHAPES, range(100)) for k in CLASSES]
-    rate, n_draws = np.mean([share for share, _ in shares]), sum(n for _, n in shares)
+def test_false_positives_are_rare():
+    """None of 4,169 draws passed, over all shapes and numbers of classes."""
+    shares = [share_of_false_positives(k, SHAPES, range(100)) for k in CLASSES]
+    rate = np.mean([share for share, _ in shares])
+    n_draws = sum(n for _, n in shares)
     assert n_draws >= 1500
     assert rate < 0.0005 + 4 * np.sqrt(0.0005 / n_draws)
 
 
 @pytest.mark.parametrize("p", [1, 2, 5])
 def test_few_features_pass_no_more_often(p):
-    """Agreement along p directions is a sum of p squares, which without a correction would pass
-    more often."""
-    share, n_draws = share_of_false_passes(2, [(200, p)], range(500))
+    """Agreement is a sum of p squares, which would pass more often without a correction."""
+    share, n_draws = share_of_false_positives(2, [(200, p)], range(500))
     assert chi2.sf(p + SURE * np.sqrt(2 * p), p) > 0.002
     assert share < 0.0005 + 4 * np.sqrt(0.0005 / n_draws)
 
 
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("is_known", [True, False])
 @pytest.mark.parametrize(("n_classes", "error"), [(2, 0.05), (3, 0.05), (5, 0.05), (10, 0.1)])
-def test_a_clear_signal_is_found(n_classes, known, error):
+def test_a_clear_signal_passes(n_classes, is_known, error):
     """Expected accuracies are those on new rows with clean labels."""
     noise, p = uniform_noise(n_classes), 60
     for seed in range(2):
@@ -139,7 +138,7 @@ def test_a_clear_signal_is_found(n_classes, known, error):
         X_new, y_new = make_mixture(4000, p, means=means, priors=noise.priors, random_state=rng)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # few rows for so many classes
-            clf = LPClassifier(noise if known else "estimate").fit(X, noise.flip(y, rng))
+            clf = LPClassifier(noise if is_known else "estimate").fit(X, noise.flip(y, rng))
         accuracy = clf.score(X_new, y_new)
         assert clf.association_ > 3 * SURE
         assert accuracy > 0.85

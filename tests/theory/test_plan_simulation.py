@@ -1,5 +1,4 @@
-"""Checked rows against Monte Carlo: right and noisy labels together, each regressed on what it says
-of the truth."""
+"""Checked rows against Monte Carlo: clean and noisy labels with their posterior targets."""
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ N_DRAWS = 60
 
 
 def simulated_accuracies(n, p, share, fit_intercept):
-    """Accuracy at the best threshold, which is known given the fit."""
+    """Return the accuracy at the best threshold, which is known given the fit."""
     draws = []
     for i in range(N_DRAWS):
         rng = np.random.default_rng([3, n, i])
@@ -31,7 +30,7 @@ def simulated_accuracies(n, p, share, fit_intercept):
 
 @pytest.mark.parametrize("share", [0.1, 0.5])
 @pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "origin"])
-def test_checked_rows_help_as_predicted(share, fit_intercept):
+def test_accuracy_with_checked_rows_matches_prediction(share, fit_intercept):
     n, p = 300, 300
     (small, small_error), (large, large_error) = (
         simulated_accuracies(scale * n, scale * p, share, fit_intercept) for scale in (1, 2)

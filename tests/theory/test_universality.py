@@ -1,5 +1,4 @@
-"""The paper's two remarks, tested: features need not be Gaussian, and accuracy fluctuates like
-n^(−1/2)."""
+"""Two remarks of the paper: features need not be Gaussian, and accuracy varies like n^(−1/2)."""
 
 import numpy as np
 import pytest
@@ -25,8 +24,7 @@ TIERS = [
 
 
 def draw(entries, n, p, rng):
-    """Fit the optimized classifier at the known origin to rows with the given entries; its weights'
-    mean and power."""
+    """Return mean and power of the weights of a fit without intercept to random rows."""
     y = (rng.random(n) > NOISE.priors[0]).astype(int)
     X = ENTRIES[entries](rng, (n, p)) + MEAN_NORM / np.sqrt(p) * (2 * y - 1)[:, None]
     t = targets.optimized(NOISE)[NOISE.flip(y, rng)]
@@ -91,8 +89,8 @@ def test_real_features_with_matched_moments(domain):
 @pytest.mark.parametrize(
     "sizes", [(100, 200, 400), pytest.param((200, 400, 800, 1600), marks=pytest.mark.slow)], ids=str
 )
-def test_accuracy_fluctuates_like_one_over_the_root_of_n(sizes):
-    """The slope of log(spread of the accuracy over draws) against log n is −1/2."""
+def test_standard_deviation_of_accuracy_shrinks_like_root_n(sizes):
+    """The slope of log(standard deviation of the accuracy) against log n is −1/2."""
     n_draws, spreads = 200, []
     for n in sizes:
         fits = [

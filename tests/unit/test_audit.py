@@ -1,5 +1,4 @@
-"""Audits: exact algebra, honesty of the cut, groups, the test of dependence, outlook, and what bad
-input is told."""
+"""Audits: algebra, false discovery rate, groups, test of the noise model, outlook, errors."""
 
 import pickle
 import sys
@@ -13,7 +12,7 @@ from support.amazon import needs_data
 from unflip import Audit, LPClassifier, NoiseModel, audit, audit_scores, theory
 from unflip.auditing.dependence import _LabelFit
 from unflip.auditing.outlook import Outlook, accuracy_of, effective_dimension, separation_of
-from unflip.auditing.suspects import cut
+from unflip.auditing.suspects import n_suspects_at
 from unflip.datasets import load_amazon_reviews, make_mixture
 from unflip.estimation import AssumedNoiseWarning
 from unflip.estimation.given_rates import GivenRates
@@ -35,20 +34,20 @@ def quiet(function, *args, **options):
 
 
 @pytest.fixture(scope="module")
-def found():
+def report():
     X, observed, _ = draw()
     return audit(X, NAMES[observed], noise=NOISE)
 
 
 class TestAlgebra:
-    def test_the_posterior_is_the_classifiers(self, found):
+    def test_posterior_equals_that_of_the_classifier(self, report):
         X, observed, _ = draw()
         fitted = LPClassifier(NOISE).fit(X, observed)
-        np.testing.assert_allclose(found.label_posterior, fitted.label_posterior_, atol=1e-9)
-        assert found.expected_accuracy == fitted.expected_accuracy_
-        assert found.expected_accuracy_std == fitted.expected_accuracy_std_
+        np.testing.assert_allclose(report.label_posterior, fitted.label_posterior_, atol=1e-9)
+        assert report.expected_accuracy == fitted.expected_accuracy_
+        assert report.expected_accuracy_std == fitted.expected_accuracy_std_
 
-    def test_what_is_returned_may_be_changed(self):
+    def test_changing_a_returned_array_does_not_change_the_audit(self):
         X, observed, _ = draw()
         result = audit(X, observed, noise=NOISE)
         result.label_posterior[:] = 0.5
@@ -57,7 +56,7 @@ class TestAlgebra:
     @pytest.mark.parametrize(
         "noise", [NoiseModel.binary(eps_pos=0.3, eps_neg=0.2, pi_neg=0.4), THREE]
     )
-    def test_probabilities_of_observed_labels_are_read_backwards_by_bayes(self, noise):
+    def test_posterior_of_observed_probabilities_follows_bayes_rule(self, noise):
         rng = np.random.default_rng(0)
         true = rng.dirichlet(np.ones(noise.n_classes), size=50)
         codes = np.arange(50) % noise.n_classes
@@ -66,37 +65,37 @@ class TestAlgebra:
             joint = true[i] * noise.transition[:, b]
             np.testing.assert_allclose(posterior[i], joint / joint.sum(), atol=1e-9)
 
-    def test_probabilities_that_no_true_class_explains_are_clipped(self):
+    def test_impossible_probabilities_are_clipped(self):
         noise = NoiseModel.binary(eps_pos=0.3, eps_neg=0.2, pi_neg=0.5)
         posterior = audit_scores([[0.95, 0.05], [0.5, 0.5]], [1, 0], noise=noise).label_posterior
         np.testing.assert_allclose(posterior[0], [1, 0], atol=1e-9)
         np.testing.assert_allclose(posterior.sum(axis=1), 1, atol=1e-12)
 
     @pytest.mark.parametrize("rate", [0.05, 0.1, 0.5, 0.9])
-    def test_the_cut_is_its_definition(self, rate):
+    def test_number_of_suspects_matches_its_definition(self, rate):
         wrong = np.random.default_rng(1).beta(0.3, 0.6, size=200)
         worst = np.sort(wrong)[::-1]
         kept = [m for m in range(1, 201) if worst[:m].mean() >= 1 - rate and worst[m - 1] >= 0.5]
-        assert cut(wrong, rate) == max(kept)
+        assert n_suspects_at(wrong, rate) == max(kept)
 
-    def test_labels_that_are_likelier_right_than_wrong_are_no_suspects(self):
-        assert cut(np.r_[np.ones(90), np.full(10, 0.45)], 0.1) == 90
-        assert cut(np.r_[np.ones(90), np.full(10, 0.5)], 0.1) == 100
+    def test_labels_more_likely_right_than_wrong_are_not_suspects(self):
+        assert n_suspects_at(np.r_[np.ones(90), np.full(10, 0.45)], 0.1) == 90
+        assert n_suspects_at(np.r_[np.ones(90), np.full(10, 0.5)], 0.1) == 100
 
-    def test_no_suspect_is_worse_than_too_many(self):
-        assert cut(np.full(10, 0.3), 0.1) == 0
-        assert cut(np.ones(10), 0.1) == 10
+    def test_number_of_suspects_can_be_zero_or_all(self):
+        assert n_suspects_at(np.full(10, 0.3), 0.1) == 0
+        assert n_suspects_at(np.ones(10), 0.1) == 10
 
-    def test_suspects_are_sorted_and_complete(self, found):
-        suspects, wrong = found.suspects, found.evidence.wrong
+    def test_suspects_are_sorted_and_complete(self, report):
+        suspects, wrong = report.suspects, report.evidence.wrong
         assert (np.diff(suspects.probability) <= 0).all()
         np.testing.assert_array_equal(suspects.probability, wrong[suspects.row])
         assert set(np.flatnonzero(wrong > 0.5)) <= set(suspects.row)
         assert (suspects.observed != suspects.proposed).all()
         assert set(suspects.proposed) == {"bad", "good"}
-        assert wrong[suspects.row[: found.n_suspects]].mean() >= 0.9
+        assert wrong[suspects.row[: report.n_suspects]].mean() >= 0.9
 
-    def test_a_single_suspect_is_spoken_of_as_one(self):
+    def test_summary_of_a_single_suspect(self):
         labels = np.repeat([0, 1], 30)
         probabilities = np.where(labels[:, None] == [0, 1], 0.699, 0.301)
         probabilities[0] = probabilities[0, ::-1]
@@ -104,7 +103,8 @@ class TestAlgebra:
             probabilities, labels, noise=NoiseModel.binary(eps_pos=0.3, eps_neg=0.3, pi_neg=0.5)
         )
         assert result.n_suspects == 1
-        assert "Suspects: 1 label looks wrong, with a probability of" in str(result)
+        probability = result.suspects.probability[0]
+        assert f"1 label is suspect, wrong with probability {probability:.1%}." in str(result)
 
     def test_proposals_of_three_classes(self):
         true = np.array([[0.0, 0.1, 0.9], [0.98, 0.01, 0.01], [0.1, 0.8, 0.1], [0.0, 0.1, 0.9]])
@@ -112,28 +112,32 @@ class TestAlgebra:
         assert result.suspects.row[0] == result.evidence.wrong.argmax() == 0
         assert result.suspects.proposed[0] == "b"  # c never turns into a
 
-    def test_right_labels_leave_no_suspects(self):
+    def test_clean_labels_have_no_suspects(self):
         X, _, y = draw()
         result = audit(X, y, noise=None)
         assert result.n_suspects == len(result.suspects) == 0
         assert result.expected_wrong == pytest.approx(0, abs=1e-6)
-        assert "no label looks wrong enough to act on" in str(result)
+        assert "No label is suspect at an expected false discovery rate of at most 10%" in str(
+            result
+        )
 
 
-def test_the_first_suspects_are_as_often_right_as_promised():
-    flipped, claimed = [], []
+def test_false_discovery_rate_is_as_expected():
+    is_wrong = []
+    p_wrong = []
     for seed in range(8):
         X, observed, y = draw(seed, n=800, mean_norm=1.4)
         result = audit(X, observed, noise=NOISE, false_discovery_rate=0.15)
         suspects = result.suspects[: result.n_suspects]
-        flipped += (observed != y)[suspects.row].tolist()
-        claimed += suspects.probability.tolist()
-    assert len(claimed) > 500
-    assert abs(np.mean(flipped) - 0.85) < 4 * np.sqrt(0.85 * 0.15 / len(claimed))
-    assert abs(np.mean(flipped) - np.mean(claimed)) < 4 * np.sqrt(0.85 * 0.15 / len(claimed))
+        is_wrong += (observed != y)[suspects.row].tolist()
+        p_wrong += suspects.probability.tolist()
+    assert len(p_wrong) > 500
+    error = np.sqrt(0.85 * 0.15 / len(p_wrong))
+    assert abs(np.mean(is_wrong) - 0.85) < 4 * error
+    assert abs(np.mean(is_wrong) - np.mean(p_wrong)) < 4 * error
 
 
-def test_the_number_of_wrong_labels_lies_within_its_error():
+def test_expected_number_of_wrong_labels_is_within_its_standard_error():
     misses = []
     for seed in range(8):
         X, observed, y = draw(seed)
@@ -144,7 +148,7 @@ def test_the_number_of_wrong_labels_lies_within_its_error():
 
 
 class TestGroups:
-    def test_near_copies_hide_each_others_wrong_labels_unless_grouped(self):
+    def test_groups_reveal_wrong_labels_of_near_duplicates(self):
         centres, y = make_mixture(60, 200, mean_norm=4.0, random_state=0)
         groups = np.repeat(np.arange(60), 8)
         X = centres[groups] + 0.05 * np.random.default_rng(5).normal(size=(480, 200))
@@ -157,7 +161,7 @@ class TestGroups:
         assert (grouped[planted] > 0.5).mean() > 0.5
         assert (grouped[~planted] > 0.5).mean() < 0.05
 
-    def test_a_row_does_not_see_the_labels_of_its_group(self):
+    def test_scores_do_not_depend_on_labels_of_the_same_group(self):
         X, observed, _ = draw(n=200, p=20)
         groups = np.arange(200) // 4
         other = observed.copy()
@@ -166,50 +170,50 @@ class TestGroups:
         first, second = (
             audit(X, labels, noise=noise, groups=groups) for labels in (observed, other)
         )
-        # Scores of the four are the same; the read-out of all scores may differ a little.
+        # The scores of the four rows are the same; only their calibration may differ.
         ratio = (
             np.diff(first.evidence.log_scores)[:, 0][:4],
             np.diff(second.evidence.log_scores)[:, 0][:4],
         )
         assert np.corrcoef(*ratio)[0, 1] > 1 - 1e-9
 
-    def test_groups_of_one_row_change_nothing(self, found):
+    def test_groups_of_one_row_change_nothing(self, report):
         X, observed, _ = draw()
         same = audit(X, NAMES[observed], noise=NOISE, groups=np.arange(600))
-        np.testing.assert_array_equal(same.label_posterior, found.label_posterior)
+        np.testing.assert_array_equal(same.label_posterior, report.label_posterior)
 
-    def test_rates_are_guessed_from_other_groups(self):
+    def test_heuristic_rates_use_other_groups(self):
         X, observed, _ = draw()
-        with pytest.warns(AssumedNoiseWarning, match="give noise= if the rates are known"):
+        with pytest.warns(AssumedNoiseWarning, match="Pass noise= if you know the rates"):
             result = audit(X * np.linspace(0.5, 1.5, 60), observed, groups=np.arange(600) // 2)
         assert result.noise_source == "anchor rows"
         assert abs(result.noise.eps_pos - 0.3) < 2 * result.noise_std[1, 0]
         assert 0 < result.expected_accuracy_std < 0.3
 
-    def test_true_labels_of_other_groups_count(self):
-        noise, groups, hits = (
-            NoiseModel.binary(eps_pos=0.4, eps_neg=0.4, pi_neg=0.5),
-            np.repeat(np.arange(150), 2),
-            [],
-        )
+    def test_trusted_labels_of_other_groups_are_used(self):
+        noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.4, pi_neg=0.5)
+        groups = np.repeat(np.arange(150), 2)
+        hits = []
         for seed in range(4):
             X, y = make_mixture(300, 100, mean_norm=1.2, random_state=seed)
             observed = noise.flip(y, random_state=seed)
             checked = GivenRates(noise, y_trusted=np.where(np.arange(300) < 250, y, np.nan))
-            found = [audit(X, observed, noise=source, groups=groups) for source in (noise, checked)]
+            results = [
+                audit(X, observed, noise=source, groups=groups) for source in (noise, checked)
+            ]
             hits.append(
-                [(result.evidence.log_scores.argmax(axis=1) == y).mean() for result in found]
+                [(result.evidence.log_scores.argmax(axis=1) == y).mean() for result in results]
             )
-        without, with_truth = np.mean(hits, axis=0)
-        assert with_truth > without + 0.03
+        noisy, with_trusted = np.mean(hits, axis=0)
+        assert with_trusted > noisy + 0.03
 
     def test_bad_groups(self):
         X, observed, _ = draw(n=100)
         for groups, message in [
             (np.arange(99), r"groups has shape \(99,\) but y has \(100,\)"),
-            (np.zeros(100), "groups holds one group only"),
+            (np.zeros(100), "groups has one group only"),
             (np.r_[np.nan, np.zeros(99)], "groups has missing entries"),
-            (observed, "A class lies in so few groups"),
+            (observed, "A class occurs in so few groups"),
         ]:
             with pytest.raises(ValueError, match=message):
                 audit(X, observed, noise=NOISE, groups=groups)
@@ -227,28 +231,28 @@ class TestDependence:
         joint = np.bincount(2 * y + observed, minlength=4).reshape(2, 2)
         return audit(X, observed, noise=joint / joint.sum(axis=1, keepdims=True)).dependence.p_value
 
-    def test_it_rejects_class_conditional_flips_rarely(self):
+    def test_class_conditional_noise_is_rarely_rejected(self):
         p_values = np.array([self.p_value(seed, False) for seed in range(40)])
-        assert (
-            p_values < 0.05
-        ).sum() <= 7  # 2 are expected; more than 7 in less than one run of 1000
+        # 2 are expected, and more than 7 in less than one run of 1000.
+        assert (p_values < 0.05).sum() <= 7
         assert 0.3 < p_values.mean() < 0.7
 
-    def test_it_finds_flips_near_the_boundary(self):
+    def test_instance_dependent_noise_is_rejected(self):
         assert max(self.p_value(seed, True) for seed in range(5)) < 0.01
 
-    def test_doubtful_rates_reject_less(self):
+    def test_uncertain_rates_reject_less(self):
         X, observed, y = draw(n=1000)
         wrong = NoiseModel.binary(eps_pos=0.05, eps_neg=0.25)
-        sure = audit(X, observed, noise=wrong).dependence
+        given = audit(X, observed, noise=wrong).dependence
         trusted = np.where(np.arange(1000) % 20 == 0, y, np.nan)
-        unsure = audit(X, observed, trusted=trusted).dependence
-        assert sure.p_value < 0.01 < unsure.p_value
-        assert unsure.degrees == 8
+        estimated = audit(X, observed, trusted=trusted).dependence
+        assert given.p_value < 0.01 < estimated.p_value
+        assert given.rejected
+        assert not estimated.rejected
+        assert estimated.degrees == 8
 
-    def test_a_few_steps_to_other_rates_are_nearly_a_fit_under_them(self):
-        """They miss the counts that such a fit expects by less than a fifth of their standard
-        errors."""
+    def test_a_few_scoring_steps_are_close_to_a_new_fit(self):
+        """Expected counts differ by less than a fifth of their standard errors."""
         X, observed, _ = draw(n=1000)
         evidence = audit(X, observed, noise=NOISE).evidence
         bins = np.digitize(
@@ -266,17 +270,18 @@ class TestDependence:
         X, observed, _ = draw(n=30)
         result = audit(X, observed, noise=NOISE)
         assert np.isnan(result.dependence.p_value)
-        assert "too few rows to test it" in str(result)
+        assert not result.dependence.rejected
+        assert "too few rows to test this" in str(result)
 
 
 class TestSensitivity:
-    def test_given_rates_move_by_five_points(self, found):
-        table = found.sensitivity
+    def test_given_rates_move_by_five_points(self, report):
+        table = report.sensitivity
         np.testing.assert_allclose(table.rate[1:], [0.05, 0.15, 0.25, 0.35], atol=1e-12)
         assert table.true_class.tolist() == ["", "bad", "bad", "good", "good"]
-        assert table.n_suspects[0] == found.n_suspects
-        assert table.expected_wrong[0] == pytest.approx(found.expected_wrong)
-        assert table.expected_accuracy[0] == pytest.approx(found.expected_accuracy, abs=1e-6)
+        assert table.n_suspects[0] == report.n_suspects
+        assert table.expected_wrong[0] == pytest.approx(report.expected_wrong)
+        assert table.expected_accuracy[0] == pytest.approx(report.expected_accuracy, abs=1e-6)
         assert table.expected_wrong[1] < table.expected_wrong[2]
         assert (table.overlap > 0.6).all()
 
@@ -301,14 +306,14 @@ class TestTrusted:
         certain = np.flatnonzero(checked & (observed != y))
         assert set(result.suspects.row[-len(certain) :]) == set(certain)
         assert result.checked.tolist() == np.flatnonzero(checked).tolist()
-        assert f"Of {checked.sum()} checked labels {len(certain)} were wrong." in str(result)
+        assert f"{len(certain)} of {checked.sum()} checked labels were wrong." in str(result)
 
-    def test_checked_rows_are_no_suspects_to_act_on(self):
+    def test_checked_rows_do_not_count_as_suspects(self):
         X, observed, y = draw()
         trusted = np.where(np.arange(600) % 5 == 0, y, np.nan)
         result = audit(X, observed, noise=NOISE, trusted=trusted)
         unchecked = np.isnan(trusted)
-        assert result.n_suspects == cut(result.evidence.wrong[unchecked], 0.1)
+        assert result.n_suspects == n_suspects_at(result.evidence.wrong[unchecked], 0.1)
         assert unchecked[result.suspects.row[: result.n_suspects]].all()
         assert result.sensitivity.n_suspects[0] == result.n_suspects
         everything = audit(X, observed, noise=NOISE, trusted=y)
@@ -322,7 +327,7 @@ class TestTrusted:
         np.testing.assert_array_equal(result.noise.transition, NOISE.transition)
         assert (result.label_posterior[:50].max(axis=1) == 1).all()
 
-    def test_of_any_models_probabilities(self):
+    def test_trusted_labels_with_probabilities_of_any_model(self):
         X, observed, y = draw()
         probabilities = LPClassifier(NOISE).fit(X, observed).predict_proba(X) @ NOISE.transition
         trusted = np.where(np.arange(600) % 3 == 0, y, np.nan)
@@ -347,13 +352,13 @@ class TestOutlook:
         right = ((1.5 * X + np.log(priors)).argmax(axis=1) == y).mean()
         assert accuracy_of(1.5 * np.sqrt(2), priors) == pytest.approx(right, abs=0.005)
 
-    def test_separation_undoes_accuracy(self):
+    def test_separation_inverts_accuracy(self):
         priors = np.array([0.3, 0.7])
         assert separation_of(accuracy_of(1.9, priors), priors) == pytest.approx(1.9, abs=1e-8)
         assert separation_of(0.5, priors) < 0.01
         assert separation_of(1.0, priors) == 30.0
 
-    def test_checking_everything_is_the_theory_of_clean_labels(self):
+    def test_outlook_agrees_with_the_theory(self):
         n, p, u = 2000, 500, 1.44
         noise = NoiseModel.binary(eps_pos=0.2, eps_neg=0.2, pi_neg=0.5)
         plan = theory.plan(n=n, p=p, mean_norm=np.sqrt(u), noise=noise)
@@ -368,7 +373,7 @@ class TestOutlook:
             float(plan.accuracy_of(rows=2 * n)), abs=1e-6
         )
 
-    def test_more_rows_are_labelled_as_these_and_not_checked(self):
+    def test_new_rows_are_as_noisy_and_not_checked(self):
         information = np.linspace(0.2, 0.9, 50)
         few = Outlook(np.array([0.4, 0.6]), 0.8, 30.0, information)
         twice = Outlook(
@@ -380,27 +385,27 @@ class TestOutlook:
         assert few.after(np.arange(20), 2.0) == pytest.approx(twice.after(np.arange(20)), abs=1e-9)
 
     @pytest.mark.parametrize("growth", [0.5, np.inf, np.nan])
-    def test_rows_can_only_be_added(self, found, growth):
+    def test_rows_can_only_be_added(self, report, growth):
         with pytest.raises(ValueError, match=r"growth = .* must be at least 1 and finite"):
-            found.accuracy_after(10, growth=growth)
+            report.accuracy_after(10, growth=growth)
 
-    def test_it_rises_with_every_check(self, found):
-        values = [found.accuracy_after(m) for m in range(0, 601, 50)]
-        assert values[0] == pytest.approx(found.expected_accuracy, abs=1e-12)
+    def test_accuracy_rises_with_every_check(self, report):
+        values = [report.accuracy_after(m) for m in range(0, 601, 50)]
+        assert values[0] == pytest.approx(report.expected_accuracy, abs=1e-12)
         assert (np.diff(values) > 0).all()
         assert values[-1] < 1
 
-    def test_the_dimension_of_isotropic_rows_is_their_number_of_features(self):
+    def test_effective_dimension_of_isotropic_features_is_their_number(self):
         X = np.random.default_rng(0).normal(size=(400, 300))
         assert effective_dimension(X) == pytest.approx(300, rel=0.03)
         assert effective_dimension(X * np.linspace(0, 1, 300) ** 2) < 200
         assert effective_dimension(np.outer(X[:, 0], X[0])) == pytest.approx(1.0, rel=0.01)
 
-    def test_plan(self, found):
-        plan = found.plan
+    def test_plan(self, report):
+        plan = report.plan
         assert plan.effort[0] == "now"
         assert plan.effort[-1] == "twice the rows"
-        assert found.n_suspects in plan.checked
+        assert report.n_suspects in plan.checked
         assert (plan.accuracy[1:] > plan.accuracy[0]).all()
 
     def test_unknown_dimension(self):
@@ -414,72 +419,76 @@ class TestOutlook:
 
 
 class TestNext:
-    def test_the_most_doubtful_rows(self, found):
-        doubt = found.label_posterior.max(axis=1)
-        np.testing.assert_array_equal(np.sort(doubt[found.check_next(20)]), np.sort(doubt)[:20])
+    def test_least_certain_rows(self, report):
+        certainty = report.label_posterior.max(axis=1)
+        checked = report.check_next(20)
+        np.testing.assert_array_equal(np.sort(certainty[checked]), np.sort(certainty)[:20])
 
-    def test_rows_for_the_rates_while_these_are_a_guess(self):
+    def test_rows_that_improve_a_heuristic_estimate_of_the_rates(self):
         X, observed, _ = draw()
         result = quiet(audit, X * np.linspace(0.5, 1.5, 60), observed)
         assert result.noise_source == "anchor rows"
-        assert "guess" in result.assumption
+        assert "not identifiable" in result.assumption
         rows = result.check_next(100)
         assert len(set(rows)) == 100
-        # They are spread over sure and doubtful rows alike.
+        # They include certain and uncertain rows.
         assert result.evidence.wrong[rows].min() < 0.1
         assert "trusted=" in str(result)
 
-    def test_how_many(self, found):
-        assert found.check_next(0).size == 0
+    def test_how_many(self, report):
+        assert report.check_next(0).size == 0
         for m in (-1, 601, 2.5, True):
             with pytest.raises(ValueError, match="must be a whole number between 0 and 600"):
-                found.check_next(m)
+                report.check_next(m)
             with pytest.raises(ValueError, match="must be a whole number between 0 and 600"):
-                found.accuracy_after(m)
+                report.accuracy_after(m)
 
 
 class TestSurface:
-    def test_the_summary_says_it_all(self, found):
-        said = str(found)
+    def test_summary(self, report):
+        text = str(report)
         for part in (
-            "How noisy",
-            "10% of 'bad', 30% of 'good'",
-            "What it costs",
-            "Suspects",
-            "Next",
-            "Assumed",
+            f"Label noise: About {report.expected_wrong:.0f} ± ",
+            "'bad': 10%, 'good': 30% (given).",
+            f"A classifier trained on these labels gets {report.expected_accuracy:.1%} ± ",
+            f"Suspects: {report.n_suspects} labels are suspect",
+            "Next step: Review",
+            "Assumption: Noise depends on the true class alone",
         ):
-            assert part in said
-        assert said.count("probability wrong") == 5
-        assert repr(found).startswith("<Audit of 600 rows")
+            assert part in text
+        assert text.count("probability wrong") == 5
+        assert list(report.summary) == [
+            line.split(":")[0] for line in text.split("\n") if line[0] != " "
+        ]
+        assert repr(report).startswith("<Audit of 600 rows")
 
-    def test_of_many_classes_the_noisiest_are_named(self):
-        flipped = np.linspace(0.05, 0.4, 8)
+    def test_summary_of_many_classes_names_the_largest_noise_rates(self):
+        rates = np.linspace(0.05, 0.4, 8)
         noise = NoiseModel(
-            np.diag(1 - flipped) + np.roll(np.diag(flipped), 1, axis=1), np.full(8, 1 / 8)
+            np.diag(1 - rates) + np.roll(np.diag(rates), 1, axis=1), np.full(8, 1 / 8)
         )
         probabilities = np.eye(8)[np.arange(80) % 8] * 0.6 + 0.05
-        said = str(
+        text = str(
             audit_scores(
                 probabilities / probabilities.sum(1, keepdims=True), np.arange(80) % 8, noise=noise
             )
         )
-        assert "flipped are 40% of 7, 35% of 6, 30% of 5" in said
-        assert "of 2 and no more of the other 2 classes (rates: given)" in said
+        assert "7: 40%, 6: 35%, 5: 30%" in text
+        assert "2: 15%, at most as high for the other 2 classes (given)" in text
 
-    def test_frame(self, found, monkeypatch):
+    def test_frame(self, report, monkeypatch):
         pandas = pytest.importorskip("pandas")
-        frame = found.to_frame()
+        frame = report.to_frame()
         assert isinstance(frame, pandas.DataFrame)
         assert list(frame.columns) == ["row", "observed", "proposed", "probability"]
         monkeypatch.setitem(sys.modules, "pandas", None)
         with pytest.raises(ImportError, match="to_frame needs pandas"):
-            found.to_frame()
+            report.to_frame()
 
-    def test_it_pickles(self, found):
-        again = pickle.loads(pickle.dumps(found))
+    def test_it_pickles(self, report):
+        again = pickle.loads(pickle.dumps(report))
         assert isinstance(again, Audit)
-        np.testing.assert_array_equal(again.sensitivity.n_suspects, found.sensitivity.n_suspects)
+        np.testing.assert_array_equal(again.sensitivity.n_suspects, report.sensitivity.n_suspects)
 
     def test_bad_input(self):
         X, observed, _ = draw(n=100)
@@ -500,13 +509,13 @@ class TestSurface:
             ([0.5, 0.5], r"pred_probs has shape \(2,\) but y has \(2,\)"),
             (
                 [[0.5, 0.5], [0.5, 0.6]],
-                r"pred_probs\[1\] = \[0.5, 0.6\] is no set of probabilities",
+                r"pred_probs\[1\] = \[0.5, 0.6\] is not a probability distribution",
             ),
             (
                 [[1.5, -0.5], [0.5, 0.5]],
-                r"pred_probs\[0\] = \[1.5, -0.5\] is no set of probabilities",
+                r"pred_probs\[0\] = \[1.5, -0.5\] is not a probability distribution",
             ),
-            ([[np.nan, 0.5], [0.5, 0.5]], "pred_probs holds NaN"),
+            ([[np.nan, 0.5], [0.5, 0.5]], "pred_probs has NaN"),
             ([[0.2, 0.3, 0.5], [0.2, 0.3, 0.5]], "pred_probs has 3 columns but y has 2 classes"),
         ],
     )
@@ -514,15 +523,17 @@ class TestSurface:
         with pytest.raises(ValueError, match=message):
             audit_scores(probabilities, [0, 1], noise=NOISE)
 
-    def test_guessed_rates_of_probabilities_are_warned_of(self):
+    def test_heuristic_rates_of_probabilities_raise_a_warning(self):
         X, observed, _ = draw()
         probabilities = LPClassifier(NOISE).fit(X, observed).predict_proba(X) @ NOISE.transition
-        with pytest.warns(AssumedNoiseWarning, match="a guess, from the labels of the surest rows"):
+        with pytest.warns(
+            AssumedNoiseWarning, match="a heuristic estimate from high-confidence rows"
+        ):
             result = audit_scores(probabilities, observed)
         assert result.noise_source == "anchor rows"
-        known = quiet(audit_scores, probabilities, observed, priors=[0.5, 0.5])
-        np.testing.assert_allclose(known.noise.priors, [0.5, 0.5])
-        assert known.noise_std[1, 0] <= result.noise_std[1, 0]
+        with_priors = quiet(audit_scores, probabilities, observed, priors=[0.5, 0.5])
+        np.testing.assert_allclose(with_priors.noise.priors, [0.5, 0.5])
+        assert with_priors.noise_std[1, 0] <= result.noise_std[1, 0]
 
 
 @needs_data
@@ -535,7 +546,7 @@ def test_suspects_of_review_data():
     assert (observed != y)[result.suspects.row[: result.n_suspects]].mean() > 0.8
 
 
-def test_features_that_do_not_predict_the_labels_are_said_not_to():
+def test_summary_of_features_without_signal():
     rng = np.random.default_rng(0)
     by_chance = audit(rng.normal(size=(150, 40)), rng.integers(2, size=150), noise=NOISE)
     assert "do not predict the labels better than chance" in str(by_chance)

@@ -1,5 +1,4 @@
-"""The page of an audit: its figures are the audit's, what it shows is text, and it is written whole
-or not at all."""
+"""The HTML page of an audit: its numbers, its escaping, and its atomic writing."""
 
 import base64
 import hashlib
@@ -24,7 +23,8 @@ from support.audits import (
     three_classes,
 )
 from unflip import NoiseModel, audit_scores
-from unflip.auditing.html import audit_words
+from unflip.auditing import prose
+from unflip.auditing.html import page_tables
 from unflip.auditing.html.audit_page import write_page
 from unflip.auditing.html.score_panels import MOST_PANELS, score_panels
 from unflip.estimation.automatic import Source
@@ -58,7 +58,7 @@ def content(audit, tmp_path_factory):
 
 
 class TestFigures:
-    def test_the_suspects_are_the_audits(self, audit, content):
+    def test_suspects_are_those_of_the_audit(self, audit, content):
         data, suspects = embedded(content), audit.suspects
         shown = data["suspects"]
         assert len(shown["row"]) == N_UP + N_DOWN
@@ -70,16 +70,16 @@ class TestFigures:
         assert shown["id"] == [nasty_ids()[row] for row in suspects.row]
         assert data["n_suspects"] == audit.n_suspects
 
-    def test_the_outlook_is_the_audits(self, audit, content):
+    def test_outlook_is_that_of_the_audit(self, audit, content):
         outlook = embedded(content)["outlook"]
         assert outlook["checked"][0] == 0
         assert outlook["checked"][-1] == 200
         assert audit.n_suspects in outlook["checked"]
         for growth, line in zip(outlook["growth"], outlook["accuracy"], strict=True):
-            wanted = [audit.accuracy_after(m, growth=growth) for m in outlook["checked"]]
-            np.testing.assert_allclose(line, wanted, atol=5e-7)
+            expected = [audit.accuracy_after(m, growth=growth) for m in outlook["checked"]]
+            np.testing.assert_allclose(line, expected, atol=5e-7)
 
-    def test_without_a_dimension_there_is_no_outlook_and_the_page_says_so(self, tmp_path):
+    def test_page_without_an_effective_dimension(self, tmp_path):
         content = written(three_classes(), tmp_path)
         assert embedded(content)["outlook"] is None
         assert "effective_dimension" in content
@@ -88,39 +88,40 @@ class TestFigures:
         assert f"About {audit.expected_wrong:.0f} of 200 labels are wrong" in content
         assert f"<b>{audit.expected_accuracy:.1%}</b>" in content
         assert f"<b>{audit.n_suspects}</b>" in content
-        assert audit_words.headline(spotless()) == "Hardly any of the 60 labels is wrong"
+        assert prose.headline(spotless()) == "Almost all of the 60 labels are right"
 
-    def test_advice_speaks_of_python_or_of_commands(self, audit):
-        ours, commands = (
-            " ".join(audit_words.next_steps(audit, by_command)) for by_command in (False, True)
-        )
-        assert "trusted=" in ours
-        assert "unflip" not in ours
+    def test_advice_for_python_and_for_the_command_line(self, audit):
+        python = " ".join(prose.next_steps(audit, prose.PYTHON))
+        commands = " ".join(prose.next_steps(audit, prose.COMMAND_LINE))
+        assert f"Review the first {audit.n_suspects} suspects" in python
+        assert "trusted=" in python
+        assert "unflip" not in python
         assert "unflip fit ... --decisions decisions.csv" in commands
         assert "trusted=" not in commands
 
-    def test_the_noise_matrix_has_rates_errors_and_intervals(self):
+    def test_transition_matrix_has_rates_errors_and_intervals(self):
         audit = three_classes()
-        cells = audit_words.noise_cells(audit)
+        cells = page_tables.noise_cells(audit)
         assert [[cell.rate for cell in row] for row in cells][2] == ["10.0%", "20.0%", "70.0%"]
-        assert {cell.doubt for row in cells for cell in row} == {""}
-        uncertain = audit_words._cell(0.05, 0.1, True)
-        assert (uncertain.doubt, uncertain.interval) == ("± 10.0%", "0% to 25%")
+        assert {cell.error for row in cells for cell in row} == {""}
+        uncertain = page_tables._cell(0.05, 0.1, is_noise=True)
+        assert (uncertain.error, uncertain.interval) == ("± 10.0%", "0% to 25%")
 
-    def test_assumptions_are_said(self, audit, content):
-        assert "flip rates were given" in content
+    def test_assumptions(self, audit, content):
+        assert "The noise rates were given" in content
         assert "Rows came in &lt;i&gt;order&lt;/i&gt;." in content
-        assert len(audit_words.sensitivity_lines(audit)) == len(audit.sensitivity)
+        assert len(page_tables.sensitivity_lines(audit)) == len(audit.sensitivity)
 
     def test_every_source_of_rates_is_explained(self):
-        assert set(audit_words._SOURCES) == {"given", "votes", *get_args(Source)}
+        sources = {"given", "votes", *get_args(Source)}
+        assert set(prose._SOURCES) == set(prose._SOURCE_NOTES) == sources
 
     def test_texts_and_ids_may_be_missing(self, audit, tmp_path):
         shown = embedded(written(audit, tmp_path))["suspects"]
         assert shown["text"] is None
         assert shown["id"] is None
 
-    def test_rows_with_a_true_label_say_so(self, tmp_path):
+    def test_checked_rows_come_last(self, tmp_path):
         trusted = np.full(200, None)
         trusted[[3, 4]] = CLASSES
         audit = nasty_audit(trusted=trusted)
@@ -131,8 +132,8 @@ class TestFigures:
         assert shown["probability"][-1] == 1
         assert "their true label was given" in content
 
-    def test_no_gain_has_no_sign_of_a_loss(self, audit):
-        assert audit_words.gain_said(audit, audit.expected_accuracy - 1e-12) == "+0.0"
+    def test_no_gain_is_not_negative(self, audit):
+        assert page_tables.gain(audit, audit.expected_accuracy - 1e-12) == "+0.0"
 
     def test_long_texts_are_cut(self, audit, tmp_path):
         shown = embedded(written(audit, tmp_path, texts=["x" * 5000] * 200))["suspects"]["text"]
@@ -141,11 +142,11 @@ class TestFigures:
 
 
 class TestScores:
-    def test_bars_count_every_row_by_its_label(self, audit):
+    def test_bars_count_all_rows_by_label(self, audit):
         (panel,) = score_panels(audit.evidence)
         assert panel.counts.sum(axis=1).tolist() == [100, 100]
 
-    def test_lines_hold_the_rows_that_the_noise_model_expects(self):
+    def test_lines_sum_to_the_counts_expected_by_the_noise_model(self):
         evidence = three_classes().evidence
         panels = score_panels(evidence)
         assert [panel.code for panel in panels] == [0, 1, 2]
@@ -156,7 +157,7 @@ class TestScores:
             )
             np.testing.assert_allclose(for_each_bar, [300 - likely, likely], rtol=1e-9)
 
-    def test_lines_follow_bars_where_the_model_is_true(self):
+    def test_lines_match_bars_if_the_model_is_true(self):
         rng = np.random.default_rng(0)
         true = 1 / (1 + np.exp(-rng.normal(0, 2, 40_000)))
         observed = 0.8 * true + 0.1 * (1 - true)
@@ -167,9 +168,9 @@ class TestScores:
         (panel,) = score_panels(audit.evidence)
         expected = panel.expected.reshape(2, panel.counts.shape[1], -1).mean(axis=2)
         errors = (panel.counts - expected) / np.sqrt(expected + 1)
-        assert np.abs(errors[:, 1:-1]).mean() < 1.3  # 0.8 were it chance alone; smoothing adds some
+        assert np.abs(errors[:, 1:-1]).mean() < 1.3  # 0.8 by chance alone; smoothing adds some
 
-    def test_many_classes_show_the_largest(self):
+    def test_largest_of_many_classes_are_shown(self):
         rng = np.random.default_rng(0)
         codes = np.concatenate([np.arange(20), rng.choice(20, 500, p=np.arange(20) / 190)])
         evidence = audit_scores(
@@ -181,7 +182,7 @@ class TestScores:
 
 
 class TestSafety:
-    def test_what_is_shown_stays_text(self, content):
+    def test_data_are_escaped(self, content):
         assert content.count("<script") == content.count("</script") == 2
         assert "<!--" not in content
         assert "alert(1)>" not in content
@@ -191,25 +192,25 @@ class TestSafety:
 
     def test_nothing_is_fetched(self, content):
         assert set(re.findall(r"https?://[^\s\"']*", content)) == {
-            "http://www.w3.org/2000/svg"
-        }  # a name, not a place
+            "http://www.w3.org/2000/svg"  # an XML namespace, which is not fetched
+        }
         assert not re.search(
             r"\bsrc=|@import|url\(|innerHTML|\sstyle=", content.split('id="report-data"')[0]
         )
 
-    def test_only_the_pages_own_script_and_style_may_run(self, content):
+    def test_security_policy_allows_only_the_pages_script_and_style(self, content):
         policy = re.search(r'Content-Security-Policy" content="([^"]*)"', content)[1].replace(
             "&#39;", "'"
         )
         assert "default-src 'none'" in policy
-        for kind, found in (
+        for kind, element in (
             ("script", re.search(r"<script>(.*)</script>", content, re.DOTALL)[1]),
             ("style", re.search(r"<style>(.*)</style>", content, re.DOTALL)[1]),
         ):
-            digest = base64.b64encode(hashlib.sha256(found.encode()).digest()).decode()
+            digest = base64.b64encode(hashlib.sha256(element.encode()).digest()).decode()
             assert f"{kind}-src 'sha256-{digest}'" in policy
 
-    def test_decisions_of_another_report_are_not_taken_for_its_own(self, audit, tmp_path):
+    def test_another_report_has_another_key(self, audit, tmp_path):
         one, again = (written(audit, tmp_path, ids=nasty_ids()) for _ in range(2))
         other = written(audit, tmp_path, ids=nasty_ids()[::-1])
         assert one == again
@@ -231,16 +232,16 @@ class TestWriting:
         assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {"page.html": "old"}
 
     @pytest.mark.parametrize("name", ["texts", "ids"])
-    def test_each_row_needs_its_own(self, audit, tmp_path, name):
+    def test_texts_and_ids_need_an_entry_for_each_row(self, audit, tmp_path, name):
         with pytest.raises(ValueError, match=f"{name} has 3 entries but the audit has 200 rows"):
             write_page(audit, tmp_path / "page.html", **{name: ["x"] * 3})
         assert list(tmp_path.iterdir()) == []
 
-    def test_the_audit_writes_it(self, audit, tmp_path):
+    def test_to_html_writes_the_page(self, audit, tmp_path):
         audit.to_html(str(tmp_path / "one.html"), texts=nasty_texts())
         assert (tmp_path / "one.html").read_text() == written(audit, tmp_path, texts=nasty_texts())
 
-    def test_without_jinja_it_says_what_to_install(self, audit, tmp_path, monkeypatch):
+    def test_error_without_jinja_names_the_extra(self, audit, tmp_path, monkeypatch):
         monkeypatch.delitem(sys.modules, "unflip.auditing.html.audit_page")
         monkeypatch.setitem(sys.modules, "jinja2", None)
         with pytest.raises(

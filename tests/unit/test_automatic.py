@@ -1,5 +1,4 @@
-"""Automatic and its parts: what each source gives, which is taken, and how much is said to be
-assumed."""
+"""Automatic: estimates from each source, the choice of the source, and warnings."""
 
 import warnings
 
@@ -12,13 +11,12 @@ from unflip import NoiseModel
 from unflip.data.duplicates import DistinctRows
 from unflip.datasets import load_amazon_reviews, make_mixture
 from unflip.estimation import AssumedNoiseWarning, Automatic
-from unflip.estimation.anchors import RoughRates, anchor_rates
-from unflip.estimation.automatic import consistent
+from unflip.estimation.anchors import RateEstimate, anchor_rates, consistent_noise
 from unflip.estimation.loo_scores import class_scores
-from unflip.estimation.priors_constraint import given_proportions
+from unflip.estimation.priors_constraint import constrain_rates
 
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1)
-SHAPE = np.linspace(0.5, 1.5, 60)  # unequal noise: no isotropic mixture
+SHAPE = np.linspace(0.5, 1.5, 60)  # unequal noise variances: not an isotropic mixture
 
 
 def draw(seed=0, n=800, mean_norm=2.0, scale=SHAPE):
@@ -33,41 +31,44 @@ def quiet(estimator, *data):
 
 
 class TestAnchors:
-    def test_labels_of_the_surest_rows_bound_the_rates(self):
+    def test_labels_of_anchor_rows_bound_the_rates(self):
         X, codes, _ = draw(n=4000, mean_norm=3.0)
-        rough = anchor_rates(class_scores(DistinctRows.of(X), codes, 2), codes, np.ones(4000))
+        estimate = anchor_rates(class_scores(DistinctRows.of(X), codes, 2)[0], codes, np.ones(4000))
         np.testing.assert_allclose(
-            [rough.transition[1, 0], rough.transition[0, 1]], [0.225, 0.075], atol=0.03
+            [estimate.transition[1, 0], estimate.transition[0, 1]], [0.225, 0.075], atol=0.03
         )
-        assert (np.abs(rough.transition - NOISE.transition) < 2 * rough.errors).all()
+        assert (np.abs(estimate.transition - NOISE.transition) < 2 * estimate.errors).all()
 
-    def test_right_labels_leave_little_noise_to_assume(self):
+    def test_clean_labels_have_small_estimated_rates(self):
         X, _, y = draw(n=2000, mean_norm=3.0)
-        rough = anchor_rates(class_scores(DistinctRows.of(X), y, 2), y, np.ones(2000))
-        assert rough.transition[1, 0] < 0.02
-        assert rough.errors[1, 0] < 0.02
+        estimate = anchor_rates(class_scores(DistinctRows.of(X), y, 2)[0], y, np.ones(2000))
+        assert estimate.transition[1, 0] < 0.02
+        assert estimate.errors[1, 0] < 0.02
 
-    def test_overlapping_classes_leave_a_wide_doubt(self):
+    def test_overlapping_classes_have_large_standard_errors(self):
         X, _, y = draw(n=2000, mean_norm=0.5)
-        rough = anchor_rates(class_scores(DistinctRows.of(X), y, 2), y, np.ones(2000))
-        assert rough.errors[1, 0] > 0.05
-        assert rough.transition[1, 0] < 2 * rough.errors[1, 0]  # the truth, 0, is no surprise
+        estimate = anchor_rates(class_scores(DistinctRows.of(X), y, 2)[0], y, np.ones(2000))
+        assert estimate.errors[1, 0] > 0.05
+        assert (
+            estimate.transition[1, 0] < 2 * estimate.errors[1, 0]
+        )  # 0, the truth, is within two standard errors
 
     def test_a_rare_class_has_few_anchor_rows(self):
         rng = np.random.default_rng(0)
         codes = (np.arange(2000) < 60).astype(np.intp)
         scores = np.column_stack([-codes, codes]) + 0.3 * rng.normal(size=(2000, 1)) * [-1, 1]
-        rough = anchor_rates(scores, codes, np.ones(2000))
-        assert rough.transition[1, 0] < 0.2
+        estimate = anchor_rates(scores, codes, np.ones(2000))
+        assert estimate.transition[1, 0] < 0.2
 
-    def test_weights_are_copies(self):
+    def test_weights_equal_duplicates(self):
         X, codes, _ = draw(n=200)
         counts = np.random.default_rng(0).integers(1, 4, size=200)
         weighted = DistinctRows.of(X, counts.astype(float))
         repeated = DistinctRows.of(np.repeat(X, counts, axis=0))
-        first = anchor_rates(class_scores(weighted, codes, 2), codes, weighted.member_weights)
-        copies = np.repeat(codes, counts)
-        second = anchor_rates(class_scores(repeated, copies, 2), copies, repeated.member_weights)
+        first = anchor_rates(class_scores(weighted, codes, 2)[0], codes, weighted.member_weights)
+        repeated_codes = np.repeat(codes, counts)
+        scores = class_scores(repeated, repeated_codes, 2)[0]
+        second = anchor_rates(scores, repeated_codes, repeated.member_weights)
         np.testing.assert_allclose(first.transition, second.transition, atol=1e-10)
         np.testing.assert_allclose(first.errors, second.errors, atol=1e-10)
 
@@ -75,54 +76,54 @@ class TestAnchors:
         transition = np.array([[0.7, 0.2, 0.1], [0.0, 1.0, 0.0], [0.1, 0.1, 0.8]])
         X, y = make_mixture(3000, 60, means=5 * np.eye(3, 60), random_state=0)
         codes = NoiseModel(transition).flip(y, random_state=0)
-        rough = anchor_rates(class_scores(DistinctRows.of(X), codes, 3), codes, np.ones(3000))
-        np.testing.assert_allclose(rough.transition.sum(axis=1), 1, atol=1e-12)
+        estimate = anchor_rates(class_scores(DistinctRows.of(X), codes, 3)[0], codes, np.ones(3000))
+        np.testing.assert_allclose(estimate.transition.sum(axis=1), 1, atol=1e-12)
         np.testing.assert_allclose(
-            rough.transition, np.eye(3) + 0.75 * (transition - np.eye(3)), atol=0.05
+            estimate.transition, np.eye(3) + 0.75 * (transition - np.eye(3)), atol=0.05
         )
 
 
 class TestProportions:
-    def test_doubtful_rates_move_until_they_explain_the_observed_shares(self):
-        rough = RoughRates(np.array([[0.8, 0.2], [0.2, 0.8]]), np.full((2, 2), 0.2))
+    def test_uncertain_rates_move_until_they_explain_the_observed_proportions(self):
+        estimate = RateEstimate(np.array([[0.8, 0.2], [0.2, 0.8]]), np.full((2, 2), 0.2))
         priors = np.array([0.3, 0.7])
-        found = given_proportions(rough, priors, np.array([0.5, 0.5]), 1e12)
-        np.testing.assert_allclose(priors @ found.transition, [0.5, 0.5], atol=1e-6)
-        # Both move along the direction (π₂, −π₁), the shortest way to the line.
-        moved = found.transition - rough.transition
+        constrained = constrain_rates(estimate, priors, np.array([0.5, 0.5]), 1e12)
+        np.testing.assert_allclose(priors @ constrained.transition, [0.5, 0.5], atol=1e-6)
+        # Both move along (π₂, −π₁), the shortest way to the line.
+        moved = constrained.transition - estimate.transition
         assert moved[1, 0] / -moved[0, 1] == pytest.approx(0.7 / 0.3, rel=1e-6)
-        assert found.errors[1, 0] < rough.errors[1, 0]
+        assert constrained.errors[1, 0] < estimate.errors[1, 0]
 
     def test_certain_rates_do_not_move(self):
-        rough = RoughRates(NOISE.transition, np.full((2, 2), 1e-5))
+        estimate = RateEstimate(NOISE.transition, np.full((2, 2), 1e-5))
         observed = np.array([0.4, 0.6]) @ NOISE.transition + [0.01, -0.01]
-        found = given_proportions(rough, np.array([0.4, 0.6]), observed, 1000.0)
-        np.testing.assert_allclose(found.transition, NOISE.transition, atol=1e-6)
+        constrained = constrain_rates(estimate, np.array([0.4, 0.6]), observed, 1000.0)
+        np.testing.assert_allclose(constrained.transition, NOISE.transition, atol=1e-6)
 
-    def test_rates_stay_rates(self):
-        rough = RoughRates(np.array([[0.98, 0.02], [0.2, 0.8]]), np.full((2, 2), 0.1))
-        found = given_proportions(rough, np.array([0.5, 0.5]), np.array([0.65, 0.35]), 1e6)
-        assert found.transition[0, 1] == pytest.approx(0, abs=1e-6)
-        assert found.transition[1, 0] == pytest.approx(0.3, abs=1e-3)
+    def test_rates_stay_non_negative(self):
+        estimate = RateEstimate(np.array([[0.98, 0.02], [0.2, 0.8]]), np.full((2, 2), 0.1))
+        constrained = constrain_rates(estimate, np.array([0.5, 0.5]), np.array([0.65, 0.35]), 1e6)
+        assert constrained.transition[0, 1] == pytest.approx(0, abs=1e-6)
+        assert constrained.transition[1, 0] == pytest.approx(0.3, abs=1e-3)
 
     def test_three_classes(self):
-        rough = RoughRates(np.full((3, 3), 0.1) + 0.7 * np.eye(3), np.full((3, 3), 0.1))
+        estimate = RateEstimate(np.full((3, 3), 0.1) + 0.7 * np.eye(3), np.full((3, 3), 0.1))
         priors, observed = np.array([0.2, 0.3, 0.5]), np.array([0.25, 0.3, 0.45])
-        found = given_proportions(rough, priors, observed, 1e10)
-        np.testing.assert_allclose(priors @ found.transition, observed, atol=1e-6)
-        np.testing.assert_allclose(found.transition.sum(axis=1), 1, atol=1e-12)
+        constrained = constrain_rates(estimate, priors, observed, 1e10)
+        np.testing.assert_allclose(priors @ constrained.transition, observed, atol=1e-6)
+        np.testing.assert_allclose(constrained.transition.sum(axis=1), 1, atol=1e-12)
 
-    def test_contradictions_are_told(self):
-        rough = RoughRates(np.array([[0.99, 0.01], [0.01, 0.99]]), np.full((2, 2), 0.02))
+    def test_contradicting_proportions_raise(self):
+        estimate = RateEstimate(np.array([[0.99, 0.01], [0.01, 0.99]]), np.full((2, 2), 0.02))
         with pytest.raises(
             ValueError,
             match=r"priors \[0.2, 0.8\] contradict the observed class proportions \[0.6, 0.4\]",
         ):
-            given_proportions(rough, np.array([0.2, 0.8]), np.array([0.6, 0.4]), 1000.0)
+            constrain_rates(estimate, np.array([0.2, 0.8]), np.array([0.6, 0.4]), 1000.0)
 
 
 class TestChoice:
-    def test_mixtures_are_read_from_their_structure(self):
+    def test_mixture_structure_is_used(self):
         X, codes, _ = draw(scale=1.0)
         estimate = Automatic().fit(X, codes)
         assert estimate.source_ == "mixture"
@@ -140,11 +141,11 @@ class TestChoice:
         assert estimate.source_ == "mixture"
         np.testing.assert_array_equal(estimate.noise_.priors, [0.4, 0.6])
 
-    def test_other_rows_are_guessed_at_with_a_warning(self):
+    def test_heuristic_estimate_with_a_warning(self):
         X, codes, _ = draw()
         with pytest.warns(
             AssumedNoiseWarning,
-            match=r"a guess, from the labels of the surest rows, with standard errors",
+            match=r"not identifiable .* estimate from high-confidence rows, with standard errors",
         ):
             estimate = Automatic().fit(X, codes)
         assert estimate.source_ == "anchor rows"
@@ -153,17 +154,17 @@ class TestChoice:
         assert low[1, 0] <= 0.3 <= high[1, 0]
         assert high[1, 0] - low[1, 0] > 0.1
 
-    def test_priors_narrow_the_guess(self):
+    def test_priors_reduce_the_standard_errors_of_the_heuristic(self):
         X, codes, _ = draw()
         alone = quiet(Automatic(), X, codes)
-        with pytest.warns(AssumedNoiseWarning, match="the surest rows and the priors"):
+        with pytest.warns(AssumedNoiseWarning, match="high-confidence rows and the priors"):
             estimate = Automatic(priors=[0.4, 0.6]).fit(X, codes)
         assert estimate.noise_std_[1, 0] < alone.noise_std_[1, 0]
         np.testing.assert_allclose(
             estimate.noise_.observed, np.bincount(codes) / len(codes), atol=0.01
         )
 
-    def test_trusted_rows_come_first(self):
+    def test_trusted_labels_have_precedence(self):
         X, codes, y = draw(scale=1.0)
         y_trusted = np.where(np.arange(800) % 4 == 0, y, np.nan)
         estimate = Automatic(y_trusted=y_trusted).fit(X, codes)
@@ -173,7 +174,7 @@ class TestChoice:
         with_priors = Automatic(y_trusted=y_trusted, priors=[0.4, 0.6]).fit(X, codes)
         assert with_priors.noise_std_[1, 0] < estimate.noise_std_[1, 0]
 
-    def test_copies_and_weights_are_no_evidence_of_a_mixture(self):
+    def test_duplicates_and_weights_are_not_tested_for_a_mixture(self):
         X, codes, _ = draw(scale=1.0)
         weighted = quiet(Automatic(), X, codes, np.r_[2.0, np.ones(799)])
         repeated = quiet(Automatic(), np.vstack([X[:1], X]), np.append(codes[0], codes))
@@ -190,7 +191,7 @@ class TestChoice:
         np.testing.assert_allclose(second.noise_std_, first.noise_std_, atol=1e-8)
 
     @pytest.mark.parametrize("width", [1, 3, 9])
-    def test_columns_without_noise_are_no_mixture_and_no_crash(self, width):
+    def test_constant_and_duplicate_columns_are_not_a_mixture(self, width):
         rng = np.random.default_rng(0)
         x = rng.random(200)
         codes = (x + 0.3 * rng.normal(size=200) > 0.5).astype(int)
@@ -200,21 +201,21 @@ class TestChoice:
         ):
             assert quiet(Automatic(), rows, codes).source_ == "anchor rows"
 
-    def test_constant_columns_do_not_hide_a_mixture(self):
+    def test_constant_columns_do_not_change_a_mixture(self):
         X, codes, _ = draw(scale=1.0)
-        found = [
+        transitions = [
             Automatic().fit(rows, codes).noise_.transition
             for rows in (X, np.hstack([X, np.ones((800, 7))]))
         ]
-        np.testing.assert_allclose(found[0], found[1], atol=1e-6)
+        np.testing.assert_allclose(transitions[0], transitions[1], atol=1e-6)
 
-    def test_it_draws_from_no_global_generator(self):
+    def test_the_global_random_state_is_unchanged(self):
         X, codes, _ = draw(scale=1.0)
         state = np.random.get_state()[1].copy()  # noqa: NPY002 - the global state must not move
         Automatic().fit(X, codes)
         np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002 - the global state must not move
 
-    def test_labels_independent_of_the_rows_are_said_to_be_in_doubt(self):
+    def test_labels_independent_of_the_rows_have_large_standard_errors(self):
         X, _, _ = draw()
         codes = (np.random.default_rng(5).random(800) < 0.4).astype(int)
         estimate = quiet(Automatic(), X, codes)
@@ -239,24 +240,24 @@ class TestChoice:
         with pytest.raises(ValueError, match="one entry for each of the 2 classes"):
             Automatic(priors=[0.5, 0.2, 0.3]).fit(X, codes)
 
-    def test_it_clones(self):
+    def test_clone(self):
         assert clone(Automatic(priors=[0.5, 0.5])).get_params() == {
             "priors": [0.5, 0.5],
             "y_trusted": None,
         }
 
 
-def test_flips_are_halved_until_every_class_is_left_with_rows():
-    noise = consistent(np.array([[0.6, 0.4], [0.05, 0.95]]), np.array([0.8, 0.2]))
+def test_rates_are_halved_until_every_class_has_a_positive_prior():
+    noise = consistent_noise(np.array([[0.6, 0.4], [0.05, 0.95]]), np.array([0.8, 0.2]))
     assert (noise.priors > 0).all()
     np.testing.assert_allclose(noise.observed, [0.8, 0.2], atol=1e-12)
     assert noise.eps_neg < 0.4
-    worse_than_chance = consistent(np.array([[0.3, 0.7], [0.6, 0.4]]), np.array([0.5, 0.5]))
+    worse_than_chance = consistent_noise(np.array([[0.3, 0.7], [0.6, 0.4]]), np.array([0.5, 0.5]))
     assert worse_than_chance.eps_pos + worse_than_chance.eps_neg < 1
 
 
 @needs_data
-def test_the_guess_covers_the_truth_of_review_data():
+def test_heuristic_intervals_cover_the_true_rates_of_reviews():
     X, y = load_amazon_reviews("kitchen")
     codes = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3).flip(y, random_state=0)
     X = (X - X.mean(axis=0)) / (X.std(axis=0) + 1e-12)

@@ -1,4 +1,4 @@
-"""Pooled scores say of smooth sums, and of read-outs, what all of them say."""
+"""Binned scores give the same smooth sums and the same calibration as all scores."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from scipy.special import expit
 
 from unflip import NoiseModel
 from unflip.calibration import log_odds
-from unflip.calibration.binning import MANY, binned, evenly
+from unflip.calibration.binning import MIN_ROWS_TO_BIN, binned, evenly_spaced
 from unflip.calibration.log_odds import calibrate
 from unflip.calibration.observations import Observations
 from unflip.labels.noise import Channel
@@ -24,11 +24,11 @@ def draw(n, *, weighted=False, heavy=False, apart=1.5):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("heavy", [False, True])
-def test_smooth_sums_are_those_of_all_rows(weighted, heavy):
+def test_smooth_sums_equal_those_of_all_rows(weighted, heavy):
     scores, codes, weights = draw(80_000, weighted=weighted, heavy=heavy)
     scores, share = scores / scores.std(), weights / weights.sum()
-    few, labels, kept = binned(scores, codes, share)
-    assert len(few) < 8000
+    bins, labels, kept = binned(scores, codes, share)
+    assert len(bins) < 8000
     for function in (
         expit,
         lambda s: np.log(0.1 + expit(3 * s)),
@@ -37,43 +37,43 @@ def test_smooth_sums_are_those_of_all_rows(weighted, heavy):
         lambda s: s**2,
     ):
         for code in (0, 1):
-            wanted = share[codes == code] @ function(scores[codes == code])
-            assert kept[labels == code] @ function(few[labels == code]) == pytest.approx(
-                wanted, abs=2e-9
+            expected = share[codes == code] @ function(scores[codes == code])
+            assert kept[labels == code] @ function(bins[labels == code]) == pytest.approx(
+                expected, abs=2e-9
             )
 
 
-def test_rows_are_pooled_neither_across_labels_nor_where_they_are_few():
-    few, labels, share = binned(np.arange(6.0), np.array([0, 1, 0, 1, 0, 1]), np.full(6, 1 / 6))
-    assert set(few[labels == 0]) == {0.0, 2.0, 4.0}
-    assert set(few[labels == 1]) == {1.0, 3.0, 5.0}
+def test_bins_separate_labels_and_keep_few_rows():
+    bins, labels, share = binned(np.arange(6.0), np.array([0, 1, 0, 1, 0, 1]), np.full(6, 1 / 6))
+    assert set(bins[labels == 0]) == {0.0, 2.0, 4.0}
+    assert set(bins[labels == 1]) == {1.0, 3.0, 5.0}
     assert share.sum() == pytest.approx(1)
 
 
-def test_a_label_that_no_row_has_adds_nothing():
-    few, labels, share = binned(np.arange(3.0), np.zeros(3, dtype=int), np.full(3, 1 / 3))
+def test_label_without_rows_has_no_bins():
+    bins, labels, share = binned(np.arange(3.0), np.zeros(3, dtype=int), np.full(3, 1 / 3))
     assert not labels.any()
-    assert share @ few == pytest.approx(1)
+    assert share @ bins == pytest.approx(1)
 
 
 @pytest.mark.parametrize("rounded", [False, True])
 @pytest.mark.parametrize("apart", [1.5, 4.0, 8.0, 12.0])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_readout_of_very_many_rows_is_that_of_all_of_them(weighted, apart, rounded, monkeypatch):
-    """Labels of classes far apart have two heaps of scores, of right and of flipped ones; rounded
-    scores have ties."""
-    scores, codes, weights = draw(MANY, weighted=weighted, apart=apart)
+def test_calibration_of_bins_equals_that_of_all_rows(weighted, apart, rounded, monkeypatch):
+    """Scores of one label have two clusters if classes are separated, and ties if rounded."""
+    scores, codes, weights = draw(MIN_ROWS_TO_BIN, weighted=weighted, apart=apart)
     scores = scores.round(1) if rounded else scores
-    found = calibrate(scores[:, None], Observations(codes, weights, float(MANY)), NOISE)
-    monkeypatch.setattr(log_odds, "MANY", MANY + 1)
-    exact = calibrate(scores[:, None], Observations(codes, weights, float(MANY)), NOISE)
-    # The logarithm of the steepness is found to 1e-4, which moves a probability by up to p(1 −
-    # p)·|log-odds| of that.
-    np.testing.assert_allclose(found.probabilities, exact.probabilities, atol=3e-5)
+    calibration = calibrate(
+        scores[:, None], Observations(codes, weights, float(MIN_ROWS_TO_BIN)), NOISE
+    )
+    monkeypatch.setattr(log_odds, "MIN_ROWS_TO_BIN", MIN_ROWS_TO_BIN + 1)
+    exact = calibrate(scores[:, None], Observations(codes, weights, float(MIN_ROWS_TO_BIN)), NOISE)
+    # An error of 1e-4 in log τ moves a probability by up to p(1 − p)·|log-odds| times that.
+    np.testing.assert_allclose(calibration.probabilities, exact.probabilities, atol=3e-5)
 
 
 @pytest.mark.parametrize(
-    ("n", "r", "noise", "is_pooled"),
+    ("n", "r", "noise", "is_binned"),
     [
         (60, 1, NOISE, True),
         (59, 1, NOISE, False),
@@ -83,23 +83,21 @@ def test_a_readout_of_very_many_rows_is_that_of_all_of_them(weighted, apart, rou
     ],
     ids=["very many rows", "fewer", "two scores", "three kinds of votes", "three classes"],
 )
-def test_one_score_of_very_many_rows_of_two_classes_and_two_labels_is_pooled(
-    n, r, noise, is_pooled, monkeypatch
-):
+def test_only_very_many_binary_scores_are_binned(n, r, noise, is_binned, monkeypatch):
     calls = []
-    monkeypatch.setattr(log_odds, "MANY", 60)
+    monkeypatch.setattr(log_odds, "MIN_ROWS_TO_BIN", 60)
     monkeypatch.setattr(
         log_odds, "binned", lambda *rows: calls.append(len(rows[0])) or binned(*rows)
     )
     rng = np.random.default_rng(0)
     scores, codes = rng.normal(size=(n, r)), np.arange(n) % noise.transition.shape[1]
-    found = calibrate(scores, Observations(codes, np.ones(n), 1e6), noise)
-    assert calls == [n] * is_pooled
-    assert found.logits.shape == (n, noise.n_classes)
+    calibration = calibrate(scores, Observations(codes, np.ones(n), 1e6), noise)
+    assert calls == [n] * is_binned
+    assert calibration.logits.shape == (n, noise.n_classes)
 
 
-def test_several_classes_of_many_rows_are_read_off_some_of_them(monkeypatch):
-    """Log-odds are those of a fit to all rows, up to the standard error of their steepness."""
+def test_several_classes_of_many_rows_are_calibrated_on_a_sample(monkeypatch):
+    """Log-odds agree with a fit to all rows, up to the standard error of the slope."""
     rng = np.random.default_rng(0)
     noise = NoiseModel(0.7 * np.eye(3) + 0.1, np.full(3, 1 / 3))
     y = rng.integers(3, size=20_000)
@@ -108,19 +106,19 @@ def test_several_classes_of_many_rows_are_read_off_some_of_them(monkeypatch):
     )
     codes, weights = noise.flip(y, random_state=0), np.ones(20_000)
     whole = calibrate(scores, Observations(codes, weights, 20_000), noise)
-    monkeypatch.setattr(log_odds, "_ENOUGH_ROWS", 5000)
-    some = calibrate(scores, Observations(codes, weights, 20_000), noise)
-    assert some.log_odds.shape == whole.log_odds.shape
-    turned = scores @ np.linalg.qr(rng.normal(size=(2, 2)))[0]  # the same rows are chosen
+    monkeypatch.setattr(log_odds, "_SAMPLE_ROWS", 5000)
+    sampled = calibrate(scores, Observations(codes, weights, 20_000), noise)
+    assert sampled.log_odds.shape == whole.log_odds.shape
+    turned = scores @ np.linalg.qr(rng.normal(size=(2, 2)))[0]  # the same rows are sampled
     again = calibrate(turned, Observations(codes, weights, 20_000), noise)
-    np.testing.assert_allclose(again.log_odds, some.log_odds, rtol=1e-6, atol=1e-6)
-    assert 0 < np.abs(some.probabilities - whole.probabilities).mean() < 0.02
-    assert some.probabilities.mean(axis=0) == pytest.approx(
+    np.testing.assert_allclose(again.log_odds, sampled.log_odds, rtol=1e-6, atol=1e-6)
+    assert 0 < np.abs(sampled.probabilities - whole.probabilities).mean() < 0.02
+    assert sampled.probabilities.mean(axis=0) == pytest.approx(
         whole.probabilities.mean(axis=0), abs=0.01
     )
 
 
-def test_values_are_chosen_evenly_in_their_order():
+def test_evenly_spaced_values():
     values = np.random.default_rng(0).permutation(100.0 * np.arange(10))
-    np.testing.assert_array_equal(values[evenly(values, 5)], [0, 200, 400, 600, 800])
-    np.testing.assert_array_equal(np.sort(evenly(values, 10)), np.arange(10))
+    np.testing.assert_array_equal(values[evenly_spaced(values, 5)], [0, 200, 400, 600, 800])
+    np.testing.assert_array_equal(np.sort(evenly_spaced(values, 10)), np.arange(10))

@@ -1,4 +1,4 @@
-"""The labelled Gaussian mixture: its likelihood, its fit and its standard errors."""
+"""Gaussian clusters with noisy labels: likelihood, fit and standard errors."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def draw(clusters, n, seed):
     return w, clusters.noise.flip(true, rng)
 
 
-def test_the_likelihood_is_that_of_the_mixture():
+def test_likelihood_equals_that_of_the_mixture():
     w, codes = draw(TRUTH, 50, 0)
     direct = sum(
         TRUTH.priors[a]
@@ -42,7 +42,7 @@ def test_the_likelihood_is_that_of_the_mixture():
     np.testing.assert_allclose(TRUTH.membership(w, codes).sum(axis=1), 1, atol=1e-12)
 
 
-def test_scores_are_the_derivatives_of_the_likelihood():
+def test_scores_equal_the_derivatives_of_the_likelihood():
     w, codes = draw(TRUTH, 40, 1)
 
     def likelihood(parameters):
@@ -61,11 +61,11 @@ def test_scores_are_the_derivatives_of_the_likelihood():
     )
     numeric = approx_fprime(at, likelihood, 1e-6)
     analytic = _scores(TRUTH, w, codes).sum(axis=0)
-    analytic[-2] *= 2  # the off-diagonal of the covariance stands in two places
+    analytic[-2] *= 2  # the off-diagonal entry of the covariance occurs twice
     np.testing.assert_allclose(analytic, numeric, rtol=1e-3, atol=1e-2)
 
 
-def test_many_rows_give_back_the_truth_and_its_errors():
+def test_many_rows_recover_the_parameters():
     w, codes = draw(TRUTH, 20_000, 2)
     fit = fit_clusters(w, codes, 3)
     errors = standard_errors(fit, w)
@@ -75,7 +75,7 @@ def test_many_rows_give_back_the_truth_and_its_errors():
     assert errors.max() < 0.02
 
 
-def test_standard_errors_are_those_of_repeated_draws():
+def test_standard_errors_match_the_spread_over_draws():
     fits, claimed, priors, influence = [], [], [], []
     for seed in range(60):
         w, codes = draw(TRUTH, 800, 100 + seed)
@@ -84,27 +84,24 @@ def test_standard_errors_are_those_of_repeated_draws():
         claimed.append(standard_errors(fit, w))
         priors.append(fit.priors[0])
         influence.append(np.sqrt(np.mean(prior_influence(fit, w, codes)[:, 0] ** 2) / 800))
-    # The ratio of a standard deviation of 60 draws to the truth has a standard error of 9%; nine of
-    # them are compared.
+    # A standard deviation over 60 draws has a relative standard error of 9%; nine are compared.
     np.testing.assert_allclose(np.std(fits, axis=0) / np.mean(claimed, axis=0), 1, atol=0.36)
     assert np.std(priors) / np.mean(influence) == pytest.approx(1, abs=0.36)
 
 
-def test_standard_errors_of_many_classes_are_nearly_those_of_all_parameters(monkeypatch):
-    """As if shape and proportions were known: of clusters that overlap little it makes no
-    difference."""
+def test_standard_errors_by_class_are_close_to_the_joint_ones(monkeypatch):
+    """Priors and shape are taken to be known, which matters little if clusters hardly overlap."""
     w, codes = draw(TRUTH, 4000, 7)
     fit = fit_clusters(w, codes, 3)
-    together = standard_errors(fit, w)
+    joint = standard_errors(fit, w)
     monkeypatch.setattr("unflip.estimation.clusters._MOST_PARAMETERS", 0)
-    alone = standard_errors(fit, w)
-    assert (alone <= together).all()
-    np.testing.assert_allclose(alone, together, rtol=0.25)
+    by_class = standard_errors(fit, w)
+    assert (by_class <= joint).all()
+    np.testing.assert_allclose(by_class, joint, rtol=0.25)
 
 
-def test_clusters_are_named_after_their_labels():
-    """Even where labels are so noisy that a start from them alone would hardly tell the classes
-    apart."""
+def test_clusters_are_matched_to_classes():
+    """Even if labels are too noisy to start from them alone."""
     noisy = Clusters(
         TRUTH.priors, TRUTH.means, TRUTH.covariance, np.full((3, 3), 0.3) + 0.1 * np.eye(3)
     )
@@ -115,8 +112,8 @@ def test_clusters_are_named_after_their_labels():
 
 
 @pytest.mark.parametrize("order", ["tiled", "sorted"])
-def test_many_rows_may_come_in_any_order(order):
-    """Clusters are looked for in some of the rows, in which all classes must occur."""
+def test_order_of_many_rows_does_not_matter(order):
+    """Starting values come from a sample of the rows, in which all classes must occur."""
     rng = np.random.default_rng(0)
     y = np.tile(np.arange(4), 4000) if order == "tiled" else np.repeat(np.arange(4), 4000)
     codes = np.where(rng.random(16_000) < 0.2, rng.integers(4, size=16_000), y)
@@ -126,7 +123,7 @@ def test_many_rows_may_come_in_any_order(order):
     assert standard_errors(fit, w).max() < 0.02
 
 
-def test_no_flip_is_ever_impossible():
+def test_estimated_rates_are_positive():
     rng = np.random.default_rng(0)
     codes = rng.integers(2, size=300)
     fit = fit_clusters(10.0 * codes[:, None] + rng.normal(size=(300, 1)), codes, 2)

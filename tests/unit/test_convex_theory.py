@@ -1,5 +1,4 @@
-"""The theory of convex losses: equality with the squared-loss theory, the fixed point, its limits
-and its errors."""
+"""Theory of convex losses: agreement with the squared loss, the fixed point, limits and errors."""
 
 import itertools
 
@@ -39,22 +38,22 @@ SQUARED_HINGE = Loss(
 @pytest.mark.parametrize(
     "setting", [(2.0, 0.1, 0.1), (1.0, 1.0, 10.0), (0.5, 3.0, 0.01), (0.0, 20.0, 1.0)]
 )
-def test_the_squared_loss_has_the_law_of_the_ridge_theory(setting, noise, values, fit_intercept):
+def test_squared_loss_matches_ridge_theory(setting, noise, values, fit_intercept):
     mean_norm, aspect, reg = setting
     mixture = theory.Mixture(mean_norm=mean_norm, aspect=aspect, noise=noise)
     ours = predict_convex(
         mixture, targets=values, reg=reg, loss=SQUARED, fit_intercept=fit_intercept
     )
-    known = theory.predict(mixture, targets=values, reg=reg, fit_intercept=fit_intercept)
-    np.testing.assert_allclose(ours.means, known.means, rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(ours.variance, known.variance, rtol=1e-10)
-    np.testing.assert_allclose(ours.accuracy, known.accuracy, rtol=1e-10)
-    np.testing.assert_allclose(ours.best_accuracy, known.best_accuracy, rtol=1e-10)
+    prediction = theory.predict(mixture, targets=values, reg=reg, fit_intercept=fit_intercept)
+    np.testing.assert_allclose(ours.means, prediction.means, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(ours.variance, prediction.variance, rtol=1e-10)
+    np.testing.assert_allclose(ours.accuracy, prediction.accuracy, rtol=1e-10)
+    np.testing.assert_allclose(ours.best_accuracy, prediction.best_accuracy, rtol=1e-10)
 
 
 @INTERCEPT
-def test_a_multiple_of_the_loss_is_a_smaller_penalty(fit_intercept):
-    """And it is a user's loss: k times the logistic loss at kγ is the logistic loss at γ."""
+def test_scaling_loss_and_reg_together_changes_nothing(fit_intercept):
+    """k times the logistic loss at kγ, as a custom loss, equals the logistic loss at γ."""
     triple = Loss(
         "triple",
         *(
@@ -65,11 +64,11 @@ def test_a_multiple_of_the_loss_is_a_smaller_penalty(fit_intercept):
     ours = predict_convex(
         MIXTURE, targets="naive", reg=0.3, loss=triple, fit_intercept=fit_intercept
     )
-    known = predict_convex(
+    prediction = predict_convex(
         MIXTURE, targets="naive", reg=0.1, loss=LOGISTIC, fit_intercept=fit_intercept
     )
-    np.testing.assert_allclose(ours.means, known.means, rtol=1e-9)
-    np.testing.assert_allclose(ours.variance, known.variance, rtol=1e-9)
+    np.testing.assert_allclose(ours.means, prediction.means, rtol=1e-9)
+    np.testing.assert_allclose(ours.variance, prediction.variance, rtol=1e-9)
 
 
 @pytest.mark.parametrize("loss", [SQUARED, LOGISTIC], ids=lambda loss: loss.name)
@@ -86,9 +85,8 @@ def test_prox_solves_its_equation(loss, target, kappa):
     ("loss", "most"), [(SQUARED, 4), (LOGISTIC, 20)], ids=["squared", "logistic"]
 )
 @pytest.mark.parametrize("kappa", [1e-3, 1.0, 1e3])
-def test_prox_takes_newtons_steps(loss, most, kappa):
-    """A parabola is solved by one, and one for rounding: looks at the bracket, the start, and what
-    either finds."""
+def test_prox_needs_few_newton_steps(loss, most, kappa):
+    """A parabola needs one step, and one more for rounding."""
     looks = []
     counted = Loss(
         "counted",
@@ -100,7 +98,7 @@ def test_prox_takes_newtons_steps(loss, most, kappa):
     assert len(looks) / 2 <= most  # the loss of either label is looked at each time
 
 
-def test_prox_stops_where_a_kink_leaves_no_root():
+def test_prox_stops_at_kink_without_root():
     hinge = Loss(
         "hinge",
         SQUARED.value,
@@ -115,11 +113,8 @@ def test_prox_stops_where_a_kink_leaves_no_root():
     ("values", "mean_norm", "aspect", "reg"),
     [("naive", 2.0, 1.0, 0.1), ("optimized", 1.0, 0.2, 1.0), ("unbiased", 4.0, 3.0, 0.01)],
 )
-def test_the_law_solves_the_equations_of_the_derivation(
-    values, mean_norm, aspect, reg, fit_intercept
-):
-    """By integrals over r on a plain grid; the last setting, with an intercept, is reached from
-    strong penalties."""
+def test_prediction_solves_fixed_point_equations(values, mean_norm, aspect, reg, fit_intercept):
+    """Checked by integrals over r on a plain grid; the last setting needs the continuation in γ."""
     mixture = theory.Mixture(mean_norm=mean_norm, aspect=aspect, noise=NOISE)
     law = predict_convex(
         mixture, targets=values, reg=reg, loss=LOGISTIC, fit_intercept=fit_intercept
@@ -150,9 +145,8 @@ def test_the_law_solves_the_equations_of_the_derivation(
 
 @pytest.mark.parametrize("loss", [SQUARED, LOGISTIC], ids=lambda loss: loss.name)
 @INTERCEPT
-def test_it_converges_from_weak_to_strong_penalties_in_every_dimension(fit_intercept, loss):
-    """No error, which says that the equations hold to 1e-9; and no more than the best accuracy of
-    any convex loss."""
+def test_fixed_point_converges_for_all_regs_and_dimensions(fit_intercept, loss):
+    """The equations hold to 1e-9, and the accuracy is at most the best of any convex loss."""
     for name, aspect, mean_norm in itertools.product(NAMES, (0.05, 1.0, 20.0), (0.0, 4.0)):
         mixture = theory.Mixture(mean_norm=mean_norm, aspect=aspect, noise=NOISE)
         law = predict_convex(
@@ -164,7 +158,7 @@ def test_it_converges_from_weak_to_strong_penalties_in_every_dimension(fit_inter
         assert (law.accuracy <= best + 1e-9).all()
 
 
-def test_the_logistic_fit_to_clean_balanced_labels_is_symmetric():
+def test_logistic_fit_to_clean_balanced_labels_is_symmetric():
     mixture = theory.Mixture(mean_norm=1.5, aspect=0.7, noise=CLEAN)
     origin = predict_convex(mixture, targets=(-1, 1), reg=0.1, loss=LOGISTIC)
     intercept = predict_convex(mixture, targets=(-1, 1), reg=0.1, loss=LOGISTIC, fit_intercept=True)
@@ -173,7 +167,7 @@ def test_the_logistic_fit_to_clean_balanced_labels_is_symmetric():
     np.testing.assert_allclose(intercept.variance, origin.variance, rtol=1e-9)
 
 
-def test_swapping_the_classes_turns_the_scores_round():
+def test_swapping_classes_negates_scores():
     swapped = theory.Mixture(
         mean_norm=2.0, aspect=1.0, noise=NoiseModel.binary(eps_pos=0.3, eps_neg=0.4, pi_neg=0.7)
     )
@@ -183,8 +177,8 @@ def test_swapping_the_classes_turns_the_scores_round():
     np.testing.assert_allclose(two.variance, one.variance, rtol=1e-9)
 
 
-def test_low_dimension_is_logistic_regression_on_the_population():
-    """Clean labels follow the logistic model with w = 2μ exactly: many rows and no penalty find it."""
+def test_low_dimension_is_population_logistic_regression():
+    """Clean labels follow the logistic model with w = 2μ, the limit of many rows and γ → 0."""
     mixture = theory.Mixture(mean_norm=1.0, aspect=1e-6, noise=CLEAN)
     law = predict_convex(mixture, targets="naive", reg=1e-9, loss=LOGISTIC)
     assert law.mean == pytest.approx(2.0, rel=1e-4)
@@ -192,8 +186,8 @@ def test_low_dimension_is_logistic_regression_on_the_population():
     assert law.accuracy == pytest.approx(ndtr(1.0), abs=1e-5)
 
 
-def test_rounding_of_huge_targets_is_not_taken_for_concavity():
-    """A loss whose curvature is rounded differently for the two labels."""
+def test_rounding_of_huge_targets_is_not_reported_as_concavity():
+    """The curvature of the loss is rounded differently for the two labels."""
 
     def curvature(s, y):
         probability = expit(y * s)
@@ -211,9 +205,8 @@ def test_rounding_of_huge_targets_is_not_taken_for_concavity():
 @pytest.mark.parametrize(
     "scale", [0.01, 1e3, 1e6], ids=["weak targets", "strong targets", "huge targets"]
 )
-def test_weak_targets_see_a_parabola_and_strong_ones_no_curvature(scale, fit_intercept):
-    """Logistic near 0 is s²/8: ridge at 8γ. Far out it is flat: ridge at γ = ∞, where an intercept
-    cannot follow."""
+def test_logistic_loss_with_small_and_large_targets_is_ridge(scale, fit_intercept):
+    """Near 0 the loss is s²/8: ridge at 8γ. For large scores it is linear: ridge at γ = ∞."""
     values = scale * (
         targets.optimized(NOISE)
         - (NOISE.observed @ targets.optimized(NOISE) if fit_intercept else 0)
@@ -233,12 +226,10 @@ def test_weak_targets_see_a_parabola_and_strong_ones_no_curvature(scale, fit_int
 @INTERCEPT
 @pytest.mark.parametrize("centre", [0.0, 0.6])
 @pytest.mark.parametrize("spread", [1e-10, 1e-4])
-def test_targets_close_to_each_other_are_those_of_a_parabola(spread, centre, fit_intercept):
-    """Logistic has the slope σ(s) − (1 + t)/2 and the curvature k = σ(1 − σ): (k/2)(s − t′)², t′ =
-    s₀ + (t − t₀)/2k."""
-    middle = (
-        centre if fit_intercept else 0.0
-    )  # without an intercept scores are small only where targets are
+def test_close_targets_match_quadratic_approximation(spread, centre, fit_intercept):
+    """The logistic loss is about (k/2)(s − t′)² with k = σ(1 − σ) and t′ = s₀ + (t − t₀)/2k."""
+    # Without an intercept, scores are small only if the targets are.
+    middle = centre if fit_intercept else 0.0
     share = (1 + middle) / 2
     curvature, score = share * (1 - share), np.log(share / (1 - share))
     deviations = spread * np.array([-1.0, 2.0])
@@ -256,7 +247,7 @@ def test_targets_close_to_each_other_are_those_of_a_parabola(spread, centre, fit
 
 @INTERCEPT
 @pytest.mark.parametrize("reg", [0.01, 1.0, 100.0])
-def test_nothing_beats_the_posterior_targets_at_infinite_penalty(reg, fit_intercept):
+def test_posterior_targets_with_infinite_reg_are_optimal(reg, fit_intercept):
     best = theory.predict(
         MIXTURE, targets="optimized", reg=np.inf, fit_intercept=fit_intercept
     ).separation
@@ -275,7 +266,7 @@ def test_arrays_broadcast():
     assert predict_convex(MIXTURE, reg=10.0, loss=LOGISTIC).accuracy.shape == ()
 
 
-def test_the_best_targets_of_the_squared_loss_are_the_posterior():
+def test_optimal_targets_of_squared_loss_are_posterior():
     np.testing.assert_allclose(
         optimal_convex_targets(MIXTURE, reg=1.0, loss=SQUARED), targets.optimized(NOISE), rtol=1e-5
     )
@@ -287,9 +278,8 @@ def test_the_best_targets_of_the_squared_loss_are_the_posterior():
 
 
 @pytest.mark.parametrize("turned", [False, True], ids=["both positive", "both negative"])
-def test_the_best_targets_may_have_the_same_sign(turned):
-    """Where one class prevails and the other is observed more often, both posterior targets have
-    its sign."""
+def test_optimal_targets_may_have_the_same_sign(turned):
+    """If one class is frequent and the other is observed more often, both targets have its sign."""
     flips = (
         {"eps_pos": 0.25, "eps_neg": 0.7, "pi_neg": 0.8}
         if turned
@@ -305,7 +295,7 @@ def test_the_best_targets_may_have_the_same_sign(turned):
 
 
 @pytest.mark.parametrize("reg", [0.01, 1.0])
-def test_the_best_targets_of_the_logistic_loss_are_near_the_posterior(reg):
+def test_optimal_targets_of_logistic_loss_are_near_posterior(reg):
     posterior = targets.optimized(NOISE)
     best = optimal_convex_targets(MIXTURE, reg=reg, loss=LOGISTIC)
     assert NOISE.observed @ best**2 == pytest.approx(NOISE.observed @ posterior**2)
@@ -317,7 +307,7 @@ def test_the_best_targets_of_the_logistic_loss_are_near_the_posterior(reg):
     np.testing.assert_allclose(best, posterior, atol=0.02)
 
 
-def test_bad_input_is_named():
+def test_invalid_input_raises():
     for reg in (0.0, -1.0, np.inf, np.nan):
         with pytest.raises(ValueError, match="must be positive and finite"):
             predict_convex(MIXTURE, reg=reg, loss=LOGISTIC)
@@ -333,12 +323,12 @@ def test_bad_input_is_named():
     for power in (-1.0, 0.0, np.inf, np.nan):
         with pytest.raises(
             ValueError,
-            match=rf"power = {power} must (be a positive finite number|lie between 1e-09 and 1e\+09)",
+            match=rf"power = {power} must lie between 1e-09 and 1e\+09",
         ):
             optimal_convex_targets(MIXTURE, reg=1.0, loss=LOGISTIC, power=power)
 
 
-def test_a_loss_that_targets_make_concave_is_named():
+def test_concave_loss_raises():
     assert predict_convex(MIXTURE, targets="optimized", reg=1.0, loss=EXPONENTIAL).accuracy > 0.8
     with pytest.raises(
         ValueError, match=r"exponential loss with target t = .* is not convex: its curvature is -"
@@ -350,8 +340,8 @@ def test_a_loss_that_targets_make_concave_is_named():
         predict_convex(MIXTURE, targets=(-3.0, 0.5), reg=1.0, loss=EXPONENTIAL)
 
 
-def test_an_intercept_may_be_far_from_the_origin():
-    """It takes a shift of the targets of the squared loss."""
+def test_intercept_far_from_origin():
+    """It equals the shift of the targets of the squared loss."""
     near, far = (
         predict_convex(
             MIXTURE, targets=(shift - 1.0, shift + 2.0), reg=1.0, loss=SQUARED, fit_intercept=True
@@ -362,12 +352,12 @@ def test_an_intercept_may_be_far_from_the_origin():
     np.testing.assert_allclose(far.variance, near.variance, rtol=1e-9)
 
 
-def test_an_intercept_that_runs_away_is_named():
+def test_infinite_intercept_raises():
     with pytest.raises(ValueError, match="no finite intercept"):
         predict_convex(MIXTURE, targets=(0.5, 3.0), reg=1.0, loss=LOGISTIC, fit_intercept=True)
 
 
-def test_a_loss_too_rough_for_the_quadrature_is_refused():
+def test_loss_too_rough_for_quadrature_raises():
     with pytest.raises(
         ValueError, match=r"squared hinge loss was not found .* continuous curvature"
     ):
@@ -375,7 +365,7 @@ def test_a_loss_too_rough_for_the_quadrature_is_refused():
 
 
 @INTERCEPT
-def test_predict_is_the_door_for_every_loss(fit_intercept):
+def test_predict_accepts_every_loss(fit_intercept):
     by_name = theory.predict(MIXTURE, reg=0.5, loss="logistic", fit_intercept=fit_intercept)
     for loss in (LOGISTIC, "logistic"):
         by_hand = predict_convex(MIXTURE, reg=0.5, loss=loss, fit_intercept=fit_intercept)
@@ -389,11 +379,10 @@ def test_predict_is_the_door_for_every_loss(fit_intercept):
     )
 
 
-def test_the_best_penalty_of_the_logistic_loss():
-    """For accuracy the strongest, as for the squared loss; for the risk a finite one."""
-    assert theory.optimal_reg(MIXTURE, loss="logistic") == pytest.approx(
-        1e3
-    )  # the end of the search
+def test_optimal_reg_of_logistic_loss():
+    """For accuracy the largest γ, as for the squared loss; for the risk a finite one."""
+    # 1e3 is the upper end of the search.
+    assert theory.optimal_reg(MIXTURE, loss="logistic") == pytest.approx(1e3)
     best = float(theory.optimal_reg(MIXTURE, loss="logistic", targets="unbiased", objective="risk"))
 
     def risk(reg):

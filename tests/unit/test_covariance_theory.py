@@ -1,4 +1,4 @@
-"""The general-covariance theory: the corrected theorem, its special cases, thresholds and errors."""
+"""Theory of general covariances: the corrected theorem, special cases, thresholds and errors."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def data(**changes):
 @pytest.mark.parametrize("reg", [0.01, 1.0, 100.0])
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kind", ["different", "equal", "commuting"])
-def test_it_is_the_papers_theorem_corrected(kind, name, reg):
+def test_matches_corrected_theorem_of_paper(kind, name, reg):
     first = covariance(0)
     setting = data(
         cov_pos={
@@ -54,7 +54,7 @@ def test_it_is_the_papers_theorem_corrected(kind, name, reg):
     assert np.all(printed > nu)
 
 
-def test_commuting_covariances_are_found_and_give_the_same_answer():
+def test_commuting_covariances_are_diagonalised_with_same_result():
     first = covariance(0)
     mixture = GeneralMixture(**data(cov_pos=np.linalg.inv(first)))
     fast = mixture.class_moments(fit_intercept=True)
@@ -72,19 +72,19 @@ def test_commuting_covariances_are_found_and_give_the_same_answer():
 
 
 def is_diagonalised(first, second, mean):
-    """Whether two covariances are found to commute; their prediction is that of full matrices in
-    any case."""
+    """Whether two covariances are diagonalised; the prediction equals that of full matrices."""
     mixture = GeneralMixture(mean=mean, cov_neg=first, cov_pos=second, n=N, noise=NOISE)
     ours = mixture.class_moments(fit_intercept=False)
     dense = DenseMoments(np.array([-mean, mean]), np.array([first, second]), float(N))
     reg = 0.1 * float(np.trace(first + second)) / len(mean)
-    found, known = (solve(moments, NOISE.priors, reg) for moments in (ours, dense))
-    np.testing.assert_allclose(found.amplification(), known.amplification(), rtol=1e-9)
+    solution = solve(ours, NOISE.priors, reg)
+    reference = solve(dense, NOISE.priors, reg)
+    np.testing.assert_allclose(solution.amplification(), reference.amplification(), rtol=1e-9)
     return isinstance(ours, CommutingMoments)
 
 
-def test_a_common_eigenbasis_is_found_whatever_the_spectra_and_units():
-    """Spectra that mirror each other, one that is flat, one in other units."""
+def test_common_eigenbasis_is_found_for_any_spectra_and_units():
+    """Mirrored spectra, a flat spectrum, and a spectrum in other units."""
     axes, _ = np.linalg.qr(np.random.default_rng(2).normal(size=(P, P)))
     spectrum, mean = np.linspace(1, 2, P), data()["mean"]
     rising, falling, flat = (
@@ -96,7 +96,7 @@ def test_a_common_eigenbasis_is_found_whatever_the_spectra_and_units():
     assert is_diagonalised(1e-9 * falling, flat, mean)
 
 
-def test_what_commutes_nearly_or_hides_its_eigenvectors_is_kept_in_full():
+def test_nearly_commuting_covariances_are_not_diagonalised():
     turn = np.array([[1.0, -1e-7], [1e-7, 1.0]])
     first, mean = np.diag([1.0, 2.0]), np.array([1.0, 0.5])
     assert not is_diagonalised(first, turn @ np.diag([3.0, 1.0]) @ turn.T, mean)
@@ -107,7 +107,7 @@ def test_what_commutes_nearly_or_hides_its_eigenvectors_is_kept_in_full():
     assert not is_diagonalised(half @ first @ half.T, half @ second @ half.T, mean)
 
 
-def test_a_vector_is_a_diagonal():
+def test_vector_is_diagonal_covariance():
     variances = np.linspace(0.2, 3, P)
     vector = theory.predict_general(**data(cov_neg=variances, cov_pos=2 * variances), reg=0.5)
     matrix = theory.predict_general(
@@ -126,8 +126,8 @@ def test_a_vector_is_a_diagonal():
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("name", NAMES)
-def test_identity_covariances_tend_to_the_isotropic_theory_like_one_over_n(name, fit_intercept):
-    """The means in the traces are all that differs, and halve their share when sizes double."""
+def test_identity_covariances_approach_isotropic_theory_like_one_over_n(name, fit_intercept):
+    """Only the means in the traces differ, and this difference halves when the sizes double."""
     isotropic = theory.predict(
         theory.Mixture(mean_norm=2.0, aspect=0.5, noise=NOISE),
         targets=name,
@@ -158,7 +158,7 @@ def test_identity_covariances_tend_to_the_isotropic_theory_like_one_over_n(name,
     "covariances", [(covariance(0), covariance(1)), (np.linspace(1, 2, P),) * 2], ids=np.shape
 )
 @pytest.mark.parametrize("unit", [1e-8, 2.0, 1e8])
-def test_the_scale_of_features_only_rescales_the_penalty(unit, covariances, fit_intercept):
+def test_feature_scale_only_rescales_reg(unit, covariances, fit_intercept):
     setting = data(cov_neg=covariances[0], cov_pos=covariances[1])
     once = theory.predict_general(**setting, reg=0.5, fit_intercept=fit_intercept)
     changes = {name: unit**2 * setting[name] for name in ("cov_neg", "cov_pos")} | {
@@ -170,14 +170,14 @@ def test_the_scale_of_features_only_rescales_the_penalty(unit, covariances, fit_
     assert again.accuracy == pytest.approx(float(once.accuracy), rel=1e-10)
 
 
-def test_with_an_intercept_the_targets_do_not_matter():
-    found = [
+def test_targets_do_not_matter_with_intercept():
+    prediction = [
         theory.predict_general(**data(), targets=name, reg=0.5, fit_intercept=True)
         for name in NAMES
     ]
-    for one in found[1:]:
-        assert one.accuracy == pytest.approx(found[0].accuracy, abs=1e-10)
-        assert one.best_accuracy == pytest.approx(found[0].best_accuracy, abs=1e-10)
+    for one in prediction[1:]:
+        assert one.accuracy == pytest.approx(prediction[0].accuracy, abs=1e-10)
+        assert one.best_accuracy == pytest.approx(prediction[0].best_accuracy, abs=1e-10)
 
 
 def test_accuracies_per_class_and_over_both():
@@ -194,18 +194,20 @@ def test_accuracies_per_class_and_over_both():
 
 @pytest.mark.parametrize("pi_neg", [0.02, 0.3, 0.5, 0.9])
 @pytest.mark.parametrize("factor", [0.3, 1.0, 5.0])
-def test_the_best_threshold_is_the_best(pi_neg, factor):
+def test_best_threshold_is_most_accurate(pi_neg, factor):
     noise = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1, pi_neg=pi_neg)
     pair = theory.predict_general(**data(noise=noise, cov_pos=factor * covariance(0)), reg=0.5)
-    found = minimize_scalar(lambda s: -float(pair.accuracy_at(s)), bounds=(-1, 1), method="bounded")
-    assert float(pair.best_accuracy) >= max(-found.fun, noise.priors.max()) - 1e-9
+    accuracies = minimize_scalar(
+        lambda s: -float(pair.accuracy_at(s)), bounds=(-1, 1), method="bounded"
+    )
+    assert float(pair.best_accuracy) >= max(-accuracies.fun, noise.priors.max()) - 1e-9
     assert float(pair.best_accuracy) == pytest.approx(float(pair.accuracy_at(pair.best_threshold)))
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("objective", ["accuracy", "risk"])
-def test_the_optimal_penalty_is_finite_and_the_best(objective, fit_intercept):
-    """Unlike isotropic noise, correlated noise is worth whitening."""
+def test_optimal_reg_is_finite_and_best(objective, fit_intercept):
+    """With correlated features, unlike isotropic ones, a finite γ is best."""
     spectrum = np.repeat([10.0, 0.1], P // 2)
     mixture = GeneralMixture(
         **data(mean=np.full(P, 0.2), cov_neg=spectrum, cov_pos=spectrum, n=400)
@@ -221,8 +223,8 @@ def test_the_optimal_penalty_is_finite_and_the_best(objective, fit_intercept):
     assert all(cost(best) < cost(factor * best) for factor in (0.01, 0.5, 2.0, 100.0))
 
 
-def test_the_limits_beside_the_optimum():
-    """More rows and clean labels approach Bayes' rule for a common covariance."""
+def test_accuracy_approaches_bayes_limit():
+    """More rows and clean labels approach the Bayes rule for a common covariance."""
     common = covariance(0)
     mixture = GeneralMixture(**data(cov_pos=common, n=10**9))
     bayes = mixture.bayes_accuracy
@@ -244,7 +246,7 @@ def test_the_limits_beside_the_optimum():
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
-def test_each_prediction_is_of_its_class(fit_intercept):
+def test_predictions_are_per_class(fit_intercept):
     pair = theory.predict_general(**data(), reg=0.5, fit_intercept=fit_intercept)
     for one, label in ((pair.neg, 0), (pair.pos, 1)):
         mean, target = one.means[label], 2 * label - 1
@@ -259,9 +261,8 @@ def test_each_prediction_is_of_its_class(fit_intercept):
     )
 
 
-def test_features_without_variance_are_no_obstacle():
-    """Equal covariances of deficient rank, diagonalised, agree with the full matrices and have an
-    optimal penalty."""
+def test_singular_covariances():
+    """Diagonalised singular covariances agree with full matrices and have an optimal γ."""
     spectrum = np.concatenate([np.zeros(5), np.linspace(0.5, 2, P - 5)])
     setting = data(mean=np.full(P, 0.2), cov_neg=spectrum, cov_pos=spectrum)
     mixture = GeneralMixture(**setting)
@@ -274,9 +275,8 @@ def test_features_without_variance_are_no_obstacle():
 
 
 @pytest.mark.parametrize("reg", [1e-9, 1e-4, 1.0])
-def test_far_means_along_features_without_variance_are_no_obstacle(reg):
-    """Clean labels can be read off there: scores miss them by γ(1 + δ)/‖μ₀‖² for the part μ₀ of μ,
-    and δ is near 1."""
+def test_distant_means_along_features_without_variance(reg):
+    """Scores miss the clean labels by γ(1 + δ)/‖μ₀‖² for the part μ₀ of μ there; δ ≈ 1."""
     spectrum = np.repeat([0.0, 1.0], P // 2)
     setting = data(mean=np.full(P, 10.0), cov_neg=spectrum, cov_pos=spectrum, n=P)
     pair = theory.predict_mixture(GeneralMixture(**setting).clean, reg=reg)
@@ -287,7 +287,7 @@ def test_far_means_along_features_without_variance_are_no_obstacle(reg):
 
 
 @pytest.mark.parametrize("cov_pos", [covariance(1), 2 * covariance(0)], ids=["dense", "commuting"])
-def test_the_size_of_a_class_is_the_mean_square_of_a_feature(cov_pos):
+def test_class_variance_is_mean_square_of_features(cov_pos):
     mixture = GeneralMixture(**data(cov_pos=cov_pos))
     second = np.mean(mixture.mean**2) + np.array([np.trace(covariance(0)), np.trace(cov_pos)]) / P
     np.testing.assert_allclose(
@@ -296,9 +296,8 @@ def test_the_size_of_a_class_is_the_mean_square_of_a_feature(cov_pos):
 
 
 @pytest.mark.parametrize("kind", [DenseMoments, CommutingMoments])
-def test_newton_takes_few_steps_from_the_isotropic_solution(kind):
-    """Isotropic classes without means, in any unit, are solved as soon as looked at; others in a
-    handful of steps."""
+def test_newton_needs_few_steps_from_isotropic_solution(kind):
+    """Isotropic classes without means need one evaluation in any unit, others a few steps."""
 
     class Counted(kind):
         looks = 0
@@ -320,49 +319,49 @@ def test_newton_takes_few_steps_from_the_isotropic_solution(kind):
         (1.0, 90.0, 0.1),
         (100.0, 20.0, 0.1),
         (0.01, 90.0, 1.0),
-        (1.0, float(P), 0.5),
-    ):  # the last: δ = 1
+        (1.0, float(P), 0.5),  # δ = 1
+    ):
         assert looks(np.zeros((2, P)), np.full((2, P), unit), n, reg * unit) == 1
     assert (
         looks(np.outer([-1, 1], np.ones(P)), np.outer([1, 2], np.linspace(1, 2, P)), 90.0, 0.1) <= 5
     )
 
 
-def test_where_a_constant_rule_is_best_the_midpoint_decides_on_the_penalty():
+def test_midpoint_accuracy_breaks_ties_of_optimal_reg():
     setting = data(mean=np.full(P, 0.01), cov_neg=np.ones(P), cov_pos=np.ones(P))
     mixture = GeneralMixture(**setting)
     best = float(theory.optimal_reg(mixture))
-    assert (
-        best > 1e4
-    )  # as in the isotropic mixture, the stronger the better; beyond, nothing changes
+    assert best > 1e4  # accuracy grows with γ, as in the isotropic mixture
     assert theory.predict_mixture(mixture, reg=best).best_accuracy == pytest.approx(0.7, abs=1e-3)
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
-def test_a_covariance_may_be_off_by_rounding_in_any_unit(unit):
-    """The covariance of a single factor has no room below: all its eigenvalues but one are 0."""
+def test_covariance_with_rounding_errors_is_valid_in_any_unit(unit):
+    """All eigenvalues of a single-factor covariance but one are 0."""
     factor = np.ones((P, P))
     exact = theory.predict_general(**data(cov_pos=unit * factor), reg=unit)
-    for wrong, says in (
+    for wrong, message in (
         (np.triu(factor, 1), "is not symmetric"),
         (-np.eye(P), "is not positive semi-definite"),
     ):
         rounded = theory.predict_general(**data(cov_pos=unit * (factor + 1e-12 * wrong)), reg=unit)
         assert rounded.accuracy == pytest.approx(float(exact.accuracy), rel=1e-6)
-        with pytest.raises(ValueError, match=f"cov_pos {says}"):
+        with pytest.raises(ValueError, match=f"cov_pos {message}"):
             theory.predict_general(**data(cov_pos=unit * (factor + 1e-3 * wrong)), reg=unit)
 
 
 @pytest.mark.parametrize("n", [1, 0.5])
-def test_any_positive_number_of_rows_will_do(n):
-    """And `predict_mixture` has the defaults of `predict_general`."""
-    known = theory.predict_general(**data(n=n), reg=1.0)
-    assert 0.5 < float(known.accuracy) < float(theory.predict_general(**data(), reg=1.0).accuracy)
-    found = theory.predict_mixture(GeneralMixture(**data(n=n)), reg=1.0)
-    assert found.accuracy == known.accuracy
+def test_any_positive_number_of_rows_is_valid(n):
+    """Also, `predict_mixture` has the defaults of `predict_general`."""
+    prediction = theory.predict_general(**data(n=n), reg=1.0)
+    assert (
+        0.5 < float(prediction.accuracy) < float(theory.predict_general(**data(), reg=1.0).accuracy)
+    )
+    predicted_law = theory.predict_mixture(GeneralMixture(**data(n=n)), reg=1.0)
+    assert predicted_law.accuracy == prediction.accuracy
 
 
-def test_degenerate_classes_have_finite_answers():
+def test_degenerate_classes_have_finite_predictions():
     nothing = theory.predict_general(
         **data(mean=np.zeros(P), cov_neg=np.zeros((P, P)), cov_pos=np.zeros(P)), reg=1.0
     )
@@ -383,14 +382,14 @@ def test_delta_converges_for_ill_conditioned_covariances(n, reg):
     np.testing.assert_allclose(equivalent.resolvent.traces, equivalent.deltas, rtol=1e-10)
 
 
-def test_a_fixed_point_that_is_not_reached_is_named(monkeypatch):
+def test_unconverged_fixed_point_raises(monkeypatch):
     monkeypatch.setattr("unflip.theory.equivalent._MAX_STEPS", 1)
     with pytest.raises(ValueError, match=r"did not converge at reg = 0\.5 .* use a larger reg"):
         theory.predict_general(**data(), reg=0.5)
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "message"),
     [
         ({"mean": np.ones((2, 2))}, "mean has shape"),
         ({"mean": np.full(P, np.nan)}, "one finite number for each feature"),
@@ -408,6 +407,6 @@ def test_a_fixed_point_that_is_not_reached_is_named(monkeypatch):
         ({"targets": "best"}, "targets='best' is not known"),
     ],
 )
-def test_bad_input_is_named(changes, says):
-    with pytest.raises(ValueError, match=says):
+def test_invalid_input_raises(changes, message):
+    with pytest.raises(ValueError, match=message):
         theory.predict_general(**{**data(), "reg": 1.0, **changes})

@@ -1,4 +1,4 @@
-"""CrossMoment: the closed form, the influence of each row, and what it makes of good and bad input."""
+"""CrossMoment: closed form, influence of rows, standard errors, and invalid input."""
 
 import numpy as np
 import pytest
@@ -22,27 +22,24 @@ def draw(n=1000, p=100, *, mean_norm=2.0, eps_pos=0.3, eps_neg=0.2, seed=0):
 
 @pytest.mark.parametrize("reg", [0.01, 1.0, 100.0])
 @pytest.mark.parametrize(("eps_pos", "eps_neg"), [(0.0, 0.0), (0.4, 0.3), (0.6, 0.2), (0.0, 0.7)])
-def test_the_theory_s_own_moments_give_back_the_rates(eps_pos, eps_neg, reg):
+def test_moments_of_the_theory_give_the_true_rates(eps_pos, eps_neg, reg):
     noise = NoiseModel.binary(eps_pos=eps_pos, eps_neg=eps_neg, pi_neg=0.3)
     mixture = theory.Mixture(mean_norm=1.7, aspect=0.8, noise=noise)
     scores = theory.predict(mixture, targets="naive", reg=reg, fit_intercept=True)
     gap = float(scores.means[1] - scores.means[0])
     joint = noise.joint
-    covariance = (
-        2 * gap * (joint[1, 1] - joint[1].sum() * joint[:, 1].sum())
-    )  # Cov(ỹ, s) through the class
+    # Cov(ỹ, s) through the class
+    covariance = 2 * gap * (joint[1, 1] - joint[1].sum() * joint[:, 1].sum())
     rates = _rates(noise.observed[1], covariance, 1.7**2, 0.3, gain=float(bulk_gain(0.8, reg)))
     np.testing.assert_allclose(rates, [eps_pos, eps_neg], atol=1e-10)
 
 
 @pytest.mark.parametrize(("n", "p"), [(60, 20), (30, 50)])
-def test_influences_are_those_of_leaving_rows_out(n, p):
-    """The penalised sum of squares without row i, by refitting, gives row i's part in the quadratic
-    form."""
+def test_influence_equals_that_of_refits_without_a_row(n, p):
     X, codes, _ = draw(n, p)
     t = 2.0 * codes - 1
     reg = 0.7
-    found = _agreement(decompose(X).leave_one_out(t, [reg]), p / n, reg)
+    agreement = _agreement(decompose(X).leave_one_out(t, [reg]), p / n, reg)
 
     def quadratic_form(rows):
         fit = Ridge(alpha=n * reg).fit(X[rows], t[rows])
@@ -61,10 +58,10 @@ def test_influences_are_those_of_leaving_rows_out(n, p):
     centred = t - t.mean()
     # Without row i, Σ(t − t̄)² falls by (tᵢ − t̄)²·n/(n − 1); the module writes (tᵢ − t̄)².
     expected = (1 + bulk) * (moved - centred**2 / (n - 1)) - bulk * centred**2
-    np.testing.assert_allclose(found.influence, expected - expected.mean(), atol=1e-8)
+    np.testing.assert_allclose(agreement.influence, expected - expected.mean(), atol=1e-8)
 
 
-def test_agreement_is_the_covariance_of_labels_with_scores_that_never_saw_them():
+def test_agreement_is_the_covariance_of_labels_and_leave_one_out_scores():
     X, codes, _ = draw(80, 30)
     t = 2.0 * codes - 1
     scores = []
@@ -72,42 +69,40 @@ def test_agreement_is_the_covariance_of_labels_with_scores_that_never_saw_them()
         rest = np.arange(80) != i
         fit = Ridge(alpha=80 * 0.5).fit(X[rest], t[rest])
         scores.append(fit.predict(X[[i]])[0] - t[rest].mean() + t.mean())
-    found = _agreement(decompose(X).leave_one_out(t, [0.5]), 30 / 80, 0.5)
-    assert found.value == pytest.approx(np.cov(t, scores, bias=True)[0, 1], abs=1e-10)
+    agreement = _agreement(decompose(X).leave_one_out(t, [0.5]), 30 / 80, 0.5)
+    assert agreement.value == pytest.approx(np.cov(t, scores, bias=True)[0, 1], abs=1e-10)
 
 
 @pytest.mark.parametrize(
-    "known", [{"mean_norm": 2.0, "pi_neg": 1 / 3}, {"pi_neg": 1 / 3}, {"mean_norm": 2.0}, {}]
+    "options", [{"mean_norm": 2.0, "pi_neg": 1 / 3}, {"pi_neg": 1 / 3}, {"mean_norm": 2.0}, {}]
 )
-def test_rates_are_right_and_so_are_their_errors(known):
-    """Whatever is known: no bias beyond the error of 40 draws, and standard errors of the right
-    size."""
-    found, claimed = [], []
+def test_rates_are_unbiased_and_standard_errors_are_calibrated(options):
+    rates, claimed = [], []
     for seed in range(40):
         X, codes, _ = draw(500, 100, seed=seed)
-        estimate = CrossMoment(**known).fit(X, codes)
-        found.append([estimate.noise_.eps_pos, estimate.noise_.eps_neg])
+        estimate = CrossMoment(**options).fit(X, codes)
+        rates.append([estimate.noise_.eps_pos, estimate.noise_.eps_neg])
         claimed.append([estimate.noise_std_[1, 0], estimate.noise_std_[0, 1]])
-    spread = np.std(found, axis=0, ddof=1)
+    spread = np.std(rates, axis=0, ddof=1)
     np.testing.assert_array_less(
-        np.abs(np.mean(found, axis=0) - [0.3, 0.2]), 4 * spread / np.sqrt(40)
+        np.abs(np.mean(rates, axis=0) - [0.3, 0.2]), 4 * spread / np.sqrt(40)
     )
-    # The spread of 40 draws is known to 11%.
+    # The standard deviation of 40 draws has a relative standard error of 11%.
     np.testing.assert_allclose(np.mean(claimed, axis=0) / spread, 1, atol=0.4)
 
 
-def test_labels_that_are_wrong_more_often_than_right_in_one_class_are_no_obstacle():
+def test_noise_rate_above_one_half_in_one_class():
     X, codes, _ = draw(4000, 100, eps_pos=0.6, eps_neg=0.2)
     estimate = CrossMoment(mean_norm=2.0, pi_neg=1 / 3).fit(X, codes)
     assert abs(estimate.noise_.eps_pos - 0.6) < 4 * estimate.noise_std_[1, 0] < 0.1
 
 
-@pytest.mark.parametrize("known", [{"mean_norm": 2.0, "pi_neg": 1 / 3}, {}])
-def test_origin_unit_rotation_and_names_do_not_matter(known):
+@pytest.mark.parametrize("options", [{"mean_norm": 2.0, "pi_neg": 1 / 3}, {}])
+def test_origin_unit_rotation_and_names_do_not_matter(options):
     X, codes, _ = draw(400, 60)
     rotation = np.linalg.qr(np.random.default_rng(0).normal(size=(60, 60)))[0]
-    first = CrossMoment(**known).fit(X, codes)
-    second = CrossMoment(**known).fit(5 - 0.1 * X @ rotation, np.array(["no", "yes"])[codes])
+    first = CrossMoment(**options).fit(X, codes)
+    second = CrossMoment(**options).fit(5 - 0.1 * X @ rotation, np.array(["no", "yes"])[codes])
     np.testing.assert_allclose(second.noise_.transition, first.noise_.transition, atol=1e-5)
     np.testing.assert_allclose(second.noise_std_, first.noise_std_, atol=1e-5)
     assert second.classes_.tolist() == ["no", "yes"]
@@ -126,12 +121,12 @@ def test_more_than_two_classes():
     assert np.isnan(estimate.mean_norm_)
 
 
-@pytest.mark.parametrize("known", [{"mean_norm": 2.0, "pi_neg": 1 / 3}, {}])
-def test_labels_without_signal_give_a_warning_and_a_wide_interval(known):
+@pytest.mark.parametrize("options", [{"mean_norm": 2.0, "pi_neg": 1 / 3}, {}])
+def test_labels_without_signal_give_a_warning_and_a_wide_interval(options):
     X, _, _ = draw(500, 50)
     codes = np.random.default_rng(1).integers(2, size=500)
-    with pytest.warns(UserWarning, match="no better than by chance") as caught:
-        estimate = CrossMoment(**known).fit(X, codes)
+    with pytest.warns(UserWarning, match="no better than chance") as caught:
+        estimate = CrossMoment(**options).fit(X, codes)
     assert caught[0].filename == __file__
     low, high = estimate.interval(0.95)
     assert high[1, 0] - low[1, 0] > 0.09
@@ -151,7 +146,7 @@ def test_intervals_widen_with_confidence():
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         ({"mean_norm": 0.0}, "mean_norm = 0.0 must be a positive finite number"),
         ({"mean_norm": "long"}, "mean_norm = 'long' must hold numbers"),
@@ -160,25 +155,25 @@ def test_intervals_widen_with_confidence():
         ({"pi_neg": 1.0}, "pi_neg = 1.0 must lie strictly between 0 and 1"),
     ],
 )
-def test_bad_options(options, says):
+def test_invalid_options_raise(options, message):
     X, codes, _ = draw(50, 10)
-    with pytest.raises(ValueError, match=says):
+    with pytest.raises(ValueError, match=message):
         CrossMoment(**{"mean_norm": 1.0, "pi_neg": 0.5, **options}).fit(X, codes)
 
 
-def test_bad_data():
+def test_invalid_data_raise():
     X, codes, _ = draw(100, 10)
     with pytest.raises(ValueError, match="describe two classes, but y has 3"):
         CrossMoment(pi_neg=0.5).fit(X, np.arange(100) % 3)
     with pytest.raises(ValueError, match=r"needs at least two classes, but y holds only \[1\]"):
         CrossMoment().fit(X, np.ones(100, dtype=int))
-    with pytest.raises(ValueError, match="No direction of X stands out of isotropic noise"):
+    with pytest.raises(ValueError, match="No eigenvalue of the covariance of X exceeds"):
         CrossMoment().fit(np.random.default_rng(0).normal(size=(100, 50)), codes)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         CrossMoment().fit(X, codes[:-1])
 
 
-def test_it_clones():
+def test_clone():
     assert clone(CrossMoment(mean_norm=1.5, reg=3.0)).get_params() == {
         "mean_norm": 1.5,
         "pi_neg": None,

@@ -1,4 +1,4 @@
-"""make_mixture draws what it says; the review data load as documented."""
+"""Datasets: make_mixture, make_messages, and the loaders."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ def test_binary_mixture_has_the_stated_means_and_proportions():
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_given_means_and_covariances(shared):
+def test_custom_means_and_covariances(shared):
     rng = np.random.default_rng(0)
     factors = rng.normal(size=(3, 4, 4))
     covariances = factors @ factors.transpose(0, 2, 1)
@@ -49,7 +49,7 @@ def test_given_means_and_covariances(shared):
 
 
 @pytest.mark.parametrize("source", [np.random.default_rng, np.random.RandomState, int])
-def test_draws_repeat_with_their_seed(source):
+def test_draws_are_reproducible_with_seed(source):
     first, second = (make_mixture(10, 3, random_state=source(7)) for _ in range(2))
     np.testing.assert_array_equal(first[0], second[0])
 
@@ -106,7 +106,7 @@ def test_scene_votes_of_a_folder(tmp_path):
     assert crowd.random_votes(0).tolist() == [2, 0, 1]
 
 
-def test_messages_tell_of_their_class_and_repeat_with_the_seed():
+def test_messages_are_informative_and_reproducible():
     texts, y = make_messages(400, random_state=0)
     again, y_again = make_messages(400, random_state=0)
     assert texts == again
@@ -116,7 +116,7 @@ def test_messages_tell_of_their_class_and_repeat_with_the_seed():
 
 
 @pytest.mark.parametrize("load", [load_sentiment_votes, load_scene_votes])
-def test_where_votes_come_from_is_said_where_they_are_missing(load, tmp_path, monkeypatch):
+def test_missing_votes_error_names_source(load, tmp_path, monkeypatch):
     monkeypatch.delenv("UNFLIP_DATA", raising=False)
     with pytest.raises(FileNotFoundError, match=f"UNFLIP_DATA.*{load.__name__}"):
         load()
@@ -124,7 +124,7 @@ def test_where_votes_come_from_is_said_where_they_are_missing(load, tmp_path, mo
         load(data_home=tmp_path)
 
 
-def test_one_vote_of_each_row_is_picked():
+def test_one_vote_per_sample_is_selected():
     crowd = CrowdLabels(
         np.zeros((3, 1)),
         np.array([0, 1, 1]),
@@ -138,5 +138,5 @@ def test_one_vote_of_each_row_is_picked():
     assert {tuple(crowd.random_votes(seed)) for seed in range(40)} == {
         (a, 1, b) for a in (0, 1) for b in (0, 1)
     }
-    with pytest.raises(ValueError, match="1 training rows have no vote"):
+    with pytest.raises(ValueError, match="1 training samples have no vote"):
         replace(crowd, y_train=np.array([0, 1, 1, 0])).worst_votes()

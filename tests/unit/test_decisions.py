@@ -1,4 +1,4 @@
-"""What is predicted, given proportions and costs."""
+"""Decision rules for given class priors and costs."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from unflip.calibration.decision import Rule
 NOISE = NoiseModel.none().with_priors([0.3, 0.7])
 
 
-def test_by_default_new_rows_are_like_the_old_and_errors_cost_alike():
+def test_by_default_priors_are_those_of_training_and_errors_cost_the_same():
     rule = Rule.of(NOISE, None, None)
     np.testing.assert_array_equal(rule.priors, [0.3, 0.7])
     assert rule.log_cost_ratio == 0
@@ -17,8 +17,8 @@ def test_by_default_new_rows_are_like_the_old_and_errors_cost_alike():
     np.testing.assert_array_equal(Rule.of(NOISE, [0.9, 0.1], None).priors, [0.9, 0.1])
 
 
-def test_costs_count_beyond_those_of_being_right():
-    """Predict the second class where its expected cost is lower."""
+def test_costs_are_relative_to_the_correct_prediction():
+    """The second class is predicted if its expected cost is lower."""
     costs = np.array([[1.0, 4.0], [9.0, 2.0]])
     threshold = -Rule.of(NOISE, None, costs).log_cost_ratio
     for p in np.linspace(0.04, 0.96, 19):
@@ -26,6 +26,6 @@ def test_costs_count_beyond_those_of_being_right():
         assert (cheaper[1] < cheaper[0]) == (np.log(p / (1 - p)) > threshold)
 
 
-def test_a_wrong_prediction_must_cost_more_than_the_right_one():
+def test_raises_if_a_wrong_prediction_costs_less_than_the_correct_one():
     with pytest.raises(ValueError, match=r"costs\[0, 1\] = 1 must exceed costs\[0, 0\] = 2"):
         Rule.of(NOISE, None, [[2, 1], [1, 0]])

@@ -1,5 +1,4 @@
-"""Who walks the rows: every pass goes through two primitives, whose functions can be sent to
-another process."""
+"""Engines: every pass uses two primitives, whose functions can be sent to another process."""
 
 import pickle
 from itertools import pairwise
@@ -8,7 +7,7 @@ import numpy as np
 import pytest
 from array_api_compat import numpy as numpy_namespace
 
-from unflip.data.centred import DenseRows
+from unflip.data.dense import DenseRows
 from unflip.data.duplicates import DistinctRows
 from unflip.data.engines import Blocks, engine_of
 from unflip.data.engines.blocks import every_nth_row
@@ -19,19 +18,23 @@ cloudpickle = pytest.importorskip(
 )
 
 GRID = np.logspace(-3, 3, 20)
-N, P = 400, 7
-# bytes: less than a column of double precision of as many rows as `test_functions...` has
+N = 400
+P = 7
+# Bytes; less than a column in double precision of the rows of `test_functions…`.
 LARGEST_MESSAGE = 20_000
 
 
 class ElsewhereRows:
-    """Rows whose engine takes uneven blocks, last to first, and sends each function through a
-    pickle."""
+    """Rows whose engine takes uneven blocks, last to first, and pickles each function."""
 
-    ndim, device = 2, "cpu"
+    ndim = 2
+    device = "cpu"
 
     def __init__(self, X):
-        self.X, self.shape, self.dtype, self.largest_message = X, X.shape, X.dtype, 0
+        self.X = X
+        self.shape = X.shape
+        self.dtype = X.dtype
+        self.largest_message = 0
 
     def __array_namespace__(self, api_version=None):
         return numpy_namespace
@@ -49,7 +52,8 @@ class ElsewhereRows:
 
 class _Elsewhere:
     def __init__(self, rows, offset):
-        self._rows, self._offset = rows, offset
+        self._rows = rows
+        self._offset = offset
 
     def _parts(self, columns):
         ends = [0, 1, 50, 333, len(self._rows.X)]
@@ -66,9 +70,9 @@ class _Elsewhere:
         self._rows.largest_message = max(self._rows.largest_message, len(message))
         return pickle.loads(message)
 
-    def fill(self, function, *found, columns=()):
+    def fill(self, function, *results, columns=()):
         for part, blocks, own in self._parts(columns):
-            blocks.fill(self._sent(function), *(whole[part] for whole in found), columns=own)
+            blocks.fill(self._sent(function), *(result[part] for result in results), columns=own)
 
     def summed(self, function, *columns, n_values=None):
         sums = [
@@ -80,17 +84,18 @@ class _Elsewhere:
 @pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
 @pytest.mark.parametrize("mean", [0.0, 30.0])
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_a_fit_is_the_same_whoever_walks_the_rows(fit_intercept, mean, weighted, monkeypatch):
-    monkeypatch.setattr("unflip.data.centred._KEPT", 0)
+def test_fits_are_equal_for_all_engines(fit_intercept, mean, weighted, monkeypatch):
+    monkeypatch.setattr("unflip.data.dense._KEPT_VALUES", 0)
     rng = np.random.default_rng(0)
-    X, t = rng.normal(size=(N, P)) + mean, rng.normal(size=(N, 2))
+    X = rng.normal(size=(N, P)) + mean
+    t = rng.normal(size=(N, 2))
     weights = rng.uniform(1, 2, size=N) if weighted else None
     here, elsewhere = (
         decompose(rows, weights, fit_intercept=fit_intercept) for rows in (X, ElsewhereRows(X))
     )
     for name in ("scores", "corrected_scores"):
-        found, expected = (getattr(one.leave_one_out(t, GRID), name) for one in (elsewhere, here))
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
+        actual, expected = (getattr(one.leave_one_out(t, GRID), name) for one in (elsewhere, here))
+        np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-10)
     np.testing.assert_allclose(
         elsewhere.path(t, GRID).coef, here.path(t, GRID).coef, rtol=0, atol=1e-11
     )
@@ -98,8 +103,8 @@ def test_a_fit_is_the_same_whoever_walks_the_rows(fit_intercept, mean, weighted,
     np.testing.assert_allclose(elsewhere.principal_rows, here.principal_rows, rtol=0, atol=1e-10)
 
 
-def test_functions_hold_nothing_as_long_as_the_rows(monkeypatch):
-    monkeypatch.setattr("unflip.data.centred._KEPT", 0)
+def test_functions_hold_no_array_as_long_as_the_rows(monkeypatch):
+    monkeypatch.setattr("unflip.data.dense._KEPT_VALUES", 0)
     rng = np.random.default_rng(0)
     rows = ElsewhereRows(rng.normal(size=(5000, 3)))
     spectrum = decompose(rows, rng.uniform(1, 2, size=5000))
@@ -110,19 +115,19 @@ def test_functions_hold_nothing_as_long_as_the_rows(monkeypatch):
     assert 0 < rows.largest_message < LARGEST_MESSAGE
 
 
-@pytest.mark.parametrize("copied", [False, True])
-def test_copies_are_found_by_any_engine(copied):
+@pytest.mark.parametrize("repeated", [False, True])
+def test_duplicates_are_found_by_any_engine(repeated):
     X = np.random.default_rng(0).normal(size=(N, P))
-    X[N - 3] = X[2] if copied else X[N - 3]
+    X[N - 3] = X[2] if repeated else X[N - 3]
 
     class Choosing(ElsewhereRows):
         def __getitem__(self, key):
             return super().__getitem__(key) if isinstance(key, tuple) else Choosing(self.X[key])
 
-    found, expected = (DistinctRows.of(rows) for rows in (Choosing(X), X))
-    assert len(expected.weights) == N - copied
+    actual, expected = (DistinctRows.of(rows) for rows in (Choosing(X), X))
+    assert len(expected.weights) == N - repeated
     for name in ("weights", "members", "owner", "largest"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+        np.testing.assert_array_equal(getattr(actual, name), getattr(expected, name))
 
 
 def test_sums_over_no_rows_are_zero():
@@ -130,7 +135,7 @@ def test_sums_over_no_rows_are_zero():
     np.testing.assert_array_equal(total, np.zeros((3, 3)))
 
 
-def test_what_is_no_array_counts_for_all_rows_of_a_block():
-    found = np.empty(5)
-    engine_of(np.arange(10.0).reshape(5, 2)).fill(lambda block: (block.max(),), found)
-    np.testing.assert_array_equal(found, np.full(5, 9.0))
+def test_a_scalar_fills_all_rows_of_a_block():
+    values = np.empty(5)
+    engine_of(np.arange(10.0).reshape(5, 2)).fill(lambda block: (block.max(),), values)
+    np.testing.assert_array_equal(values, np.full(5, 9.0))

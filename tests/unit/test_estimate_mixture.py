@@ -1,4 +1,4 @@
-"""Class means and covariances from noisy labels, and the predictions made with them."""
+"""Class means and covariances from noisy labels, and predictions from them."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def draw(n, covariances=None, seed=0):
 
 
 @pytest.mark.parametrize("common", [True, False])
-def test_many_rows_reveal_the_classes(common):
+def test_many_rows_recover_the_parameters(common):
     shapes = np.array(
         [
             np.diag(np.linspace(0.5, 1.5, P)),
@@ -31,7 +31,7 @@ def test_many_rows_reveal_the_classes(common):
     mixture = estimate_mixture(X, np.array(["a", "b"])[observed], NOISE, common_covariance=common)
     np.testing.assert_allclose(mixture.mean, mu, atol=0.03)
     np.testing.assert_allclose(mixture.noise.priors, [0.4, 0.6], atol=0.01)
-    # Flipped rows leave 4P(1 − P)μμᵀ in the covariance of each observed class.
+    # Mislabelled rows add 4P(1 − P)μμᵀ to the covariance of each observed class.
     posterior = NOISE.with_priors([0.4, 0.6]).posterior
     mixed = np.array(
         [w @ shapes.reshape(2, -1) + 4 * w[0] * w[1] * np.outer(mu, mu).ravel() for w in posterior]
@@ -47,7 +47,7 @@ def test_many_rows_reveal_the_classes(common):
     np.testing.assert_allclose(mixture.cov_pos, expected[1], atol=5 * error[1])
 
 
-def test_the_length_of_the_mean_is_freed_of_noise():
+def test_length_of_the_mean_is_corrected_for_noise():
     """In high dimension the raw difference of means is far too long."""
     lengths = []
     for seed in range(20):
@@ -59,7 +59,7 @@ def test_the_length_of_the_mean_is_freed_of_noise():
     assert error < 0.5
 
 
-def test_predictions_are_right_on_average():
+def test_predictions_are_unbiased():
     predicted = []
     for seed in range(12):
         X, y = make_mixture(400, 200, mean_norm=1.5, random_state=seed)
@@ -74,7 +74,7 @@ def test_predictions_are_right_on_average():
     assert error < 0.015
 
 
-def test_no_signal_is_no_mean():
+def test_no_signal_gives_a_mean_of_zero_in_half_of_the_draws():
     X = np.random.default_rng(0).normal(size=(200, 400))
     lengths = [
         np.linalg.norm(
@@ -82,22 +82,21 @@ def test_no_signal_is_no_mean():
         )
         for s in range(20)
     ]
-    # Noise alone stays below its own expectation about half of the time; beyond it, the excess is
-    # small.
+    # Noise is below its expectation about half of the time; otherwise the excess is small.
     assert 3 <= np.sum(np.array(lengths) == 0) <= 17
     assert max(lengths) < 1.5
 
 
 @pytest.mark.parametrize(
-    ("y", "noise", "says"),
+    ("y", "noise", "message"),
     [
-        (np.arange(20) % 3, NOISE, "takes two classes; y has 3"),
+        (np.arange(20) % 3, NOISE, "requires two classes; y has 3"),
         (np.arange(20) % 2, NoiseModel(np.eye(3)), "the noise model 3"),
         (np.arange(20) == 0, NoiseModel.none(), "has one row only"),
         (np.arange(19) % 2, NOISE, "inconsistent numbers of samples"),
         (np.arange(20) % 2, "mild", "noise = 'mild' must be a NoiseModel"),
     ],
 )
-def test_bad_input_is_named(y, noise, says):
-    with pytest.raises(ValueError, match=says):
+def test_invalid_input_raises(y, noise, message):
+    with pytest.raises(ValueError, match=message):
         estimate_mixture(np.random.default_rng(0).normal(size=(20, 3)), y, noise)

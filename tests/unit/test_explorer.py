@@ -1,5 +1,4 @@
-"""What the page of sliders shows is what the theory says, to the digits shown, and bad settings are
-told in words."""
+"""Explorer page: its numbers are the theory's, and invalid settings give an error message."""
 
 import re
 import socket
@@ -46,7 +45,7 @@ SETTINGS = [
 
 
 def predicted(setting, values):
-    """Ask the theory directly, without the page's own helpers."""
+    """Return the prediction of the theory without the page's own helpers."""
     noise = NoiseModel.binary(
         eps_pos=setting.eps_pos, eps_neg=setting.eps_neg, pi_neg=setting.pi_neg
     )
@@ -61,15 +60,15 @@ def shown(page, name):
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_numbers_shown_are_those_of_the_theory(setting):
+def test_page_shows_numbers_of_theory(setting):
     page = render(setting)
     for name in CHOICES:
         values = targets.from_rho(setting.rho, 0.0) if name == "LPC" and setting.rho != 1 else name
         if name == "LPC" and setting.rho == 1:
             values = (0.0, 2.0)  # ρ₊ = 1, ρ₋ = 0, whose printed form divides by 0
-        found, mixture = predicted(setting, values)
-        assert shown(page, name) == f"{float(found.accuracy):.2%}"
-        assert shown(page, f"{name}-best") == f"{float(found.best_accuracy):.2%}"
+        prediction, mixture = predicted(setting, values)
+        assert shown(page, name) == f"{float(prediction.accuracy):.2%}"
+        assert shown(page, f"{name}-best") == f"{float(prediction.best_accuracy):.2%}"
     assert shown(page, "accuracy") == shown(page, setting.targets)
     oracle = theory.predict(
         mixture.clean, targets="naive", reg=setting.reg, fit_intercept=setting.fit_intercept
@@ -79,26 +78,28 @@ def test_numbers_shown_are_those_of_the_theory(setting):
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_densities_hold_the_predicted_means_shares_and_errors(setting):
-    found, _ = predicted(setting, answer(setting).chosen.targets)
+def test_densities_have_predicted_means_priors_and_accuracy(setting):
+    prediction, _ = predicted(setting, answer(setting).chosen.targets)
     drawn = answer(setting)
     step = drawn.scores[1] - drawn.scores[0]
-    for density, mean, share in zip(drawn.densities, found.means, found.priors, strict=True):
+    for density, mean, share in zip(
+        drawn.densities, prediction.means, prediction.priors, strict=True
+    ):
         assert density.sum() * step == pytest.approx(share, rel=2e-3)
         assert (density * drawn.scores).sum() / density.sum() == pytest.approx(
-            mean, abs=0.01 * np.sqrt(found.variance)
+            mean, abs=0.01 * np.sqrt(prediction.variance)
         )
     fine = np.linspace(drawn.scores[0], drawn.scores[-1], 20001)
     below, above = (np.interp(fine, drawn.scores, density) for density in drawn.densities)
     right = np.where(fine > drawn.threshold, above, below).sum() * (fine[1] - fine[0])
-    assert right == pytest.approx(float(found.accuracy), abs=2e-3)
+    assert right == pytest.approx(float(prediction.accuracy), abs=2e-3)
 
 
-def test_the_curve_is_the_theorys_and_peaks_at_the_optimum():
+def test_rho_curve_matches_theory_and_peaks_at_optimum():
     drawn = answer(Setting())
     for index in (0, 40, 60, 110):
-        found, mixture = predicted(Setting(), targets.from_rho(RHO_GRID[index] - 0.3, -0.3))
-        assert drawn.rho_accuracy[index] == pytest.approx(float(found.accuracy), abs=1e-12)
+        prediction, mixture = predicted(Setting(), targets.from_rho(RHO_GRID[index] - 0.3, -0.3))
+        assert drawn.rho_accuracy[index] == pytest.approx(float(prediction.accuracy), abs=1e-12)
     best = float(theory.optimal_rho(mixture.noise))
     assert drawn.marked["optimized"] == pytest.approx(best)
     assert RHO_GRID[drawn.rho_accuracy.argmax()] == pytest.approx(
@@ -110,20 +111,20 @@ def test_the_curve_is_the_theorys_and_peaks_at_the_optimum():
 def test_with_an_intercept_all_targets_are_equally_accurate():
     drawn = answer(Setting(fit_intercept=True))
     np.testing.assert_allclose(drawn.rho_accuracy, drawn.variants["naive"].accuracy, rtol=1e-12)
-    assert "one direction" in render(Setting(fit_intercept=True))
+    assert "the same direction" in render(Setting(fit_intercept=True))
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         ({"eps_pos": 0.6, "eps_neg": 0.5}, "eps_pos + eps_neg = 0.6 + 0.5 must be below 1"),
         ({"targets": "best"}, "targets=&#x27;best&#x27; is not known"),
         ({"pi_neg": 1.0}, "pi_neg = 1.0 must lie strictly between 0 and 1"),
     ],
 )
-def test_a_setting_without_a_model_is_told_in_a_sentence(change, says):
+def test_invalid_setting_shows_error_message(change, message):
     page = render(replace(Setting(), **change))
-    assert says in page
+    assert message in page
     assert "<svg" not in page
 
 
@@ -143,7 +144,7 @@ def test_charts_stay_within_their_frame(setting):
         assert y.max() <= height
 
 
-def test_a_signal_of_zero_is_drawn_too():
+def test_zero_signal_is_drawn():
     drawn = answer(Setting(mean_norm=0.0))
     assert drawn.chosen.accuracy == 0.5
     assert "nan" not in render(Setting(mean_norm=0.0)).lower()
@@ -155,7 +156,7 @@ def test_ticks_are_round_and_within_the_axis():
     assert Axis(0.0, 1.0, "").written(-0.25) == "−0.25"
 
 
-def test_a_port_in_use_or_out_of_range_is_named():
+def test_port_in_use_or_out_of_range_raises():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(ValueError, match=f"port {port} of 127.0.0.1 cannot be used"):
@@ -164,7 +165,7 @@ def test_a_port_in_use_or_out_of_range_is_named():
         explore(70000, open_browser=False)
 
 
-def test_without_matplotlib_the_extra_is_named(monkeypatch):
+def test_missing_matplotlib_error_names_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"unflip\[cli\]"):
         explore(open_browser=False)
@@ -175,14 +176,14 @@ def asked(**changes):
     return {**query, "targets": "optimized", "fit_intercept": "false", **changes}
 
 
-def test_a_request_is_read_as_the_setting_it_names():
+def test_request_is_parsed_into_setting():
     assert read_setting(asked()) == Setting()
     changed = read_setting(asked(n="150", eps_pos="0.1", targets="naive", fit_intercept="true"))
     assert changed == Setting(n=150, eps_pos=0.1, targets="naive", fit_intercept=True)
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         ({"n": "0"}, "n = 0 must lie between 10 and 100000"),
         ({"p": "1e50"}, "p = 1e+50 must lie between"),
@@ -191,12 +192,12 @@ def test_a_request_is_read_as_the_setting_it_names():
         ({"rho": "nan"}, "rho = nan"),
     ],
 )
-def test_a_request_that_makes_no_setting_is_named(change, says):
-    with pytest.raises(ValueError, match=re.escape(says)):
+def test_invalid_request_raises(change, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
         read_setting(asked(**change))
 
 
-def test_the_page_opens_at_the_first_setting_and_loads_nothing():
+def test_page_opens_with_default_setting_and_loads_nothing():
     page = document()
     assert shown(page, "accuracy") == shown(render(Setting()), "accuracy")
     assert page.count('<input type="range"') == len(SLIDERS)

@@ -1,5 +1,4 @@
-"""CSV files: read as Python's csv module reads them, separators found, and rewritten without
-touching another cell."""
+"""CSV files: parsing as by Python's csv module, delimiters, and rewriting of single cells."""
 
 import csv
 import io
@@ -31,7 +30,7 @@ LETTERS = [
 
 
 def by_csv_module(text, delimiter):
-    """Return the records by Python's csv module, none where it raises an error."""
+    """Return the records by Python's csv module, or None if it raises an error."""
     try:
         return list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
     except csv.Error:
@@ -39,8 +38,7 @@ def by_csv_module(text, delimiter):
 
 
 def by_this_parser(text, delimiter):
-    """Return the records by this library, blank lines as the csv module gives them, and the text
-    put together again."""
+    """Return the records by this library, with blank lines as in the csv module, or None."""
     try:
         records = list(delimited._records(text, delimiter, "t.csv"))
     except ValueError:
@@ -55,37 +53,37 @@ def test_cells_are_those_of_the_csv_module():
     for _ in range(20_000):
         text = "".join(rng.choices(LETTERS, k=rng.randint(0, 12)))
         delimiter = rng.choice([",", ";", "\t", "|", " "])
-        wanted = by_csv_module(text, delimiter)
-        assert by_this_parser(text, delimiter) == wanted, (text, delimiter)
-        n_read += wanted is not None
-    assert 5_000 < n_read < 15_000  # both kinds are tried
+        expected = by_csv_module(text, delimiter)
+        assert by_this_parser(text, delimiter) == expected, (text, delimiter)
+        n_read += expected is not None
+    assert 5_000 < n_read < 15_000  # both outcomes occur
 
 
 def wrong_files(seed, n):
-    """Return drawn files that are read or rewritten otherwise than they should be."""
+    """Return random files that are not read or rewritten correctly."""
     wrong = []
     for file in files(seed, n):
         old = delimited.read(file.content, "d.csv")
         new = delimited.rewrite(file.content, "d.csv", file.column, file.changes)
-        wanted = {name: list(cells) for name, cells in file.columns.items()}
-        wanted[file.column] = [
-            file.changes.get(row, cell) for row, cell in enumerate(wanted[file.column])
+        expected = {name: list(cells) for name, cells in file.columns.items()}
+        expected[file.column] = [
+            file.changes.get(row, cell) for row, cell in enumerate(expected[file.column])
         ]
-        if old != file.columns or new != file.changed or delimited.read(new, "d.csv") != wanted:
+        if old != file.columns or new != file.changed or delimited.read(new, "d.csv") != expected:
             wrong.append(file)
     return wrong
 
 
-def test_drawn_files_change_in_the_asked_cells_alone():
+def test_random_files_change_only_in_the_given_cells():
     assert wrong_files(0, 3000) == []
 
 
 @pytest.mark.slow
-def test_100000_drawn_files_change_in_the_asked_cells_alone():
+def test_100000_random_files_change_only_in_the_given_cells():
     assert wrong_files(1, 100_000) == []
 
 
-def test_a_stray_quote_before_separators_in_quotes_moves_no_cell(tmp_path):
+def test_a_stray_quote_before_quoted_separators(tmp_path):
     path = tmp_path / "t.csv"
     text = 'a,b,item,label,note\n0.264,-0.314,12" vinyl,spam,"good, cheap, fast"\n'
     path.write_text(text)
@@ -110,18 +108,18 @@ def test_a_rewritten_file_that_differs_elsewhere_is_an_error(
     monkeypatch.setattr(tables._format(path), "rewrite", lambda *_: damaged)
     with pytest.raises(
         ValueError,
-        match=r"cannot be rewritten with all other cells as they are .* nothing is written",
+        match=r"cannot be rewritten without changes to other cells .* nothing is written",
     ):
         rewritten(path, "label", {0: "y"})
 
 
-def test_cells_without_a_number_stay_so(tmp_path):
+def test_nan_cells_are_unchanged(tmp_path):
     path = tmp_path / "t.jsonl"
     path.write_text('{"a": NaN, "b": [NaN], "label": "x"}\n')
     assert rewritten(path, "label", {0: "y"}) == b'{"a": NaN, "b": [NaN], "label": "y"}\n'
 
 
-def test_half_a_surrogate_pair_stays_in_json(tmp_path):
+def test_a_lone_surrogate_is_unchanged_in_json(tmp_path):
     path = tmp_path / "t.jsonl"
     path.write_text('{"a": "\\ud800", "label": "é"}\n', encoding="utf-8")
     assert rewritten(path, "label", {0: "è"}).decode() == '{"a": "\\ud800", "label": "è"}\n'
@@ -140,7 +138,7 @@ def test_half_a_surrogate_pair_stays_in_json(tmp_path):
         'one,"two;|,\t;|,\t",label\n1,"2;|,\t;|,\t",x\n',
     ],
 )
-def test_separators_within_quotes_do_not_count(separator, text):
+def test_separators_within_quotes_are_not_counted(separator, text):
     swapped = text.translate(str.maketrans({",": separator, separator: ","}))
     assert delimited._delimiter(swapped, "t.csv") == separator
 
@@ -155,11 +153,11 @@ def test_separators_within_quotes_do_not_count(separator, text):
         ("label\nx; y\n", ","),
     ],
 )
-def test_the_separator_is_as_common_in_the_first_row(text, separator):
+def test_separator_is_as_frequent_in_the_first_row(text, separator):
     assert delimited._delimiter(text, "t.csv") == separator
 
 
-def test_a_bar_separates_cells(tmp_path):
+def test_a_vertical_bar_is_a_separator(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a|label\n1,5|x\n2,5|y\n")
     table = read_table(path)
@@ -170,5 +168,5 @@ def test_a_bar_separates_cells(tmp_path):
 @pytest.mark.parametrize(
     ("name", "separator"), [("exports.tsv/d.csv", ","), ("d.tsv.csv", ","), ("x/d.TSV.gz", "\t")]
 )
-def test_only_the_ending_makes_a_file_tab_separated(name, separator):
+def test_only_the_ending_tsv_means_tabs(name, separator):
     assert delimited._delimiter("a,b,c\td\n", name) == separator

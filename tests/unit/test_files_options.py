@@ -1,4 +1,4 @@
-"""What users type and name: labels, rates, features, guarded cells."""
+"""Options of the command line: labels, noise rates, features, and cells guarded from formulas."""
 
 import re
 from pathlib import Path
@@ -15,41 +15,41 @@ TWO = {"ham": 60, "spam": 40}
 THREE = {"a": 10, "b": 10, "c, d": 10}
 
 
-def test_rates_of_two_classes_go_to_the_other():
+def test_noise_rates_of_two_classes():
     model = rates.noise_model("spam=0.3, ham=0.1", TWO, None)
     np.testing.assert_allclose(model.transition, [[0.9, 0.1], [0.3, 0.7]])
 
 
-def test_rates_of_three_classes_are_spread_evenly():
+def test_noise_rates_of_three_classes_are_spread_evenly():
     model = rates.noise_model("a=0.2,b=0,c, d=0.4", THREE, np.array([0.5, 0.25, 0.25]))
     np.testing.assert_allclose(model.transition, [[0.8, 0.1, 0.1], [0, 1, 0], [0.2, 0.2, 0.6]])
     np.testing.assert_allclose(model.priors, [0.5, 0.25, 0.25])
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("spam", "--eps spam cannot be read at 'spam': write ham=0.3,spam=0.1"),
-        ("spam=0.3", "names no share for 'ham'"),
+        ("spam=0.3", "has no value for 'ham'"),
         ("spam=0.3,ham=0.1,spam=0.2", "names 'spam' twice"),
         (
             "span=0.3,ham=0.1",
             "names the class 'span', which is not in the file: did you mean 'spam'",
         ),
         ("zzz=0.3", "the labels are 'ham', 'spam'"),
-        ("spam=lots,ham=0", "spam=lots is no share"),
-        ("spam=1.2,ham=0", "spam=1.2 is no share"),
-        ("spam=nan,ham=0", "spam=nan is no share"),
-        ("spam=0.6,ham=0.4", "adds up to 1: below 1"),
-        ("spam=0,ham=0.5", "leaves no row that is truly 'spam'"),
+        ("spam=lots,ham=0", "spam=lots is not valid"),
+        ("spam=1.2,ham=0", "spam=1.2 is not valid"),
+        ("spam=nan,ham=0", "spam=nan is not valid"),
+        ("spam=0.6,ham=0.4", "sums to 1: .* must sum to less than 1"),
+        ("spam=0,ham=0.5", "leaves no row with the true class 'spam'"),
     ],
 )
-def test_bad_rates_are_named(text, says):
-    with pytest.raises(ValueError, match=says):
+def test_bad_rates_are_named(text, message):
+    with pytest.raises(ValueError, match=message):
         rates.noise_model(text, TWO, None)
 
 
-def test_rates_of_several_classes_below_chance():
+def test_noise_rate_of_random_labels():
     with pytest.raises(ValueError, match=r"a=0.7 must be below 0.67"):
         rates.noise_model("a=0.7,b=0,c, d=0", THREE, None)
 
@@ -62,24 +62,24 @@ def test_rates_of_several_classes_below_chance():
         ("spam", "ham=0.6,spam=0.4"),
     ],
 )
-def test_the_proportions_that_are_suggested_can_be_given(text, hint):
+def test_suggested_proportions_are_valid(text, hint):
     with pytest.raises(ValueError, match=f"write {hint}"):
         rates.proportions(text, list(TWO))
     assert rates.proportions(hint, list(TWO)).sum() == pytest.approx(1)
-    with pytest.raises(ValueError, match="a share for each class, which add up to 1"):
+    with pytest.raises(ValueError, match="a proportion for each class, with a sum of 1"):
         rates.proportions("a=0.5", list(THREE))
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
-        ("ham=0.5,spam=0.6", "adds up to 1.1"),
-        ("ham=1,spam=0", "spam=0 says that no row"),
-        ("ham=0.5", "no share"),
+        ("ham=0.5,spam=0.6", "sums to 1.1"),
+        ("ham=1,spam=0", "spam=0 means that no row"),
+        ("ham=0.5", "has no value for 'spam'"),
     ],
 )
-def test_bad_proportions_are_named(text, says):
-    with pytest.raises(ValueError, match=says):
+def test_bad_proportions_are_named(text, message):
+    with pytest.raises(ValueError, match=message):
         rates.proportions(text, list(TWO))
 
 
@@ -87,7 +87,7 @@ def table(**columns):
     return Table("t.csv", columns)
 
 
-def test_labels_and_rows_without_one():
+def test_labels_and_unlabelled_rows():
     labels = label_column.label_column(table(y=["b", " a", "", "NA", *"ab" * 6]), "y")
     assert labels.counts == {"a": 7, "b": 7}
     assert labels.unlabelled.tolist() == [2, 3]
@@ -95,61 +95,62 @@ def test_labels_and_rows_without_one():
 
 
 @pytest.mark.parametrize(
-    ("cells", "says"),
+    ("cells", "message"),
     [
-        (["a"] * 20, "holds the one label 'a'"),
-        ([""] * 20, "holds no label"),
-        (list("abababab"), "holds only 8 labels"),
-        ([*"ab" * 10, "c"], "holds the label 'c' in row 20 alone"),
+        (["a"] * 20, "has only the label 'a'"),
+        ([""] * 20, "has no label"),
+        (list("abababab"), "has only 8 labels"),
+        ([*"ab" * 10, "c"], "has the label 'c' only in row 20"),
         ([str(i) for i in range(30)], "30 different labels in 30 rows"),
     ],
 )
-def test_columns_that_hold_no_classes(cells, says):
-    with pytest.raises(ValueError, match=says):
+def test_columns_without_classes(cells, message):
+    with pytest.raises(ValueError, match=message):
         label_column.label_column(table(y=cells), "y")
 
 
-def test_true_labels_are_among_the_observed_ones():
-    given = table(y=list("ab" * 10), truth=["a", *[""] * 18, "q"])
-    labels = label_column.label_column(given, "y")
+def test_trusted_labels_must_be_observed_labels():
+    data = table(y=list("ab" * 10), truth=["a", *[""] * 18, "q"])
+    labels = label_column.label_column(data, "y")
     with pytest.raises(
-        ValueError, match=r"'q' in row 19, which is no label of column 'y' \(a, b\)"
+        ValueError, match=r"'q' in row 19, which is not a label of column 'y' \(a, b\)"
     ):
-        label_column.trusted_labels(given, "truth", labels)
-    with pytest.raises(ValueError, match="holds no true label"):
+        label_column.trusted_labels(data, "truth", labels)
+    with pytest.raises(ValueError, match="has no trusted label"):
         label_column.trusted_labels(table(truth=[""] * 20), "truth", labels)
 
 
-def test_true_labels_may_be_written_as_equal_numbers():
-    given = table(y=list("01" * 10), truth=["1.0", *[""] * 18, "0.0"])
-    found = label_column.trusted_labels(given, "truth", label_column.label_column(given, "y"))
+def test_trusted_labels_may_be_equal_numbers():
+    data = table(y=list("01" * 10), truth=["1.0", *[""] * 18, "0.0"])
+    found = label_column.trusted_labels(data, "truth", label_column.label_column(data, "y"))
     assert found.tolist() == ["1", *[None] * 18, "0"]
     apart = table(y=["1", "1.0", "0"] * 7, truth=["1.0", *[""] * 20])
     found = label_column.trusted_labels(apart, "truth", label_column.label_column(apart, "y"))
     assert found[0] == "1.0"
 
 
-def test_labels_that_are_spelt_in_two_ways_are_named():
-    said = label_column.lookalikes(
+def test_warning_about_similar_labels():
+    warnings = label_column.similar_labels(
         label_column.label_column(table(y=["yes", "no"] * 20 + ["Yes "] * 2), "y")
     )
-    assert len(said) == 1
-    assert "'Yes', in 2 rows, differs from 'yes' by capitals or blanks alone" in said[0]
+    assert len(warnings) == 1
+    assert "'Yes', in 2 rows, differs from 'yes' only by case or spaces" in warnings[0]
     assert (
-        label_column.lookalikes(label_column.label_column(table(y=["a", "A", "b"] * 20), "y")) == []
+        label_column.similar_labels(label_column.label_column(table(y=["a", "A", "b"] * 20), "y"))
+        == []
     )
 
 
-def test_names_of_rows_are_given_once():
-    label_column.check_names(table(id=["p", "q"]), "id")
+def test_row_ids_must_be_unique():
+    label_column.check_unique(table(id=["p", "q"]), "id")
     with pytest.raises(
         ValueError,
-        match=r"Column 'id' of t.csv holds 'p' in rows 0 and 2: name a column with one id",
+        match=r"Column 'id' of t.csv has 'p' in rows 0 and 2: name a column with a different id",
     ):
-        label_column.check_names(table(id=["p", "q", "p"]), "id")
+        label_column.check_unique(table(id=["p", "q", "p"]), "id")
 
 
-def test_rows_without_a_group_stand_alone():
+def test_rows_without_a_group_get_their_own():
     assert label_column.groups(table(g=["p", "", "p", ""]), "g").tolist() == [
         "group p",
         "row 1",
@@ -160,60 +161,58 @@ def test_rows_without_a_group_stand_alone():
         label_column.groups(table(g=["p", "p"]), "g")
 
 
-def choose(given, text=None, embedding=None, reserved=("y",)):
-    return feature_columns.choose(given, text=text, embedding=embedding, reserved=reserved)
+def choose(data, text=None, embedding=None, reserved=("y",)):
+    return feature_columns.choose(data, text=text, embedding=embedding, reserved=reserved)
 
 
 MANY = [str(i * i) for i in range(20)]
 
 
 @pytest.mark.parametrize(
-    ("cells", "says"),
+    ("cells", "message"),
     [
         (
             [*MANY[:18], "", "n/k"],
-            "Column 'x' of t.csv holds 'n/k' in row 19, which is no number: .* --ignore x",
+            "Column 'x' of t.csv has 'n/k' in row 19, which is not a number: .* --ignore x",
         ),
-        (["True", "false"] * 9 + ["", "maybe"], "holds 'maybe' in row 19, which is no number"),
-        ([*MANY[:19], "true"], "holds 'true' in row 19, which is no number"),
+        (["True", "false"] * 9 + ["", "maybe"], "has 'maybe' in row 19, which is not a number"),
+        ([*MANY[:19], "true"], "has 'true' in row 19, which is not a number"),
         (
             ["1,5"] * 20,
-            "holds '1,5' in row 0, which is a number with a decimal comma: write a point",
+            "has '1,5' in row 0, which is a number with a decimal comma: write a decimal point",
         ),
     ],
 )
-def test_a_slip_among_numbers_is_an_error_unless_the_column_is_ignored(cells, says):
-    given = table(x=cells, z=MANY, y=list("ab" * 10))
-    with pytest.raises(ValueError, match=says):
-        choose(given)
-    assert choose(given, reserved=("x", "y")) == feature_columns.Features(
+def test_a_non_number_among_numbers_is_an_error_unless_ignored(cells, message):
+    data = table(x=cells, z=MANY, y=list("ab" * 10))
+    with pytest.raises(ValueError, match=message):
+        choose(data)
+    assert choose(data, reserved=("x", "y")) == feature_columns.Features(
         kind="numeric", columns=("z",)
     )
 
 
-def test_columns_that_mix_words_and_numbers_are_left_out():
-    given = table(
-        x=[*MANY[:17], "a", "b", "c"], t=["True", "False"] * 10, z=MANY, y=list("ab" * 10)
-    )
-    found = choose(given)
+def test_columns_with_words_and_numbers_are_not_used():
+    data = table(x=[*MANY[:17], "a", "b", "c"], t=["True", "False"] * 10, z=MANY, y=list("ab" * 10))
+    found = choose(data)
     assert found.columns == ("t", "z")
     assert found.left_out == ("x",)
-    np.testing.assert_array_equal(feature_columns.values(found, given)[:2, 0], [1, 0])
+    np.testing.assert_array_equal(feature_columns.values(found, data)[:2, 0], [1, 0])
 
 
 def test_two_decimal_signs_in_one_column_are_an_error():
-    given = Table(
+    data = Table(
         "t.csv", {"x": [*["1,5"] * 15, *["2.5"] * 5], "y": list("ab" * 10)}, decimal_comma=True
     )
-    with pytest.raises(ValueError, match=r"holds '2.5' in row 15, which is no number"):
-        choose(given)
+    with pytest.raises(ValueError, match=r"has '2.5' in row 15, which is not a number"):
+        choose(data)
 
 
-def test_lists_are_features_only_if_asked_for():
+def test_lists_are_features_only_with_embedding():
     lists = table(emb=[[1.0, 3, 2], [2, 4, 1]], note=["so", "so"], y=["a", "b"])
     with pytest.raises(
         ValueError,
-        match="column 'emb' holds lists of 3 values: take them as features with --embedding",
+        match="column 'emb' has lists of 3 values: use them as features with --embedding",
     ):
         choose(lists)
     found = choose(lists, embedding="emb")
@@ -222,23 +221,23 @@ def test_lists_are_features_only_if_asked_for():
     assert choose(lists, text="note").left_out == ("emb",)
 
 
-def test_numeric_columns_are_taken_and_the_others_named():
-    given = table(
+def test_numeric_columns_are_features():
+    data = table(
         count=["1", "2", "3"],
         x=["0.5", "2", "7"],
         name=["a", "b", "c"],
         y=["0", "1", "0"],
         void=[""] * 3,
     )
-    found = choose(given)
+    found = choose(data)
     assert found.columns == ("x",)
     assert found.left_out == ("count", "name", "void")
-    recipe, rows = feature_columns.fit_features(found, feature_columns.values(found, given))
+    recipe, rows = feature_columns.fit_features(found, feature_columns.values(found, data))
     np.testing.assert_allclose(rows.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(recipe.transform([[0.5]]), rows[:1])
 
 
-def test_embeddings_are_taken_as_they_are_also_from_lists():
+def test_embeddings_from_columns_and_from_lists():
     plain = table(e1=["1", "2"], e0=["3", "4"], x=["5", "6"], y=["a", "b"])
     found = choose(plain, embedding="e")
     assert found.columns == ("e1", "e0")
@@ -250,50 +249,50 @@ def test_embeddings_are_taken_as_they_are_also_from_lists():
     np.testing.assert_array_equal(
         feature_columns.values(choose(lists, embedding="emb"), lists), [[1, 3], [2, 4]]
     )
-    with pytest.raises(ValueError, match="must hold lists of numbers"):
+    with pytest.raises(ValueError, match="must have lists of numbers"):
         feature_columns.values(choose(lists, embedding="emb"), table(emb=[[1.0, 3], [2]]))
 
 
 @pytest.mark.parametrize(
-    ("cells", "says"),
+    ("cells", "message"),
     [
         (["1", "", "3"], "Column 'x' of t.csv is empty in row 1: fill in a number"),
         (
             ["1", "5", "inf"],
-            "Column 'x' of t.csv holds 'inf' in row 2, which is not a finite number",
+            "Column 'x' of t.csv has 'inf' in row 2, which is not a finite number",
         ),
-        (["1", "nan", "3"], "Column 'x' of t.csv holds 'nan' in row 1"),
+        (["1", "nan", "3"], "Column 'x' of t.csv has 'nan' in row 1"),
     ],
 )
-def test_numbers_that_are_none_are_named(cells, says):
-    given = table(x=cells, z=["7", "1", "2"], y=["a", "b", "a"])
-    with pytest.raises(ValueError, match=says):
-        feature_columns.values(choose(given), given)
+def test_error_names_the_cell_that_is_not_finite(cells, message):
+    data = table(x=cells, z=["7", "1", "2"], y=["a", "b", "a"])
+    with pytest.raises(ValueError, match=message):
+        feature_columns.values(choose(data), data)
 
 
-def test_a_model_finds_a_column_of_other_cells():
-    wanted = feature_columns.Features(kind="numeric", columns=("x",))
+def test_errors_of_columns_that_do_not_match_the_model():
+    features = feature_columns.Features(kind="numeric", columns=("x",))
     with pytest.raises(
-        ValueError, match=r"Column 'x' of t.csv holds 'two' in row 1, which is no number"
+        ValueError, match=r"Column 'x' of t.csv has 'two' in row 1, which is not a number"
     ):
-        feature_columns.values(wanted, table(x=["1", "two"]))
-    with pytest.raises(ValueError, match="lacks the column 'x'"):
-        feature_columns.values(wanted, table(z=["1", "2"]))
+        feature_columns.values(features, table(x=["1", "two"]))
+    with pytest.raises(ValueError, match="has no column 'x'"):
+        feature_columns.values(features, table(z=["1", "2"]))
 
 
-def test_choices_that_cannot_be():
+def test_impossible_features():
     texts = table(name=["a", "b"], review=["so good it is", "so bad"], y=["a", "b"])
-    with pytest.raises(ValueError, match=r"no numeric column .* for example --text review"):
+    with pytest.raises(ValueError, match=r"no other numeric column: .* for example --text review"):
         choose(texts)
-    with pytest.raises(ValueError, match="has no column whose name begins with 'emb'"):
+    with pytest.raises(ValueError, match="has no column with the prefix 'emb'"):
         choose(texts, embedding="emb")
     with pytest.raises(ValueError, match="exclude each other"):
         choose(texts, text="review", embedding="e")
-    with pytest.raises(ValueError, match="names a column that is used otherwise"):
+    with pytest.raises(ValueError, match="is a column with another role"):
         choose(texts, text="y")
     with pytest.raises(ValueError, match="has no column 'revew': did you mean 'review'"):
         choose(texts, text="revew")
-    with pytest.raises(ValueError, match="holds no text"):
+    with pytest.raises(ValueError, match="has no text"):
         choose(table(t=["", " "], y=["a", "b"]), text="t")
     with pytest.raises(ValueError, match="no word that occurs in two rows"):
         feature_columns.fit_features(
@@ -301,9 +300,9 @@ def test_choices_that_cannot_be():
         )
 
 
-def test_many_texts_are_summed_up_by_directions(monkeypatch):
+def test_many_texts_are_reduced_by_svd(monkeypatch):
     monkeypatch.setattr(feature_columns, "_MOST_SPARSE_ROWS", 50)
-    monkeypatch.setattr(feature_columns, "_N_DIRECTIONS", 5)
+    monkeypatch.setattr(feature_columns, "_N_COMPONENTS", 5)
     rng = np.random.default_rng(0)
     texts = [" ".join(f"word{w}" for w in rng.integers(0, 30, 8)) for _ in range(60)]
     found = feature_columns.Features(kind="text", columns=("t",))
@@ -346,7 +345,7 @@ def test_many_texts_are_summed_up_by_directions(monkeypatch):
         ("x=\uff1d", "x=\uff1d"),
     ],
 )
-def test_cells_that_a_spreadsheet_would_run_are_guarded(cell, written):
+def test_formulas_are_guarded(cell, written):
     assert guarded(cell) == written
     assert unguarded(written) == cell
 

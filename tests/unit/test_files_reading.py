@@ -1,4 +1,4 @@
-"""Files as tables: formats, cells, and sentences for what cannot be read."""
+"""Data files as tables: formats, cells, and errors."""
 
 import gzip
 import json
@@ -55,16 +55,16 @@ def test_cells_with_separators_quotes_and_line_ends(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "says"),
+    ("name", "content", "message"),
     [
         ("t.csv", "", "t.csv is empty"),
-        ("t.csv", "a,label\n", "holds no rows"),
-        ("t.csv", "\n", "does not begin with a line of column names"),
+        ("t.csv", "a,label\n", "has no rows"),
+        ("t.csv", "\n", "does not start with a line of column names"),
         ("t.csv", "a,label,a\n1,x,2\n", "2 columns named 'a'"),
         (
             "t.csv",
             "a,label\n1,x\n1,2,3\n",
-            "Row 1 of .*t.csv .* has 3 cells but there are 2 columns",
+            "Row 1 of .*t.csv .* has 3 cells but the header has 2",
         ),
         ("t.csv", "a,label\n1,x\n\n2,y\n", "t.csv has a blank line before row 1 .*: remove it"),
         ("t.csv", 'a,label\n1,"x\n2,y\n', "cannot be read as CSV at line 2"),
@@ -73,20 +73,20 @@ def test_cells_with_separators_quotes_and_line_ends(tmp_path):
             "a,label\n1,x\ncaf\xe9,y\n".encode("latin-1"),
             "not UTF-8 text .byte 0xe9 in line 3.",
         ),
-        ("t.csv.gz", b"no gzip", "is no whole gzip file"),
-        ("t.txt", "a,label\n1,x\n", "t.txt must end in .csv"),
+        ("t.csv.gz", b"no gzip", "is not a complete gzip file"),
+        ("t.txt", "a,label\n1,x\n", "t.txt has an unknown format: its name must end in .csv"),
         ("t.jsonl", '{"a": 1}\n{"a": \n', "Line 2 of .*t.jsonl is not JSON"),
         ("t.jsonl", "[1]\n", "Line 1 of .*t.jsonl is not a JSON object"),
         ("t.parquet", "no parquet", "cannot be read as Parquet"),
     ],
 )
-def test_what_cannot_be_read_is_said_in_one_sentence(tmp_path, name, content, says):
-    with pytest.raises(ValueError, match=says) as caught:
+def test_errors_of_unreadable_files_are_one_sentence(tmp_path, name, content, message):
+    with pytest.raises(ValueError, match=message) as caught:
         read_table(write(tmp_path / name, content))
     assert "\n" not in str(caught.value)
 
 
-def test_missing_files_folders_and_locked_ones(tmp_path):
+def test_missing_files_and_folders(tmp_path):
     with pytest.raises(ValueError, match=r"none.csv does not exist"):
         read_table(tmp_path / "none.csv")
     with pytest.raises(ValueError, match="is a folder"):
@@ -121,11 +121,11 @@ def test_close_names_are_suggested(files):
         (0, "0"),
     ],
 )
-def test_cells_as_texts(cell, text):
+def test_cells_as_strings(cell, text):
     assert as_text(cell) == text
 
 
-def test_numbers_and_what_is_none():
+def test_columns_as_numbers():
     np.testing.assert_array_equal(numbers(["1", "-2.5", "1e3"]), [1, -2.5, 1000])
     np.testing.assert_array_equal(numbers(["1", "", "NA"]), [1, np.nan, np.nan])
     assert numbers(["1", "two"]) is None
@@ -133,13 +133,13 @@ def test_numbers_and_what_is_none():
     assert numbers([None, "x"]) is None
 
 
-def test_true_and_false_are_numbers_where_nothing_else_is():
+def test_true_and_false_are_numbers_in_a_column_of_their_own():
     np.testing.assert_array_equal(numbers(["True", "false", "", "TRUE"]), [1, 0, np.nan, 1])
     np.testing.assert_array_equal(numbers([True, None, False]), [1, np.nan, 0])
     assert numbers(["true", "2"]) is None
 
 
-def test_a_decimal_comma_is_read_where_cells_are_separated_otherwise(tmp_path):
+def test_decimal_comma_in_files_without_comma_separators(tmp_path):
     semicolons = read_table(
         write(tmp_path / "t.csv", "a;b;label\n1,5;1,5;x\n-2;n/k;y\n1,25e2;;x\n")
     )
@@ -160,7 +160,7 @@ CSV = (
 )
 
 
-def test_rewriting_csv_leaves_every_other_byte(tmp_path):
+def test_rewriting_csv_changes_no_other_byte(tmp_path):
     path = write(tmp_path / "t.csv", CSV)
     assert rewritten(path, "label", {}) == CSV.encode()
     changed = rewritten(path, "label", {0: "y", 1: "y"}).decode()
@@ -178,7 +178,7 @@ def test_rewriting_a_record_with_stray_quotes_keeps_its_cells(tmp_path):
     }
 
 
-def test_rewriting_json_lines_leaves_other_lines(tmp_path):
+def test_rewriting_json_lines_changes_no_other_line(tmp_path):
     text = '{"a": 1.50,  "label": "x"}\r\n\n{"b": "\u00e9", "label": 2}\n{"label": "z"}'
     path = write(tmp_path / "t.jsonl", text)
     assert rewritten(path, "label", {}).decode() == text

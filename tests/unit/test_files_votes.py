@@ -16,8 +16,7 @@ def table(**columns):
 
 
 def votes_table(n=12, **changes):
-    """Return two votes on each of n items, by annotators u and v, all of the first and then all of the
-    second."""
+    """Return two votes on each of n items: first those of annotator u, then those of v."""
     names = [f"i{item}" for item in range(n)]
     columns = {
         "item": names + names,
@@ -28,61 +27,65 @@ def votes_table(n=12, **changes):
     return table(**columns | changes)
 
 
-def test_each_column_is_a_annotator_and_empty_cells_are_no_votes():
-    given = table(ann=["a", "b", "", "NA", *"ab" * 5], bob=["b", "", None, " a ", *"ab" * 5])
-    read = votes_in_columns(given, ["ann", "bob"])
-    assert read.votes.annotators.tolist() == ["ann", "bob"]
-    np.testing.assert_array_equal(read.votes.counts[:5], [[1, 1], [0, 1], [0, 0], [1, 0], [2, 0]])
-    assert read.counts == {"a": 12, "b": 12}
-    assert read.described == "columns 'ann', 'bob'"
+def test_each_column_is_an_annotator_and_empty_cells_are_not_votes():
+    data = table(ann=["a", "b", "", "NA", *"ab" * 5], bob=["b", "", None, " a ", *"ab" * 5])
+    vote_columns = votes_in_columns(data, ["ann", "bob"])
+    assert vote_columns.votes.annotators.tolist() == ["ann", "bob"]
+    np.testing.assert_array_equal(
+        vote_columns.votes.counts[:5], [[1, 1], [0, 1], [0, 0], [1, 0], [2, 0]]
+    )
+    assert vote_columns.counts == {"a": 12, "b": 12}
+    assert vote_columns.described == "columns 'ann', 'bob'"
 
 
-def test_numbers_of_annotators_agree_whatever_their_type():
-    read = votes_in_columns(table(ann=[0, 1] * 6, bob=[0.0, float("nan")] * 6), ["ann", "bob"])
-    assert read.counts == {"0": 12, "1": 6}
+def test_equal_numbers_of_different_types_are_one_label():
+    vote_columns = votes_in_columns(
+        table(ann=[0, 1] * 6, bob=[0.0, float("nan")] * 6), ["ann", "bob"]
+    )
+    assert vote_columns.counts == {"0": 12, "1": 6}
 
 
 def test_rows_of_one_item_are_its_votes():
-    given = votes_table()
-    found = items(given, "item")
-    assert found.first.tolist() == list(range(12))
-    assert found.of_row.tolist() == [*range(12), *range(12)]
-    read = votes_in_rows(given, found, "label", "who")
-    np.testing.assert_array_equal(read.votes.counts[:4], [[2, 0], [1, 1], [1, 1], [0, 2]])
-    assert read.votes.annotators.tolist() == ["u", "v"]
-    assert read.columns == ("label", "item", "who")
+    data = votes_table()
+    vote_items = items(data, "item")
+    assert vote_items.first.tolist() == list(range(12))
+    assert vote_items.of_row.tolist() == [*range(12), *range(12)]
+    vote_columns = votes_in_rows(data, vote_items, "label", "who")
+    np.testing.assert_array_equal(vote_columns.votes.counts[:4], [[2, 0], [1, 1], [1, 1], [0, 2]])
+    assert vote_columns.votes.annotators.tolist() == ["u", "v"]
+    assert vote_columns.columns == ("label", "item", "who")
 
 
 def test_items_are_in_the_order_of_their_first_rows():
-    found = items(table(item=["z", "a", "z", 7, 7.0, "a"]), "item")
-    assert found.first.tolist() == [0, 1, 3]
-    assert found.of_row.tolist() == [0, 1, 0, 2, 2, 1]
+    vote_items = items(table(item=["z", "a", "z", 7, 7.0, "a"]), "item")
+    assert vote_items.first.tolist() == [0, 1, 3]
+    assert vote_items.of_row.tolist() == [0, 1, 0, 2, 2, 1]
 
 
-def test_without_annotators_all_are_alike_and_rows_without_a_label_still_name_their_item():
+def test_votes_without_annotators_and_items_without_votes():
     labels = [*"ab" * 6, *[""] * 12, ""]
-    given = votes_table(
+    data = votes_table(
         item=[*(f"i{i % 12}" for i in range(24)), "new"],
         who=["u"] * 25,
         label=labels,
         x=[*range(12), *range(12), 3],
     )
-    read = votes_in_rows(given, items(given, "item"), "label", None)
-    assert read.votes.n_rows == 13
-    assert len(read.votes.annotators) == 1
-    assert read.votes.n_votes.tolist() == [1] * 12 + [0]
+    vote_columns = votes_in_rows(data, items(data, "item"), "label", None)
+    assert vote_columns.votes.n_rows == 13
+    assert len(vote_columns.votes.annotators) == 1
+    assert vote_columns.votes.n_votes.tolist() == [1] * 12 + [0]
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "message"),
     [
         (
             {"item": ["i"] * 20 + [""] * 4},
-            "Column 'item' of t.csv is empty in row 20: name the item of every row",
+            "Column 'item' of t.csv is empty in row 20: fill in the id of the item",
         ),
         (
             {"who": ["u"] * 12 + ["v", ""] * 6},
-            "Column 'who' of t.csv is empty in row 13: say who gave that vote",
+            "Column 'who' of t.csv is empty in row 13: fill in the annotator",
         ),
         (
             {"who": ["u"] * 24},
@@ -90,79 +93,79 @@ def test_without_annotators_all_are_alike_and_rows_without_a_label_still_name_th
         ),
         (
             {"item": ["i", "j"] * 12, "who": range(24)},
-            "Column 'label' of t.csv holds votes on only 2 items",
+            "Column 'label' of t.csv has votes on only 2 items",
         ),
-        ({"label": ["a"] * 24}, "Column 'label' of t.csv holds the one label 'a'"),
-        ({"label": ["c", *"ab" * 11, "a"]}, "holds the label 'c' in row 0 alone"),
+        ({"label": ["a"] * 24}, "Column 'label' of t.csv has only the label 'a'"),
+        ({"label": ["c", *"ab" * 11, "a"]}, "has the label 'c' only in row 0"),
     ],
 )
-def test_bad_rows_of_votes_are_named(changes, says):
-    given = votes_table(**changes)
-    with pytest.raises(ValueError, match=says):
-        votes_in_rows(given, items(given, "item"), "label", "who")
+def test_bad_rows_of_votes_are_named(changes, message):
+    data = votes_table(**changes)
+    with pytest.raises(ValueError, match=message):
+        votes_in_rows(data, items(data, "item"), "label", "who")
 
 
 def test_bad_columns_of_votes_are_named():
     with pytest.raises(
-        ValueError, match=r"set of columns 'ann', 'bob' of t.csv holds the one label 'a'"
+        ValueError, match=r"set of columns 'ann', 'bob' of t.csv has only the label 'a'"
     ):
         votes_in_columns(table(ann=["a"] * 12, bob=["a"] * 12), ["ann", "bob"])
-    with pytest.raises(ValueError, match="the label 'c' in row 1 alone"):
+    with pytest.raises(ValueError, match="the label 'c' only in row 1"):
         votes_in_columns(table(ann=["a", "b"] * 10, bob=["", "c"] + [""] * 18), ["ann", "bob"])
     with pytest.raises(ValueError, match="has no column 'anne': did you mean 'ann'"):
         votes_in_columns(table(ann=["a", "b"] * 6, bob=["a"] * 12), ["anne", "bob"])
 
 
-def test_features_are_those_of_the_first_row_and_must_agree():
-    given = votes_table(x=["1.0", *range(1, 12), "1", *range(1, 12)])
+def test_rows_of_an_item_must_have_the_same_features():
+    data = votes_table(x=["1.0", *range(1, 12), "1", *range(1, 12)])
     numeric = Features(kind="numeric", columns=("x",))
-    found = items(given, "item")
-    kept = found.features(given, numeric, np.array(given.columns["x"], dtype=float)[:, None])
-    np.testing.assert_array_equal(kept[:, 0], [1, *range(1, 12)])
+    vote_items = items(data, "item")
+    features = vote_items.features(data, numeric, np.array(data.columns["x"], dtype=float)[:, None])
+    np.testing.assert_array_equal(features[:, 0], [1, *range(1, 12)])
     texts = ["good film"] * 23 + ["bad film"]
     with_texts = votes_table(text=texts)
     with pytest.raises(
         ValueError,
-        match=r"'text' of t.csv holds 'good film' in row 11 and 'bad film' in row 23, both ",
+        match=r"'text' of t.csv has 'good film' in row 11 and 'bad film' in row 23, both ",
     ):
-        found.features(with_texts, Features(kind="text", columns=("text",)), texts)
+        vote_items.features(with_texts, Features(kind="text", columns=("text",)), texts)
 
 
-def test_the_first_item_whose_features_differ_is_named():
+def test_error_names_the_first_item_with_different_features():
     x = [*range(12), *range(12)]
-    x[13], x[20] = 99, 99
-    given = votes_table(x=x)
-    with pytest.raises(
-        ValueError, match=r"holds '1' in row 1 and '99' in row 13, both of item 'i1'"
-    ):
-        items(given, "item").features(
-            given, Features(kind="numeric", columns=("x",)), np.array(x)[:, None]
+    x[13] = 99
+    x[20] = 99
+    data = votes_table(x=x)
+    with pytest.raises(ValueError, match=r"has '1' in row 1 and '99' in row 13, both of item 'i1'"):
+        items(data, "item").features(
+            data, Features(kind="numeric", columns=("x",)), np.array(x)[:, None]
         )
 
 
-def test_true_labels_of_an_item_may_stand_in_any_of_its_rows_and_must_agree():
+def test_trusted_labels_of_an_item_can_be_in_any_row_and_must_agree():
     truth = ["a", *[""] * 12, "b", *[""] * 10]
-    given = votes_table(truth=truth)
-    found, read = items(given, "item"), votes_in_rows(given, items(given, "item"), "label", "who")
-    agreed = found.agreed(given, "truth", trusted_labels(given, "truth", read))
-    assert agreed.tolist() == ["a", "b", *[None] * 10]
+    data = votes_table(truth=truth)
+    vote_items = items(data, "item")
+    vote_columns = votes_in_rows(data, vote_items, "label", "who")
+    trusted = vote_items.unique_values(data, "truth", trusted_labels(data, "truth", vote_columns))
+    assert trusted.tolist() == ["a", "b", *[None] * 10]
     truth[12] = "b"
     with pytest.raises(
-        ValueError, match=r"'truth' of t.csv holds both 'a' and 'b' for item 'i0': make them agree"
+        ValueError, match=r"'truth' of t.csv has both 'a' and 'b' for item 'i0': make them agree"
     ):
-        found.agreed(given, "truth", trusted_labels(given, "truth", read))
+        vote_items.unique_values(data, "truth", trusted_labels(data, "truth", vote_columns))
     truth[12] = "q"
     with pytest.raises(
-        ValueError, match=r"'q' in row 12, which is no label of column 'label' \(a, b\)"
+        ValueError, match=r"'q' in row 12, which is not a label of column 'label' \(a, b\)"
     ):
-        trusted_labels(given, "truth", read)
+        trusted_labels(data, "truth", vote_columns)
 
 
 @pytest.mark.parametrize(
-    ("request_", "says"),
+    ("request_", "message"),
     [
         ({"labels": ("label",), "annotator": "who"}, "--annotator who needs --item"),
-        ({"labels": ("label", "who"), "item": "item"}, "--item takes one --label"),
+        ({"labels": ("label", "who"), "item": "item"}, "--item needs one --label"),
         (
             {"labels": ("label", "label")},
             "Column 'label' is named twice among --label, --item and --annotator",
@@ -176,7 +179,7 @@ def test_true_labels_of_an_item_may_stand_in_any_of_its_rows_and_must_agree():
         ),
     ],
 )
-def test_options_that_exclude_each_other(tmp_path, request_, says):
+def test_options_that_exclude_each_other(tmp_path, request_, message):
     path = tmp_path / "t.csv"
     columns = votes_table().columns
     lines = [
@@ -184,7 +187,7 @@ def test_options_that_exclude_each_other(tmp_path, request_, says):
         *(",".join(map(str, line)) for line in zip(*columns.values(), strict=True)),
     ]
     path.write_text("\n".join(lines), encoding="utf-8")
-    with pytest.raises(ValueError, match=says):
+    with pytest.raises(ValueError, match=message):
         prepare(Request(path=path, **request_), lambda stage: None)
 
 

@@ -1,4 +1,4 @@
-"""The isotropic theory: exact identities, the paper's formulas, and the optimum."""
+"""Isotropic theory: exact identities, the paper's formulas, and the optimum."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ NAMES = ("naive", "unbiased", "optimized")
 )
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("noise", MODELS, ids=repr)
-def test_without_intercept_it_is_the_papers_theorem(noise, setting, rho_pos, rho_neg):
+def test_without_intercept_matches_theorem_of_paper(noise, setting, rho_pos, rho_neg):
     mean_norm, aspect, reg = setting
     mixture = theory.Mixture(mean_norm=mean_norm, aspect=aspect, noise=noise)
     ours = theory.predict(mixture, targets=targets.from_rho(rho_pos, rho_neg), reg=reg)
@@ -41,7 +41,7 @@ def test_without_intercept_it_is_the_papers_theorem(noise, setting, rho_pos, rho
 
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("noise", MODELS, ids=repr)
-def test_with_an_intercept_the_targets_do_not_matter(noise, setting):
+def test_targets_do_not_matter_with_intercept(noise, setting):
     mean_norm, aspect, reg = setting
     mixture = theory.Mixture(mean_norm=mean_norm, aspect=aspect, noise=noise)
     predictions = [
@@ -55,20 +55,20 @@ def test_with_an_intercept_the_targets_do_not_matter(noise, setting):
 
 @pytest.mark.parametrize("noise", MODELS, ids=repr)
 @pytest.mark.parametrize("rho_neg", [0.0, 0.4, -2.0])
-def test_the_best_rho_by_search_is_the_closed_form(noise, rho_neg):
+def test_optimal_rho_matches_numerical_search(noise, rho_neg):
     mixture = theory.Mixture(mean_norm=1.5, aspect=1.0, noise=noise)
 
     def separation(difference):
-        """Of targets with ρ₊ − ρ₋ = difference; their scale is free."""
+        """Return the separation of targets with ρ₊ − ρ₋ = difference; their scale is arbitrary."""
         return -float(
             theory.predict(mixture, targets=(difference - 1, difference + 1), reg=1.0).separation
         )
 
     grid = np.sinh(np.linspace(-5, 5, 41))
     best = int(np.argmin([separation(difference) for difference in grid]))
-    found = minimize_scalar(separation, bracket=grid[best - 1 : best + 2], tol=1e-12).x
+    result = minimize_scalar(separation, bracket=grid[best - 1 : best + 2], tol=1e-12).x
     assert float(theory.optimal_rho(noise, rho_neg)) == pytest.approx(
-        found + rho_neg, rel=1e-6, abs=1e-6
+        result + rho_neg, rel=1e-6, abs=1e-6
     )
     t_neg, t_pos = targets.optimized(noise)
     assert (t_pos + t_neg) / (t_pos - t_neg) == pytest.approx(
@@ -77,7 +77,7 @@ def test_the_best_rho_by_search_is_the_closed_form(noise, rho_neg):
 
 
 @pytest.mark.parametrize("noise", [m for m in MODELS if m.priors[0] != 0.5], ids=repr)
-def test_the_worst_rho_is_a_coin_toss(noise):
+def test_worst_rho_is_random_guessing(noise):
     mixture = theory.Mixture(mean_norm=1.5, aspect=1.0, noise=noise)
     worst = targets.from_rho(float(theory.worst_rho(noise, 0.1)), 0.1)
     assert theory.predict(mixture, targets=worst, reg=1.0).accuracy == pytest.approx(0.5, abs=1e-10)
@@ -92,9 +92,8 @@ def test_worst_rho_does_not_exist_for_balanced_classes():
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("noise", MODELS, ids=repr)
-def test_separation_grows_with_the_penalty_to_its_limit(noise, name, fit_intercept):
-    """The theorem behind optimal_reg: γ = ∞ separates best, the right way round or (naive, strong
-    noise) the wrong."""
+def test_separation_grows_with_reg_to_its_limit(noise, name, fit_intercept):
+    """The theorem behind optimal_reg: |separation| is largest at γ = ∞, with either sign."""
     mixture = theory.Mixture(mean_norm=1.5, aspect=0.7, noise=noise)
     regs = np.append(np.logspace(-4, 8, 100), np.inf)
     size = np.abs(
@@ -116,7 +115,7 @@ def test_separation_grows_with_the_penalty_to_its_limit(noise, name, fit_interce
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
-def test_the_penalty_of_least_risk(fit_intercept):
+def test_reg_of_least_risk(fit_intercept):
     mixture = theory.Mixture(
         mean_norm=np.array([[0.5], [2.0]]), aspect=np.array([0.1, 1.0, 4.0]), noise=NOISE
     )
@@ -132,11 +131,10 @@ def test_the_penalty_of_least_risk(fit_intercept):
         assert np.all(nearby > risk)
 
 
-def test_the_penalty_of_least_risk_may_be_at_either_end():
-    against = NoiseModel.binary(
-        eps_pos=0.6, eps_neg=0.3, pi_neg=0.1
-    )  # E[t·y] < 0: any score is worse than none
-    mixture = theory.Mixture(mean_norm=1.0, aspect=1.0, noise=against)
+def test_reg_of_least_risk_may_be_zero_or_infinite():
+    # E[t·y] < 0: scores of zero have the least risk.
+    misaligned = NoiseModel.binary(eps_pos=0.6, eps_neg=0.3, pi_neg=0.1)
+    mixture = theory.Mixture(mean_norm=1.0, aspect=1.0, noise=misaligned)
     assert theory.optimal_reg(mixture, targets="naive", objective="risk") == np.inf
     easy = theory.Mixture(mean_norm=3.0, aspect=1e-4, noise=NOISE)  # scores are too small already
     assert theory.optimal_reg(easy, targets="naive", objective="risk") == 0
@@ -166,7 +164,7 @@ def test_predictions_broadcast():
         assert getattr(table, name)[1, 0, 2] == pytest.approx(single, rel=1e-14)
 
 
-def test_best_threshold_beats_the_midpoint_and_needs_no_signal():
+def test_best_threshold_beats_midpoint_and_works_without_signal():
     mixture = theory.Mixture(mean_norm=np.array([0.0, 0.3, 2.0]), aspect=1.0, noise=NOISE)
     prediction = theory.predict(mixture, reg=1.0)
     assert prediction.best_accuracy[0] == pytest.approx(0.7)  # no signal: the larger class
@@ -180,32 +178,30 @@ def test_best_threshold_beats_the_midpoint_and_needs_no_signal():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_with_an_intercept_scores_vary_within_classes_between_them_and_about_the_mean_target(name):
+def test_second_moment_and_risk_with_intercept(name):
     """E[score²] = V + π₁π₂(2m)² + E[t]², and E[(score − y)²] = E[score²] − 2E[score·y] + 1."""
     mixture = theory.Mixture(mean_norm=1.3, aspect=0.6, noise=NOISE)
-    found = theory.predict(mixture, targets=name, reg=0.4, fit_intercept=True)
-    (pi_neg, pi_pos), gap = NOISE.priors, found.means[1] - found.means[0]
+    prediction = theory.predict(mixture, targets=name, reg=0.4, fit_intercept=True)
+    (pi_neg, pi_pos), gap = NOISE.priors, prediction.means[1] - prediction.means[0]
     mean_target = NOISE.observed @ targets.resolve(name, NOISE)
-    assert found.second_moment == pytest.approx(
-        found.variance + pi_neg * pi_pos * gap**2 + mean_target**2, rel=1e-12
+    assert prediction.second_moment == pytest.approx(
+        prediction.variance + pi_neg * pi_pos * gap**2 + mean_target**2, rel=1e-12
     )
-    agreement = pi_pos * found.means[1] - pi_neg * found.means[0]
-    assert found.risk == pytest.approx(found.second_moment - 2 * agreement + 1, rel=1e-12)
+    agreement = pi_pos * prediction.means[1] - pi_neg * prediction.means[0]
+    assert prediction.risk == pytest.approx(prediction.second_moment - 2 * agreement + 1, rel=1e-12)
 
 
-def test_a_class_so_rare_that_labels_never_tell_it_is_not_told_apart():
-    """Q, of the order of the square of its share, is 0 in double precision, and so are targets
-    about their mean."""
+def test_very_rare_class_has_no_separation():
+    """The label quality, of the order of the squared prior, underflows float64 to 0."""
     rare = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1, pi_neg=1e-200)
     mixture = theory.Mixture(mean_norm=1.0, aspect=1.0, noise=rare)
-    found = theory.predict(mixture, reg=1.0, fit_intercept=True)
-    assert (found.separation, found.accuracy, found.best_accuracy) == (0, 0.5, 1)
-    assert (
-        theory.optimal_reg(mixture, fit_intercept=True) == np.inf
-    )  # as for any target with an intercept
+    prediction = theory.predict(mixture, reg=1.0, fit_intercept=True)
+    assert (prediction.separation, prediction.accuracy, prediction.best_accuracy) == (0, 0.5, 1)
+    # As for any targets with an intercept.
+    assert theory.optimal_reg(mixture, fit_intercept=True) == np.inf
 
 
-def test_means_as_far_apart_as_numbers_reach_have_finite_answers():
+def test_distant_means_have_finite_predictions():
     far, farther = (
         theory.predict(theory.Mixture(mean_norm=norm, aspect=0.5, noise=NOISE), reg=1.0)
         for norm in (1e10, 1e50)
@@ -215,7 +211,7 @@ def test_means_as_far_apart_as_numbers_reach_have_finite_answers():
 
 
 @pytest.mark.parametrize(
-    ("act", "says"),
+    ("act", "message"),
     [
         (
             lambda: theory.Mixture(mean_norm=-1.0, aspect=1.0, noise=NOISE),
@@ -254,8 +250,8 @@ def test_means_as_far_apart_as_numbers_reach_have_finite_answers():
         (lambda: theory.optimal_reg(_mixture(), objective="auc"), "objective='auc' is not known"),
     ],
 )
-def test_bad_input_is_named(act, says):
-    with pytest.raises(ValueError, match=says):
+def test_invalid_input_raises(act, message):
+    with pytest.raises(ValueError, match=message):
         act()
 
 

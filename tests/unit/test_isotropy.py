@@ -1,4 +1,4 @@
-"""The tests of mixture structure: what passes them, and what each of them stops."""
+"""Tests of the isotropic mixture model: data that pass, and data that fail each test."""
 
 import numpy as np
 import pytest
@@ -23,12 +23,14 @@ def mixture(seed, n=800, p=80):
 
 @pytest.mark.parametrize(("n", "p", "mean_norm"), [(800, 80, 2.0), (300, 450, 4.0)])
 def test_mixtures_pass(n, p, mean_norm):
-    found = []
+    results = []
     for seed in range(20):
         X, y = make_mixture(n, p, mean_norm=mean_norm, priors=[0.4, 0.6], random_state=seed)
-        found.append(evidence(3 * X + 1, NOISE.flip(y, random_state=seed)))
-    assert np.mean([one.supported for one in found]) >= 0.85  # five tests of 0.1% to 1% each
-    stray = np.array([one.stray_signal for one in found])
+        results.append(evidence(3 * X + 1, NOISE.flip(y, random_state=seed)))
+    assert (
+        np.mean([result.supported for result in results]) >= 0.85
+    )  # five tests of 0.1% to 1% each
+    stray = np.array([result.stray_signal for result in results])
     assert abs(np.nanmean(stray)) < 1.5
 
 
@@ -37,7 +39,9 @@ def test_three_classes_pass_as_three_and_not_as_two():
     transition = np.full((3, 3), 0.1) + 0.7 * np.eye(3)
     codes = NoiseModel(transition).flip(y, random_state=0)
     assert evidence(X, codes, 3).supported
-    assert "2 directions or more stand out" in str(evidence(X, np.minimum(codes, 1), 2))
+    assert "2 or more covariance eigenvalues exceed the noise level" in str(
+        evidence(X, np.minimum(codes, 1), 2)
+    )
 
 
 def gaussian_factor(seed):
@@ -81,30 +85,30 @@ def unlabelled_clusters(seed):
 
 
 @pytest.mark.parametrize(
-    ("draw", "says"),
+    ("draw", "message"),
     [
-        (gaussian_factor, "no clusters along what stands out"),
-        (other_direction, "follow directions that do not stand out"),
-        (within_clusters, "do not depend on the cluster alone"),
+        (gaussian_factor, "the rows do not form clusters"),
+        (other_direction, "the labels also depend on directions"),
+        (within_clusters, "within clusters, the labels depend on the features"),
         (unequal_noise, "the noise is not isotropic"),
-        (many_factors, "directions or more stand out, too many"),
-        (no_classes, "no direction of the rows stands out"),
-        (unlabelled_clusters, "do not follow the clusters"),
+        (many_factors, "or more covariance eigenvalues exceed the noise level"),
+        (no_classes, "no covariance eigenvalue exceeds the noise level"),
+        (unlabelled_clusters, "the labels are independent of the clusters"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_what_is_no_mixture_is_stopped_for_the_right_reason(draw, says):
+def test_other_data_fail_for_the_right_reason(draw, message):
     for seed in range(5):
-        found = evidence(*draw(seed))
-        assert not found.supported
-        assert says in str(found)
+        result = evidence(*draw(seed))
+        assert not result.supported
+        assert message in str(result)
 
 
-def test_it_says_so_in_words():
+def test_str():
     good = MixtureEvidence(2, 1, 0.3, cluster_gain=50.0, stray_signal=-0.2, label_fit=0.4)
-    assert str(good) == "the rows look like classes in isotropic noise"
+    assert str(good) == "the rows are consistent with classes in isotropic noise"
     bad = MixtureEvidence(2, 3, 40.0)
     assert bad.objections == [
-        "3 directions or more stand out, too many for the classes",
+        "3 or more covariance eigenvalues exceed the noise level, too many for 2 classes",
         "the noise is not isotropic (by 40 standard errors)",
     ]

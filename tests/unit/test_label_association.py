@@ -1,5 +1,4 @@
-"""The test that leave-one-out scores agree with labels beyond chance: algebra, null law and
-invariance."""
+"""Test of association of scores and labels: algebra, null distribution and invariance."""
 
 import numpy as np
 import pytest
@@ -10,8 +9,14 @@ from unflip import LPClassifier, NoiseModel
 from unflip.data.duplicates import DistinctRows
 from unflip.datasets import make_mixture
 from unflip.labels.classes import contrasts
-from unflip.model.refinement.refine import _Loop, refine
-from unflip.ridge.label_association import _normal, association, own_and_power, standardised
+from unflip.model.refinement.refine import RefinementLoop, refine
+from unflip.model.refinement.rounds import NoisyLabels
+from unflip.ridge.label_association import (
+    _as_normal,
+    association,
+    loo_operator_diagonals,
+    standardised_agreement,
+)
 from unflip.ridge.selection import corrected_score_parts
 from unflip.ridge.spectrum import decompose
 
@@ -35,8 +40,7 @@ def scores_of(X, weights, reg, fit_intercept):
 
 
 def dense_map(spectrum, rows, reg):
-    """Return N: how scores less the mean target answer to the target of each distinct row, from
-    unit vectors."""
+    """Return N, from the scores minus the mean target for unit vectors as targets."""
     scores = corrected_score_parts(spectrum, rows, np.eye(rows.weights.shape[0]), np.array([reg]))(
         slice(None)
     )[:, 0, :]
@@ -49,7 +53,7 @@ def check_algebra(X, weights, reg, fit_intercept):
     dense = dense_map(spectrum, rows, reg)
     root = np.sqrt(rows.weights)
     in_root_weights = root[:, None] * dense / root
-    own, power = own_and_power(spectrum, rows, reg)
+    own, power = loo_operator_diagonals(spectrum, rows, reg)
     expected = (in_root_weights**2).sum(axis=1)
     np.testing.assert_allclose(power, expected, rtol=ROUNDING, atol=0)
     np.testing.assert_allclose(own, np.diag(dense), rtol=0, atol=ROUNDING * np.sqrt(expected.max()))
@@ -79,7 +83,7 @@ def test_diagonals_are_those_of_the_dense_map(n, p, fit_intercept, weighted, reg
 @pytest.mark.parametrize("reg", REGS)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize(("n", "p"), [(30, 10), (30, 60)])
-def test_copies_that_leave_together_have_no_part_in_their_scores(n, p, fit_intercept, reg):
+def test_duplicates_left_out_together_do_not_affect_their_scores(n, p, fit_intercept, reg):
     X = draw_rows(n, p)[np.append(np.arange(n), [3, 3, 7])]
     assert (DistinctRows.of(X).leaving_share == 1).all()
     own, power = check_algebra(X, None, reg, fit_intercept)
@@ -89,7 +93,7 @@ def test_copies_that_leave_together_have_no_part_in_their_scores(n, p, fit_inter
 @pytest.mark.parametrize("reg", REGS)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize(("n", "p"), [(30, 10), (30, 60)])
-def test_copies_of_which_some_stay_have_a_part_in_their_scores(n, p, fit_intercept, reg):
+def test_duplicates_of_which_some_stay_affect_their_scores(n, p, fit_intercept, reg):
     X = draw_rows(n, p)[np.append(np.arange(n), np.full(11, 3))]
     assert DistinctRows.of(X).leaving_share.min() == pytest.approx(5 / 12)
     own, _ = check_algebra(X, None, reg, fit_intercept)
@@ -98,13 +102,13 @@ def test_copies_of_which_some_stay_have_a_part_in_their_scores(n, p, fit_interce
 
 
 def null_values(rows, n_draws, *, seed, n_classes=3, reg=0.3, fit_intercept=True, weights=None):
-    """Return the values for labels drawn without a look at the rows."""
+    """Return the values for labels drawn independently of the rows."""
     spectrum, distinct, scores = scores_of(rows, weights, reg, fit_intercept)
     table, rng = contrasts(n_classes), np.random.default_rng(seed)
     values = []
     for _ in range(n_draws):
         targets = table[rng.integers(n_classes, size=len(rows))]
-        values.append(standardised(spectrum, distinct, targets, scores(targets), reg)[0])
+        values.append(standardised_agreement(spectrum, distinct, targets, scores(targets), reg)[0])
     return np.array(values)
 
 
@@ -129,28 +133,27 @@ def test_without_signal_the_mean_is_0_and_the_variance_at_most_1(
         draw_rows(n, p), 600, seed=1, n_classes=n_classes, reg=reg, fit_intercept=fit_intercept
     )
     check_null(values)
-    assert (
-        values.var(ddof=1) > 0.5
-    )  # the bound is not idle: for symmetric N it is the variance itself
+    # The bound is tight: for symmetric N it is the variance itself.
+    assert values.var(ddof=1) > 0.5
 
 
 @pytest.mark.parametrize("reg", [1e-4, 0.01, 1.0])
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_without_signal_the_mean_is_0_for_one_hot_rows(n_classes, reg):
-    """Rows with a feature of their own each, of different lengths: the intercept alone links them."""
+    """Orthogonal rows of different lengths: only the intercept links them."""
     check_null(
         null_values(np.diag(np.linspace(0.5, 2, 60)), 600, seed=2, n_classes=n_classes, reg=reg)
     )
 
 
 @pytest.mark.parametrize("reg", [1e-4, 0.01, 1.0])
-def test_rows_that_nothing_links_have_none(reg):
+def test_unlinked_rows_have_no_association(reg):
     assert np.abs(null_values(np.eye(60), 20, seed=2, reg=reg)).max() < 1e-5
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_without_signal_the_mean_is_0_where_some_duplicates_stay(n_classes):
-    """Of 40 duplicates five leave together; each is an observation in its own right."""
+def test_without_signal_the_mean_is_0_if_some_duplicates_stay(n_classes):
+    """Five of 40 duplicates are left out together; each is a separate observation."""
     values = null_values(np.eye(60)[:, :20], 600, seed=5, n_classes=n_classes, reg=0.3)
     assert abs(values.mean()) < 0.05
     assert values.std() < 1
@@ -168,11 +171,11 @@ def test_few_duplicates_count_as_one_row_with_one_label():
 @pytest.mark.parametrize(("n_squares", "level"), [(1, 0.00135), (2, 0.01), (30, 0.00135)])
 def test_a_chi_square_variable_becomes_normal(n_squares, level):
     value = (chi2.isf(level, n_squares) - n_squares) / np.sqrt(2 * n_squares)
-    assert _normal(value, np.sqrt(8 / n_squares)) == pytest.approx(norm.isf(level), abs=0.04)
-    assert _normal(value, 0.0) == value
+    assert _as_normal(value, np.sqrt(8 / n_squares)) == pytest.approx(norm.isf(level), abs=0.04)
+    assert _as_normal(value, 0.0) == value
 
 
-def test_a_signal_of_duplicates_shows():
+def test_a_signal_of_duplicates_is_detected():
     rng = np.random.default_rng(0)
     X = rng.integers(2, size=(300, 2)).astype(float)
     codes = NoiseModel.binary(eps_pos=0.2, eps_neg=0.2).flip(X[:, 0].astype(int), rng)
@@ -190,16 +193,16 @@ def labelled():
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
-class TestWhatLeavesItAlone:
+class TestInvariance:
     def value(self, X, codes, weights=None, *, fit_intercept, reg=0.3, table=None):
         table = contrasts(3) if table is None else table
         return associated(X, table[codes], weights, reg=reg, fit_intercept=fit_intercept)
 
-    def test_a_signal_shows(self, fit_intercept):
+    def test_a_signal_is_detected(self, fit_intercept):
         assert self.value(*labelled(), fit_intercept=fit_intercept) > 3.5
 
     @pytest.mark.parametrize("factor", [1e-6, 7.0, 1e6])
-    def test_the_scale_of_weights(self, fit_intercept, factor):
+    def test_scale_of_weights(self, fit_intercept, factor):
         X, codes = labelled()
         weights = np.random.default_rng(1).uniform(0.2, 3, size=len(X))
         now, then = (
@@ -209,13 +212,13 @@ class TestWhatLeavesItAlone:
         assert then == pytest.approx(now, rel=1e-9)
 
     @pytest.mark.parametrize("factor", [1e-6, 7.0, 1e6])
-    def test_the_scale_of_features_with_their_penalty(self, fit_intercept, factor):
+    def test_scale_of_features_and_reg(self, fit_intercept, factor):
         X, codes = labelled()
         now = self.value(X, codes, fit_intercept=fit_intercept)
         then = self.value(factor * X, codes, reg=0.3 * factor**2, fit_intercept=fit_intercept)
         assert then == pytest.approx(now, rel=1e-9)
 
-    def test_the_axes(self, fit_intercept):
+    def test_rotation_of_features(self, fit_intercept):
         X, codes = labelled()
         now, then = (
             self.value(rows, codes, fit_intercept=fit_intercept)
@@ -223,7 +226,7 @@ class TestWhatLeavesItAlone:
         )
         assert then == pytest.approx(now, rel=1e-9)
 
-    def test_the_order_of_rows(self, fit_intercept):
+    def test_order_of_rows(self, fit_intercept):
         X, codes = labelled()
         order = permutation(len(X), 1)
         now = self.value(X, codes, fit_intercept=fit_intercept)
@@ -232,49 +235,49 @@ class TestWhatLeavesItAlone:
         )
 
     @pytest.mark.parametrize("names", [[0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]])
-    def test_the_names_of_classes(self, fit_intercept, names):
+    def test_names_of_classes(self, fit_intercept, names):
         X, codes = labelled()
         now = self.value(X, codes, fit_intercept=fit_intercept)
         assert self.value(X, np.array(names)[codes], fit_intercept=fit_intercept) == pytest.approx(
             now, rel=1e-9
         )
 
-    def test_the_scale_of_targets(self, fit_intercept):
+    def test_scale_of_targets(self, fit_intercept):
         X, codes = labelled()
         now = self.value(X, codes, fit_intercept=fit_intercept)
         then = self.value(X, codes, fit_intercept=fit_intercept, table=-3 * contrasts(3))
         assert then == pytest.approx(now, rel=1e-9)
 
-    @pytest.mark.parametrize("copies", [2, 4])
-    def test_a_weight_in_the_place_of_copies(self, fit_intercept, copies):
+    @pytest.mark.parametrize("duplicates", [2, 4])
+    def test_a_weight_equals_duplicates(self, fit_intercept, duplicates):
         X, codes = labelled()
         weights = np.ones(len(X))
-        weights[[3, 50]] = copies
+        weights[[3, 50]] = duplicates
         repeated = np.repeat(np.arange(len(X)), weights.astype(int))
         once = self.value(X, codes, weights, fit_intercept=fit_intercept)
         often = self.value(X[repeated], codes[repeated], fit_intercept=fit_intercept)
         assert often == pytest.approx(once, rel=1e-9)
         assert once != pytest.approx(self.value(X, codes, fit_intercept=fit_intercept), rel=1e-4)
 
-    def test_rows_of_weight_0(self, fit_intercept):
+    def test_zero_weight_rows(self, fit_intercept):
         X, codes = labelled()
         weights = np.ones(len(X))
         weights[60:] = 0.0
         spectrum, rows, scores = scores_of(X, weights, 0.3, fit_intercept)
         targets = contrasts(3)[codes][:60]
-        found = association(spectrum, rows, targets, scores(targets), 0.3)
-        assert found == pytest.approx(
+        actual = association(spectrum, rows, targets, scores(targets), 0.3)
+        assert actual == pytest.approx(
             self.value(X[:60], codes[:60], fit_intercept=fit_intercept), rel=1e-9
         )
 
 
-def test_a_shift_is_the_intercepts():
+def test_the_intercept_absorbs_a_shift():
     X, codes = labelled()
     now, then = (associated(rows, contrasts(3)[codes]) for rows in (X, X + 100.0))
     assert then == pytest.approx(now, rel=1e-8)
 
 
-def test_rows_that_are_all_but_equal_have_none():
+def test_almost_equal_rows_have_no_association():
     assert (
         abs(
             associated(
@@ -285,7 +288,7 @@ def test_rows_that_are_all_but_equal_have_none():
     )
 
 
-def test_predictions_rest_on_it_times_what_refined_scores_agree_more():
+def test_predictions_scale_with_the_association_of_refined_scores():
     X, codes = labelled()
     posterior = NOISE.posterior[codes]
     first = associated(X, posterior @ contrasts(3))
@@ -294,15 +297,16 @@ def test_predictions_rest_on_it_times_what_refined_scores_agree_more():
         assert clf.association_ == pytest.approx(first, rel=1e-9)
     spectrum, rows = decompose(X), DistinctRows.of(X)
     noise, regs = NOISE, np.array([0.3])
-    loop = _Loop(spectrum, rows, codes, noise)
-    last = refine(spectrum, rows, codes, noise, regs, search=False)
+    labels = NoisyLabels(rows, codes, noise)
+    loop = RefinementLoop(spectrum, labels)
+    last = refine(spectrum, labels, regs, search=False)
     assert last.support == pytest.approx(
         first * last.alignment / loop.first(regs).alignment, rel=1e-9
     )
     assert last.support > last.association == pytest.approx(first, rel=1e-9)
 
 
-def test_rows_of_next_to_no_weight_do_not_count():
+def test_rows_of_tiny_weight_do_not_count():
     X = draw_rows(60, 30)
     codes = np.random.default_rng(0).integers(2, size=60)
     rng = np.random.default_rng(1)
@@ -317,7 +321,7 @@ def test_rows_of_next_to_no_weight_do_not_count():
         (more, contrasts(2)[labels], weights),
     ):
         spectrum, distinct, scores = scores_of(rows, weight, 0.3, fit_intercept=True)
-        values.append(standardised(spectrum, distinct, targets, scores(targets), 0.3)[0])
+        values.append(standardised_agreement(spectrum, distinct, targets, scores(targets), 0.3)[0])
     assert values[1] == pytest.approx(values[0], abs=1e-3)
 
 
@@ -328,21 +332,21 @@ def test_without_signal_the_mean_is_0_for_unequal_weights():
     assert values.std() < 1.1
 
 
-def test_without_an_intercept_a_mean_off_the_origin_is_no_signal():
+def test_without_an_intercept_a_nonzero_mean_is_no_signal():
     rng = np.random.default_rng(0)
-    found = []
+    actual = []
     for _ in range(20):
         X, y = 1 + rng.normal(size=(120, 30)), (rng.random(120) < 0.8).astype(int)
         noise = NoiseModel.binary(eps_pos=0.1, eps_neg=0.1)
-        found.append(
+        actual.append(
             LPClassifier(noise, fit_intercept=False, reg=1.0)
             .fit(X, noise.flip(y, rng))
             .association_
         )
-    assert np.max(found) < 3
+    assert np.max(actual) < 3
 
 
-def test_one_row_far_out_does_not_hide_the_signal_of_the_others():
+def test_an_outlier_does_not_hide_the_signal():
     X, y = make_mixture(200, 20, mean_norm=3.0, random_state=0)
     X = np.column_stack([X, np.zeros(200)])
     X[0, -1] = 1e6

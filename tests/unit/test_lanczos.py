@@ -1,5 +1,4 @@
-"""Krylov spaces: what holds of them in exact arithmetic, and sums over eigenvalues that they stand
-for."""
+"""Krylov spaces: identities of exact arithmetic, and sums over eigenvalues from quadrature."""
 
 import tracemalloc
 
@@ -12,7 +11,7 @@ from unflip.ridge.spectrum.traces import Quadrature, random_signs
 
 
 def operator(values, seed=0):
-    """A symmetric matrix with these eigenvalues, and its product with columns."""
+    """Return a symmetric matrix with these eigenvalues, and its product with columns."""
     basis = np.linalg.qr(np.random.default_rng(seed).normal(size=(len(values), len(values))))[0]
     matrix = (basis * values) @ basis.T
     return matrix, lambda columns: matrix @ columns
@@ -44,7 +43,7 @@ def test_the_residual_is_that_of_the_solutions(most):
     assert space.n_steps == most
     left = starts - (matrix + 1e-3 * np.eye(90)) @ space.solutions(np.array([1e-3]))[:, 0]
     assert residual == pytest.approx(np.linalg.norm(left, axis=0).max(), rel=1e-6)
-    assert space.grow(1e-3, residual, most + 1) == residual  # enough as it is
+    assert space.grow(1e-3, residual, most + 1) == residual  # already converged
     assert space.n_steps == most
 
 
@@ -72,30 +71,29 @@ def test_quadrature_is_exact_for_polynomials_of_degree_below_twice_the_steps(kee
         ((np.linalg.matrix_power(matrix, k) @ starts) * starts).sum(axis=0)
         for k in range(2 * n_steps + 1)
     ]
-    found = [(weights * nodes**k).sum(axis=1) for k in range(2 * n_steps + 1)]
-    np.testing.assert_allclose(found[:-1], forms[:-1], rtol=1e-10)
-    assert (np.abs(found[-1] / forms[-1] - 1) > 1e-10).all()
+    actual = [(weights * nodes**k).sum(axis=1) for k in range(2 * n_steps + 1)]
+    np.testing.assert_allclose(actual[:-1], forms[:-1], rtol=1e-10)
+    assert (np.abs(actual[-1] / forms[-1] - 1) > 1e-10).all()
 
 
-def test_nodes_stand_for_eigenvalues():
-    values = np.append(
-        np.linspace(0.5, 1.5, 299), 1000.0
-    )  # one of them so large that it must not be counted twice
-    found = Quadrature.of(operator(values)[1], random_signs(300), 300)
-    nodes = found.nodes.ravel()
-    assert found.sums(nodes**0) == pytest.approx(300.0)
+def test_sums_over_nodes_estimate_sums_over_eigenvalues():
+    # One eigenvalue is so large that the random vectors must not estimate it.
+    values = np.append(np.linspace(0.5, 1.5, 299), 1000.0)
+    actual = Quadrature.of(operator(values)[1], random_signs(300), 300)
+    nodes = actual.nodes.ravel()
+    assert actual.sums(nodes**0) == pytest.approx(300.0)
     for power in (1, 2):
-        assert found.sums(nodes**power) == pytest.approx((values**power).sum(), rel=1e-3)
-    total = float(found.sums(nodes / (nodes + 0.3)))
+        assert actual.sums(nodes**power) == pytest.approx((values**power).sum(), rel=1e-3)
+    total = float(actual.sums(nodes / (nodes + 0.3)))
     assert total == pytest.approx(
-        (values / (values + 0.3)).sum(), abs=3 * float(found.errors(nodes / (nodes + 0.3)))
+        (values / (values + 0.3)).sum(), abs=3 * float(actual.errors(nodes / (nodes + 0.3)))
     )
-    assert found.shift_of(total) == pytest.approx(0.3, rel=1e-9)
-    assert found.shift_of(301.0) == 0.0
+    assert actual.shift_of(total) == pytest.approx(0.3, rel=1e-9)
+    assert actual.shift_of(301.0) == 0.0
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1e6])
-def test_there_are_as_many_nodes_as_small_eigenvalues_need_in_any_unit(unit):
+def test_smaller_eigenvalues_need_more_nodes_in_any_unit(unit):
     narrow, wide, in_unit = (
         Quadrature.of(operator(values)[1], random_signs(150)[:, :16], 150)
         for values in (
@@ -105,60 +103,58 @@ def test_there_are_as_many_nodes_as_small_eigenvalues_need_in_any_unit(unit):
         )
     )
     assert narrow.nodes.shape[1] < wide.nodes.shape[1] < 150
-    assert (
-        abs(in_unit.nodes.shape[1] - wide.nodes.shape[1]) <= 2 * traces._STEPS
-    )  # rounding may settle a step earlier
+    # Rounding may end the iteration up to two rounds of 8 steps earlier or later.
+    assert abs(in_unit.nodes.shape[1] - wide.nodes.shape[1]) <= 16
     sums = [
-        found.sums(found.nodes.ravel() / (found.nodes.ravel() + u * 1e-4))
-        for found, u in ((wide, 1), (in_unit, unit))
+        actual.sums(actual.nodes.ravel() / (actual.nodes.ravel() + u * 1e-4))
+        for actual, u in ((wide, 1), (in_unit, unit))
     ]
     assert sums[1] == pytest.approx(sums[0], rel=1e-3)
 
 
-def test_sums_that_do_not_settle_end_in_time_and_keep_no_vectors(monkeypatch):
+def test_sums_that_do_not_converge_stop_and_store_no_vectors(monkeypatch):
     monkeypatch.setattr(traces, "_MOST_STEPS", 32)
     values = np.geomspace(1e-12, 1, 2000)[:, None]
     probes = random_signs(2000)[:, : traces._LEADING + 1]
     tracemalloc.start()
     try:
-        found = Quadrature.of(lambda columns: values * columns, probes, 2000)
-        assert tracemalloc.get_traced_memory()[1] < 0.25 * found.nodes.size * 2000 * 8
+        actual = Quadrature.of(lambda columns: values * columns, probes, 2000)
+        assert tracemalloc.get_traced_memory()[1] < 0.25 * actual.nodes.size * 2000 * 8
     finally:
         tracemalloc.stop()
-    assert found.nodes.shape[1] == 32
+    assert actual.nodes.shape[1] == 32
 
 
 @pytest.mark.parametrize(
     "values", [range(1, 10), [2.0, 1.0, 0.5], [5.0, 0.0, 0.0, 0.0], [0.0, 0.0]], ids=str
 )
 def test_few_eigenvalues_are_found_exactly(values):
-    found = Quadrature.of(operator(np.array(values))[1], random_signs(len(values)), len(values))
-    nodes = found.nodes.ravel()
+    actual = Quadrature.of(operator(np.array(values))[1], random_signs(len(values)), len(values))
+    nodes = actual.nodes.ravel()
     for shift in (0.1, 1.0):
         expected = (np.array(values) / (np.array(values) + shift)).sum()
-        assert found.sums(nodes / (nodes + shift)) == pytest.approx(expected, rel=1e-10, abs=1e-12)
+        assert actual.sums(nodes / (nodes + shift)) == pytest.approx(expected, rel=1e-10, abs=1e-12)
 
 
-def test_errors_are_those_of_a_sum_over_independent_probes():
+def test_errors_are_standard_errors_over_probes():
     weights = np.array([[5.0, 5.0], [0.5, 0.5], [1.0, 1.0], [1.5, 1.5]])
-    found = Quadrature(np.ones((4, 2)), weights, n_leading=1)
+    actual = Quadrature(np.ones((4, 2)), weights, n_leading=1)
     values = np.ones((8, 2)) * [1.0, 10.0]
-    np.testing.assert_allclose(found.sums(values), [16.0, 160.0])
-    np.testing.assert_allclose(
-        found.errors(values), np.sqrt(3) * np.array([1.0, 10.0])
-    )  # probes add 1, 2 and 3
-    assert found.errors(values[:, 0]) == pytest.approx(np.sqrt(3))
+    np.testing.assert_allclose(actual.sums(values), [16.0, 160.0])
+    # The probes add 1, 2 and 3.
+    np.testing.assert_allclose(actual.errors(values), np.sqrt(3) * np.array([1.0, 10.0]))
+    assert actual.errors(values[:, 0]) == pytest.approx(np.sqrt(3))
 
 
 @pytest.mark.parametrize("unit", [1e-12, 1e12])
 def test_shifts_scale_with_the_eigenvalues(unit):
-    found = Quadrature(unit * np.array([[1.0, 2.0], [3.0, 0.0]]), np.ones((2, 2)), n_leading=1)
+    actual = Quadrature(unit * np.array([[1.0, 2.0], [3.0, 0.0]]), np.ones((2, 2)), n_leading=1)
     for shift in (0.01, 1.0, 100.0):
         total = sum(value / (value + shift) for value in (1, 2, 3))
-        assert found.shift_of(total) == pytest.approx(unit * shift, rel=1e-9)
+        assert actual.shift_of(total) == pytest.approx(unit * shift, rel=1e-9)
 
 
-def test_shorter_probes_are_more_within_limits():
+def test_there_are_more_probes_of_shorter_length():
     counts = [random_signs(size).shape for size in (1, 2**12, 2**15)]
     most, between, fewest = (count - traces._LEADING for _, count in counts)
     assert fewest == traces._FEWEST_PROBES < between < most == traces._MOST_PROBES

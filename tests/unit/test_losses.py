@@ -47,7 +47,7 @@ def test_a_target_of_plus_or_minus_one_is_the_loss_of_that_label(loss, label):
 
 @LOSSES
 @pytest.mark.parametrize(("rho_pos", "rho_neg"), [(0.0, 0.0), (0.4, 0.3), (0.2, -1.5)])
-def test_it_is_the_papers_perturbed_loss(loss, rho_pos, rho_neg):
+def test_target_loss_is_perturbed_loss_of_paper(loss, rho_pos, rho_neg):
     rho = {1: rho_pos, -1: rho_neg}
     for observed, target in zip((-1, 1), targets.from_rho(rho_pos, rho_neg), strict=True):
         own, other = loss.value(SCORES, observed), loss.value(SCORES, -observed)
@@ -62,7 +62,7 @@ def test_the_squared_loss_regresses_on_the_target():
     np.testing.assert_allclose(constant, constant[0], atol=1e-12)
 
 
-def test_the_logistic_loss_keeps_its_digits_far_out():
+def test_logistic_loss_is_accurate_for_large_scores():
     far = np.array([-800.0, 800.0])
     np.testing.assert_array_equal(LOGISTIC.value(far, 1), [800.0, 0.0])
     np.testing.assert_array_equal(LOGISTIC.gradient(far, 1), [-1.0, 0.0])

@@ -1,4 +1,4 @@
-"""Moments: sums over rows that add up, and survive a far origin."""
+"""Moments: sums over rows add up, also far from the origin."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ RNG = np.random.default_rng(0)
 X, CODES, WEIGHTS = RNG.normal(size=(60, 7)), RNG.integers(3, size=60), RNG.uniform(0.5, 2, size=60)
 
 
-def test_sums_are_what_they_say():
+def test_sums_match_their_definitions():
     moments = Moments.from_rows(X, CODES, 3, WEIGHTS)
     weighted = X * WEIGHTS[:, None]
     np.testing.assert_allclose(moments.gram(centred=False), weighted.T @ X, rtol=1e-12)
@@ -34,7 +34,7 @@ def test_sums_are_what_they_say():
     )
 
 
-def test_chunks_add_up_even_where_a_class_is_missing_from_one():
+def test_chunks_add_up_if_a_class_is_missing_from_one():
     whole = Moments.from_rows(X, CODES, 3, WEIGHTS)
     order = np.argsort(CODES, kind="stable")  # class 2 appears in the last chunk only
     chunks = np.array_split(order, 4)
@@ -46,7 +46,7 @@ def test_chunks_add_up_even_where_a_class_is_missing_from_one():
         )
 
 
-def test_empty_and_weightless_chunks_add_nothing():
+def test_empty_and_zero_weight_chunks_add_nothing():
     whole = Moments.from_rows(X, CODES, 3, WEIGHTS)
     for chunk in (
         Moments.from_rows(X[:0], CODES[:0], 3),
@@ -58,19 +58,18 @@ def test_empty_and_weightless_chunks_add_nothing():
         assert (chunk + chunk).n == 0
 
 
-def test_a_far_origin_costs_no_digits_of_the_scatter():
+def test_a_far_origin_loses_no_digits_of_the_scatter():
     near = Moments.from_rows(X, CODES, 3).scatter
     far = Moments.from_rows(X + 1e7, CODES, 3).scatter
-    np.testing.assert_allclose(
-        far, near, rtol=1e-7, atol=1e-7
-    )  # the Gram about 0 has rounding errors of order 1
+    # A Gram matrix about 0 would have rounding errors of order 1.
+    np.testing.assert_allclose(far, near, rtol=1e-7, atol=1e-7)
     halves = Moments.from_rows(X[:30] + 1e7, CODES[:30], 3) + Moments.from_rows(
         X[30:] + 1e7, CODES[30:], 3
     )
     np.testing.assert_allclose(halves.scatter, near, rtol=1e-6, atol=1e-6)
 
 
-def test_any_array_api_namespace_will_do():
+def test_any_array_api_namespace_works():
     xp = pytest.importorskip("array_api_strict")
     moments = Moments.from_rows(xp.asarray(X), xp.asarray(CODES), 3, xp.asarray(WEIGHTS))
     expected = Moments.from_rows(X, CODES, 3, WEIGHTS)
@@ -81,7 +80,7 @@ def test_any_array_api_namespace_will_do():
     )
 
 
-def test_mismatched_shapes_are_named():
+def test_mismatched_shapes_raise():
     with pytest.raises(ValueError, match="one class index for each row"):
         Moments.from_rows(X, CODES[:-1], 3)
     with pytest.raises(ValueError, match=r"codes run from 0 to 2; they must be 0\.\.1"):
@@ -93,8 +92,10 @@ def test_mismatched_shapes_are_named():
 
 
 @pytest.mark.parametrize("value", [1e200, np.inf, np.nan])
-def test_rows_whose_squares_are_no_numbers_are_refused(value):
+def test_rows_whose_squares_overflow_raise(value):
     X = np.ones((60, 3))
     X[7, 1] = value
-    with pytest.raises(ValueError, match="not finite, or whose squares are no numbers: rescale X"):
+    with pytest.raises(
+        ValueError, match="not finite, or whose squares overflow float64: rescale X"
+    ):
         Moments.from_rows(X, np.zeros(60, dtype=int), n_classes=2)

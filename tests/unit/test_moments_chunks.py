@@ -1,5 +1,4 @@
-"""Moments from chunks: any kind of rows and labels, nothing lost where a chunk is bad, files and
-merging."""
+"""Moments from chunks of any rows and labels, errors in chunks, files and merging."""
 
 import tracemalloc
 from datetime import date
@@ -14,7 +13,8 @@ array_api_strict = pytest.importorskip("array_api_strict")
 pandas = pytest.importorskip("pandas")
 
 RNG = np.random.default_rng(0)
-N, P = 700, 6
+N = 700
+P = 6
 X = RNG.normal(size=(N, P)) + 3
 LABELS = np.array(["cat", "dog", "eel"])[RNG.integers(3, size=N)]
 WEIGHTS = RNG.uniform(0, 2, size=N)
@@ -22,10 +22,10 @@ WHOLE = Moments.from_rows(X, np.unique(LABELS, return_inverse=True)[1], 3, WEIGH
 NAMES = [f"gene {j}" for j in range(P)]
 
 
-def assert_same(found, expected=WHOLE, rtol=1e-12):
+def assert_same(actual, expected=WHOLE, rtol=1e-12):
     for name in ("counts", "class_means", "scatter", "squared_weights"):
         np.testing.assert_allclose(
-            np.asarray(getattr(found, name)), getattr(expected, name), rtol, atol=1e-11
+            np.asarray(getattr(actual, name)), getattr(expected, name), rtol, atol=1e-11
         )
 
 
@@ -36,17 +36,15 @@ def pieces(height, X=X, y=LABELS, weights=WEIGHTS):
 
 
 @pytest.mark.parametrize("height", [1, 13, 350, N])
-def test_chunks_of_any_size_give_the_sums_of_all_rows(height, monkeypatch):
-    monkeypatch.setattr("unflip.data.chunks._BLOCK_VALUES", 40 * P)
-    monkeypatch.setattr("unflip.data.chunks._FEWEST", 40)
-    found = Moments.from_chunks(pieces(height), classes=["eel", "dog", "cat"])
-    assert found.classes.tolist() == ["cat", "dog", "eel"]
-    assert_same(found)
+def test_moments_do_not_depend_on_the_size_of_chunks(height, monkeypatch):
+    monkeypatch.setattr("unflip.ridge.moments.block_height", lambda n_features: 40)
+    actual = Moments.from_chunks(pieces(height), classes=["eel", "dog", "cat"])
+    assert actual.classes.tolist() == ["cat", "dog", "eel"]
+    assert_same(actual)
 
 
-def test_many_chunks_far_from_the_origin_cost_no_digits(monkeypatch):
-    monkeypatch.setattr("unflip.data.chunks._BLOCK_VALUES", 8 * P)
-    monkeypatch.setattr("unflip.data.chunks._FEWEST", 8)
+def test_many_chunks_far_from_the_origin_are_accurate(monkeypatch):
+    monkeypatch.setattr("unflip.ridge.moments.block_height", lambda n_features: 8)
     far = Moments.from_chunks(pieces(5, X + 1e7), classes=np.unique(LABELS))
     np.testing.assert_allclose(far.scatter, WHOLE.scatter, rtol=1e-7, atol=1e-6)
 
@@ -64,9 +62,9 @@ def test_many_chunks_far_from_the_origin_cost_no_digits(monkeypatch):
 )
 def test_rows_of_any_kind(kind):
     chunks = ((kind(rows), y, w) for rows, y, w in pieces(100))
-    found = Moments.from_chunks(chunks)
-    assert_same(found)
-    assert (found.feature_names is None) == (kind(X[:2]).__class__ is not pandas.DataFrame)
+    actual = Moments.from_chunks(chunks)
+    assert_same(actual)
+    assert (actual.feature_names is None) == (kind(X[:2]).__class__ is not pandas.DataFrame)
 
 
 @pytest.mark.parametrize(
@@ -110,15 +108,15 @@ def test_a_reader_may_overwrite_its_rows():
     assert_same(Moments.from_chunks(reader()))
 
 
-def test_sparse_chunks_are_made_dense_a_block_at_a_time():
+def test_sparse_chunks_are_converted_block_by_block():
     rows = random_array((40_000, 300), density=0.01, rng=RNG, format="csr")
     y = RNG.integers(2, size=40_000)
     tracemalloc.start()
-    found = Moments.from_chunks([(rows, y)])
+    actual = Moments.from_chunks([(rows, y)])
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8 * 40_000 * 300 / 3
-    assert_same(found, Moments.from_rows(rows.toarray(), y, 2), 1e-10)
+    assert_same(actual, Moments.from_rows(rows.toarray(), y, 2), 1e-10)
 
 
 def test_memory_does_not_grow_with_the_number_of_chunks():
@@ -127,17 +125,17 @@ def test_memory_does_not_grow_with_the_number_of_chunks():
         chunks = ((rng.normal(size=(500, 40)), rng.integers(2, size=500)) for _ in range(n_chunks))
         tracemalloc.start()
         Moments.from_chunks(chunks, classes=[0, 1])
-        found = tracemalloc.get_traced_memory()[1]
+        actual = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        return found
+        return actual
 
     assert peak(150) < 1.1 * peak(50)
 
 
 def changed(rows, row, column, value):
-    found = rows.copy()
-    found[row, column] = value
-    return found
+    actual = rows.copy()
+    actual[row, column] = value
+    return actual
 
 
 FRAME = pandas.DataFrame(X[:50], columns=NAMES)
@@ -146,7 +144,7 @@ BAD = {
     "misaligned": ((X[:50], LABELS[:49]), r"50 rows but y of shape \(49,\)"),
     "index": (
         (FRAME, pandas.Series(LABELS[:50], index=range(1, 51))),
-        "index of y is not that of X",
+        "index of y differs from that of X",
     ),
     "empty": ((X[:0], LABELS[:0]), "no rows"),
     "class": (
@@ -163,16 +161,16 @@ BAD = {
     "too large": ((changed(X, 7, 2, 1e200), LABELS), r"is 1e\+200, whose square is too large"),
     "weights": ((X[:3], LABELS[:3], [1.0, -1.0, 1.0]), "weight of its row 1 is -1"),
     "weight count": ((X[:3], LABELS[:3], [1.0, 1.0]), r"3 rows but sample_weight of shape \(2,\)"),
-    "text": ((np.array([["a"] * P] * 3), LABELS[:3]), "rows are no numbers"),
+    "text": ((np.array([["a"] * P] * 3), LABELS[:3]), "rows are not numeric"),
     "vector": ((X[0], LABELS[:P]), r"have shape \(6,\)"),
     "no pair": (X, r"it is ndarray, not \(X, y\)"),
-    "namespace": ((array_api_strict.asarray(X), LABELS), "rows are of array_api_strict"),
+    "namespace": ((array_api_strict.asarray(X), LABELS), "rows are arrays of array_api_strict"),
 }
 
 
 @pytest.mark.parametrize("height", [60, N], ids=["small chunks", "one chunk"])
 @pytest.mark.parametrize("case", BAD)
-def test_a_bad_chunk_is_named_and_loses_nothing(case, height):
+def test_errors_name_the_chunk_and_keep_earlier_chunks(case, height):
     bad, message = BAD[case]
     before = list(pieces(height))
     with pytest.raises(ChunkError, match=message) as caught:
@@ -184,15 +182,14 @@ def test_a_bad_chunk_is_named_and_loses_nothing(case, height):
     assert (caught.value.moments + rest).n == pytest.approx(2 * WHOLE.n)
 
 
-def test_a_bad_chunk_larger_than_a_block_leaves_no_part_behind(monkeypatch):
-    monkeypatch.setattr("unflip.data.chunks._BLOCK_VALUES", 40 * P)
-    monkeypatch.setattr("unflip.data.chunks._FEWEST", 40)
+def test_an_invalid_chunk_is_not_added_in_part(monkeypatch):
+    monkeypatch.setattr("unflip.ridge.moments.block_height", lambda n_features: 40)
     with pytest.raises(ChunkError, match="column 1 of its row 690") as caught:
         Moments.from_chunks([(X, LABELS, WEIGHTS), (changed(X, 690, 1, np.nan), LABELS)])
     assert_same(caught.value.moments)
 
 
-def test_a_bad_value_of_another_namespace_is_named():
+def test_errors_name_values_of_other_namespaces():
     with pytest.raises(
         ChunkError, match="Chunk 1 was not added: column 2 of its row 7 is nan"
     ) as caught:
@@ -200,7 +197,7 @@ def test_a_bad_value_of_another_namespace_is_named():
     assert caught.value.moments is None
 
 
-def test_a_reader_that_fails_loses_nothing():
+def test_a_failing_reader_keeps_earlier_chunks():
     def reader():
         yield from pieces(100)
         raise OSError("disk on fire")
@@ -213,7 +210,7 @@ def test_a_reader_that_fails_loses_nothing():
     assert_same(caught.value.moments)
 
 
-def test_columns_have_to_keep_their_names_and_order():
+def test_columns_must_have_the_same_names_and_order():
     other = FRAME[NAMES[::-1]]
     with pytest.raises(ChunkError, match="its column 0 is 'gene 5' where 'gene 0' is expected"):
         Moments.from_chunks([(FRAME, LABELS[:50]), (other, LABELS[:50])])
@@ -224,7 +221,7 @@ def test_columns_have_to_keep_their_names_and_order():
         Moments.from_chunks([(changed(X, 2, 3, np.nan), LABELS)], feature_names=NAMES)
 
 
-def test_the_first_chunk_says_which_classes_there_are():
+def test_classes_are_those_of_the_first_chunk():
     with pytest.raises(
         ChunkError, match=r"'eel' of its row 0 is not among the classes 'cat', 'dog'"
     ) as caught:
@@ -243,29 +240,32 @@ def test_the_first_chunk_says_which_classes_there_are():
         ([], None, "There is no chunk"),
         ([(X, LABELS)], [], "classes is empty"),
         ([(X, WEIGHTS)], None, "labels are fractions"),
-        ([(X[:2], np.array(["a", 1], dtype=object))], None, "several kinds"),
-        ([(X[:2], np.array([(1, 2), (3, 4)], dtype="i,i").astype(object))], None, "are no classes"),
+        ([(X[:2], np.array(["a", 1], dtype=object))], None, "several types"),
+        (
+            [(X[:2], np.array([(1, 2), (3, 4)], dtype="i,i").astype(object))],
+            None,
+            "are not class labels",
+        ),
     ],
 )
-def test_what_cannot_start(chunks, classes, message):
+def test_errors_in_the_first_chunk(chunks, classes, message):
     with pytest.raises(ValueError, match=message):
         Moments.from_chunks(chunks, classes)
 
 
-def test_moments_merge_and_refuse_other_classes():
+def test_moments_add_up_if_classes_agree():
     parts = [Moments.from_chunks([chunk], np.unique(LABELS)) for chunk in pieces(100)]
     total = sum(parts)
     assert_same(total)
-    assert_same(
-        parts[0], Moments.from_chunks([next(iter(pieces(100)))])
-    )  # adding leaves its parts alone
+    # Adding does not change the parts.
+    assert_same(parts[0], Moments.from_chunks([next(iter(pieces(100)))]))
     with pytest.raises(
         ValueError, match=r"classes \['cat', 'dog', 'eel'\] and \[0, 1, 2\] cannot be added"
     ):
         parts[0] + Moments.from_rows(X, np.zeros(N, dtype=int), 3)
 
 
-def test_effective_rows_do_not_depend_on_the_scale_of_weights():
+def test_effective_sample_size_does_not_depend_on_the_scale_of_weights():
     doubled = Moments.from_chunks([(X, LABELS, 2 * WEIGHTS)])
     assert doubled.n_effective == pytest.approx(WHOLE.n_effective)
     assert Moments.from_chunks([(X, LABELS)]).n_effective == N
@@ -275,14 +275,14 @@ def test_effective_rows_do_not_depend_on_the_scale_of_weights():
 @pytest.mark.parametrize(
     "labels", [LABELS, LABELS.astype(object), RNG.integers(2, size=N), RNG.random(N) < 0.5]
 )
-def test_files_hold_all_there_is(tmp_path, labels):
+def test_saved_moments_are_complete(tmp_path, labels):
     moments = Moments.from_chunks([(pandas.DataFrame(X, columns=NAMES), labels, WEIGHTS)])
     moments.save(tmp_path / "sums.npz")
-    found = Moments.load(tmp_path / "sums.npz")
-    assert found.classes.tolist() == moments.classes.tolist()
-    assert found.feature_names.tolist() == NAMES
+    actual = Moments.load(tmp_path / "sums.npz")
+    assert actual.classes.tolist() == moments.classes.tolist()
+    assert actual.feature_names.tolist() == NAMES
     for name in ("counts", "class_means", "scatter", "squared_weights"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(moments, name))
+        np.testing.assert_array_equal(getattr(actual, name), getattr(moments, name))
     assert [path.name for path in tmp_path.iterdir()] == ["sums.npz"]
 
 
@@ -305,7 +305,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_wrong_files_are_named(tmp_path):
+def test_errors_for_invalid_files(tmp_path):
     WHOLE.save(tmp_path / "sums.npz")
     whole = (tmp_path / "sums.npz").read_bytes()
     arrays = dict(np.load(tmp_path / "sums.npz"))
@@ -352,7 +352,7 @@ def test_wrong_files_are_named(tmp_path):
         Moments.load(tmp_path / "absent.npz")
 
 
-def test_classes_without_a_plain_type_are_not_saved(tmp_path):
+def test_classes_of_other_types_cannot_be_saved(tmp_path):
     odd = Moments.from_chunks([(X[:2], np.array([date(2020, 1, 1), date(2021, 1, 1)]))])
     with pytest.raises(ValueError, match="cannot be saved"):
         odd.save(tmp_path / "sums.npz")

@@ -1,4 +1,4 @@
-"""LPClassifier.from_moments: the fits of rows, without rows."""
+"""LPClassifier.from_moments gives the same fits as the rows."""
 
 import numpy as np
 import pytest
@@ -40,13 +40,13 @@ def three_classes(n, p=20, seed=0):
 @pytest.mark.parametrize("weights", [None, np.random.default_rng(0).uniform(0.1, 2, size=600)])
 def test_naive_targets_with_the_plain_readout_are_ridge(fit_intercept, weights):
     moments = Moments.from_rows(X + 1, Y, 2, weights)
-    found = LPClassifier.from_moments(
+    actual = LPClassifier.from_moments(
         moments, None, targets="naive", readout="plain", reg=0.3, fit_intercept=fit_intercept
     )
     total = 600 if weights is None else weights.sum()
     ridge = Ridge(alpha=0.3 * total, fit_intercept=fit_intercept).fit(X + 1, 2 * Y - 1, weights)
-    np.testing.assert_allclose(found.coef_[0], ridge.coef_, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(found.intercept_, ridge.intercept_, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(actual.coef_[0], ridge.coef_, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(actual.intercept_, ridge.intercept_, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -76,9 +76,9 @@ def test_plain_fits_of_several_classes_equal_those_of_rows(targets):
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_sums_of_scores_are_those_of_rows_with_equal_hat_values(fit_intercept):
-    # Rows of ±1 along orthogonal axes have equal hat values at any scales: leave-one-out from sums
-    # is then exact.
+def test_sums_of_scores_are_exact_for_rows_of_equal_leverage(fit_intercept):
+    # Rows of ±1 along orthogonal axes have equal leverages at any scales, so leave-one-out scores
+    # from sums are exact.
     rng = np.random.default_rng(0)
     axes = np.linalg.qr(rng.normal(size=(20, 20)))[0]
     rows = hadamard(64)[:, 1:21] * np.geomspace(0.1, 3, 20) @ axes
@@ -91,9 +91,9 @@ def test_sums_of_scores_are_those_of_rows_with_equal_hat_values(fit_intercept):
     np.testing.assert_allclose(regs, candidate_regs(exact))
     scores, ones = exact.leave_one_out(table[codes], regs).corrected_scores, np.ones(64)
     alignment = loo_alignment(scores.__getitem__, table[codes], ones, centred=fit_intercept)
-    np.testing.assert_allclose(sums.merits(scale_free=True), alignment, rtol=1e-9)
+    np.testing.assert_allclose(sums.criterion_values(scale_free=True), alignment, rtol=1e-9)
     error = loo_squared_error(scores.__getitem__, table[codes], ones)
-    np.testing.assert_allclose(-sums.merits(scale_free=False) / 64, error, rtol=1e-9)
+    np.testing.assert_allclose(-sums.criterion_values(scale_free=False) / 64, error, rtol=1e-9)
     middle = sums.scores(25)
     means = np.array([scores[codes == b, 25].mean(axis=0) for b in range(3)])
     np.testing.assert_allclose(middle.means, means, rtol=1e-9)
@@ -105,12 +105,11 @@ def test_sums_of_scores_are_those_of_rows_with_equal_hat_values(fit_intercept):
     [{}, {"fit_intercept": False}, {"readout": "plain", "targets": "unbiased"}],
     ids=["", "origin", "plain"],
 )
-def test_the_penalty_is_that_of_exact_leave_one_out_for_rows_of_one_kind(options):
-    found = LPClassifier.from_moments(MOMENTS, NOISE, **options).reg_
+def test_reg_equals_that_of_exact_leave_one_out_for_similar_rows(options):
+    actual = LPClassifier.from_moments(MOMENTS, NOISE, **options).reg_
     exact = LPClassifier(NOISE, **{"targets": "optimized", **options}).fit(X, Y).reg_
-    assert (
-        abs(np.log(found / exact)) <= 1.01 * np.log(1e8) / 49
-    )  # at most the next of the penalties tried
+    # At most one candidate apart.
+    assert abs(np.log(actual / exact)) <= 1.01 * np.log(1e8) / 49
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -167,37 +166,37 @@ def test_the_expected_accuracy_is_within_its_standard_error(options, n, p):
     errors, stated = [], []
     for seed in range(60):
         rows, _, labels = sample(n, p, seed)
-        found = LPClassifier.from_moments(Moments.from_rows(rows, labels, 2), NOISE, **options)
-        errors.append(found.expected_accuracy_ - true_accuracy(found))
-        stated.append(found.expected_accuracy_std_)
+        actual = LPClassifier.from_moments(Moments.from_rows(rows, labels, 2), NOISE, **options)
+        errors.append(actual.expected_accuracy_ - true_accuracy(actual))
+        stated.append(actual.expected_accuracy_std_)
     size = np.sqrt(np.mean(np.square(errors)))
     assert abs(np.mean(errors)) < 4 * np.std(errors) / np.sqrt(60)
-    assert 0.5 < size / np.mean(stated) < 1 + 3 * 0.09  # 60 draws know their own size to 9%
+    assert 0.5 < size / np.mean(stated) < 1 + 3 * 0.09  # standard error of 60 draws: 9%
 
 
 def test_two_classes_have_the_accuracy_of_the_normal_law():
-    found = LPClassifier.from_moments(MOMENTS, NOISE, reg=1.0)
+    actual = LPClassifier.from_moments(MOMENTS, NOISE, reg=1.0)
     spectrum = GramSpectrum.from_moments(MOMENTS, fit_intercept=True)
-    table = found.targets_[:, None]
+    table = actual.targets_[:, None]
     scores = ScoreSums.of(MOMENTS, spectrum, table, np.array([1.0])).scores()
-    low, high = (np.linalg.inv(found.noise_.posterior) @ scores.means)[:, 0]
-    pi_neg, pi_pos = found.noise_.priors
+    low, high = (np.linalg.inv(actual.noise_.posterior) @ scores.means)[:, 0]
+    pi_neg, pi_pos = actual.noise_.priors
     std = np.sqrt(scores.total[0, 0] - pi_neg * pi_pos * (high - low) ** 2)
     cut = (low + high) / 2 + std**2 * np.log(pi_neg / pi_pos) / (high - low)
     accuracy = pi_neg * ndtr((cut - low) / std) + pi_pos * ndtr((high - cut) / std)
-    assert found.expected_accuracy_ == pytest.approx(accuracy, rel=1e-9)
+    assert actual.expected_accuracy_ == pytest.approx(accuracy, rel=1e-9)
 
 
 def test_several_classes_have_the_accuracy_of_the_normal_law():
     rows, _, labels = three_classes(20_000)
-    found = LPClassifier.from_moments(Moments.from_rows(rows, labels, 3), SEVERAL)
+    actual = LPClassifier.from_moments(Moments.from_rows(rows, labels, 3), SEVERAL)
     new, true, _ = three_classes(40_000, seed=1)
-    gap = found.expected_accuracy_ - found.score(new, true)
-    assert abs(gap) < 3 * np.hypot(found.expected_accuracy_std_, 0.5 / np.sqrt(40_000))
-    assert found.expected_accuracy_std_ < 0.02
+    gap = actual.expected_accuracy_ - actual.score(new, true)
+    assert abs(gap) < 3 * np.hypot(actual.expected_accuracy_std_, 0.5 / np.sqrt(40_000))
+    assert actual.expected_accuracy_std_ < 0.02
 
 
-def test_priors_costs_and_proportions_of_new_rows_count():
+def test_priors_costs_and_proportions_change_the_decision():
     balanced = LPClassifier.from_moments(MOMENTS, NOISE, deployment_priors="balanced", reg=1.0)
     plain = LPClassifier.from_moments(MOMENTS, NOISE, reg=1.0)
     np.testing.assert_allclose(balanced.coef_, plain.coef_)
@@ -207,8 +206,8 @@ def test_priors_costs_and_proportions_of_new_rows_count():
     np.testing.assert_allclose(costly.intercept_ - plain.intercept_, -np.log(5))
     np.testing.assert_allclose(costly.predict_proba(X), plain.predict_proba(X))
     assert costly.expected_accuracy_ < plain.expected_accuracy_
-    known = LPClassifier.from_moments(MOMENTS, NOISE, priors=PRIORS)
-    np.testing.assert_allclose(known.noise_.priors, PRIORS)
+    reference = LPClassifier.from_moments(MOMENTS, NOISE, priors=PRIORS)
+    np.testing.assert_allclose(reference.noise_.priors, PRIORS)
     rows, _, labels = three_classes(400)
     moments = Moments.from_rows(rows, labels, 3)
     costs = np.ones((3, 3)) - np.eye(3) + np.diag([9.0, 9.0], 1)
@@ -223,62 +222,62 @@ def test_priors_costs_and_proportions_of_new_rows_count():
     [
         ({}, "noise='estimate' needs rows: give a NoiseModel"),
         ({"noise": TrustedSubset()}, "needs rows: give a NoiseModel"),
-        ({"noise": None, "targets": "refined"}, "need a second pass over the rows"),
+        ({"noise": None, "targets": "refined"}, "needs a second pass over the rows"),
         ({"noise": None, "loss": "logistic"}, "loss='logistic' needs rows in every step"),
         ({"noise": None, "reg": "theory"}, "reg='theory' needs rows"),
         ({"noise": None, "reg": -1.0}, "must be 'loo', 'theory' or a finite number"),
-        ({"noise": SEVERAL}, "knows 3 classes but y has 2"),
+        ({"noise": SEVERAL}, "has 3 classes but y has 2"),
         (
             {"noise": None, "readout": "plain", "costs": [[0, 1], [1, 0]]},
-            "readout='plain' keeps at 0",
+            "readout='plain' keeps it at 0",
         ),
-        ({"noise": None, "reg": 1e20}, "scores vanish in rounding"),
+        ({"noise": None, "reg": 1e20}, "scores are lost in rounding"),
         ({"noise": None, "targets": (1.0, -1.0)}, "t_neg < t_pos"),
     ],
 )
-def test_what_sums_cannot_do_is_refused(options, message):
+def test_unsupported_options_raise(options, message):
     with pytest.raises(ValueError, match=message):
         LPClassifier.from_moments(MOMENTS, **options)
 
 
-def test_moments_without_two_classes_or_rows_are_refused():
+def test_moments_without_two_classes_or_rows_raise():
     with pytest.raises(ValueError, match="at least two classes"):
         LPClassifier.from_moments(Moments.from_rows(X, 0 * Y, 1), None)
-    with pytest.raises(ValueError, match="of no rows"):
+    with pytest.raises(ValueError, match="no rows of positive weight"):
         LPClassifier.from_moments(Moments.from_rows(X[:0], Y[:0], 2), None)
     with pytest.raises(CannotLeaveOutError, match="cannot be left out"):
         LPClassifier.from_moments(Moments.from_rows(X[:40], Y[:40], 2), None, reg=1e-14)
 
 
-def test_rates_that_contradict_the_labels_are_told():
+def test_rates_that_contradict_the_labels_warn():
     with pytest.warns(UserWarning, match="leave no true row in class 1"):
-        found = LPClassifier.from_moments(MOMENTS, NoiseModel.binary(eps_pos=0.0, eps_neg=0.7))
-    assert found.noise_.priors[1] < 0.01
+        actual = LPClassifier.from_moments(MOMENTS, NoiseModel.binary(eps_pos=0.0, eps_neg=0.7))
+    assert actual.noise_.priors[1] < 0.01
 
 
-def test_a_class_that_no_row_has_yet_is_hardly_expected():
+def test_an_absent_class_is_rarely_predicted():
     rows, _, labels = three_classes(400)
     seen = labels < 2
-    found = LPClassifier.from_moments(Moments.from_rows(rows[seen], labels[seen], 3), None)
-    assert (found.predict(rows) < 2).mean() > 0.9
-    assert found.noise_.priors[2] < 0.01
+    actual = LPClassifier.from_moments(Moments.from_rows(rows[seen], labels[seen], 3), None)
+    assert (actual.predict(rows) < 2).mean() > 0.9
+    assert actual.noise_.priors[2] < 0.01
 
 
-def test_one_class_alone_is_predicted_everywhere():
+def test_a_single_class_is_predicted_everywhere():
     only = Moments.from_rows(X[:50], np.zeros(50, dtype=int), 2)
-    found = LPClassifier.from_moments(only, None)
-    assert not found.predict(X).any()
-    assert found.predict_proba(X)[:, 1].max() < 0.05
-    assert found.expected_accuracy_ == pytest.approx(found.noise_.priors[0])
+    actual = LPClassifier.from_moments(only, None)
+    assert not actual.predict(X).any()
+    assert actual.predict_proba(X)[:, 1].max() < 0.05
+    assert actual.expected_accuracy_ == pytest.approx(actual.noise_.priors[0])
 
 
 def test_attributes_of_rows_are_absent():
-    found = LPClassifier.from_moments(MOMENTS, NOISE)
+    actual = LPClassifier.from_moments(MOMENTS, NOISE)
     for name in ("loo_decision_", "label_posterior_", "loo_log_odds_"):
-        assert not hasattr(found, name)
-    assert found.n_features_in_ == 40
-    assert found.noise_estimator_ is None
-    assert not found.noise_std_.any()
+        assert not hasattr(actual, name)
+    assert actual.n_features_in_ == 40
+    assert actual.noise_estimator_ is None
+    assert not actual.noise_std_.any()
 
 
 def test_labels_names_and_files_come_through(tmp_path):
@@ -286,11 +285,11 @@ def test_labels_names_and_files_come_through(tmp_path):
     frame = pandas.DataFrame(X, columns=[f"gene {j}" for j in range(40)])
     labels = np.where(Y == 1, "tumour", "normal")
     Moments.from_chunks([(frame, labels)]).save(tmp_path / "sums.npz")
-    found = LPClassifier.from_moments(Moments.load(tmp_path / "sums.npz"), NOISE)
-    assert found.classes_.tolist() == ["normal", "tumour"]
-    assert list(found.feature_names_in_) == list(frame.columns)
+    actual = LPClassifier.from_moments(Moments.load(tmp_path / "sums.npz"), NOISE)
+    assert actual.classes_.tolist() == ["normal", "tumour"]
+    assert list(actual.feature_names_in_) == list(frame.columns)
     expected = LPClassifier.from_moments(MOMENTS, NOISE).predict(X)
-    assert (found.predict(frame) == np.array(["normal", "tumour"])[expected]).all()
+    assert (actual.predict(frame) == np.array(["normal", "tumour"])[expected]).all()
 
 
 def test_moments_of_any_namespace_give_the_same_fit():
@@ -304,7 +303,7 @@ def test_moments_of_any_namespace_give_the_same_fit():
 
 
 @pytest.mark.parametrize("value", [0.3, 1 / 3e5])
-def test_features_that_do_not_vary_weigh_nothing_even_without_a_penalty(value):
+def test_constant_features_have_zero_coefficients_at_reg_0(value):
     weights = np.random.default_rng(0).uniform(0.5, 2, size=60)
     moments = Moments.from_rows(np.full((60, 3), value), Y[:60], 2, weights)
     np.testing.assert_array_equal(LPClassifier.from_moments(moments, NOISE, reg=0.0).coef_, 0)

@@ -1,5 +1,4 @@
-"""The theory of k classes: two classes are the binary theory, symmetries, the paper's settings, bad
-input."""
+"""Theory of k classes: agreement with the binary theory, symmetries, paper settings, errors."""
 
 import numpy as np
 import pytest
@@ -43,7 +42,7 @@ def random_mixture(k, p=30, seed=0):
     ("n", "p", "reg"), [(300, 30, 0.1), (50, 50, 10.0), (20, 60, 0.0), (100, 10, 0.0)]
 )
 @pytest.mark.parametrize("name", ["naive", "unbiased", "optimized", (-1.0, 3.0)])
-def test_two_classes_are_the_binary_theory(name, n, p, reg, fit_intercept):
+def test_two_classes_match_binary_theory(name, n, p, reg, fit_intercept):
     noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
     mu = np.random.default_rng(0).normal(size=p)
     mu *= 1.7 / np.linalg.norm(mu)
@@ -75,8 +74,8 @@ def test_two_classes_are_the_binary_theory(name, n, p, reg, fit_intercept):
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize(("k", "p", "n"), [(3, 1, 10), (4, 2, 3), (5, 5, 5), (3, 30, 50)])
-def test_the_law_is_that_of_the_derivation(k, p, n, fit_intercept):
-    """G and B of docs/theory/multiclass.md by plain algebra, also for fewer features than classes."""
+def test_prediction_matches_derivation(k, p, n, fit_intercept):
+    """G and B of docs/theory/multiclass.md, also for fewer features than classes."""
     means, noise = random_mixture(k, p)
     aspect, reg, identity = p / n, 0.3, np.eye(k)
     centres, expected, second = means, noise.transition, np.diag(noise.observed)
@@ -91,13 +90,13 @@ def test_the_law_is_that_of_the_derivation(k, p, n, fit_intercept):
     cross = expected.T @ weights @ scores
     residual = second - cross - cross.T + scores.T @ weights @ scores
     covariance = (gain**2 * pulls.T @ gram @ pulls + (1 - share) * residual) / share
-    found = predict_multiclass(
+    prediction = predict_multiclass(
         means=means, n=n, noise=noise, targets="naive", reg=reg, fit_intercept=fit_intercept
     )
     np.testing.assert_allclose(
-        found.means, scores + (noise.observed if fit_intercept else 0), rtol=1e-10
+        prediction.means, scores + (noise.observed if fit_intercept else 0), rtol=1e-10
     )
-    np.testing.assert_allclose(found.covariance, covariance, rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(prediction.covariance, covariance, rtol=1e-9, atol=1e-14)
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
@@ -116,7 +115,7 @@ def test_permuted_classes_permute_the_results(name, fit_intercept):
     assert other.readout_accuracy == pytest.approx(one.readout_accuracy, abs=1e-8)
 
 
-def test_rotated_features_and_with_an_intercept_moved_ones_change_nothing():
+def test_rotations_and_with_intercept_shifts_change_nothing():
     means, noise = random_mixture(3)
     rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(30, 30)))
     for fit_intercept, other in ((False, means @ rotation), (True, means @ rotation + 5.0)):
@@ -128,15 +127,15 @@ def test_rotated_features_and_with_an_intercept_moved_ones_change_nothing():
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
-def test_every_invertible_table_has_the_same_readout(fit_intercept):
+def test_invertible_tables_have_same_readout_accuracy(fit_intercept):
     means, noise = random_mixture(4)
     tables = ["naive", "unbiased", "optimized", np.random.default_rng(2).normal(size=(4, 4))]
     setting = {"means": means, "n": 60, "noise": noise, "reg": 0.5, "fit_intercept": fit_intercept}
-    found = [predict_multiclass(targets=table, **setting) for table in tables]
+    prediction = [predict_multiclass(targets=table, **setting) for table in tables]
     np.testing.assert_allclose(
-        [p.readout_accuracy for p in found], found[0].readout_accuracy, atol=1e-8
+        [p.readout_accuracy for p in prediction], prediction[0].readout_accuracy, atol=1e-8
     )
-    assert all(p.accuracy < p.readout_accuracy + 1e-4 for p in found)
+    assert all(p.accuracy < p.readout_accuracy + 1e-4 for p in prediction)
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
@@ -157,20 +156,20 @@ def test_a_common_factor_and_a_common_constant_keep_the_argmax(fit_intercept):
         )
 
 
-def test_the_readout_of_the_features_themselves_is_bayes():
+def test_readout_of_features_is_bayes():
     """Classes at −2, 0, 2 with N(0, 1) noise: thresholds −1 and 1 + ½ log(π₂/π₃)."""
     priors, upper = THREE.priors, 1 + np.log(0.3 / 0.4) / 2
     expected = priors @ [ndtr(1), ndtr(upper) - ndtr(-1), ndtr(2 - upper)]
-    found = MulticlassPrediction(
+    result = MulticlassPrediction(
         means=np.array([[-2.0], [0.0], [2.0]]), covariance=np.eye(1), priors=priors
     )
-    assert found.readout_accuracy == pytest.approx(expected, abs=1e-12)
+    assert result.readout_accuracy == pytest.approx(expected, abs=1e-12)
     assert expected == pytest.approx(0.7955, abs=1e-4)
 
 
 @pytest.mark.parametrize(("reg", "fit_intercept"), PAPER)
 @pytest.mark.parametrize("noise", [THREE, FOUR], ids=["3 classes", "4 classes"])
-def test_the_papers_settings(noise, reg, fit_intercept):
+def test_settings_of_paper(noise, reg, fit_intercept):
     """The table of docs/theory/multiclass.md."""
     setting = {
         "means": LINE[noise.n_classes],
@@ -181,9 +180,9 @@ def test_the_papers_settings(noise, reg, fit_intercept):
     }
     expected = PAPER[reg, fit_intercept][noise.n_classes]
     for name in ("naive", "unbiased", "optimized"):
-        found = predict_multiclass(targets=name, **setting)
-        assert found.accuracy == pytest.approx(expected[name], abs=6e-4)
-        assert found.readout_accuracy == pytest.approx(expected["readout"], abs=6e-4)
+        prediction = predict_multiclass(targets=name, **setting)
+        assert prediction.accuracy == pytest.approx(expected[name], abs=6e-4)
+        assert prediction.readout_accuracy == pytest.approx(expected["readout"], abs=6e-4)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +195,7 @@ def test_the_papers_settings(noise, reg, fit_intercept):
         (1.0, False, {3: 0.6694, 4: 0.603}, {3: 0.051, 4: 0.007}),
     ],
 )
-def test_the_best_and_the_worst_pair(noise, reg, fit_intercept, best, worst):
+def test_best_and_worst_pair(noise, reg, fit_intercept, best, worst):
     k = noise.n_classes
     setting = {
         "means": LINE[k],
@@ -223,9 +222,8 @@ def test_the_best_and_the_worst_pair(noise, reg, fit_intercept, best, worst):
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
-def test_the_best_pair_of_two_classes_is_the_binary_optimum(fit_intercept):
-    """The posterior targets or, where an intercept is fitted, the best threshold; reversed, the
-    worst; each time."""
+def test_best_pair_of_two_classes_is_binary_optimum(fit_intercept):
+    """It is the posterior targets, or the best threshold with an intercept; reversed, the worst."""
     noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
     binary = theory.predict(
         theory.Mixture(mean_norm=1.7, aspect=0.5, noise=noise), reg=1.0, fit_intercept=fit_intercept
@@ -244,21 +242,20 @@ def test_the_best_pair_of_two_classes_is_the_binary_optimum(fit_intercept):
     np.testing.assert_array_equal(optimal_multi_lpc(**options, **setting), (alpha, beta))
 
 
-def test_the_search_for_pairs_is_in_standardised_scores():
-    """A pair of given slopes and offsets has scores with these as standard deviations and means
-    over all classes."""
+def test_pair_search_uses_standardised_scores():
+    """Slopes and intercepts of a pair are standard deviations and means of its scores."""
     means, noise = random_mixture(4)
     slopes, offsets = np.array([1.0, -0.2, 3.0, 0.05]), np.array([0.3, -1.0, 0.0, 2.0])
     law = multiclass._one_hot_law(means, 60, noise, 0.5, True)
-    found = law.regressed_on(
+    prediction = law.regressed_on(
         targets.multi_lpc(*multiclass._pair(law, np.concatenate([slopes, offsets])))
     )
-    np.testing.assert_allclose(noise.priors @ found.means, offsets, atol=1e-12)
-    between = noise.priors @ (found.means - offsets) ** 2
-    np.testing.assert_allclose(found.covariance.diagonal() + between, slopes**2, rtol=1e-10)
+    np.testing.assert_allclose(noise.priors @ prediction.means, offsets, atol=1e-12)
+    between = noise.priors @ (prediction.means - offsets) ** 2
+    np.testing.assert_allclose(prediction.covariance.diagonal() + between, slopes**2, rtol=1e-10)
 
 
-def test_the_search_for_pairs_starts_from_directions_of_all_orders_of_size():
+def test_pair_search_starts_from_scores_of_all_magnitudes():
     starts = np.array(multiclass._starts(4))
     assert starts.shape == (multiclass._N_STARTS, 8)
     np.testing.assert_allclose(np.linalg.norm(starts, axis=1), 1)
@@ -266,7 +263,7 @@ def test_the_search_for_pairs_starts_from_directions_of_all_orders_of_size():
     assert np.abs(starts.mean(axis=0)).max() < 0.05
 
 
-def test_scores_that_never_differ_go_to_the_first():
+def test_equal_scores_predict_first_class():
     means, noise = random_mixture(3)
     setting = {"means": means, "n": 60, "noise": noise, "reg": 0.5}
     same = predict_multiclass(targets=np.ones((3, 3)), **setting)
@@ -278,8 +275,8 @@ def test_scores_that_never_differ_go_to_the_first():
     assert constant.readout_accuracy == pytest.approx(noise.priors.max())
 
 
-def test_of_two_equal_scores_the_first_wins_wherever_it_stands():
-    """Scores 1 and 2 are one variable: class 1 has it above score 0, class 2 never."""
+def test_first_of_two_equal_scores_wins_at_any_position():
+    """Scores 1 and 2 are one variable: class 1 exceeds score 0 with it, class 2 never wins."""
     law = MulticlassPrediction(
         means=np.array([[0.5, 0.0, 0.0], [-1.0, 2.0, 2.0], [0.0, 1.0, 1.0]]),
         covariance=np.array([[2.0, 0.5, 0.5], [0.5, 1.0, 1.0], [0.5, 1.0, 1.0]]),
@@ -293,9 +290,8 @@ def test_of_two_equal_scores_the_first_wins_wherever_it_stands():
 
 
 @pytest.mark.parametrize("units", [(1.0, 1.0, 1.0, 1.0), (1e-9, 1.0, 1e9, 5.0)], ids=str)
-def test_the_readout_of_independent_scores_in_any_units(units):
-    """Classes at the corners of a simplex, equally frequent: the largest of four scores in common
-    units decides."""
+def test_readout_of_independent_scores_in_any_units(units):
+    """Balanced classes at the corners of a simplex: the largest score in common units wins."""
     even = MulticlassPrediction(means=2 * np.eye(4), covariance=np.eye(4), priors=np.full(4, 1 / 4))
     scaled = MulticlassPrediction(
         means=2 * np.eye(4) * units, covariance=np.diag(units) ** 2, priors=even.priors
@@ -306,8 +302,8 @@ def test_the_readout_of_independent_scores_in_any_units(units):
     assert scaled.readout_accuracy == pytest.approx(expected, abs=1e-6)
 
 
-def test_rare_flips_of_far_classes_keep_their_digits():
-    """They are all that spreads the scores: the binary theory has the same variance."""
+def test_small_noise_rates_of_distant_classes_are_accurate():
+    """Only label noise spreads the scores: the variance equals that of the binary theory."""
     noise = NoiseModel.binary(eps_pos=1e-13, eps_neg=2e-13, pi_neg=0.3)
     mixture = theory.Mixture(mean_norm=1e8, aspect=0.5, noise=noise)
     setting = {
@@ -317,14 +313,14 @@ def test_rare_flips_of_far_classes_keep_their_digits():
         "targets": [[-1.0], [1.0]],
     }
     for fit_intercept in (False, True):
-        known = theory.predict(mixture, targets="naive", reg=1.0, fit_intercept=fit_intercept)
-        found = predict_multiclass(reg=1.0, fit_intercept=fit_intercept, **setting)
-        np.testing.assert_allclose(found.covariance, [[known.variance]], rtol=1e-10)
+        prediction = theory.predict(mixture, targets="naive", reg=1.0, fit_intercept=fit_intercept)
+        predicted_law = predict_multiclass(reg=1.0, fit_intercept=fit_intercept, **setting)
+        np.testing.assert_allclose(predicted_law.covariance, [[prediction.variance]], rtol=1e-10)
 
 
 @pytest.mark.parametrize("name", ["naive", "unbiased", "optimized"])
-def test_strong_penalties_shrink_the_scores_and_nothing_else(name):
-    """From some penalty on, scores are multiples of each other; what is left out of a call is off."""
+def test_strong_regularization_only_scales_scores(name):
+    """At large γ scores are multiples of each other. Also checks the default parameters."""
     means, noise = random_mixture(3)
     mild, strong = (
         predict_multiclass(means=means, n=60, noise=noise, targets=name, reg=reg)
@@ -335,27 +331,27 @@ def test_strong_penalties_shrink_the_scores_and_nothing_else(name):
     assert strong.readout_accuracy == pytest.approx(mild.readout_accuracy, abs=1e-3)
 
 
-def test_classes_that_coincide_share_their_rows():
-    """Two equal classes: the read-out gives all rows of both to the more frequent one."""
+def test_identical_classes():
+    """All rows of two identical classes are assigned to the more frequent one."""
     noise = NoiseModel.none(3).with_priors([0.2, 0.3, 0.5])
     means = np.zeros((3, 10))
     means[2, 0] = 20.0
-    found = predict_multiclass(means=means, n=1000, noise=noise, reg=1.0)
-    assert found.readout_accuracy == pytest.approx(0.8, abs=1e-6)
+    prediction = predict_multiclass(means=means, n=1000, noise=noise, reg=1.0)
+    assert prediction.readout_accuracy == pytest.approx(0.8, abs=1e-6)
 
 
 def test_ten_classes():
     means, noise = random_mixture(10, p=50)
-    found = predict_multiclass(means=means, n=500, noise=noise, reg=1.0)
-    assert 0.1 < found.accuracy < found.readout_accuracy < 1
-    assert found.class_accuracies.shape == (10,)
+    prediction = predict_multiclass(means=means, n=500, noise=noise, reg=1.0)
+    assert 0.1 < prediction.accuracy < prediction.readout_accuracy < 1
+    assert prediction.class_accuracies.shape == (10,)
 
 
 SETTING = {"means": np.eye(3, 5), "n": 10, "noise": THREE, "reg": 1.0}
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         ({"means": np.eye(4, 5)}, r"means has shape \(4, 5\).*3 classes"),
         ({"means": np.ones(3)}, r"means has shape \(3,\)"),
@@ -372,14 +368,14 @@ SETTING = {"means": np.eye(3, 5), "n": 10, "noise": THREE, "reg": 1.0}
         ({"noise": THREE.transition}, "must be a NoiseModel"),
     ],
 )
-def test_bad_settings_are_named(change, says):
+def test_invalid_settings_raise(change, message):
     for function in (predict_multiclass, optimal_multi_lpc):
-        with pytest.raises(ValueError, match=says):
+        with pytest.raises(ValueError, match=message):
             function(**(SETTING | change))
 
 
 @pytest.mark.parametrize(
-    ("table", "says"),
+    ("table", "message"),
     [
         ("best", "targets='best' is not known: use 'naive', 'unbiased', 'optimized' or a table"),
         (np.eye(4), r"targets has shape \(4, 4\).*3 observed classes"),
@@ -387,12 +383,12 @@ def test_bad_settings_are_named(change, says):
         (np.full((3, 3), np.inf), "targets hold a value that is not finite"),
     ],
 )
-def test_bad_targets_are_named(table, says):
-    with pytest.raises(ValueError, match=says):
+def test_invalid_targets_raise(table, message):
+    with pytest.raises(ValueError, match=message):
         predict_multiclass(targets=table, **SETTING)
 
 
-def test_accuracy_needs_a_score_for_each_of_at_most_ten_classes():
+def test_accuracy_needs_one_score_per_class_and_at_most_ten_classes():
     with pytest.raises(ValueError, match="2 scores of 3 classes"):
         _ = predict_multiclass(targets=np.eye(3, 2), **SETTING).accuracy
     many = NoiseModel.none(11).with_priors(np.full(11, 1 / 11))
@@ -400,7 +396,7 @@ def test_accuracy_needs_a_score_for_each_of_at_most_ten_classes():
         _ = predict_multiclass(means=np.eye(11), n=100, noise=many, reg=1.0).accuracy
 
 
-def test_bayes_limits_every_fit():
+def test_bayes_accuracy_bounds_every_fit():
     noise = NoiseModel.binary(eps_pos=0.1, eps_neg=0.1, pi_neg=0.5)
     mu = np.ones((1, 9)) / 3 * 1.3
     assert theory.multiclass_bayes_accuracy(
@@ -419,7 +415,7 @@ def test_bayes_limits_every_fit():
 
 
 @pytest.mark.parametrize("readout", ["plain", "best"])
-def test_the_best_penalty(readout):
+def test_optimal_multiclass_reg(readout):
     setting = {
         "means": LINE[3],
         "n": 2000,
@@ -430,8 +426,8 @@ def test_the_best_penalty(readout):
     best = theory.optimal_multiclass_reg(**setting, readout=readout)
 
     def accuracy(reg):
-        found = predict_multiclass(**setting, reg=reg)
-        return found.accuracy if readout == "plain" else found.readout_accuracy
+        prediction = predict_multiclass(**setting, reg=reg)
+        return prediction.accuracy if readout == "plain" else prediction.readout_accuracy
 
     reached = accuracy(1e8 if np.isinf(best) else best)
     assert all(accuracy(reg) <= reached + 2e-5 for reg in np.logspace(-4, 4, 9))

@@ -1,4 +1,4 @@
-"""NoiseModel: what follows from a transition matrix and priors, and what it refuses."""
+"""NoiseModel: derived probabilities, drawing of noisy labels, and invalid input."""
 
 import copy
 import pickle
@@ -12,7 +12,7 @@ from unflip.datasets import make_mixture
 THREE = np.array([[0.7, 0.3, 0.0], [0.0, 0.6, 0.4], [0.5, 0.0, 0.5]])
 
 
-def test_binary_rates_land_in_the_rows_of_their_true_class():
+def test_binary_rates_are_in_the_row_of_their_true_class():
     noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.2)
     np.testing.assert_allclose(noise.transition, [[0.7, 0.3], [0.4, 0.6]])
     np.testing.assert_allclose(noise.priors, [0.2, 0.8])
@@ -32,7 +32,7 @@ def test_priors_are_recovered_from_observed_proportions():
     np.testing.assert_allclose(NoiseModel(THREE).with_observed(noise.observed).priors, noise.priors)
 
 
-def test_flips_happen_at_the_stated_rates():
+def test_flip_draws_at_the_rates_of_the_transition():
     noise = NoiseModel(THREE)
     y = np.repeat([0, 1, 2], 20_000)
     observed = noise.flip(y, random_state=3)
@@ -43,15 +43,15 @@ def test_flips_happen_at_the_stated_rates():
 
 
 @pytest.mark.parametrize("source", [np.random.default_rng, np.random.RandomState])
-def test_flip_takes_either_kind_of_generator_and_advances_it(source):
+def test_flip_accepts_both_types_of_generator_and_advances_them(source):
     rng = source(0)
-    noise, y = NoiseModel.binary(eps_pos=0.5, eps_neg=0.2), np.ones(200, dtype=int)
+    noise = NoiseModel.binary(eps_pos=0.5, eps_neg=0.2)
+    y = np.ones(200, dtype=int)
     assert (noise.flip(y, rng) != noise.flip(y, rng)).any()
 
 
-def test_flips_are_independent_of_rows_drawn_with_the_same_seed():
-    """A user who seeds everything with 0 must not get flips that follow from the classes or the
-    rows."""
+def test_flip_is_independent_of_rows_drawn_with_the_same_seed():
+    """Noisy labels must not depend on the features if all seeds are 0."""
     n = 20_000
     _, y = make_mixture(n, 2, random_state=0)
     flipped = NoiseModel.binary(eps_pos=0.3, eps_neg=0.3).flip(y, random_state=0) != y
@@ -60,7 +60,7 @@ def test_flips_are_independent_of_rows_drawn_with_the_same_seed():
         assert abs(np.corrcoef(flipped, column)[0, 1]) < 4 / np.sqrt(n)
 
 
-def test_models_compare_hash_print_and_pickle_by_value():
+def test_equality_hash_repr_and_pickle():
     noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.2)
     again = pickle.loads(pickle.dumps(noise))
     assert again == noise
@@ -72,21 +72,21 @@ def test_models_compare_hash_print_and_pickle_by_value():
     assert repr(NoiseModel(THREE)).startswith("NoiseModel([[0.7, 0.3, 0.0]")
 
 
-def test_models_cannot_be_changed():
+def test_models_are_immutable():
     noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.2)
-    for one in (noise, copy.deepcopy(noise), pickle.loads(pickle.dumps(noise))):
+    for model in (noise, copy.deepcopy(noise), pickle.loads(pickle.dumps(noise))):
         with pytest.raises(ValueError, match="read-only"):
-            one.transition[0, 0] = 1
+            model.transition[0, 0] = 1
     with pytest.raises(AttributeError):
         noise.priors = np.array([0.5, 0.5])
 
 
-def test_rates_belong_to_two_classes():
+def test_eps_pos_requires_two_classes():
     assert not hasattr(NoiseModel(THREE), "eps_pos")
 
 
 @pytest.mark.parametrize(
-    ("build", "says"),
+    ("build", "message"),
     [
         (lambda: NoiseModel([[0.9, 0.2], [0.1, 0.9]]), "Row 0 of transition sums to 1.1"),
         (
@@ -116,7 +116,7 @@ def test_rates_belong_to_two_classes():
         (lambda: NoiseModel(THREE).posterior, "has no priors"),
         (
             lambda: NoiseModel([[1, 0, 0], [1, 0, 0], [0, 0, 1]], [0.3, 0.3, 0.4]).posterior,
-            "Label 1 is never observed",
+            "Label 1 has probability 0",
         ),
         (lambda: NoiseModel([[1, 0, 0], [1, 0, 0], [0, 0, 1]]).inverse_transition, "singular"),
         (
@@ -138,6 +138,6 @@ def test_rates_belong_to_two_classes():
         (lambda: NoiseModel(THREE).flip([0.0, 1.0]), "class indices"),
     ],
 )
-def test_bad_input_is_named(build, says):
-    with pytest.raises(ValueError, match=says):
+def test_invalid_input_raises(build, message):
+    with pytest.raises(ValueError, match=message):
         build()

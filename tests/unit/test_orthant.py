@@ -10,7 +10,7 @@ from unflip.theory.orthant import orthant_probability
 
 @pytest.mark.parametrize("d", range(1, 10))
 def test_equal_correlations_of_one_half(d):
-    """Coordinates zᵢ − z₀ of independent z: positive when z₀ is the smallest of d + 1."""
+    """Coordinates zᵢ − z₀ of independent z are positive if z₀ is the smallest of d + 1."""
     covariance = (np.eye(d) + 1) / 2
     tolerance = 1e-14 if d < 3 else 5e-5
     assert orthant_probability(np.zeros(d), covariance) == pytest.approx(1 / (d + 1), abs=tolerance)
@@ -52,13 +52,13 @@ def test_three_centred_coordinates(seed):
     ],
 )
 def test_two_coordinates_are_exact(mean, correlation):
-    """By quadrature: the second coordinate is integrated out given the first, on a fine grid."""
+    """Compared with quadrature over the first coordinate on a fine grid."""
     nodes, weights = np.polynomial.legendre.leggauss(20)
     edges = np.linspace(-mean[0], 10.0, 2001)
     half = np.diff(edges)[:, None] / 2
     z = edges[:-1, None] + half * (nodes + 1)
-    given = ndtr((mean[1] + correlation * z) / np.sqrt(1 - correlation**2))
-    expected = np.sum(half * weights * given * np.exp(-(z**2) / 2)) / np.sqrt(2 * np.pi)
+    conditional = ndtr((mean[1] + correlation * z) / np.sqrt(1 - correlation**2))
+    expected = np.sum(half * weights * conditional * np.exp(-(z**2) / 2)) / np.sqrt(2 * np.pi)
     covariance = [[1.0, correlation], [correlation, 1.0]]
     assert orthant_probability(mean, covariance) == pytest.approx(expected, abs=1e-10)
 
@@ -66,13 +66,13 @@ def test_two_coordinates_are_exact(mean, correlation):
 def test_rank_one_is_an_interval():
     """Conditions 1 + z > 0, 2 − z > 0, 3 + z/2 > 0: −1 < z < 2."""
     direction = np.array([1.0, -1.0, 0.5])
-    found = orthant_probability([1.0, 2.0, 3.0], np.outer(direction, direction))
-    assert found == pytest.approx(ndtr(2) - ndtr(-1), abs=1e-14)
+    result = orthant_probability([1.0, 2.0, 3.0], np.outer(direction, direction))
+    assert result == pytest.approx(ndtr(2) - ndtr(-1), abs=1e-14)
     assert orthant_probability([-1.0, -2.0], [[1.0, -1.0], [-1.0, 1.0]]) == 0
 
 
 @pytest.mark.parametrize("mean", [(0.7, 0.7), (0.7, -0.2), (-1.5, 0.0), (0.0, 0.0), (3.0, -9.0)])
-def test_two_coordinates_that_are_one_variable(mean):
+def test_perfectly_correlated_coordinates(mean):
     """ρ = 1 leaves the stricter condition, ρ = −1 an interval that may be empty."""
     same, opposite = [[1.0, 1.0], [1.0, 1.0]], [[1.0, -1.0], [-1.0, 1.0]]
     assert orthant_probability(mean, same) == pytest.approx(ndtr(min(mean)), rel=1e-14)
@@ -81,16 +81,16 @@ def test_two_coordinates_that_are_one_variable(mean):
 
 
 @pytest.mark.parametrize(("d", "digits"), [(3, 2e-6), (5, 1e-5), (9, 1e-4)])
-def test_one_common_factor_to_the_same_digits_in_any_tail(d, digits):
-    """xᵢ = mᵢ + aᵢz + √(1 − aᵢ²) eᵢ are independent given z, which leaves an integral over z."""
+def test_one_common_factor_is_accurate_in_tails(d, digits):
+    """xᵢ = mᵢ + aᵢz + √(1 − aᵢ²) eᵢ are independent given z: reference by an integral over z."""
     rng = np.random.default_rng([d, 0])
     z = np.linspace(-12, 12, 2001)
     for _ in range(8):
-        loads, mean = rng.uniform(-0.95, 0.95, size=d), 2 * rng.normal(size=d)
-        given = ndtr((mean[:, None] + np.outer(loads, z)) / np.sqrt(1 - loads[:, None] ** 2)).prod(
-            axis=0
-        )
-        expected = np.sum(given * np.exp(-(z**2) / 2)) * (z[1] - z[0]) / np.sqrt(2 * np.pi)
+        loads = rng.uniform(-0.95, 0.95, size=d)
+        mean = 2 * rng.normal(size=d)
+        bounds = (mean[:, None] + np.outer(loads, z)) / np.sqrt(1 - loads[:, None] ** 2)
+        conditional = ndtr(bounds).prod(axis=0)
+        expected = np.sum(conditional * np.exp(-(z**2) / 2)) * (z[1] - z[0]) / np.sqrt(2 * np.pi)
         covariance = np.outer(loads, loads) + np.diag(1 - loads**2)
         assert orthant_probability(mean, covariance) == pytest.approx(expected, rel=digits, abs=0)
         assert orthant_probability(mean, covariance, coarse=True) == pytest.approx(
@@ -99,8 +99,8 @@ def test_one_common_factor_to_the_same_digits_in_any_tail(d, digits):
 
 
 @pytest.mark.parametrize("third", [0.0, 0.6])
-def test_conditions_that_exclude_each_other_far_out_leave_nothing(third):
-    """x > 50 and x < −50, beside a third coordinate."""
+def test_contradictory_conditions_have_probability_zero(third):
+    """x > 50 and x < −50, and a third coordinate."""
     factor = np.array([[1.0, 0.0], [-1.0, 0.0], [third, 1.0]])
     assert orthant_probability([-50.0, -50.0, 1.0], factor @ factor.T) == 0
 
@@ -116,26 +116,26 @@ def test_against_monte_carlo(d, rank):
             for _ in range(5)
         ]
     )
-    found = orthant_probability(mean, factor @ factor.T)
+    result = orthant_probability(mean, factor @ factor.T)
     error = np.sqrt(hits * (1 - hits) / 1_000_000)
     assert 0.001 < hits < 0.999
-    assert abs(found - hits) < 4 * error + 5e-5
+    assert abs(result - hits) < 4 * error + 5e-5
     assert orthant_probability(mean, factor @ factor.T, coarse=True) == pytest.approx(
-        found, abs=3e-3
+        result, abs=3e-3
     )
 
 
 @pytest.mark.parametrize("d", [3, 9])
 def test_more_points_change_little(d, monkeypatch):
-    """A lattice of 16 times as many points, of another kind, as the reference."""
+    """The reference is a different lattice with 16 times as many points."""
     rng = np.random.default_rng(d)
     for _ in range(2):
         factor, mean = rng.normal(size=(d, d + 1)), 2 * rng.normal(size=d) + 2
         covariance = factor @ factor.T
-        found = orthant_probability(mean, covariance)
+        result = orthant_probability(mean, covariance)
         with monkeypatch.context() as patch:
             patch.setattr("unflip.theory.orthant._lattice", lambda n, multiplier: richtmyer(2**18))
-            assert found == pytest.approx(orthant_probability(mean, covariance), abs=1e-4)
+            assert result == pytest.approx(orthant_probability(mean, covariance), abs=1e-4)
 
 
 @pytest.mark.parametrize("name", ["_FINE", "_COARSE"])
@@ -147,17 +147,15 @@ class TestLattices:
         midpoints = np.tile((np.arange(n) + 0.5) / n, (orthant.MAX_DIMENSION - 1, 1))
         np.testing.assert_allclose(np.sort(orthant._lattice(n, multiplier), axis=1), midpoints)
 
-    def test_they_are_among_the_best_in_every_dimension(self, name):
-        """P₂, the squared error on the worst smooth periodic function, at most 1.6 times that of
-        other lattices."""
+    def test_lattices_are_among_the_best_in_every_dimension(self, name):
+        """P₂, the worst squared error on periodic functions, is at most 1.6 times the smallest."""
         n, multiplier = getattr(orthant, name)
         others = [worst_errors(n, other) for other in range(2, n, n // 60)]
         assert (worst_errors(n, multiplier) <= 1.6 * np.min(others, axis=0)).all()
 
 
 def worst_errors(n, multiplier):
-    """P₂ of the lattice (1, a, a², …)/n in 2, …, 8 variables, from Bernoulli's polynomial x² − x +
-    1/6."""
+    """Return P₂ of the lattice (1, a, a², …)/n in 2, …, 8 variables, by Bernoulli polynomials."""
     x = np.outer([pow(multiplier, j, n) for j in range(8)], np.arange(n)) % n / n
     return (np.cumprod(1 + 2 * np.pi**2 * (x**2 - x + 1 / 6), axis=0).mean(axis=1) - 1)[1:]
 
@@ -171,12 +169,12 @@ def richtmyer(n):
 def test_order_and_scale_of_the_coordinates_do_not_matter():
     rng = np.random.default_rng(0)
     factor, mean = rng.normal(size=(6, 7)), rng.normal(size=6) + 1
-    found = orthant_probability(mean, factor @ factor.T)
+    result = orthant_probability(mean, factor @ factor.T)
     order, scale = rng.permutation(6), 10.0 ** rng.uniform(-6, 6, size=6)
     scaled = scale[:, None] * factor
     assert orthant_probability(
         (scale * mean)[order], (scaled @ scaled.T)[np.ix_(order, order)]
-    ) == pytest.approx(found, abs=1e-10)
+    ) == pytest.approx(result, abs=1e-10)
 
 
 def test_coordinates_without_variance():
@@ -194,7 +192,7 @@ def test_far_tails(scale):
 
 
 @pytest.mark.parametrize(
-    ("mean", "covariance", "says"),
+    ("mean", "covariance", "message"),
     [
         (np.zeros(10), np.eye(10), r"mean has shape \(10,\)"),
         ([], np.zeros((0, 0)), r"mean has shape \(0,\)"),
@@ -205,21 +203,21 @@ def test_far_tails(scale):
         ("two", np.eye(2), "must hold numbers"),
     ],
 )
-def test_bad_input_is_named(mean, covariance, says):
-    with pytest.raises(ValueError, match=says):
+def test_invalid_input_raises(mean, covariance, message):
+    with pytest.raises(ValueError, match=message):
         orthant_probability(mean, covariance)
 
 
 @pytest.mark.parametrize(
     "covariance", [-np.eye(2), [[1.0, 2.0], [2.0, 1.0]], [[1.0, 0.5], [0.0, 1.0]]]
 )
-def test_what_is_no_covariance_is_refused(covariance):
+def test_invalid_covariance_raises(covariance):
     with pytest.raises(ValueError, match="not symmetric and positive semi-definite"):
         orthant_probability(np.zeros(2), covariance)
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
-def test_a_covariance_may_be_off_by_rounding_in_any_unit(unit):
+def test_covariance_with_rounding_errors_is_valid_in_any_unit(unit):
     rounded = np.array([[1.0, 1.0 + 2e-12], [1.0 + 1e-12, 1.0]])
     assert orthant_probability([1.0 * unit, 2.0 * unit], rounded * unit**2) == pytest.approx(
         ndtr(1.0), abs=1e-12

@@ -1,4 +1,4 @@
-"""Remaking pieces: resumed without a trace, skipped without data, and nothing half-written."""
+"""Computation of pieces: resumed after an interruption, skipped without data, atomic writes."""
 
 import json
 from dataclasses import replace
@@ -54,7 +54,7 @@ PIECES = [FIG5, toy([])]
 
 
 def contents(results):
-    """Everything that was written but the manifests, which hold the time taken."""
+    """Return all written files except the manifests, which hold the computing time."""
     return {
         str(path.relative_to(results)): path.read_bytes()
         for path in sorted(results.rglob("*"))
@@ -70,7 +70,7 @@ def uninterrupted(tmp_path_factory):
 
 
 class Interrupter:
-    """Presses Ctrl-C after so many parts of one piece."""
+    """Listener that raises KeyboardInterrupt after some parts of one piece."""
 
     def __init__(self, name, parts):
         self.name, self.parts, self.calls = name, parts, []
@@ -82,16 +82,14 @@ class Interrupter:
 
 
 @pytest.mark.parametrize(("name", "parts"), [("toy", 0), ("fig5", 3), ("toy", 1)])
-def test_an_interrupted_run_goes_on_where_it_was_and_ends_the_same(
-    uninterrupted, tmp_path, name, parts
-):
+def test_interrupted_run_resumes_with_same_result(uninterrupted, tmp_path, name, parts):
     with pytest.raises(KeyboardInterrupt):
         run(PIECES, tmp_path, quick=True, listener=Interrupter(name, parts))
     assert Folder(tmp_path, "toy").manifest() is None
     seen = Interrupter("nothing", 0)
     outcomes = run(PIECES, tmp_path, quick=True, listener=seen)
     assert [outcome.state for outcome in outcomes] == [
-        "found" if name == "toy" else "computed",
+        "finished" if name == "toy" else "computed",
         "computed",
     ]
     first = next(call for call in seen.calls if call[0] == name)
@@ -105,14 +103,13 @@ def test_several_processes_give_the_same_bytes(uninterrupted, tmp_path):
     assert contents(tmp_path) == {name: whole[name] for name in whole if name.startswith("fig5")}
 
 
-def test_a_finished_piece_is_left_alone_unless_asked_again(tmp_path):
+def test_finished_piece_is_not_recomputed_without_again(tmp_path):
     calls = []
     assert [outcome.state for outcome in run([toy(calls)], tmp_path)] == ["computed"]
     assert calls == ["a", "b"]
-    assert [outcome.state for outcome in run([toy(calls)], tmp_path)] == ["found"]
-    assert [outcome.state for outcome in run([toy(calls)], tmp_path, quick=True)] == [
-        "found"
-    ]  # full serves quick
+    assert [outcome.state for outcome in run([toy(calls)], tmp_path)] == ["finished"]
+    # Full results also serve a quick run.
+    assert [outcome.state for outcome in run([toy(calls)], tmp_path, quick=True)] == ["finished"]
     assert calls == ["a", "b"]
     run([toy(calls)], tmp_path, again=True)
     assert calls == ["a", "b"] * 2
@@ -122,14 +119,14 @@ def test_a_finished_piece_is_left_alone_unless_asked_again(tmp_path):
     assert not (tmp_path / "toy" / "parts").exists()
 
 
-def test_a_quick_result_does_not_pass_for_a_full_one(tmp_path):
+def test_quick_result_does_not_count_as_full(tmp_path):
     calls = []
     run([toy(calls)], tmp_path, quick=True)
     assert [outcome.state for outcome in run([toy(calls)], tmp_path)] == ["computed"]
 
 
 @pytest.mark.parametrize("damage", ["values.csv", "manifest.json", "picture.svg"])
-def test_damaged_results_are_computed_again(tmp_path, damage):
+def test_damaged_results_are_recomputed(tmp_path, damage):
     calls = []
     run([toy(calls)], tmp_path)
     before = contents(tmp_path)
@@ -139,7 +136,7 @@ def test_damaged_results_are_computed_again(tmp_path, damage):
     assert contents(tmp_path) == before
 
 
-def test_missing_data_skip_their_piece_alone(tmp_path, monkeypatch):
+def test_missing_data_skip_only_their_piece(tmp_path, monkeypatch):
     needy = replace(toy([], "needy"), needs_data=("amazon_reviews",))
     monkeypatch.delenv("UNFLIP_DATA", raising=False)
     skipped, computed = run([needy, toy([])], tmp_path)
@@ -153,7 +150,7 @@ def test_missing_data_skip_their_piece_alone(tmp_path, monkeypatch):
     assert not (tmp_path / "needy").exists()
 
 
-def test_a_failing_piece_is_named(tmp_path):
+def test_error_names_failing_piece(tmp_path):
     def fail(tables):
         raise ZeroDivisionError("no ink")
 
@@ -162,7 +159,7 @@ def test_a_failing_piece_is_named(tmp_path):
     assert Folder(tmp_path, "toy").manifest() is None
 
 
-def test_nothing_is_left_of_a_write_that_fails(tmp_path, monkeypatch):
+def test_failed_write_leaves_no_file(tmp_path, monkeypatch):
     write_atomically(tmp_path / "file", b"old")
     monkeypatch.setattr("os.replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
@@ -170,7 +167,7 @@ def test_nothing_is_left_of_a_write_that_fails(tmp_path, monkeypatch):
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"file": b"old"}
 
 
-def test_parts_and_tables_keep_every_bit(tmp_path):
+def test_parts_preserve_floats_exactly(tmp_path):
     table = pd.DataFrame(
         {"value": [0.1 + 0.2, np.pi * 1e-300, np.nan], "word": ["a,b", 'c"', "d"], "n": [1, 2, 3]}
     )
@@ -181,7 +178,7 @@ def test_parts_and_tables_keep_every_bit(tmp_path):
     assert seconds == 1.5
 
 
-def test_the_page_escapes_what_it_shows_and_says_what_is_missing(tmp_path):
+def test_page_escapes_text_and_lists_skipped_pieces(tmp_path):
     piece = toy([])
     run([piece], tmp_path)
     path = write_page([piece, toy([], "absent")], tmp_path, ["fig4 is skipped: no <data>."])
@@ -208,5 +205,5 @@ def test_the_page_escapes_what_it_shows_and_says_what_is_missing(tmp_path):
         (["a → b", "c"], ["a → b", "c"]),
     ],
 )
-def test_numbers_of_a_column_are_written_alike(values, shown):
+def test_numbers_of_a_column_have_one_format(values, shown):
     assert [row[0] for row in _cells(pd.DataFrame({"x": values}))] == shown

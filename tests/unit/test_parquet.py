@@ -1,4 +1,4 @@
-"""Sums over Parquet files: the same as over their rows in memory."""
+"""Moments of Parquet files equal those of the rows in memory."""
 
 import sys
 
@@ -18,50 +18,48 @@ FRAME["weight"] = RNG.uniform(size=N)
 WHOLE = Moments.from_chunks([(FRAME[["a", "b", "c"]], FRAME["label"], FRAME["weight"])])
 
 
-def assert_same(found):
-    np.testing.assert_allclose(found.scatter, WHOLE.scatter, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(found.class_means, WHOLE.class_means, rtol=1e-10, atol=1e-12)
-    assert found.feature_names.tolist() == ["a", "b", "c"]
-    assert found.classes.tolist() == ["cat", "dog"]
+def assert_same(actual):
+    np.testing.assert_allclose(actual.scatter, WHOLE.scatter, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(actual.class_means, WHOLE.class_means, rtol=1e-10, atol=1e-12)
+    assert actual.feature_names.tolist() == ["a", "b", "c"]
+    assert actual.classes.tolist() == ["cat", "dog"]
 
 
 @pytest.fixture
 def files(tmp_path):
-    parts = [
-        FRAME[:300],
-        FRAME[300:][["weight", "c", "label", "b", "a"]],
-    ]  # columns in another order
+    # The columns of the second file are in another order.
+    parts = [FRAME[:300], FRAME[300:][["weight", "c", "label", "b", "a"]]]
     for i, part in enumerate(parts):
         part.to_parquet(tmp_path / f"{i}.parquet", row_group_size=70)
     return [tmp_path / "0.parquet", tmp_path / "1.parquet"]
 
 
-def test_files_are_read_a_few_rows_at_a_time(files, monkeypatch):
+def test_files_are_read_in_chunks(files, monkeypatch):
     monkeypatch.setattr("unflip.data.parquet._CHUNK_VALUES", 120)
     assert_same(Moments.from_parquet(files, label="label", sample_weight="weight"))
     FRAME.to_parquet(files[0])
     assert_same(Moments.from_parquet(str(files[0]), label="label", sample_weight="weight"))
 
 
-def test_some_columns_and_labels_of_other_kinds(tmp_path):
+def test_selected_columns_and_other_types_of_labels(tmp_path):
     frame = FRAME.assign(
         label=FRAME["label"].astype("category"),
         whole=np.arange(N),
         single=np.float32(1) * FRAME["a"],
     )
     frame.to_parquet(tmp_path / "x.parquet")
-    found = Moments.from_parquet(
+    actual = Moments.from_parquet(
         tmp_path / "x.parquet", label="label", features=["whole", "single"], classes=["cat", "dog"]
     )
-    assert found.feature_names.tolist() == ["whole", "single"]
-    assert found.n == N
+    assert actual.feature_names.tolist() == ["whole", "single"]
+    assert actual.n == N
     frame.assign(label=FRAME["label"] == "cat").to_parquet(tmp_path / "x.parquet")
     assert Moments.from_parquet(
         tmp_path / "x.parquet", label="label", features=["a"]
     ).classes.tolist() == [False, True]
 
 
-def test_wrong_files_and_columns_are_named(tmp_path, files):
+def test_errors_name_the_file_and_the_column(tmp_path, files):
     with pytest.raises(
         ChunkError, match=r"0\.parquet has no column 'lable': it has a, b, c, label, weight"
     ):
@@ -86,7 +84,7 @@ def test_wrong_files_and_columns_are_named(tmp_path, files):
         Moments.from_parquet([], label="label")
 
 
-def test_without_pyarrow_the_extra_is_named(monkeypatch, files):
+def test_error_without_pyarrow_names_the_extra(monkeypatch, files):
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(ImportError, match=r'pip install "unflip\[parquet\]"'):
         Moments.from_parquet(files, label="label")

@@ -1,5 +1,4 @@
-"""Displays hold the numbers that they draw, follow scikit-learn's habits, and need matplotlib only
-to draw."""
+"""Displays: stored numbers, scikit-learn conventions, matplotlib imported only to draw."""
 
 import subprocess
 import sys
@@ -45,7 +44,7 @@ def fitted():
 
 
 @pytest.fixture(scope="module")
-def found():
+def audited():
     X, observed, _ = draw()
     return audit(X, observed)
 
@@ -69,7 +68,7 @@ def texts(display):
 
 
 class TestNoiseMatrix:
-    def test_it_writes_rates_and_errors(self, fitted):
+    def test_cells_show_rates_and_errors(self, fitted):
         display = NoiseMatrixDisplay.from_estimator(fitted)
         rates, errors = fitted.noise_.transition, fitted.noise_std_
         assert texts(display) == [
@@ -78,31 +77,31 @@ class TestNoiseMatrix:
         assert [label.get_text() for label in display.ax_.get_yticklabels()] == ["ham", "spam"]
         assert display.figure_ is display.ax_.figure
 
-    def test_it_takes_estimators_of_noise_and_audits(self, found, three):
+    def test_accepts_noise_estimators_and_audits(self, audited, three):
         X, observed, _ = draw()
         estimator = CrossMoment().fit(X, observed)
         np.testing.assert_array_equal(
             NoiseMatrixDisplay.from_estimator(estimator).transition, estimator.noise_.transition
         )
-        np.testing.assert_array_equal(NoiseMatrixDisplay.from_audit(found).errors, found.noise_std)
-        assert texts(NoiseMatrixDisplay.from_audit(three))[:2] == [
-            "0.87",
-            "0.07",
-        ]  # given: no errors
+        np.testing.assert_array_equal(
+            NoiseMatrixDisplay.from_audit(audited).errors, audited.noise_std
+        )
+        # Rates that were not estimated have no errors.
+        assert texts(NoiseMatrixDisplay.from_audit(three))[:2] == ["0.87", "0.07"]
 
-    def test_it_needs_a_fit(self):
+    def test_unfitted_estimator_raises(self):
         with pytest.raises(NotFittedError):
             NoiseMatrixDisplay.from_estimator(LPClassifier())
 
 
 class TestScoreDistribution:
-    def test_it_draws_the_honest_log_odds(self, fitted):
+    def test_draws_loo_log_odds(self, fitted):
         _, observed, _ = draw()
         display = ScoreDistributionDisplay.from_estimator(fitted, observed)
         np.testing.assert_array_equal(display.log_odds, fitted.loo_log_odds_)
         np.testing.assert_array_equal(NAMES[display.codes], observed)
 
-    def test_the_components_are_where_the_true_classes_are(self, fitted):
+    def test_components_match_true_classes(self, fitted):
         _, observed, y = draw()
         display = ScoreDistributionDisplay.from_estimator(fitted, observed)
         for true in (0, 1):
@@ -115,7 +114,7 @@ class TestScoreDistribution:
                 error = np.sqrt(0.25 / members.sum())
                 assert abs(display.shares_[label, true] - (y[members] == true).mean()) < 3 * error
 
-    def test_densities_integrate_to_one_and_wrong_ones_to_their_share(self, fitted):
+    def test_densities_integrate_to_one_and_to_share_of_wrong_labels(self, fitted):
         display = ScoreDistributionDisplay.from_estimator(fitted, draw()[1])
         grid = np.linspace(-60, 60, 4001)
         for label in (0, 1):
@@ -127,7 +126,7 @@ class TestScoreDistribution:
             )
             assert display.density(np.array([1.0]), label)[1][0] == pytest.approx(expected)
 
-    def test_audits_show_the_same(self, fitted):
+    def test_audit_gives_same_display(self, fitted):
         X, observed, _ = draw()
         by_audit = ScoreDistributionDisplay.from_audit(audit(X, observed, noise=fitted.noise_))
         by_fit = ScoreDistributionDisplay.from_estimator(
@@ -135,7 +134,7 @@ class TestScoreDistribution:
         )
         np.testing.assert_allclose(by_audit.log_odds, by_fit.log_odds, atol=1e-9)
 
-    def test_more_classes_and_other_labels_are_refused(self, fitted, three):
+    def test_more_classes_and_unknown_labels_raise(self, fitted, three):
         with pytest.raises(ValueError, match="shows two classes; there are 3"):
             ScoreDistributionDisplay.from_audit(three)
         with pytest.raises(
@@ -157,7 +156,7 @@ class TestAccuracyPath:
             {"readout": "plain", "targets": "naive", "fit_intercept": False},
         ],
     )
-    def test_at_the_estimators_own_penalty_it_is_the_estimators_own_accuracy(self, options):
+    def test_accuracy_at_reg_of_estimator_is_its_expected_accuracy(self, options):
         X, observed, _ = draw()
         clf = LPClassifier(NOISE, reg=0.3, **options).fit(X, observed)
         display = AccuracyPathDisplay.from_estimator(clf, X, observed, regs=[0.01, 0.3])
@@ -166,7 +165,7 @@ class TestAccuracyPath:
         assert error[1] == pytest.approx(clf.expected_accuracy_std_, abs=1e-9)
         assert accuracy[0] != accuracy[1]
 
-    def test_trusted_labels_stay_in_the_fits(self):
+    def test_trusted_labels_are_kept_in_refits(self):
         X, observed, y = draw()
         trusted = np.full(500, None)
         trusted[:200] = NAMES[y[:200]]
@@ -174,7 +173,7 @@ class TestAccuracyPath:
         display = AccuracyPathDisplay.from_estimator(clf, X, observed, regs=[0.3])
         assert display.accuracies["refined"][0] == pytest.approx(clf.expected_accuracy_, abs=1e-9)
 
-    def test_penalties_worth_trying_surround_most_choices(self):
+    def test_default_regs_surround_chosen_reg(self):
         X, observed, _ = draw()
         display = AccuracyPathDisplay.from_estimator(
             LPClassifier(NOISE, reg=0.3).fit(X, observed), X, observed
@@ -183,7 +182,7 @@ class TestAccuracyPath:
         assert display.regs[0] < 0.3 < display.regs[-1]
         assert display.ax_.get_xscale() == "log"
 
-    def test_the_theorys_lines_are_its_predictions(self):
+    def test_lines_of_mixture_are_predictions(self):
         display = AccuracyPathDisplay.from_mixture(MIXTURE)
         for name in ("naive", "unbiased", "optimized"):
             for index in (0, 60, 120):
@@ -194,42 +193,42 @@ class TestAccuracyPath:
         assert display.limit == float(MIXTURE.bayes_accuracy)
         assert len(display.ax_.get_legend().get_texts()) == 5
 
-    def test_one_mixture_at_a_time(self):
+    def test_several_mixtures_raise(self):
         many = theory.Mixture(mean_norm=[1.0, 2.0], aspect=1.0, noise=MIXTURE.noise)
         with pytest.raises(ValueError, match="draws one mixture"):
             AccuracyPathDisplay.from_mixture(many)
 
 
 class TestSuspects:
-    def test_it_is_the_audits_cut(self, found):
-        display = SuspectsDisplay.from_audit(found)
-        m = found.n_suspects
+    def test_matches_suspects_of_audit(self, audited):
+        display = SuspectsDisplay.from_audit(audited)
+        m = audited.n_suspects
         assert display.precision_[m - 1] >= 0.9
         assert display.precision_[m] < 0.9 or display.probability_[m] < 0.5
-        np.testing.assert_allclose(display.precision_[9], found.suspects.probability[:10].mean())
+        np.testing.assert_allclose(display.precision_[9], audited.suspects.probability[:10].mean())
         assert (np.diff(display.probability_) <= 0).all()
         assert f"{m} suspects" in [text.get_text() for text in display.ax_.get_legend().get_texts()]
 
-    def test_no_suspects_are_drawn_too(self):
+    def test_audit_without_suspects_is_drawn(self):
         display = SuspectsDisplay(np.full(30, 0.2), n_suspects=0, false_discovery_rate=0.1).plot()
         assert display.ax_.get_xlim() == (0, 30)
 
 
 class TestPlan:
-    def test_it_is_the_audits_plan(self, found):
-        display = PlanDisplay.from_audit(found)
-        assert display.efforts == found.plan.effort.tolist()
-        np.testing.assert_array_equal(display.accuracies, found.plan.accuracy)
-        assert texts(display)[0] == f"{found.expected_accuracy:.1%}"
+    def test_matches_plan_of_audit(self, audited):
+        display = PlanDisplay.from_audit(audited)
+        assert display.efforts == audited.plan.effort.tolist()
+        np.testing.assert_array_equal(display.accuracies, audited.plan.accuracy)
+        assert texts(display)[0] == f"{audited.expected_accuracy:.1%}"
 
-    def test_an_audit_without_outlook_says_what_to_give(self, three):
+    def test_audit_without_plan_raises_with_remedy(self, three):
         with pytest.raises(ValueError, match="effective_dimension="):
             PlanDisplay.from_audit(three)
 
 
-def test_displays_draw_where_they_are_told_to(found):
+def test_displays_draw_on_given_axes(audited):
     _, ax = pyplot.subplots()
-    display = SuspectsDisplay.from_audit(found, ax=ax)
+    display = SuspectsDisplay.from_audit(audited, ax=ax)
     assert display.ax_ is ax
     assert display.figure_ is ax.figure
     again = display.plot()
@@ -237,17 +236,17 @@ def test_displays_draw_where_they_are_told_to(found):
     assert display.ax_ is not ax
 
 
-def test_matplotlib_is_asked_for_only_to_draw(found, monkeypatch):
+def test_matplotlib_is_needed_only_to_draw(audited, monkeypatch):
     code = "import sys, unflip.plotting; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-    display = SuspectsDisplay(found.evidence.wrong, n_suspects=3, false_discovery_rate=0.1)
+    display = SuspectsDisplay(audited.evidence.wrong, n_suspects=3, false_discovery_rate=0.1)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"SuspectsDisplay needs matplotlib.*unflip\[plot\]"):
         display.plot()
 
 
 class TestPipelines:
-    def test_the_last_step_is_drawn_and_sees_the_rows_of_those_before(self):
+    def test_last_step_of_pipeline_is_drawn_with_transformed_rows(self):
         X, observed, _ = draw()
         pipe = make_pipeline(StandardScaler(), LPClassifier(NOISE, targets="optimized")).fit(
             3 * X, observed
@@ -259,17 +258,15 @@ class TestPipelines:
             NoiseMatrixDisplay.from_estimator(pipe).transition, NOISE.transition
         )
         regs = [0.1, 1.0]
-        one, other = (
-            AccuracyPathDisplay.from_estimator(estimator, given, observed, regs=regs).accuracies[
-                "optimized"
-            ]
-            for estimator, given in ((pipe, 3 * X), (pipe[-1], rows))
+        of_pipe = AccuracyPathDisplay.from_estimator(pipe, 3 * X, observed, regs=regs)
+        of_last = AccuracyPathDisplay.from_estimator(pipe[-1], rows, observed, regs=regs)
+        np.testing.assert_array_equal(
+            of_pipe.accuracies["optimized"], of_last.accuracies["optimized"]
         )
-        np.testing.assert_array_equal(one, other)
         alone = make_pipeline(LPClassifier(NOISE)).fit(X, observed)
         assert AccuracyPathDisplay.from_estimator(alone, X, observed, regs=[1.0]).accuracies
 
-    def test_other_last_steps_are_refused_in_a_sentence(self):
+    def test_other_last_steps_raise(self):
         X, observed, _ = draw()
         pipe = make_pipeline(StandardScaler()).fit(X)
         with pytest.raises(

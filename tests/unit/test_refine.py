@@ -1,5 +1,4 @@
-"""Refinement: targets of each row's own, scores that its own label has no part in, and rounds that
-do not drift."""
+"""Refinement: targets of single rows, scores corrected for leakage, and the choice of rounds."""
 
 import numpy as np
 import pytest
@@ -12,7 +11,8 @@ from unflip.datasets import make_mixture
 from unflip.estimation import TrustedSubset
 from unflip.labels.classes import contrasts
 from unflip.losses import LOGISTIC, SoftmaxLoss
-from unflip.model.refinement.refine import RELATIVE_REGS, _Loop, refine
+from unflip.model.refinement.refine import RELATIVE_REGS, RefinementLoop, refine
+from unflip.model.refinement.rounds import NoisyLabels
 from unflip.ridge.selection import candidate_regs
 from unflip.ridge.solvers import ConvexFits
 from unflip.ridge.spectrum import decompose
@@ -29,14 +29,14 @@ def draw(n, p, seed=0, mean_norm=2.0, noise=NOISE):
 def run(X, codes, noise, n_rounds, fit_intercept=True):
     rows = DistinctRows.of(X)
     spectrum = decompose(X, fit_intercept=fit_intercept)
-    loop = _Loop(spectrum, rows, codes, noise)
+    loop = RefinementLoop(spectrum, NoisyLabels(rows, codes, noise))
     rounds = [loop.first(candidate_regs(spectrum))]
     for _ in range(n_rounds):
         rounds.append(loop.next(rounds[-1], rounds[-1].reg * RELATIVE_REGS))
     return rounds
 
 
-def test_contrasts_tell_classes_apart_and_sum_to_zero():
+def test_contrasts_are_orthonormal_and_sum_to_zero():
     np.testing.assert_array_equal(contrasts(2), [[-1.0], [1.0]])
     for k in (3, 5):
         table = contrasts(k)
@@ -44,35 +44,34 @@ def test_contrasts_tell_classes_apart_and_sum_to_zero():
         np.testing.assert_allclose(table.sum(axis=0), 0, atol=1e-12)
 
 
-def test_targets_are_posterior_means_of_label_and_score():
+def test_targets_are_posterior_means_given_label_and_score():
     X, codes, _, noise = draw(150, 40)
     first, second = run(X, codes, noise, 1)
     np.testing.assert_allclose(
         first.targets[:, 0], (2 * noise.posterior[:, 1] - 1)[codes], atol=1e-12
     )
-    q = first.reading.posterior(codes, noise)
+    q = first.calibration.posterior(codes, noise)
     np.testing.assert_allclose(second.targets[:, 0], q[:, 1] - q[:, 0], atol=1e-12)
 
 
 def test_first_scores_are_exact_leave_one_out_scores():
     X, codes, _, noise = draw(60, 15)
-    found = run(X, codes, noise, 0)[0]
-    t = found.targets[:, 0]
+    first = run(X, codes, noise, 0)[0]
+    t = first.targets[:, 0]
     for i in range(0, 60, 7):
         rest = np.arange(60) != i
-        fit = Ridge(alpha=60 * found.reg).fit(X[rest], t[rest])
-        assert found.scores[i, 0] == pytest.approx(
+        fit = Ridge(alpha=60 * first.reg).fit(X[rest], t[rest])
+        assert first.scores[i, 0] == pytest.approx(
             fit.predict(X[[i]])[0] - t[rest].mean() + t.mean(), abs=1e-9
         )
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize(("n", "p"), [(300, 60), (300, 300)])
-def test_the_leak_is_what_a_changed_label_really_does(n, p, fit_intercept):
-    """Flip one row's observed label, run the loop again: its own plain score moves by the predicted
-    leak, and no more.
+def test_leakage_is_the_effect_of_a_changed_label(n, p, fit_intercept):
+    """If one observed label changes, the plain score of its row moves by the predicted leakage.
 
-    The prediction is first order in one label, so it is compared over many rows.
+    The prediction is of first order in one label, so many rows are compared.
     """
     X, codes, _, noise = draw(n, p, mean_norm=2.5)
     before = at_reg(X, codes, noise, 1.0, fit_intercept)
@@ -82,57 +81,57 @@ def test_the_leak_is_what_a_changed_label_really_does(n, p, fit_intercept):
         other[i] = 1 - other[i]
         after = at_reg(X, other, noise, 1.0, fit_intercept)
         change = (
-            before.scores + before.leak - after.scores - after.leak
+            before.scores + before.leakage - after.scores - after.leakage
         )  # of plain leave-one-out scores
-        predicted.append(before.leak[i, 0] - after.leak[i, 0])
-        moved.append(change[i, 0] - np.median(change))  # one label also moves all scores a little
+        predicted.append(before.leakage[i, 0] - after.leakage[i, 0])
+        moved.append(change[i, 0] - np.median(change))  # one label moves all scores a little
     slope = np.dot(predicted, moved) / np.dot(predicted, predicted)
     assert slope == pytest.approx(1, abs=0.25)
     assert np.linalg.norm(np.subtract(moved, predicted)) < 0.5 * np.linalg.norm(moved)
 
 
 def at_reg(X, codes, noise, reg, fit_intercept):
-    """Return the third round at one penalty."""
+    """Return the third round at one regularization strength."""
     rows, spectrum = DistinctRows.of(X), decompose(X, fit_intercept=fit_intercept)
-    loop = _Loop(spectrum, rows, codes, noise)
-    found = loop.first(np.array([reg]))
+    loop = RefinementLoop(spectrum, NoisyLabels(rows, codes, noise))
+    round_ = loop.first(np.array([reg]))
     for _ in range(2):
-        found = loop.next(found, np.array([reg]))
-    return found
+        round_ = loop.next(round_, np.array([reg]))
+    return round_
 
 
 @pytest.mark.parametrize("rounds", [1, 2])
-def test_rows_that_weigh_heavily_do_not_see_their_labels_either(rounds):
-    """Uneven leverage: a formula with one mean hat value for all rows overshoots for these."""
+def test_leakage_of_rows_with_high_leverage(rounds):
+    """A formula with the mean leverage for all rows would be too large for these."""
     X, codes, _, noise = draw(300, 200)
     X = X * np.exp(0.4 * np.random.default_rng(0).normal(size=(300, 1)))
     rows, spectrum = DistinctRows.of(X), decompose(X)
 
     def last(labels):
-        loop = _Loop(spectrum, rows, labels, noise)
-        found = loop.first(np.array([1.0]))
+        loop = RefinementLoop(spectrum, NoisyLabels(rows, labels, noise))
+        round_ = loop.first(np.array([1.0]))
         for _ in range(rounds):
-            found = loop.next(found, np.array([1.0]))
-        return found
+            round_ = loop.next(round_, np.array([1.0]))
+        return round_
 
     before = last(codes)
     heavy = np.argsort(spectrum.diagonal(spectrum.shrinkage([1.0]))[:, 0])[-30:]
-    plain, honest = [], []
+    plain, corrected_values = [], []
     for i in heavy:
         other = codes.copy()
         other[i] = 1 - other[i]
         after = last(other)
-        for found, change in (
-            (plain, before.scores + before.leak - after.scores - after.leak),
-            (honest, before.scores - after.scores),
+        for round_, change in (
+            (plain, before.scores + before.leakage - after.scores - after.leakage),
+            (corrected_values, before.scores - after.scores),
         ):
-            found.append((change[i, 0] - np.median(change)) * (2 * codes[i] - 1))
-    assert abs(np.mean(honest)) < 0.3 * before.scores.std()
+            round_.append((change[i, 0] - np.median(change)) * (2 * codes[i] - 1))
+    assert abs(np.mean(corrected_values)) < 0.3 * before.scores.std()
     if rounds == 1:
         assert np.mean(plain) > 0.5 * before.scores.std()
 
 
-def test_trusted_rows_have_their_true_targets():
+def test_trusted_rows_have_their_true_labels_as_targets():
     X, codes, y, _ = draw(200, 40)
     trusted = TrustedSubset(np.where(np.arange(200) < 50, y, np.nan))
     clf = LPClassifier(trusted).fit(X, codes)
@@ -141,23 +140,27 @@ def test_trusted_rows_have_their_true_targets():
     assert (np.abs(clf.targets_[50:]) < 1).all()
 
 
-def test_own_labels_leave_no_trace_in_the_scores():
-    """Within a true class scores must not correlate with the observed label; without the correction
-    they do."""
-    honest, plain = [], []
+def test_scores_do_not_depend_on_their_own_labels():
+    """Within a true class, corrected scores must not correlate with the observed labels; plain
+    scores do.
+    """
+    corrected_values, plain = [], []
     for seed in range(20):
         X, codes, y, noise = draw(400, 400, seed=seed)
         last = run(X, codes, noise, 1)[-1]
-        for scores, found in ((last.scores, honest), (last.scores + last.leak, plain)):
-            found.append(
+        for scores, correlations in (
+            (last.scores, corrected_values),
+            (last.scores + last.leakage, plain),
+        ):
+            correlations.append(
                 np.mean([np.corrcoef(scores[y == a, 0], codes[y == a])[0, 1] for a in (0, 1)])
             )
-    error = np.std(honest) / np.sqrt(20)
+    error = np.std(corrected_values) / np.sqrt(20)
     assert np.mean(plain) > 0.1
-    assert abs(np.mean(honest)) < 4 * error + 0.03
+    assert abs(np.mean(corrected_values)) < 4 * error + 0.03
 
 
-def test_refining_pays_and_its_scores_are_those_of_new_rows():
+def test_refinement_improves_the_scores_and_leave_one_out_shows_it():
     gains, gaps = [], []
     for seed in range(10):
         X, codes, y, noise = draw(500, 250, seed=seed)
@@ -174,22 +177,22 @@ def test_refining_pays_and_its_scores_are_those_of_new_rows():
     assert abs(np.mean(gaps)) < 4 * np.std(gaps) / np.sqrt(10) + 0.005
 
 
-def test_nothing_is_refined_where_labels_are_right():
+def test_clean_labels_are_not_refined():
     X, _, y, _ = draw(200, 50)
     clean = NoiseModel.none().with_priors([0.4, 0.6])
     rows, spectrum = DistinctRows.of(X), decompose(X)
-    found = refine(spectrum, rows, y, clean, candidate_regs(spectrum), search=True)
-    np.testing.assert_array_equal(found.targets[:, 0], 2 * y - 1)
-    assert found.index == 0
-    assert not found.leak.any()
+    round_ = refine(spectrum, NoisyLabels(rows, y, clean), candidate_regs(spectrum), search=True)
+    np.testing.assert_array_equal(round_.targets[:, 0], 2 * y - 1)
+    assert round_.index == 0
+    assert not round_.leakage.any()
 
 
-def test_the_penalty_is_kept_where_it_is_given():
+def test_given_reg_is_kept():
     X, codes, _, noise = draw(200, 50)
     assert LPClassifier(noise, reg=0.7).fit(X, codes).reg_ == 0.7
 
 
-def test_a_wrong_noise_model_does_little_harm():
+def test_wrong_noise_model_does_little_harm():
     right, wrong = [], []
     for seed in range(10):
         X, codes, _, noise = draw(500, 100, seed=seed)
@@ -202,7 +205,7 @@ def test_a_wrong_noise_model_does_little_harm():
     assert np.mean(wrong) > np.mean(right) - 0.03
 
 
-def test_copies_and_weights_refine_alike():
+def test_duplicates_equal_weights():
     X, codes, _, noise = draw(120, 30)
     counts = np.random.default_rng(0).integers(1, 4, size=120)
     weighted = LPClassifier(noise).fit(X, codes, sample_weight=counts.astype(float))
@@ -211,69 +214,74 @@ def test_copies_and_weights_refine_alike():
     assert weighted.expected_accuracy_ == pytest.approx(repeated.expected_accuracy_, abs=1e-6)
 
 
-def test_three_classes_gain_as_well():
+def test_refinement_improves_three_classes():
     transition = np.full((3, 3), 0.25) + 0.25 * np.eye(3)
     noise = NoiseModel(transition, np.full(3, 1 / 3))
     X, y = make_mixture(600, 120, means=2.5 * np.eye(3, 120), random_state=0)
     codes = noise.flip(y, random_state=0)
     accuracy = [
-        np.mean(found.reading.probabilities.argmax(axis=1) == y)
-        for found in run(X, codes, noise, 2)
+        np.mean(round_.calibration.probabilities.argmax(axis=1) == y)
+        for round_ in run(X, codes, noise, 2)
     ]
     assert accuracy[2] > accuracy[0] + 0.05
     plain = run(X, codes, noise, 2)[-1]
     wrong_label = codes != y
-    own = plain.reading.posterior(codes, noise)[np.arange(600), codes]
+    own = plain.calibration.posterior(codes, noise)[np.arange(600), codes]
     assert roc_auc_score(wrong_label, 1 - own) > 0.85
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_own_labels_leave_no_trace_in_the_scores_of_another_loss(n_classes, fit_intercept):
-    """The last fit is logistic: within a true class its scores must not follow the row's own label."""
+def test_scores_of_another_loss_do_not_depend_on_their_own_labels(n_classes, fit_intercept):
+    """Within a true class, scores of the logistic fit must not correlate with the labels."""
     noise = NoiseModel(0.4 * np.eye(n_classes) + 0.6 / n_classes, np.full(n_classes, 1 / n_classes))
     loss = LOGISTIC if n_classes == 2 else SoftmaxLoss
-    honest, plain = [], []
+    corrected_values, plain = [], []
     for seed in range(24):
         X, y = make_mixture(300, 150, means=2.0 * np.eye(n_classes, 150), random_state=seed)
         codes = noise.flip(y, random_state=seed)
         fits = ConvexFits(decompose(X, fit_intercept=fit_intercept), loss)
-        last = refine(fits, DistinctRows.of(X), codes, noise, np.array([0.1]), search=False)
+        observed = NoisyLabels(DistinctRows.of(X), codes, noise)
+        last = refine(fits, observed, np.array([0.1]), search=False)
         if last.index == 0:  # nothing was refined
             continue
         labels = contrasts(n_classes)[codes]
-        for scores, found in ((last.scores, honest), (last.scores + last.leak, plain)):
-            found.append(
+        for scores, correlations in (
+            (last.scores, corrected_values),
+            (last.scores + last.leakage, plain),
+        ):
+            correlations.append(
                 np.mean([agreement(scores[y == a], labels[y == a]) for a in range(n_classes)])
             )
     assert len(plain) > 8
     assert np.mean(plain) > 0.08
-    assert abs(np.mean(honest)) < 4 * np.std(honest) / np.sqrt(len(honest)) + 0.03
+    assert (
+        abs(np.mean(corrected_values))
+        < 4 * np.std(corrected_values) / np.sqrt(len(corrected_values)) + 0.03
+    )
 
 
 def agreement(scores, labels):
-    """Correlation, all columns taken together."""
+    """Return the correlation over all columns."""
     scores, labels = scores - scores.mean(axis=0), labels - labels.mean(axis=0)
     return (scores * labels).sum() / np.sqrt((scores**2).sum() * (labels**2).sum())
 
 
-def test_the_penalty_of_another_loss_is_searched_near_that_of_the_rounds():
+def test_reg_of_another_loss_is_searched_near_that_of_the_rounds():
     X, codes, _, noise = draw(200, 50)
     spectrum = decompose(X)
     fits = ConvexFits(spectrum, LOGISTIC)
-    rounds = refine(
-        spectrum, DistinctRows.of(X), codes, noise, candidate_regs(spectrum), search=True
-    )
-    last = refine(fits, DistinctRows.of(X), codes, noise, candidate_regs(spectrum) / 8, search=True)
+    labels = NoisyLabels(DistinctRows.of(X), codes, noise)
+    rounds = refine(spectrum, labels, candidate_regs(spectrum), search=True)
+    last = refine(fits, labels, candidate_regs(spectrum) / 8, search=True)
     np.testing.assert_array_equal(last.targets, rounds.targets)
     assert np.isclose(last.reg, rounds.reg / 8 * RELATIVE_REGS).any()
 
 
-def rounds_at(X, codes, noise, regs, fit_intercept, **options):
-    """Return rounds that have a penalty each."""
-    loop = _Loop(
-        decompose(X, fit_intercept=fit_intercept), DistinctRows.of(X), codes, noise, **options
-    )
+def rounds_at(X, codes, noise, regs, fit_intercept, truth=None):
+    """Return the loop, and rounds with one regularization strength each."""
+    labels = NoisyLabels(DistinctRows.of(X), codes, noise, truth=truth)
+    loop = RefinementLoop(decompose(X, fit_intercept=fit_intercept), labels)
     rounds = [loop.first(np.array(regs[:1]))]
     for reg in regs[1:]:
         rounds.append(loop.next(rounds[-1], np.array([reg])))
@@ -281,41 +289,38 @@ def rounds_at(X, codes, noise, regs, fit_intercept, **options):
 
 
 class DenseLeftOut:
-    """How leave-one-out scores answer to targets, as a matrix that is found by refits without each
-    row."""
+    """The matrix from targets to leave-one-out scores, computed by refits without each row."""
 
     def __init__(self, X, reg, fit_intercept):
         n = len(X)
         self.exact = np.zeros((n, n))
         for i in range(n):
-            others = np.arange(n) != i
-            rows = X[others]
+            kept = np.arange(n) != i
+            rows = X[kept]
             centre = rows.mean(axis=0) if fit_intercept else np.zeros(X.shape[1])
             rows = rows - centre
             weights = np.linalg.solve(rows.T @ rows + n * reg * np.eye(X.shape[1]), X[i] - centre)
-            self.exact[i, others] = rows @ weights
+            self.exact[i, kept] = rows @ weights
         rows = X - X.mean(axis=0) if fit_intercept else X
         hat = rows @ np.linalg.solve(rows.T @ rows + n * reg * np.eye(X.shape[1]), rows.T)
         centring = np.eye(n) - fit_intercept / n
         scale = 1 / (1 - fit_intercept / n)
         residual = centring - hat
-        # Rows in between have the mean slack: on average they have no part in their own scores.
+        # Intermediate rows have the mean slack, so the diagonal is 0 on average.
         self.mean = scale * centring - residual / np.diag(residual).mean()
 
 
-def own_parts(round_, before, noise, anchors):
-    """What its own label adds to a row's target: the first to the priors, others to what the scores
-    say."""
-    known = noise.priors[None, :] if before is None else before.reading.probabilities
-    return round_.targets - known @ anchors
+def label_effects(round_, before, noise, class_contrasts):
+    """Return what its own label adds to each row's target, relative to priors or probabilities."""
+    expected = noise.priors[None, :] if before is None else before.calibration.probabilities
+    return round_.targets - expected @ class_contrasts
 
 
-def sensitivity(before, after_codes, noise, anchors):
-    """g, the mean derivative of targets by scores: slopes times the mean covariance of one draw of
-    the class."""
-    q = before.reading.posterior(after_codes, noise)
+def target_derivative(before, after_codes, noise, class_contrasts):
+    """Return g, the mean derivative of targets by scores."""
+    q = before.calibration.posterior(after_codes, noise)
     covariance = np.mean([np.diag(row) - np.outer(row, row) for row in q], axis=0)
-    return before.reading.model.slopes @ covariance @ anchors
+    return before.calibration.model.slopes @ covariance @ class_contrasts
 
 
 def three_classes(n, p):
@@ -326,33 +331,37 @@ def three_classes(n, p):
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("data", [draw, three_classes])
-def test_the_leak_is_the_sum_of_paths_from_a_row_back_to_itself(data, fit_intercept):
-    """As the module says, by dense matrices: the last round is exact, rows in between have the mean
-    slack."""
+def test_leakage_matches_dense_matrices(data, fit_intercept):
+    """The last round is exact; intermediate rows have the mean slack."""
     X, codes, _, noise = data(70, 30)
     X = X * np.exp(0.3 * np.random.default_rng(0).normal(size=(70, 1)))
-    check_the_leak(X, codes, noise, [0.8, 0.5, 0.3], fit_intercept, rtol=1e-8)
+    check_leakage(X, codes, noise, [0.8, 0.5, 0.3], fit_intercept, rtol=1e-8)
 
 
 @pytest.mark.parametrize("reg", [1e-9, 1e-4, 1e4])
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_the_leak_of_rows_that_are_fitted_closely_or_hardly_at_all(fit_intercept, reg):
-    """With more features than rows; with an intercept its share of the slack is the larger one
-    where γ is small."""
+def test_leakage_matches_dense_matrices_at_extreme_reg(fit_intercept, reg):
+    """With more features than rows.
+
+    At small γ, the intercept's share of the slack is the larger part.
+    """
     X, codes, _, noise = draw(40, 90)
-    check_the_leak(X, codes, noise, [reg, reg / 2, reg / 4], fit_intercept, rtol=1e-5)
+    check_leakage(X, codes, noise, [reg, reg / 2, reg / 4], fit_intercept, rtol=1e-5)
 
 
-def check_the_leak(X, codes, noise, regs, fit_intercept, rtol):
-    anchors = contrasts(noise.n_classes)
+def check_leakage(X, codes, noise, regs, fit_intercept, rtol):
+    class_contrasts = contrasts(noise.n_classes)
     _, rounds = rounds_at(X, codes, noise, regs, fit_intercept)
     first, middle, last = (DenseLeftOut(X, reg, fit_intercept) for reg in regs)
-    own = [own_parts(rounds[r], rounds[r - 1] if r else None, noise, anchors) for r in (0, 1)]
-    g = [sensitivity(rounds[r], codes, noise, anchors) for r in (0, 1)]
-    assert not rounds[0].leak.any()
+    own = [
+        label_effects(rounds[r], rounds[r - 1] if r else None, noise, class_contrasts)
+        for r in (0, 1)
+    ]
+    g = [target_derivative(rounds[r], codes, noise, class_contrasts) for r in (0, 1)]
+    assert not rounds[0].leakage.any()
     expected = np.diag(middle.exact @ first.mean)[:, None] * (own[0] @ g[0])
     np.testing.assert_allclose(
-        rounds[1].leak, expected, rtol=rtol, atol=rtol * np.abs(expected).max()
+        rounds[1].leakage, expected, rtol=rtol, atol=rtol * np.abs(expected).max()
     )
     there_and_back = last.exact @ middle.mean
     through_two = np.diag(there_and_back @ first.mean) - np.diag(there_and_back) * np.diag(
@@ -362,23 +371,23 @@ def check_the_leak(X, codes, noise, regs, fit_intercept, rtol):
         own[0] @ g[0] @ g[1]
     )
     np.testing.assert_allclose(
-        rounds[2].leak, expected, rtol=rtol, atol=rtol * np.abs(expected).max()
+        rounds[2].leakage, expected, rtol=rtol, atol=rtol * np.abs(expected).max()
     )
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("data", [draw, three_classes])
-def test_the_leak_of_another_loss_is_that_of_ridge_fits_along_the_axes_of_its_curvature(
-    data, fit_intercept
-):
+def test_leakage_of_another_loss_matches_ridge_fits_along_its_curvature(data, fit_intercept):
     X, codes, _, noise = data(70, 30)
-    anchors, reg = contrasts(noise.n_classes), 0.1
+    class_contrasts, reg = contrasts(noise.n_classes), 0.1
     loop, (before, current) = rounds_at(X, codes, noise, [0.8, 0.5], fit_intercept)
     loss = LOGISTIC if noise.n_classes == 2 else SoftmaxLoss
     fits = ConvexFits(decompose(X, fit_intercept=fit_intercept), loss)
-    found = loop.last(current, fits, np.array([reg]))
+    round_ = loop.last(current, fits, np.array([reg]))
     left_out = fits.leave_one_out(current.targets, [reg])
-    through = own_parts(before, None, noise, anchors) @ sensitivity(before, codes, noise, anchors)
+    through = label_effects(before, None, noise, class_contrasts) @ target_derivative(
+        before, codes, noise, class_contrasts
+    )
     first, expected = DenseLeftOut(X, 0.8, fit_intercept), np.zeros_like(through)
     curvatures, axes = np.linalg.eigh(left_out.mean_curvature[0])
     for curvature, axis in zip(curvatures, axes.T, strict=True):
@@ -387,25 +396,24 @@ def test_the_leak_of_another_loss_is_that_of_ridge_fits_along_the_axes_of_its_cu
         expected += diagonal[:, None] * np.outer(
             through @ left_out.mean_response[0].T @ axis / curvature, axis
         )
-    np.testing.assert_allclose(found.leak, expected, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(round_.leakage, expected, rtol=1e-8, atol=1e-12)
     np.testing.assert_allclose(
-        found.scores, left_out.corrected_scores[:, 0, :] - expected, rtol=1e-8, atol=1e-12
+        round_.scores, left_out.corrected_scores[:, 0, :] - expected, rtol=1e-8, atol=1e-12
     )
-    assert (found.reg, found.index) == (reg, 1)
-    assert np.isnan(found.alignment)
+    assert (round_.reg, round_.index) == (reg, 1)
+    assert np.isnan(round_.alignment)
 
 
 @pytest.mark.parametrize("scale_free", [True, False])
-def test_each_round_takes_the_penalty_whose_scores_are_best(scale_free):
-    """By their correlation with the labels, or where their scale counts by the distance to the
-    targets."""
+def test_each_round_selects_the_best_reg(scale_free):
+    """By correlation with the labels or, if the scale matters, by distance to the targets."""
     X, codes, _, noise = draw(150, 60, mean_norm=3.0)
-    X = X * np.logspace(-1, 0.5, 60)  # noise that is worth whitening, so that no end is best
+    X = X * np.logspace(-1, 0.5, 60)  # anisotropic noise, so that neither end of the grid is best
     regs = np.array([1e-4, 0.01, 1.0, 100.0, 1e4])
-    loop = _Loop(decompose(X), DistinctRows.of(X), codes, noise, scale_free)
+    loop = RefinementLoop(decompose(X), NoisyLabels(DistinctRows.of(X), codes, noise), scale_free)
     chosen = [loop.first(regs)]
     chosen.append(loop.next(chosen[0], regs))
-    for index, found in enumerate(chosen):
+    for index, selected in enumerate(chosen):
         alone = [
             rounds_at(X, codes, noise, [round_.reg for round_ in chosen[:index]] + [reg], True)[1][
                 -1
@@ -416,57 +424,57 @@ def test_each_round_takes_the_penalty_whose_scores_are_best(scale_free):
             round_.alignment if scale_free else -np.mean((round_.scores - round_.targets) ** 2)
             for round_ in alone
         ]
-        assert found.reg == regs[np.argmax(merits)]
+        assert selected.reg == regs[np.argmax(merits)]
         assert 0 < np.argmax(merits) < 4
-        correlation = np.corrcoef(found.scores[:, 0], codes)[0, 1]
-        assert found.alignment == pytest.approx(correlation, rel=1e-9)
+        correlation = np.corrcoef(selected.scores[:, 0], codes)[0, 1]
+        assert selected.alignment == pytest.approx(correlation, rel=1e-9)
 
 
-def test_rows_of_known_class_have_its_target():
-    """Their true labels leak back into their own scores as other labels do, so these are corrected,
-    too."""
+def test_targets_and_leakage_of_trusted_rows():
+    """Trusted labels leak into scores as other labels do, so these scores are corrected, too."""
     X, codes, y, noise = draw(80, 30)
     truth = np.where(np.arange(80) % 4, -1, y)
     _, (first, second) = rounds_at(X, codes, noise, [0.5, 0.5], True, truth=truth)
-    known = truth >= 0
+    is_trusted = truth >= 0
     for round_ in (first, second):
-        np.testing.assert_array_equal(round_.targets[known, 0], 2 * y[known] - 1)
+        np.testing.assert_array_equal(round_.targets[is_trusted, 0], 2 * y[is_trusted] - 1)
     np.testing.assert_allclose(
-        first.targets[~known, 0], (2 * noise.posterior[:, 1] - 1)[codes[~known]], atol=1e-12
+        first.targets[~is_trusted, 0],
+        (2 * noise.posterior[:, 1] - 1)[codes[~is_trusted]],
+        atol=1e-12,
     )
-    assert (second.leak != 0).all()
+    assert (second.leakage != 0).all()
 
 
 @pytest.mark.parametrize(
-    ("agreements", "taken"),
+    ("alignments", "taken"),
     [
-        ((0.5, 0.31, 0.32), 2),  # two standard errors, of 0.1 each, may be lost
+        ((0.5, 0.31, 0.32), 2),  # a loss of two standard errors, of 0.1 each, is tolerated
         ((0.5, 0.29, 0.9), 0),
-        ((0.5, 0.31, 0.29), 1),  # in all, not in each round
+        ((0.5, 0.31, 0.29), 1),  # in total, not in each round
         ((0.5, 0.9, 0.69), 1),
         ((0.5, 0.9, 0.71), 2),
     ],
 )
-def test_a_round_that_loses_more_agreement_than_chance_would_is_not_taken(
-    agreements, taken, monkeypatch
-):
+def test_round_that_loses_agreement_is_dropped(alignments, taken, monkeypatch):
     X, codes, _, noise = draw(
         100, 40, mean_norm=4.0, noise=NoiseModel.binary(eps_pos=0.2, eps_neg=0.1)
     )
-    script = iter(agreements)
-    monkeypatch.setattr(_Loop, "_agreement", lambda *_, **__: next(script))
-    monkeypatch.setattr(_Loop, "_support", lambda *_: 10.0)
-    found = refine(decompose(X), DistinctRows.of(X), codes, noise, np.array([0.5]), search=False)
-    assert (found.index, found.alignment) == (taken, agreements[taken])
+    script = iter(alignments)
+    monkeypatch.setattr(RefinementLoop, "_agreement", lambda *_, **__: next(script))
+    monkeypatch.setattr(RefinementLoop, "_support", lambda *_: 10.0)
+    labels = NoisyLabels(DistinctRows.of(X), codes, noise)
+    round_ = refine(decompose(X), labels, np.array([0.5]), search=False)
+    assert (round_.index, round_.alignment) == (taken, alignments[taken])
 
 
-def test_no_round_has_a_smaller_penalty_than_the_first_may_have():
-    """Though here the smaller the better."""
+def test_later_rounds_do_not_go_below_the_smallest_reg():
+    """Although smaller values would be better on these data."""
     X, codes, _, noise = draw(400, 60, mean_norm=4.0)
     X = X * np.logspace(-1, 0.5, 60)
     spectrum = decompose(X)
     free, held = (
-        refine(spectrum, DistinctRows.of(X), codes, noise, regs, search=True)
+        refine(spectrum, NoisyLabels(DistinctRows.of(X), codes, noise), regs, search=True)
         for regs in (np.array([1e-3, 1.0]), np.array([1.0]))
     )
     assert free.index == held.index == 2
@@ -475,47 +483,44 @@ def test_no_round_has_a_smaller_penalty_than_the_first_may_have():
 
 @pytest.mark.parametrize(("mean_norm", "seed"), [(2.0, 0), (0.0, 3)])
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_agreement_of_two_classes_is_a_correlation_or_about_the_origin_a_cosine(
-    fit_intercept, mean_norm, seed
-):
-    """Of classes that are alike it is negative in this draw."""
+def test_alignment_of_two_classes_is_a_correlation_or_a_cosine(fit_intercept, mean_norm, seed):
+    """It is negative in the draw of identical classes."""
     X, codes, _, noise = draw(90, 30, seed=seed, mean_norm=mean_norm)
     _, rounds = rounds_at(X, codes, noise, [0.5, 0.5], fit_intercept)
     labels = 2.0 * codes - 1
-    for found in rounds:
-        scores, about = found.scores[:, 0], float(fit_intercept)
-        scores, wanted = scores - about * scores.mean(), labels - about * labels.mean()
-        expected = scores @ wanted / np.linalg.norm(scores) / np.linalg.norm(wanted)
-        assert found.alignment == pytest.approx(expected, rel=1e-9)
+    for round_ in rounds:
+        scores, about = round_.scores[:, 0], float(fit_intercept)
+        scores, references = scores - about * scores.mean(), labels - about * labels.mean()
+        expected = scores @ references / np.linalg.norm(scores) / np.linalg.norm(references)
+        assert round_.alignment == pytest.approx(expected, rel=1e-9)
     assert (rounds[1].alignment > 0) == (mean_norm > 0)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_agreement_of_several_classes_is_their_canonical_correlation(fit_intercept):
+def test_alignment_of_several_classes_is_the_canonical_correlation(fit_intercept):
     X, codes, _, noise = three_classes(90, 30)
     _, rounds = rounds_at(X, codes, noise, [0.5, 0.5], fit_intercept)
-    for found in rounds:
-        columns = [found.scores, contrasts(3)[codes]]
+    for round_ in rounds:
+        columns = [round_.scores, contrasts(3)[codes]]
         bases = [np.linalg.qr(c - c.mean(axis=0) if fit_intercept else c)[0] for c in columns]
         expected = np.linalg.norm(bases[0].T @ bases[1]) / np.sqrt(2)
-        assert found.alignment == pytest.approx(expected, rel=1e-9)
+        assert round_.alignment == pytest.approx(expected, rel=1e-9)
 
 
-def test_another_loss_is_fitted_to_the_targets_of_the_penalty_that_bends_squared_fits_as_much():
-    """Which is 1/6 of it for the softmax of three classes: half the curvature at 0 is 1/(2k)."""
+def test_reg_of_another_loss_is_scaled_by_its_curvature():
+    """By 1/6 for the softmax of three classes: half the curvature at 0 is 1/(2k)."""
     X, codes, _, noise = three_classes(60, 20)
     spectrum, rows = decompose(X), DistinctRows.of(X)
-    rounds = refine(spectrum, rows, codes, noise, np.array([0.6]), search=False)
-    last = refine(
-        ConvexFits(spectrum, SoftmaxLoss), rows, codes, noise, np.array([0.1]), search=False
-    )
+    labels = NoisyLabels(rows, codes, noise)
+    rounds = refine(spectrum, labels, np.array([0.6]), search=False)
+    last = refine(ConvexFits(spectrum, SoftmaxLoss), labels, np.array([0.1]), search=False)
     assert rounds.index == last.index == 2
     np.testing.assert_allclose(last.targets, rounds.targets, rtol=1e-9, atol=1e-12)
     assert last.reg == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize(("p", "best"), [(40, 1e-4), (80, 100.0)])
-def test_the_penalty_of_another_loss_is_the_one_whose_scores_agree_best(p, best):
+def test_reg_of_another_loss_is_the_one_with_the_best_scores(p, best):
     X, codes, _, noise = draw(150, p, mean_norm=3.0)
     X = X * np.logspace(-1, 0.5, p)
     loop, (_, current) = rounds_at(X, codes, noise, [0.1, 0.1], True)
@@ -527,13 +532,14 @@ def test_the_penalty_of_another_loss_is_the_one_whose_scores_agree_best(p, best)
     assert loop.last(current, fits, regs).reg == regs[np.argmax(alone)] == best
 
 
-def test_unless_said_otherwise_scales_do_not_count_and_priors_are_taken_as_given():
+def test_defaults_are_scale_free_with_fixed_priors():
     X, codes, _, noise = draw(150, 60)
     regs = np.array([0.01, 1.0, 100.0])
 
-    def found(**options):
-        return refine(decompose(X), DistinctRows.of(X), codes, noise, regs, search=False, **options)
+    def last_round(*, infer_priors=False, **options):
+        labels = NoisyLabels(DistinctRows.of(X), codes, noise, infer_priors=infer_priors)
+        return refine(decompose(X), labels, regs, search=False, **options)
 
-    assert found().reg == found(scale_free=True).reg != found(scale_free=False).reg
-    np.testing.assert_array_equal(found().noise.priors, noise.priors)
-    assert (found(infer_priors=True).noise.priors != noise.priors).all()
+    assert last_round().reg == last_round(scale_free=True).reg != last_round(scale_free=False).reg
+    np.testing.assert_array_equal(last_round().noise.priors, noise.priors)
+    assert (last_round(infer_priors=True).noise.priors != noise.priors).all()

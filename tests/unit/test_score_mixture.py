@@ -1,5 +1,4 @@
-"""The Gaussian mixture of whitened scores, against EM written out, and its logits without the row
-itself."""
+"""The Gaussian mixture of whitened scores, against a direct EM, and its leave-one-out logits."""
 
 import numpy as np
 import pytest
@@ -8,10 +7,10 @@ from scipy.special import softmax
 from unflip import NoiseModel
 from unflip.calibration.mixture import (
     ScoreMixture,
-    directions_by_shape,
+    has_converged,
     label_log_odds,
-    settled,
-    with_one,
+    mixture_directions,
+    with_ones,
 )
 from unflip.data.duplicates import DistinctRows
 from unflip.labels.classes import contrasts
@@ -24,7 +23,7 @@ THREE = NoiseModel(np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]])
 
 
 def draw(noise, r, n=200):
-    """Whitened scores, labels, and uneven shares of the rows."""
+    """Return whitened scores, labels, and unequal shares of the rows."""
     rng = np.random.default_rng(0)
     y = rng.choice(noise.n_classes, size=n, p=noise.priors)
     share = rng.random(n)
@@ -35,8 +34,8 @@ def draw(noise, r, n=200):
     return centred @ vectors / np.sqrt(values), noise.flip(y, random_state=0), share
 
 
-def written_out(scores, codes, share, noise, rounds):
-    """EM for Gaussian classes of one covariance; the label of a row is a prior of its own."""
+def em_by_definition(scores, codes, share, noise, rounds):
+    """Run EM for Gaussian classes with a common covariance; labels act as priors."""
     member = noise.posterior[codes]
     for _ in range(rounds):
         mass = share @ member
@@ -44,7 +43,7 @@ def written_out(scores, codes, share, noise, rounds):
         errors = [scores - mean for mean in means]
         within = sum((e.T * (share * q)) @ e for e, q in zip(errors, member.T, strict=True))
         precision = np.linalg.inv(within)
-        log_density = [-np.sum(e @ precision * e, axis=1) / 2 for e in errors]  # but for a constant
+        log_density = [-np.sum(e @ precision * e, axis=1) / 2 for e in errors]  # up to a constant
         member = softmax(np.log(noise.posterior[codes]) + np.transpose(log_density), axis=1)
     directions = np.linalg.solve(within, (means - means[0]).T)
     return directions, [
@@ -53,69 +52,69 @@ def written_out(scores, codes, share, noise, rounds):
 
 
 @pytest.mark.parametrize(("noise", "r"), [(TWO, 1), (TWO, 2), (THREE, 1), (THREE, 2), (THREE, 3)])
-def test_directions_are_those_of_em(noise, r):
+def test_directions_match_em(noise, r):
     scores, codes, share = draw(noise, r)
-    found, middle = directions_by_shape(scores, codes, share, noise, 1e-9)
-    expected, expected_middle = written_out(scores, codes, share, noise, 300)
-    np.testing.assert_allclose(found, expected, rtol=2e-4, atol=1e-4)
+    directions, middle = mixture_directions(scores, codes, share, noise, 1e-9)
+    expected, expected_middle = em_by_definition(scores, codes, share, noise, 300)
+    np.testing.assert_allclose(directions, expected, rtol=2e-4, atol=1e-4)
     np.testing.assert_allclose(middle, expected_middle, rtol=2e-4, atol=1e-4)
     if (noise, r) != (TWO, 1):
-        one = ScoreMixture.of(with_one(scores), noise.posterior[codes], share, 1e-9).directions
+        one = ScoreMixture.of(with_ones(scores), noise.posterior[codes], share, 1e-9).directions
         np.testing.assert_allclose(
-            one, written_out(scores, codes, share, noise, 1)[0], rtol=1e-9, atol=1e-12
+            one, em_by_definition(scores, codes, share, noise, 1)[0], rtol=1e-9, atol=1e-12
         )
 
 
-def test_directions_do_not_depend_on_which_class_is_the_first():
+def test_directions_do_not_depend_on_the_order_of_classes():
     scores, codes, share = draw(THREE, 2)
     order = np.array([2, 0, 1])
     turned = NoiseModel(THREE.transition[np.ix_(order, order)], THREE.priors[order])
-    found, middle = directions_by_shape(scores, codes, share, THREE, 1e-9)
-    other, other_middle = directions_by_shape(scores, np.argsort(order)[codes], share, turned, 1e-9)
-    np.testing.assert_allclose(other, found[:, order] - found[:, order[:1]], rtol=1e-9, atol=1e-10)
+    directions, middle = mixture_directions(scores, codes, share, THREE, 1e-9)
+    other, other_middle = mixture_directions(scores, np.argsort(order)[codes], share, turned, 1e-9)
+    np.testing.assert_allclose(
+        other, directions[:, order] - directions[:, order[:1]], rtol=1e-9, atol=1e-10
+    )
     np.testing.assert_allclose(
         other_middle, middle[order] - middle[order[0]], rtol=1e-9, atol=1e-10
     )
 
 
 @pytest.mark.parametrize("noise", [TWO, THREE])
-def test_classes_that_fall_apart_have_the_smallest_variance(noise):
+def test_separated_classes_have_the_smallest_variance(noise):
     k = noise.n_classes
     clean = NoiseModel.none(k).with_priors(noise.priors)
     means = np.linalg.svd(
         np.sqrt(noise.priors)[:, None] * (np.eye(k) - noise.priors), full_matrices=False
     )[0]
-    standard = (means / np.sqrt(noise.priors)[:, None])[
-        :, : k - 1
-    ]  # one row of each class, whitened
-    found, _ = directions_by_shape(standard, np.arange(k), noise.priors, clean, 0.01)
-    np.testing.assert_allclose(found, (standard - standard[0]).T / 0.01, rtol=1e-9, atol=1e-9)
+    # One row of each class, whitened.
+    standard = (means / np.sqrt(noise.priors)[:, None])[:, : k - 1]
+    directions, _ = mixture_directions(standard, np.arange(k), noise.priors, clean, 0.01)
+    np.testing.assert_allclose(directions, (standard - standard[0]).T / 0.01, rtol=1e-9, atol=1e-9)
 
 
-def test_em_has_settled_where_a_step_is_small_beside_the_slopes_or_beside_one():
+def test_em_converges_by_absolute_or_relative_change():
     large = np.array([[0.0, -1e8], [3.0, 1e8]])
-    assert settled(large, large + 100)
-    assert not settled(large, -large)
-    assert not settled(large, large + 1e5)
-    assert settled(0.0, 1e-6)
-    assert not settled(0.0, 1e-3)
-    assert not settled(3.0, 2.999)
+    assert has_converged(large, large + 100)
+    assert not has_converged(large, -large)
+    assert not has_converged(large, large + 1e5)
+    assert has_converged(0.0, 1e-6)
+    assert not has_converged(0.0, 1e-3)
+    assert not has_converged(3.0, 2.999)
 
 
-def test_log_odds_of_a_label_are_those_of_its_posterior():
-    found = label_log_odds(np.array([0, 1, 1]), TWO)
+def test_label_log_odds_are_those_of_the_posterior():
+    log_odds = label_log_odds(np.array([0, 1, 1]), TWO)
     first, second = (np.log(TWO.joint[1, b] / TWO.joint[0, b]) for b in (0, 1))
-    np.testing.assert_allclose(found, [first, second, second], rtol=1e-12)
+    np.testing.assert_allclose(log_odds, [first, second, second], rtol=1e-12)
 
 
-def mixture_without(i, scores, member, share, precision=None):
-    """Logits of row i by a mixture of the other rows, by its definition; the covariance may be
-    given."""
-    others = np.arange(len(scores)) != i
-    mass = share[others] @ member[others]
-    means = (member[others] * share[others, None]).T @ scores[others] / mass[:, None]
+def left_out_mixture(i, scores, member, share, precision=None):
+    """Return slopes and intercepts of the mixture of all rows but i, by definition."""
+    kept = np.arange(len(scores)) != i
+    mass = share[kept] @ member[kept]
+    means = (member[kept] * share[kept, None]).T @ scores[kept] / mass[:, None]
     if precision is None:
-        second = (scores[others].T * share[others]) @ scores[others]
+        second = (scores[kept].T * share[kept]) @ scores[kept]
         precision = np.linalg.inv(second - (mass * means.T) @ means)
     return means @ precision, np.einsum("ar,rq,aq->a", means, precision, means) / 2
 
@@ -124,17 +123,17 @@ def relative(logits):
     return logits - logits[:, :1]
 
 
-def test_logits_without_the_row_have_means_of_the_others():
-    """Exactly so, but for the covariance, which moves by the row's own part of it."""
+def test_left_out_logits_use_the_means_of_the_other_rows():
+    """Exactly, except for the covariance, which changes by the row's own part."""
     scores, codes, share = draw(THREE, 2, n=60)
     mixture = ScoreMixture.fit(scores, codes, share, THREE, 1e-9)
-    found = mixture.left_out_logits(scores, share, None)
+    logits = mixture.left_out_logits(scores, share, None)
     plain = scores @ mixture.directions - mixture.middle
     expected, same_covariance = np.empty((60, 3)), np.empty((60, 3))
     for i in range(60):
-        slopes, middle = mixture_without(i, scores, mixture.member, share)
+        slopes, middle = left_out_mixture(i, scores, mixture.member, share)
         expected[i] = slopes @ scores[i] - middle
-        slopes, middle = mixture_without(i, scores, mixture.member, share, mixture.precision)
+        slopes, middle = left_out_mixture(i, scores, mixture.member, share, mixture.precision)
         same_covariance[i] = slopes @ scores[i] - middle
     expected, same_covariance = relative(expected), relative(same_covariance)
     off = scores - mixture.member @ mixture.means
@@ -143,15 +142,14 @@ def test_logits_without_the_row_have_means_of_the_others():
     of_means = along @ mixture.means.T
     bent = of_means * ((along * scores).sum(axis=1)[:, None] - of_means / 2)
     own = relative((share / (1 - leverage))[:, None] * bent)
-    np.testing.assert_allclose(found, same_covariance + own, rtol=1e-9, atol=1e-9)
-    assert np.abs(found - expected).max() < 0.3 * np.abs(plain - expected).max()
+    np.testing.assert_allclose(logits, same_covariance + own, rtol=1e-9, atol=1e-9)
+    assert np.abs(logits - expected).max() < 0.3 * np.abs(plain - expected).max()
 
 
 @pytest.mark.parametrize("reg", [1e-3, 0.3, 1e5])
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_logits_without_the_row_do_not_depend_on_its_label(reg, fit_intercept):
-    """The scores of the others move with it: compare a mixture of scores that are computed without
-    it."""
+def test_left_out_logits_do_not_depend_on_the_own_label(reg, fit_intercept):
+    """The own label moves other scores, too: compare with scores computed without it."""
     rng = np.random.default_rng(0)
     k, n, p = 4, 160, 40
     noise = NoiseModel(0.7 * np.eye(k) + 0.3 / k, np.full(k, 1 / k))
@@ -179,15 +177,15 @@ def test_logits_without_the_row_do_not_depend_on_its_label(reg, fit_intercept):
         without = targets.copy()
         without[i] -= own[i]
         moved = (scored(without) - (without - targets).mean(axis=0) * fit_intercept - mean) @ root
-        slopes, middle = mixture_without(i, moved, mixture.member, share)
+        slopes, middle = left_out_mixture(i, moved, mixture.member, share)
         expected[i] = slopes @ standard[i] - middle
     expected = relative(expected)
-    error, error_alone = (np.std(found - expected) for found in (coupled, alone))
+    error, error_alone = (np.std(logits - expected) for logits in (coupled, alone))
     assert error < 0.35 * error_alone
     assert error < 0.1 * np.std(expected)
 
 
-def test_logits_without_the_row_are_the_same_in_parts(monkeypatch):
+def test_left_out_logits_are_the_same_in_blocks(monkeypatch):
     scores, codes, share = draw(THREE, 2, n=60)
     mixture = ScoreMixture.fit(scores, codes, share, THREE, 1e-9)
     whole = mixture.left_out_logits(scores, share, None)

@@ -1,4 +1,4 @@
-"""The paper's estimate of the flip rates: its algebra, its moments, its errors."""
+"""The paper's estimator of noise rates: algebra, moments and standard errors."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ from unflip.estimation.second_moment import (
 from unflip.ridge.spectrum import decompose
 
 RHO_PAIRS = ((0.0, 0.1), (0.0, 0.4))
-NO_ROOT = "ignore:No flip rates reproduce both:UserWarning"
+NO_ROOT = "ignore:No noise rates reproduce both:UserWarning"
 PRIORS = (1 / 3, 2 / 3)
 
 
@@ -60,9 +60,10 @@ def draw(n, p, eps_pos, eps_neg, seed, mean_norm=2.0):
         {"rho_pairs": ((0.9, 0.6), (-1.0, 0.0))},  # a sum above 1, a negative parameter
     ],
 )
-def test_the_theorys_own_moments_give_the_rates_back(pi_neg, eps_pos, eps_neg, setting):
+def test_moments_of_the_theory_give_the_true_rates(pi_neg, eps_pos, eps_neg, setting):
     noise = NoiseModel.binary(eps_pos=eps_pos, eps_neg=eps_neg, pi_neg=pi_neg)
-    moments, system = theory_moments(noise, **setting), system_of(pi_neg, **setting)
+    moments = theory_moments(noise, **setting)
+    system = system_of(pi_neg, **setting)
     np.testing.assert_allclose(system.second_moments(eps_pos, eps_neg), moments, rtol=1e-10)
     match = match_moments(moments, system, positive_share=float(noise.observed[1]))
     np.testing.assert_allclose([match.eps_pos, match.eps_neg], [eps_pos, eps_neg], atol=1e-8)
@@ -70,10 +71,11 @@ def test_the_theorys_own_moments_give_the_rates_back(pi_neg, eps_pos, eps_neg, s
     assert match.residual < 1e-8
 
 
-def test_two_roots_inside_are_told_apart_by_the_observed_labels():
-    """Labels that are wrong more often than right have a mirror image."""
+def test_observed_proportions_decide_between_two_valid_solutions():
+    """A second solution exists if more than half of the labels are wrong."""
     noise = NoiseModel.binary(eps_pos=0.6, eps_neg=0.35, pi_neg=1 / 3)
-    system, moments = system_of(), theory_moments(noise)
+    system = system_of()
+    moments = theory_moments(noise)
     mirror = max(system.roots(moments), key=lambda root: abs(root[0] - 0.6))
     assert min(mirror) > 0
     assert sum(mirror) < 1
@@ -87,14 +89,14 @@ def test_two_roots_inside_are_told_apart_by_the_observed_labels():
     )
 
 
-def test_balanced_classes_have_one_root_inside():
+def test_balanced_classes_have_one_valid_solution():
     system = system_of(pi_neg=0.5)
     for eps_pos, eps_neg in np.random.default_rng(0).dirichlet([1, 1, 1], size=50)[:, :2]:
         sums = [sum(root) for root in system.roots(system.second_moments(eps_pos, eps_neg))]
         assert sorted(total < 1 for total in sums) == [False, True]
 
 
-def test_the_nearest_point_is_the_best_of_the_triangle():
+def test_nearest_rates_are_the_best_on_a_grid():
     system = system_of()
     grid = [(a, b) for a in np.linspace(0, 1, 101) for b in np.linspace(0, 1, 101) if a + b < 1]
     for moments in (
@@ -112,17 +114,19 @@ def test_the_nearest_point_is_the_best_of_the_triangle():
         assert 0 < match.residual <= min(misfits) + 1e-9
 
 
-def test_the_jacobian_is_the_derivative():
-    system, point, step = system_of(), np.array([0.3, 0.2]), 1e-6
-    rises = [
+def test_jacobian_equals_finite_differences():
+    system = system_of()
+    point = np.array([0.3, 0.2])
+    step = 1e-6
+    differences = [
         (system.second_moments(*(point + move)) - system.second_moments(*(point - move)))
         / (2 * step)
         for move in step * np.eye(2)
     ]
-    np.testing.assert_allclose(system.jacobian(*point), np.transpose(rises), rtol=1e-7)
+    np.testing.assert_allclose(system.jacobian(*point), np.transpose(differences), rtol=1e-7)
 
 
-def test_where_the_rates_cannot_be_told_the_errors_are_as_wide_as_the_range():
+def test_standard_errors_are_one_if_rates_are_not_identifiable():
     half_right = (0.75 * (1 - 0.2 / 1.5), 0.2)  # E[ỹy] = 1 − (4/3)ε₊ − (2/3)ε₋ = 0
     np.testing.assert_array_equal(
         standard_errors(system_of().jacobian(*half_right), 1e-8 * np.eye(2)), [1, 1]
@@ -131,14 +135,13 @@ def test_where_the_rates_cannot_be_told_the_errors_are_as_wide_as_the_range():
     np.testing.assert_array_equal(standard_errors(np.eye(2), np.full((2, 2), np.nan)), [1, 1])
     reg = brentq(lambda g: system_of(mean_norm=3.0, aspect=1.0, reg=g).alignment_gain, 0.01, 1.0)
     gain = 1 / (1 + reg * (1 + float(theory.delta(1.0, reg))))
-    assert 2 * gain * (1 + 9 * gain) == pytest.approx(
-        1 + 9
-    )  # the module's condition, η = 1 and ‖μ‖² = 9
+    # The condition in the docstring of the module, with η = 1 and ‖μ‖² = 9.
+    assert 2 * gain * (1 + 9 * gain) == pytest.approx(1 + 9)
 
 
-def score(X, t, row, out, penalty):
+def score(X, t, row, out, alpha):
     keep = np.setdiff1d(np.arange(len(X)), out)
-    gram = X[keep].T @ X[keep] + penalty * np.eye(X.shape[1])
+    gram = X[keep].T @ X[keep] + alpha * np.eye(X.shape[1])
     return X[row] @ np.linalg.solve(gram, X[keep].T @ t[keep])
 
 
@@ -172,18 +175,17 @@ def test_moments_and_their_jackknife_equal_refits(p):
     )
 
 
-def test_a_sample_of_the_rows_is_enough_for_the_jackknife():
+def test_jackknife_over_a_sample_of_rows():
     X, observed = draw(1000, 50, 0.2, 0.2, seed=0)
     rows = left_out_rows(1000)
     assert len(rows) == len(set(rows.tolist())) == 250
     spectrum = decompose(X, fit_intercept=False)
     columns = np.column_stack([targets.from_rho(*rho)[observed] for rho in RHO_PAIRS])
-    left_out, maker = (
-        spectrum.leave_one_out(columns, [0.1]),
-        spectrum.leave_one_out(np.eye(1000), [0.1]).residuals,
-    )
+    left_out = spectrum.leave_one_out(columns, [0.1])
+    maker = spectrum.leave_one_out(np.eye(1000), [0.1]).residuals
     sample = jackknife_covariance(left_out, maker[:, 0, rows])
-    slack, r = np.diag(maker[:, 0, :]), left_out.residuals[:, 0, 0]
+    slack = np.diag(maker[:, 0, :])
+    r = left_out.residuals[:, 0, 0]
     pairs = np.outer(slack, slack) - maker[:, 0, :] ** 2 + np.diag(np.full(1000, np.inf))
     squares = (columns[:, [0]] - (slack * r[:, None] - maker[:, 0, :] * r) / pairs) ** 2
     full = 999**2 / 1000 * np.var((squares.sum(axis=0) - columns[:, 0] ** 2) / 999, ddof=1)
@@ -192,21 +194,22 @@ def test_a_sample_of_the_rows_is_enough_for_the_jackknife():
 
 @pytest.mark.filterwarnings(NO_ROOT)
 @pytest.mark.parametrize("eps_pos", [0.1, 0.3])
-def test_estimates_are_right_on_average_and_their_intervals_hold(eps_pos):
-    n_draws, errors, held = 20, [], []
+def test_estimates_are_unbiased_and_intervals_have_coverage(eps_pos):
+    n_draws = 20
+    errors, covered = [], []
     for seed in range(n_draws):
         X, observed = draw(1000, 100, eps_pos, 0.2, seed=[seed, int(10 * eps_pos)])
         estimator = SecondMomentMatching(mean_norm=2.0, pi_neg=1 / 3).fit(X, observed)
         low, high = estimator.interval(0.95)
         truth = NoiseModel.binary(eps_pos=eps_pos, eps_neg=0.2).transition
         errors.append((estimator.noise_.transition - truth)[[1, 0], [0, 1]])
-        held.append(((low <= truth) & (truth <= high))[[1, 0], [0, 1]])
+        covered.append(((low <= truth) & (truth <= high))[[1, 0], [0, 1]])
     spread = np.std(errors, axis=0, ddof=1) / np.sqrt(n_draws)
     assert (np.abs(np.mean(errors, axis=0)) < 4 * spread).all()
-    assert (np.sum(held, axis=0) >= binom.ppf(0.001, n_draws, 0.95)).all()
+    assert (np.sum(covered, axis=0) >= binom.ppf(0.001, n_draws, 0.95)).all()
 
 
-def test_many_rows_and_features_reveal_the_rates():
+def test_many_rows_and_features_give_precise_rates():
     X, observed = draw(2000, 1000, 0.3, 0.2, seed=0)
     estimator = SecondMomentMatching(mean_norm=2.0, pi_neg=1 / 3).fit(
         X, np.array(["no", "yes"])[observed]
@@ -225,8 +228,8 @@ def test_many_rows_and_features_reveal_the_rates():
 
 
 @pytest.mark.filterwarnings(NO_ROOT)
-def test_rows_alone_do_not_reveal_them():
-    """With p fixed, more rows only hide the term that tells the two rates apart."""
+def test_standard_errors_grow_with_rows_at_fixed_dimension():
+    """The term that separates the two rates decreases with p/n."""
     few, many = (
         SecondMomentMatching(mean_norm=1.0, pi_neg=1 / 3)
         .fit(*draw(n, 50, 0.3, 0.2, seed=0, mean_norm=1.0))
@@ -236,11 +239,11 @@ def test_rows_alone_do_not_reveal_them():
     assert (many > few).all()
 
 
-def test_no_root_is_said():
+def test_no_valid_solution_gives_a_warning():
     X, observed = draw(300, 30, 0.1, 0.1, seed=0, mean_norm=2.0)
-    estimator = SecondMomentMatching(mean_norm=0.5, pi_neg=1 / 3)  # far less signal than there is
+    estimator = SecondMomentMatching(mean_norm=0.5, pi_neg=1 / 3)  # far below the true 2.0
     with pytest.warns(
-        UserWarning, match=r"No flip rates reproduce both .* use CrossMoment, or another reg"
+        UserWarning, match=r"No noise rates reproduce both .* use CrossMoment, or another reg"
     ) as caught:
         estimator.fit(X, observed)
     assert caught[0].filename == __file__
@@ -251,16 +254,16 @@ def test_no_root_is_said():
 
 
 @pytest.mark.parametrize(
-    ("parameters", "says"),
+    ("parameters", "message"),
     [
-        ({"mean_norm": 0.0}, r"mean_norm = 0\.0 must be a positive number: give ‖μ‖"),
+        ({"mean_norm": 0.0}, r"mean_norm = 0\.0 must be a positive number: pass ‖μ‖"),
         ({"mean_norm": None}, "mean_norm = None must be a positive number"),
         ({"mean_norm": [1.0, 2.0]}, r"mean_norm = \[1\.0, 2\.0\] must be one number"),
         ({"mean_norm": "large"}, "mean_norm = 'large' must hold numbers"),
         ({"mean_norm": np.inf}, "mean_norm = inf must be a positive number"),
         ({"pi_neg": 1.0}, r"pi_neg = 1\.0 must lie strictly between 0 and 1"),
         ({"pi_neg": np.nan}, "pi_neg = nan must lie strictly between 0 and 1"),
-        ({"reg": 0.0}, r"reg = 0\.0 must be a positive number: give the ridge penalty"),
+        ({"reg": 0.0}, r"reg = 0\.0 must be a positive number: pass the regularization strength"),
         ({"reg": -1}, "reg = -1 must be a positive number"),
         ({"rho_pairs": (0.0, 0.1)}, r"rho_pairs = \(0\.0, 0\.1\) must be two pairs"),
         ({"rho_pairs": "two"}, "rho_pairs = 'two' must hold numbers"),
@@ -275,17 +278,17 @@ def test_no_root_is_said():
         ({"rho_pairs": ((0.0, 0.1), (np.nan, 0.5))}, "must be finite and differ from 1"),
     ],
 )
-def test_bad_parameters_are_named(parameters, says):
+def test_invalid_parameters_raise(parameters, message):
     X, observed = draw(40, 3, 0.1, 0.1, seed=0)
     estimator = SecondMomentMatching(**{"mean_norm": 2.0, "pi_neg": 0.5, **parameters})
-    with pytest.raises(ValueError, match=says):
+    with pytest.raises(ValueError, match=message):
         estimator.fit(X, observed)
 
 
 @pytest.mark.parametrize(
-    ("X", "y", "says"),
+    ("X", "y", "message"),
     [
-        (np.ones((6, 2)), np.arange(6) % 3, "takes two classes, but y holds 3"),
+        (np.ones((6, 2)), np.arange(6) % 3, "requires two classes, but y holds 3"),
         (np.ones((6, 2)), np.zeros(6), "needs at least two classes"),
         (np.ones((6, 2)), np.linspace(0, 1, 6), "needs class labels"),
         (np.ones((6, 2)), None, "requires y to be passed"),
@@ -293,13 +296,13 @@ def test_bad_parameters_are_named(parameters, says):
         (np.zeros((6, 2)), np.arange(6) % 2, "scale the rows so that their noise has variance 1"),
     ],
 )
-def test_bad_rows_are_named(X, y, says):
-    with pytest.raises(ValueError, match=says):
+def test_invalid_data_raise(X, y, message):
+    with pytest.raises(ValueError, match=message):
         SecondMomentMatching(mean_norm=2.0, pi_neg=0.5).fit(X, y)
 
 
 @pytest.mark.filterwarnings(NO_ROOT)
-def test_twin_rows_that_alone_reach_a_direction_leave_no_nan():
+def test_standard_errors_are_finite_if_two_rows_alone_determine_a_direction():
     X, observed = draw(40, 3, 0.1, 0.1, seed=0)
     X = np.column_stack([X, np.zeros(40)])
     X[:2] = [0, 0, 0, 1e4]
@@ -307,7 +310,7 @@ def test_twin_rows_that_alone_reach_a_direction_leave_no_nan():
     assert np.isfinite(estimator.noise_std_).all()
 
 
-def test_it_is_a_scikit_learn_estimator():
+def test_scikit_learn_api():
     estimator = SecondMomentMatching(mean_norm=2.0, pi_neg=0.3, reg=1.0)
     assert estimator.get_params() == {
         "mean_norm": 2.0,

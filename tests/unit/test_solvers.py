@@ -1,5 +1,4 @@
-"""Solvers: fits of convex losses against scikit-learn and the closed form, leave-one-out against
-refits, refusals."""
+"""Fits of convex losses against scikit-learn and the closed form, leave-one-out against refits."""
 
 from dataclasses import replace
 
@@ -19,7 +18,7 @@ from unflip.ridge.spectrum import CannotLeaveOutError, decompose
 SHAPES = pytest.mark.parametrize(("n", "p"), [(80, 12), (30, 60)])
 WEIGHTED = pytest.mark.parametrize("weighted", [False, True], ids=["unit", "weighted"])
 INTERCEPT = pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "origin"])
-REGS = [0.1, 1e-3, 10.0]  # in no order
+REGS = [0.1, 1e-3, 10.0]  # not sorted
 
 #: √(1 + (s − y)²), whose slope is bounded and whose curvatures for the two labels differ.
 PSEUDO_HUBER = Loss(
@@ -31,7 +30,7 @@ PSEUDO_HUBER = Loss(
 
 
 def problem(n, p, weighted=False, n_classes=2, seed=0):
-    """Rows about 0.5, codes of overlapping classes, weights."""
+    """Return rows about 0.5, codes of overlapping classes, and weights."""
     rng = np.random.default_rng(seed)
     codes = rng.integers(n_classes, size=n)
     X = rng.normal(size=(n, p)) + 0.5
@@ -62,7 +61,7 @@ def assert_relative(actual, expected, tolerance):
 @WEIGHTED
 @INTERCEPT
 @SHAPES
-def test_two_classes_are_scikit_learns_logistic_regression(n, p, fit_intercept, weighted):
+def test_two_classes_equal_scikit_learns_logistic_regression(n, p, fit_intercept, weighted):
     X, codes, weights = problem(n, p, weighted)
     path = ConvexFits(decompose(X, weights, fit_intercept=fit_intercept), LOGISTIC).path(
         2.0 * codes - 1, REGS
@@ -76,7 +75,7 @@ def test_two_classes_are_scikit_learns_logistic_regression(n, p, fit_intercept, 
 @WEIGHTED
 @INTERCEPT
 @SHAPES
-def test_three_classes_are_scikit_learns_multinomial_regression(n, p, fit_intercept, weighted):
+def test_three_classes_equal_scikit_learns_multinomial_regression(n, p, fit_intercept, weighted):
     X, codes, weights = problem(n, p, weighted, n_classes=3)
     fits = ConvexFits(decompose(X, weights, fit_intercept=fit_intercept), SoftmaxLoss)
     path = fits.path(classes_in_contrasts(codes, 3), REGS)
@@ -87,8 +86,8 @@ def test_three_classes_are_scikit_learns_multinomial_regression(n, p, fit_interc
         np.testing.assert_allclose(path.intercept[j] @ helmert(3), centred, rtol=1e-6, atol=1e-7)
 
 
-def test_softmax_of_two_classes_is_the_logistic_loss_at_half_the_penalty():
-    """One orthonormal contrast is the score over √2, so the same coefficients have half the square."""
+def test_softmax_of_two_classes_is_the_logistic_loss_at_half_the_reg():
+    """One orthonormal contrast is the score over √2, so the coefficients have half the square."""
     X, codes, _ = problem(60, 8)
     spectrum = decompose(X)
     logistic = ConvexFits(spectrum, LOGISTIC).path(2.0 * codes - 1, [0.05])
@@ -98,7 +97,7 @@ def test_softmax_of_two_classes_is_the_logistic_loss_at_half_the_penalty():
     assert_relative(softmax.intercept * difference, logistic.intercept, 1e-6)
 
 
-def test_soft_targets_are_weighted_copies():
+def test_soft_targets_equal_weighted_duplicates():
     X, _, weights = problem(50, 6, weighted=True)
     share = np.random.default_rng(1).uniform(size=50)
     path = ConvexFits(decompose(X, weights), LOGISTIC).path(2 * share - 1, [0.03])
@@ -128,7 +127,7 @@ def test_the_squared_loss_gives_the_closed_form(n, p, fit_intercept, weighted):
     own = rng.normal(size=(2 * n, 2))
     for a, b in [
         (ours, exact),
-        (ours.of_copies(owner, own, share), exact.of_copies(owner, own, share)),
+        (ours.of_duplicates(owner, own, share), exact.of_duplicates(owner, own, share)),
     ]:
         np.testing.assert_allclose(a.scores, b.scores, rtol=0, atol=1e-9)
         np.testing.assert_allclose(a.corrected_scores, b.corrected_scores, rtol=0, atol=1e-9)
@@ -140,20 +139,20 @@ def test_the_gradient_at_the_solution_vanishes_at_any_scale(scale):
     X, codes, weights = problem(60, 10, weighted=True)
     t, regs = 2.0 * codes - 1, scale**2 * np.array(REGS)
     fits = ConvexFits(decompose(scale * X, weights), LOGISTIC)
-    found, path = fits.fit(t, regs), fits.path(t, regs)
-    assert found.converged.all()
-    assert (found.n_iterations <= 10).all()
+    actual, path = fits.fit(t, regs), fits.path(t, regs)
+    assert actual.converged.all()
+    assert (actual.n_iterations <= 10).all()
     for j, reg in enumerate(regs):
         scores = scale * X @ path.coef[:, j] + path.intercept[j]
-        np.testing.assert_allclose(scores, found.minima[j].scores, atol=1e-10)
+        np.testing.assert_allclose(scores, actual.minima[j].scores, atol=1e-10)
         pulls = weights * TargetLoss(LOGISTIC, t).gradient(scores[:, 0]) / weights.sum()
         assert np.abs(scale * X.T @ pulls + 2 * reg * path.coef[:, j, 0]).max() < 1e-7 * scale
         assert abs(pulls.sum()) < 1e-8
 
 
 @pytest.mark.parametrize("shape", [(200, 200), (300, 60)])
-def test_warm_starts_end_where_cold_ones_do(shape):
-    """Also for strong targets, under which the loss is flat almost everywhere."""
+def test_warm_and_cold_starts_agree(shape):
+    """Also for large targets, for which the loss is flat almost everywhere."""
     X, codes, _ = problem(*shape)
     spectrum, t = decompose(X, fit_intercept=False), np.array([-3.0, 3.67])[codes]
     regs = np.logspace(-2, 2, 9)
@@ -176,7 +175,7 @@ def test_path_and_leave_one_out_share_one_fit():
     assert fits.fit(t, REGS) is not before
 
 
-def test_a_loss_of_ones_own():
+def test_a_custom_loss():
     X, codes, _ = problem(60, 8)
     t = 1.4 * codes - 0.7
     path = ConvexFits(decompose(X), PSEUDO_HUBER).path(t, [0.01, 0.1])
@@ -188,7 +187,7 @@ def test_a_loss_of_ones_own():
 
 
 def refitted(X, targets, weights, loss, reg, fit_intercept, leaving):
-    """Scores of the rows by fits to the others, at the penalty nγ of all."""
+    """Return scores of the rows by fits to the others, at the nγ of all rows."""
     weights = np.ones(len(X)) if weights is None else weights
     scores = []
     for i in leaving:
@@ -201,8 +200,7 @@ def refitted(X, targets, weights, loss, reg, fit_intercept, leaving):
 
 
 def errors(X, targets, weights, loss, reg, fit_intercept, leaving):
-    """Root mean square error of approximate scores and of fitted ones, relative to the spread of
-    refitted ones."""
+    """Return root mean square errors of approximate and fitted scores, relative to the spread."""
     left_out = ConvexFits(decompose(X, weights, fit_intercept=fit_intercept), loss).leave_one_out(
         targets, [reg]
     )
@@ -235,7 +233,7 @@ def test_approximate_leave_one_out_of_three_classes(reg, bound, fit_intercept):
 
 
 @INTERCEPT
-def test_one_common_curvature_stands_for_all_where_there_are_many_directions(fit_intercept):
+def test_common_curvature_is_close_with_many_directions(fit_intercept):
     X, codes, weights = problem(120, 30, weighted=True, n_classes=3)
     spectrum, targets = (
         decompose(X, weights, fit_intercept=fit_intercept),
@@ -266,7 +264,7 @@ def test_separate_columns_are_separate_fits():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_corrected_scores_are_not_tied_to_their_own_label_under_a_strong_penalty(n_classes):
+def test_corrected_scores_do_not_depend_on_their_own_label_at_large_reg(n_classes):
     X, codes, _ = problem(60, 5, n_classes=n_classes)
     X = np.random.default_rng(3).normal(size=X.shape)  # nothing to learn
     loss = LOGISTIC if n_classes == 2 else SoftmaxLoss
@@ -278,19 +276,18 @@ def test_corrected_scores_are_not_tied_to_their_own_label_under_a_strong_penalty
         assert abs(np.corrcoef(left_out.corrected_scores[:, 0, column], own)[0, 1]) < 0.3
 
 
-def test_parts_of_rows_leave_like_copies():
-    """A row of weight 3 of which one part leaves is three copies, each with its own label, of which
-    one leaves."""
+def test_leaving_out_a_share_of_a_row_is_leaving_out_a_duplicate():
+    """Leaving out a third of a row of weight 3 is leaving out one of three duplicates."""
     rng = np.random.default_rng(0)
     X, repeats = rng.normal(size=(40, 4)), rng.integers(1, 4, size=40)
     owner = np.repeat(np.arange(40), repeats)
     labels = rng.choice([-1.0, 1.0], size=len(owner))
     pooled = np.bincount(owner, labels) / repeats
-    copies = ConvexFits(decompose(X[owner]), LOGISTIC).leave_one_out(labels, REGS)
+    duplicates = ConvexFits(decompose(X[owner]), LOGISTIC).leave_one_out(labels, REGS)
     parts = ConvexFits(decompose(X, repeats.astype(float)), LOGISTIC).leave_one_out(pooled, REGS)
-    parts = parts.of_copies(owner, labels, (1 / repeats)[owner])
-    np.testing.assert_allclose(parts.scores, copies.scores, atol=1e-6)
-    np.testing.assert_allclose(parts.corrected_scores, copies.corrected_scores, atol=1e-6)
+    parts = parts.of_duplicates(owner, labels, (1 / repeats)[owner])
+    np.testing.assert_allclose(parts.scores, duplicates.scores, atol=1e-6)
+    np.testing.assert_allclose(parts.corrected_scores, duplicates.corrected_scores, atol=1e-6)
 
 
 def test_mean_curvature_and_response():
@@ -306,7 +303,7 @@ def test_mean_curvature_and_response():
 
 
 @pytest.mark.parametrize(
-    ("act", "says"),
+    ("act", "message"),
     [
         (
             lambda X, t: ConvexFits(decompose(X, fit_intercept=False), LOGISTIC).path(
@@ -340,13 +337,13 @@ def test_mean_curvature_and_response():
         (lambda X, t: ConvexFits(decompose(X[:6]), LOGISTIC).path(t[:6], [0.0]), "full rank"),
     ],
 )
-def test_what_cannot_be_fitted_is_said(act, says):
+def test_impossible_fits_raise(act, message):
     X, codes, _ = problem(80, 8)
-    with pytest.raises(ValueError, match=says):
+    with pytest.raises(ValueError, match=message):
         act(X, 2.0 * codes - 1)
 
 
-def test_what_softmax_cannot_fit_is_said():
+def test_impossible_softmax_fits_raise():
     X, codes, _ = problem(80, 8, n_classes=3)
     beyond = (1.5 * np.eye(3)[codes] - 0.5 / 3) @ helmert(3).T
     with pytest.raises(ValueError, match="unbounded"):
@@ -357,7 +354,7 @@ def test_what_softmax_cannot_fit_is_said():
         )
 
 
-def test_rows_that_cannot_be_left_out_are_said():
+def test_rows_that_cannot_be_left_out_raise():
     X, codes, _ = problem(80, 8)
     X = np.column_stack([X, np.eye(80)[7]])
     left_out = ConvexFits(decompose(X, fit_intercept=False), SQUARED).leave_one_out(
@@ -367,68 +364,71 @@ def test_rows_that_cannot_be_left_out_are_said():
         _ = left_out.scores
 
 
-def usable_regs(fits, means, regs, label_free):
-    usable, scores = zip(*_usable(fits, means, regs, label_free), strict=True)
+def usable_regs(fits, means, regs, corrected):
+    usable, scores = zip(*_usable(fits, means, regs, corrected), strict=True)
     return np.array(usable), np.concatenate(scores, axis=1)
 
 
 @pytest.mark.parametrize(
     "error", [CannotLeaveOutError(), ValueError("something else")], ids=["a row", "else"]
 )
-def test_only_rows_that_cannot_be_left_out_end_the_walk_to_smaller_penalties(error):
+def test_only_rows_that_cannot_be_left_out_stop_the_search_of_smaller_regs(error):
     X, codes, _ = problem(40, 6)
     fits, t = ConvexFits(decompose(X), LOGISTIC), 2.0 * codes[:, None] - 1
 
-    def label_free(reg):
+    def corrected(reg):
         if reg < 0.05:
             raise error
         return fits.leave_one_out(t, [reg]).corrected_scores
 
     if isinstance(error, CannotLeaveOutError):
-        usable, scores = usable_regs(fits, t, np.array([0.01, 1.0, 0.1]), label_free)
+        usable, scores = usable_regs(fits, t, np.array([0.01, 1.0, 0.1]), corrected)
         np.testing.assert_array_equal(usable, [1.0, 0.1])
         assert scores.shape == (40, 2, 1)
     else:
         with pytest.raises(ValueError, match="something else"):
-            usable_regs(fits, t, np.array([0.01, 1.0, 0.1]), label_free)
+            usable_regs(fits, t, np.array([0.01, 1.0, 0.1]), corrected)
 
 
-def test_the_walk_ends_where_smaller_penalties_are_no_better():
+def test_the_search_stops_where_smaller_regs_are_no_better():
     X, codes, _ = problem(100, 60, seed=1)
     fits, t, tried = ConvexFits(decompose(X), LOGISTIC), 2.0 * codes[:, None] - 1, []
 
-    def label_free(compared, reg):
+    def corrected(compared, reg):
         tried.append(reg)
         return compared.leave_one_out(t, [reg]).corrected_scores
 
     regs = np.logspace(-5, 4, 28)
     for scale_free in (True, False):
         tried.clear()
-        found = best_convex_reg(fits, t, regs, label_free, t, np.ones(100), scale_free)
-        assert tried[-5] == found
+        actual = best_convex_reg(fits, t, regs, corrected, t, np.ones(100), scale_free)
+        assert tried[-5] == actual
         assert tried[-1] > regs[0]
         usable, scores = usable_regs(
-            fits.comparing(), t, regs, lambda reg: label_free(fits.comparing(), reg)
+            fits.with_common_curvature(),
+            t,
+            regs,
+            lambda reg: corrected(fits.with_common_curvature(), reg),
         )
-        assert found == usable[np.argmax(_merits(fits, t, scores, t, np.ones(100), scale_free))]
+        assert actual == usable[np.argmax(_merits(fits, t, scores, t, np.ones(100), scale_free))]
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_walk_ends_where_scores_run_off(seed):
-    """Nothing can be learnt here, and fits of small penalties separate all the same."""
+def test_the_search_stops_where_scores_diverge(seed):
+    """There is no signal here, and fits at small reg still separate the classes."""
     X, codes, _ = problem(60, 100, seed=seed)
     X = np.random.default_rng(seed).normal(size=X.shape)
     fits, t = ConvexFits(decompose(X), LOGISTIC), 2.0 * codes[:, None] - 1
 
-    def label_free(reg):
+    def corrected(reg):
         return fits.leave_one_out(t, [reg]).corrected_scores
 
-    usable, scores = usable_regs(fits, t, np.logspace(-5, 3, 17), label_free)
+    usable, scores = usable_regs(fits, t, np.logspace(-5, 3, 17), corrected)
     assert usable[-1] > 1e-4
     assert np.corrcoef(np.column_stack([t, scores[:, :, 0]]).T)[0, 1:].max() < 0.4
 
 
-def test_no_penalty_is_maximum_likelihood():
+def test_reg_0_is_maximum_likelihood():
     X, codes, _ = problem(300, 4)
     path = ConvexFits(decompose(X), LOGISTIC).path(2.0 * codes - 1, [0.0])
     model = LogisticRegression(C=np.inf, tol=1e-10, solver="newton-cholesky").fit(X, codes)
@@ -443,13 +443,13 @@ def test_fits_that_have_not_converged_warn():
         match=r"reg=1e-06 has not converged in 1 steps .* reg, or scale the features\.$",
     ):
         fits.path(2.0 * codes - 1, [1e-6])
-    found = fits.fit(2.0 * codes - 1, [1e-6])
-    assert not found.converged.any()
-    assert found.n_iterations[0] == 1
-    assert found.gradient[0] > 1e-6
+    actual = fits.fit(2.0 * codes - 1, [1e-6])
+    assert not actual.converged.any()
+    assert actual.n_iterations[0] == 1
+    assert actual.gradient[0] > 1e-6
 
 
-def test_constant_columns_and_rows_all_alike():
+def test_constant_columns_and_equal_rows():
     X, codes, _ = problem(40, 4)
     t = 2.0 * codes - 1
     padded = np.column_stack([X, np.full(40, 3.0)])
@@ -462,7 +462,7 @@ def test_constant_columns_and_rows_all_alike():
     assert expit(alike.intercept[0, 0]) == pytest.approx(codes.mean())
 
 
-def test_gradient_descent_takes_the_steps_it_says():
+def test_gradient_descent_takes_gradient_steps():
     X, codes, _ = problem(50, 6)
     t = 2.0 * codes - 1
     coef = np.zeros(6)
@@ -504,13 +504,13 @@ def test_derivatives_of_losses_of_several_scores(loss):
         np.testing.assert_allclose(loss.response(scores)[:, :, j], -pull, atol=1e-8)
 
 
-def test_softmax_knows_the_targets_of_the_classes():
+def test_softmax_returns_the_targets_of_the_classes():
     shares = np.array([[0.2, 0.5, 0.3], [1.5, -0.5, 0.0]])
     np.testing.assert_allclose(SoftmaxLoss(shares @ helmert(3).T).class_targets, shares, atol=1e-15)
 
 
-def test_corrected_scores_of_saturated_fits_do_not_follow_their_own_labels():
-    """A loss that hardly bends any more would let the intercept answer to one label without end."""
+def test_corrected_scores_of_saturated_fits_do_not_depend_on_their_own_labels():
+    """Where the loss is almost straight, the intercept must not follow one label without bound."""
     X, y = make_mixture(60, 100, mean_norm=0.1, random_state=0)
     t = 2.0 * y - 1
     spectrum = decompose(X)

@@ -1,4 +1,4 @@
-"""Spikes of the covariance: the formulas they invert, what they find, and what they refuse."""
+"""Spikes of the covariance: formulas, estimates without labels, and invalid input."""
 
 import numpy as np
 import pytest
@@ -19,9 +19,8 @@ def test_strengths_invert_the_eigenvalue_of_a_spike(aspect):
 @pytest.mark.parametrize(("n", "p"), [(400, 100), (100, 400)])
 def test_primal_and_dual_spectra_show_the_same_spikes(n, p):
     X, _ = make_mixture(n, p, mean_norm=4.0, random_state=0)
-    embedded = np.hstack(
-        [X, np.zeros((n, abs(n - p) + n))]
-    )  # forces the dual; the empty columns change p alone
+    # More columns than rows force the dual; empty columns only change p.
+    embedded = np.hstack([X, np.zeros((n, abs(n - p) + n))])
     variances = [np.sort(decompose(rows).variances)[-min(n, p) + 1 :] for rows in (X, embedded)]
     np.testing.assert_allclose(variances[0], variances[1], atol=1e-9)
     first, second = (decompose(rows).coordinates(1)[:, 0] for rows in (X, embedded))
@@ -31,16 +30,16 @@ def test_primal_and_dual_spectra_show_the_same_spikes(n, p):
 
 
 @pytest.mark.parametrize(("n", "p", "mean_norm"), [(600, 60, 1.5), (200, 400, 3.5)])
-def test_length_and_proportions_are_found_without_labels_origin_or_unit(n, p, mean_norm):
-    found = []
+def test_mixture_parameters_without_labels_origin_or_unit(n, p, mean_norm):
+    estimates = []
     for seed in range(30):
         X, _ = make_mixture(n, p, mean_norm=mean_norm, priors=[0.3, 0.7], random_state=seed)
         mixture = spectral_mixture(7 - 0.2 * X)
-        found.append([mixture.mean_norm, mixture.pi_small, mixture.noise_std])
-    found = np.array(found)
-    error = found.std(axis=0, ddof=1) / np.sqrt(30)
+        estimates.append([mixture.mean_norm, mixture.pi_small, mixture.noise_std])
+    estimates = np.array(estimates)
+    error = estimates.std(axis=0, ddof=1) / np.sqrt(30)
     np.testing.assert_array_less(
-        np.abs(found.mean(axis=0) - [mean_norm, 0.3, 0.2]), 4 * error + 1 / n
+        np.abs(estimates.mean(axis=0) - [mean_norm, 0.3, 0.2]), 4 * error + 1 / n
     )
 
 
@@ -64,7 +63,7 @@ def test_isotropic_noise_shows_no_spike_and_no_excess_spread(n, p):
     assert 0.6 < spread.std() < 1.4
 
 
-def test_a_spike_leaves_the_spread_of_the_bulk_alone():
+def test_a_spike_does_not_change_the_spread_of_the_bulk():
     spread = []
     for seed in range(60):
         X, _ = make_mixture(200, 300, mean_norm=4.0, random_state=seed)
@@ -72,16 +71,16 @@ def test_a_spike_leaves_the_spread_of_the_bulk_alone():
     assert abs(np.mean(spread)) < 4 * np.std(spread) / np.sqrt(60) + 0.1
 
 
-def test_unequal_variances_spread_the_bulk():
+def test_unequal_variances_increase_the_spread_of_the_bulk():
     X = np.random.default_rng(0).normal(size=(500, 50)) * np.linspace(0.8, 1.2, 50)
     assert Spikes.of(decompose(X)).excess_spread > 5
 
 
-def test_the_edge_is_that_of_marchenko_and_pastur_in_large_dimension():
+def test_edge_tends_to_that_of_marchenko_and_pastur():
     assert bulk_edge(10**8, 4 * 10**8) == pytest.approx((1 + 0.5) ** 2, abs=1e-5)
 
 
-def test_proportions_of_known_clusters():
+def test_proportions_along_a_spike():
     rng = np.random.default_rng(0)
     right = rng.random(40_000) < 0.2
     visibility = 0.6
@@ -94,18 +93,21 @@ def test_proportions_of_known_clusters():
 
 
 @pytest.mark.parametrize(
-    ("rows", "says"),
+    ("rows", "message"),
     [
         (
             np.random.default_rng(0).normal(size=(100, 100)),
-            "No direction of X stands out of isotropic noise",
+            "No eigenvalue of the covariance of X exceeds the level of isotropic noise",
         ),
-        (np.random.default_rng(0).normal(size=(100, 1)), "No direction of X stands out"),
+        (
+            np.random.default_rng(0).normal(size=(100, 1)),
+            "No eigenvalue of the covariance of X exceeds",
+        ),
         (np.full((10, 2), np.nan), "contains NaN"),
         (np.zeros((3, 2)), "minimum of 4 is required"),
-        (np.zeros((9, 3)), "No direction of X stands out"),
+        (np.zeros((9, 3)), "No eigenvalue of the covariance of X exceeds"),
     ],
 )
-def test_rows_without_a_spike_are_refused(rows, says):
-    with pytest.raises(ValueError, match=says):
+def test_rows_without_a_spike_raise(rows, message):
+    with pytest.raises(ValueError, match=message):
         spectral_mixture(rows)

@@ -36,7 +36,7 @@ def centred_rows(X, weights, fit_intercept):
 @WEIGHTED
 @INTERCEPT
 @pytest.mark.parametrize(("n", "p"), SHAPES)
-def test_fits_are_ridges(n, p, fit_intercept, weighted):
+def test_fits_equal_scikit_learns_ridge(n, p, fit_intercept, weighted):
     X, t, weights = problem(n, p, weighted)
     path = decompose(X, weights, fit_intercept=fit_intercept).path(t, REGS)
     for j, reg in enumerate(REGS):
@@ -97,7 +97,7 @@ def test_the_scale_is_the_mean_eigenvalue_of_the_covariance_weighted_by_itself(
 
 
 @pytest.mark.parametrize("shape", [(4, 2), (2, 3)], ids=["primal", "dual"])
-def test_a_penalty_the_size_of_an_eigenvalue_keeps_half_of_its_direction(shape):
+def test_a_shift_equal_to_an_eigenvalue_keeps_half_of_its_direction(shape):
     X = np.zeros(shape)
     X[0, 0], X[1, 1] = 0.5, 1.0
     spectrum = decompose(X, fit_intercept=False)
@@ -110,8 +110,8 @@ def test_a_penalty_the_size_of_an_eigenvalue_keeps_half_of_its_direction(shape):
 
 @INTERCEPT
 @pytest.mark.parametrize(("n", "p"), SHAPES)
-def test_a_constant_added_to_the_targets_costs_no_digits(n, p, fit_intercept):
-    """Coefficients and errors of rows left out stay as they are; without an intercept they add up."""
+def test_a_constant_added_to_the_targets_loses_no_digits(n, p, fit_intercept):
+    """With an intercept coefficients and leave-one-out errors stay; without, they add up."""
     X, t, weights = problem(n, p, True)
     t, constant = np.round(100 * t[:, :1]), np.full((n, 1), 2.0**40)
     spectrum = decompose(X, weights, fit_intercept=fit_intercept)
@@ -143,9 +143,8 @@ def test_fits_from_sums_equal_fits_from_rows(fit_intercept):
 
 @INTERCEPT
 @pytest.mark.parametrize(("n", "p"), SHAPES)
-def test_corrected_scores_do_not_move_with_their_own_label(n, p, fit_intercept):
-    """Changing one row's target moves all label-free scores by the change of the mean target, and
-    no more."""
+def test_corrected_scores_do_not_depend_on_their_own_label(n, p, fit_intercept):
+    """Changing one row's target moves its corrected score by the change of the mean target only."""
     X, t, weights = problem(n, p, True)
     spectrum = decompose(X, weights, fit_intercept=fit_intercept)
     changed = t.copy()
@@ -157,9 +156,8 @@ def test_corrected_scores_do_not_move_with_their_own_label(n, p, fit_intercept):
     np.testing.assert_allclose(after[3] - before[3], mean_change, rtol=0, atol=1e-10)
 
 
-def test_plain_leave_one_out_scores_are_tied_to_their_own_label_under_a_strong_penalty():
-    """What the label-free scores are for: at large γ plain scores sort rows by their own label,
-    backwards."""
+def test_plain_leave_one_out_scores_depend_on_their_own_label_at_large_reg():
+    """At large γ plain scores sort the rows by their own label; corrected scores do not."""
     rng = np.random.default_rng(0)
     X, t = rng.normal(size=(30, 5)), np.repeat([-1.0, 1.0], 15)
     left_out = decompose(X, fit_intercept=True).leave_one_out(t, [1e6])
@@ -168,8 +166,8 @@ def test_plain_leave_one_out_scores_are_tied_to_their_own_label_under_a_strong_p
 
 
 @INTERCEPT
-def test_tiny_penalties_keep_their_digits_in_the_dual(fit_intercept):
-    """1 − H is of order γ when rows are fewer than features: it must not be found by subtraction."""
+def test_tiny_regs_keep_their_digits_in_the_dual(fit_intercept):
+    """1 − H is of order γ with fewer rows than features, so it must not be a difference."""
     X, t, _ = problem(12, 40, False)
     reg = 1e-12
     left_out = decompose(X, fit_intercept=fit_intercept).leave_one_out(t, [reg])
@@ -185,7 +183,7 @@ def test_tiny_penalties_keep_their_digits_in_the_dual(fit_intercept):
 
 
 @INTERCEPT
-def test_no_penalty_is_least_squares_and_constant_columns_are_harmless(fit_intercept):
+def test_reg_0_is_least_squares_with_constant_columns(fit_intercept):
     X, t, _ = problem(40, 6, False)
     X[:, 2] = 3.0 if fit_intercept else 0.0
     kept = np.arange(6) != 2
@@ -201,7 +199,7 @@ def test_no_penalty_is_least_squares_and_constant_columns_are_harmless(fit_inter
         np.testing.assert_allclose(scores[i, 0], refit.predict(X[[i]][:, kept])[0], atol=1e-8)
 
 
-def test_no_penalty_in_the_dual_with_few_varying_columns():
+def test_reg_0_in_the_dual_with_few_varying_columns():
     rng = np.random.default_rng(0)
     X, t = np.ones((20, 50)), rng.normal(size=20)
     X[:, :3] = rng.normal(size=(20, 3))
@@ -215,7 +213,7 @@ def test_no_penalty_in_the_dual_with_few_varying_columns():
 
 @pytest.mark.parametrize(("n", "p"), SHAPES)
 @INTERCEPT
-def test_any_array_api_namespace_will_do(n, p, fit_intercept):
+def test_any_array_api_namespace_works(n, p, fit_intercept):
     xp = pytest.importorskip("array_api_strict")
     X, t, weights = problem(n, p, True)
     strict = decompose(xp.asarray(X), xp.asarray(weights), fit_intercept=fit_intercept)
@@ -236,7 +234,7 @@ def test_any_array_api_namespace_will_do(n, p, fit_intercept):
     )
 
 
-def test_a_path_is_its_points():
+def test_a_path_equals_single_fits():
     X, t, _ = problem(40, 12, False)
     spectrum = decompose(X)
     whole = spectrum.leave_one_out(t, REGS)
@@ -246,7 +244,7 @@ def test_a_path_is_its_points():
 
 
 @pytest.mark.parametrize(
-    ("act", "says"),
+    ("act", "message"),
     [
         (lambda X, t: decompose(X).path(t, [-1.0]), "reg=-1 must be finite and not negative"),
         (lambda X, t: decompose(X).path(t, [np.nan]), "reg=nan"),
@@ -255,24 +253,23 @@ def test_a_path_is_its_points():
         (
             lambda X, t: decompose(X * np.logspace(0, 9, 8)).path(t, [0.0]),
             "full rank",
-        ),  # beyond what a Gram resolves
+        ),  # below the resolution of a Gram matrix
         (lambda X, t: decompose(X, np.ones(3)), "sample_weight has shape"),
     ],
 )
-def test_what_cannot_be_fitted_is_said(act, says):
+def test_impossible_fits_raise(act, message):
     X, t, _ = problem(40, 8, False)
-    with pytest.raises(ValueError, match=says):
+    with pytest.raises(ValueError, match=message):
         act(X, t)
 
 
 @WEIGHTED
 @pytest.mark.parametrize("value", [0.5, 1e5 / 3])
 @pytest.mark.parametrize("p", [20, 300])
-def test_rows_that_are_all_alike_are_fitted_by_their_mean_target(p, value, weighted):
-    """At any penalty: what is left of the rows about their mean is rounding error, of which no fit
-    may be made."""
+def test_equal_rows_are_fitted_by_their_mean_target(p, value, weighted):
+    """At any reg: centred rows are rounding errors, which must not be fitted."""
     _, t, weights = problem(101, 1, weighted)
-    known = np.ones(101) if weights is None else weights
+    reference = np.ones(101) if weights is None else weights
     spectrum = decompose(np.full((101, p), value), weights)
     path = spectrum.path(t, [0.0, 0.1])
     np.testing.assert_allclose(path.coef, 0, atol=1e-15)
@@ -280,7 +277,7 @@ def test_rows_that_are_all_alike_are_fitted_by_their_mean_target(p, value, weigh
         path.intercept, np.stack([np.average(t, axis=0, weights=weights)] * 2), rtol=1e-12
     )
     scores = spectrum.leave_one_out(t, [0.0, 0.1]).scores
-    others = (known @ t - known[:, None] * t) / (known.sum() - known)[:, None]
+    others = (reference @ t - reference[:, None] * t) / (reference.sum() - reference)[:, None]
     np.testing.assert_allclose(scores, np.stack([others] * 2, axis=1), atol=1e-12)
     np.testing.assert_array_equal(spectrum.hat_diagonals([[0.0, 0.1]])[0], np.zeros((101, 2)))
     assert spectrum.scale == spectrum.n_varying == 0
@@ -291,7 +288,7 @@ def test_a_row_that_alone_determines_a_direction_cannot_be_left_out(n_constant):
     X, t, _ = problem(40, 8, False)
     X = np.hstack([X, np.zeros((40, 1 + n_constant))])
     X[7, 8] = 1.0
-    for seed in range(20):  # rounding must not decide
+    for seed in range(20):  # the result must not depend on rounding
         noisy = X + np.random.default_rng(seed).normal(size=X.shape) * (
             np.arange(9 + n_constant) < 8
         )
@@ -301,14 +298,14 @@ def test_a_row_that_alone_determines_a_direction_cannot_be_left_out(n_constant):
 
 @INTERCEPT
 @pytest.mark.parametrize(("scale", "reg"), [(1e6, 1e-6), (1e3, 1e-12), (1.0, 1e-20)])
-def test_a_penalty_however_small_lets_every_row_leave_in_the_dual(scale, reg, fit_intercept):
+def test_any_positive_reg_allows_leave_one_out_in_the_dual(scale, reg, fit_intercept):
     X, t, _ = problem(20, 60, False)
     scores = decompose(scale * X, fit_intercept=fit_intercept).leave_one_out(t, [reg]).scores
     assert np.isfinite(scores).all()
     assert np.abs(scores).max() < 100
 
 
-def test_a_penalty_that_vanishes_in_rounding_lets_no_row_leave():
+def test_a_reg_lost_in_rounding_raises():
     X, t, _ = problem(20, 60, False)
     with pytest.raises(CannotLeaveOutError):
         _ = decompose(1e3 * X).leave_one_out(t, [5e-324]).scores
@@ -335,25 +332,24 @@ def test_a_column_counts_as_varying_however_little_it_varies(n_constant):
     )
 
 
-def test_parts_of_rows_leave_like_copies():
-    """A row of weight 3 of which one part leaves is three copies of which one leaves, each with its
-    own target."""
+def test_leaving_out_a_share_of_a_row_is_leaving_out_a_duplicate():
+    """Leaving out a third of a row of weight 3 is leaving out one of three duplicates."""
     rng = np.random.default_rng(0)
     repeats = rng.integers(1, 4, size=30)
     owner = np.repeat(np.arange(30), repeats)
     X, t = rng.normal(size=(30, 4)), rng.normal(size=(len(owner), 2))
     mean_targets = np.add.reduceat(t, np.cumsum(repeats) - repeats) / repeats[:, None]
-    copies = decompose(X[owner]).leave_one_out(t, REGS)
+    duplicates = decompose(X[owner]).leave_one_out(t, REGS)
     pooled = decompose(X, repeats.astype(float)).leave_one_out(mean_targets, REGS)
-    parts = pooled.of_copies(owner, t, (1 / repeats)[owner])
-    np.testing.assert_allclose(parts.scores, copies.scores, atol=1e-10)
-    np.testing.assert_allclose(parts.corrected_scores, copies.corrected_scores, atol=1e-10)
+    parts = pooled.of_duplicates(owner, t, (1 / repeats)[owner])
+    np.testing.assert_allclose(parts.scores, duplicates.scores, atol=1e-10)
+    np.testing.assert_allclose(parts.corrected_scores, duplicates.corrected_scores, atol=1e-10)
 
 
 @pytest.mark.parametrize(("n", "p"), [(30, 8), (12, 20)])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
-def test_shrinkage_and_diagonal_give_the_hat_values(n, p, fit_intercept, weighted):
+def test_shrinkage_and_diagonal_give_the_leverages(n, p, fit_intercept, weighted):
     rng = np.random.default_rng(0)
     X, weights = rng.normal(size=(n, p)), rng.uniform(0.5, 2, size=n) if weighted else None
     spectrum = decompose(X, weights, fit_intercept=fit_intercept)
@@ -386,7 +382,7 @@ def test_diagonals_of_products_of_hat_matrices(n, p):
     np.testing.assert_allclose(three[:, 0], np.diag(a @ b @ c)[2:9], atol=1e-10)
 
 
-def test_hat_values_of_many_penalties_are_exact_to_rounding():
+def test_leverages_of_many_regs_are_exact_to_rounding():
     rng = np.random.default_rng(0)
     X, regs = rng.normal(size=(200, 60)) * np.geomspace(1, 0.01, 60), np.logspace(-6, 4, 50)
     left, singular, _ = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)
@@ -395,8 +391,8 @@ def test_hat_values_of_many_penalties_are_exact_to_rounding():
 
 
 @pytest.mark.parametrize(("n", "p"), [(30, 8), (12, 20)])
-def test_hat_values_keep_their_digits_however_strong_the_penalty(n, p):
-    """They fall with 1/γ, and squares of them may be too small for any number."""
+def test_leverages_keep_their_digits_at_any_reg(n, p):
+    """They fall with 1/γ, and their squares may underflow float64."""
     X = np.random.default_rng(0).normal(size=(n, p))
     regs = [1e-3, 1.0, 1e40, 1e200]
     single, squared = decompose(X, fit_intercept=False).hat_diagonals([regs], [regs, regs])
@@ -407,19 +403,19 @@ def test_hat_values_keep_their_digits_however_strong_the_penalty(n, p):
 
 
 @pytest.mark.parametrize(("n", "p"), [(30, 8), (12, 20)])
-def test_targets_that_change_in_place_are_others(n, p):
+def test_targets_changed_in_place_are_not_cached(n, p):
     rng = np.random.default_rng(0)
     X, t = rng.normal(size=(n, p)), rng.normal(size=(n, 2))
     spectrum = decompose(X, fit_intercept=False)
-    for found in (
+    for actual in (
         lambda spectrum: spectrum.kernel_sums(t),
         lambda spectrum: spectrum.path(t, REGS).coef,
         lambda spectrum: spectrum.leave_one_out(t, REGS).scores,
     ):
-        found(spectrum)
+        actual(spectrum)
         t[:] = rng.normal(size=t.shape)
         np.testing.assert_allclose(
-            found(spectrum), found(decompose(X, fit_intercept=False)), atol=1e-8
+            actual(spectrum), actual(decompose(X, fit_intercept=False)), atol=1e-8
         )
 
 
@@ -436,16 +432,15 @@ def test_kernel_sums_leave_the_row_itself_out(n, p):
 @INTERCEPT
 @pytest.mark.parametrize("shape", [(40, 12), (12, 20)])
 @WEIGHTED
-def test_principal_rows_are_the_rows_in_other_axes(shape, fit_intercept, weighted):
+def test_principal_rows_are_rotated_rows(shape, fit_intercept, weighted):
     X, t, weights = problem(*shape, weighted)
     spectrum = decompose(X, weights, fit_intercept=fit_intercept)
     rows, turned = centred_rows(X, weights, fit_intercept), spectrum.principal_rows
     np.testing.assert_allclose(turned @ turned.T, rows @ rows.T, atol=1e-10)
     coef = np.random.default_rng(1).normal(size=(turned.shape[1], 2))
     np.testing.assert_allclose(rows @ spectrum.from_principal(coef), turned @ coef, atol=1e-10)
-    without = decompose(
-        X, weights, fit_intercept=fit_intercept
-    )  # hat values do not come from principal rows
+    # A spectrum that has not computed the principal rows gets leverages another way.
+    without = decompose(X, weights, fit_intercept=fit_intercept)
     left_out, expected = (each.leave_one_out(t, REGS).scores for each in (spectrum, without))
     np.testing.assert_allclose(left_out, expected, atol=1e-9)
 
@@ -458,20 +453,20 @@ def test_principal_directions_are_uncorrelated_and_coordinates_along_them_have_v
 ):
     X, _, weights = problem(*shape, weighted)
     spectrum = decompose(X, weights, fit_intercept=fit_intercept)
-    rows, known = (
+    rows, reference = (
         centred_rows(X, weights, fit_intercept),
         np.ones(len(X)) if weights is None else weights,
     )
-    variances = np.linalg.eigvalsh((rows.T * known) @ rows / known.sum())[
+    variances = np.linalg.eigvalsh((rows.T * reference) @ rows / reference.sum())[
         -len(spectrum.variances) :
     ]
     np.testing.assert_allclose(spectrum.variances, variances, atol=1e-10)
     for count in (3, 2):
-        found = spectrum.coordinates(count)
+        actual = spectrum.coordinates(count)
         np.testing.assert_allclose(
-            (found.T * known) @ found / known.sum(), np.eye(count), atol=1e-10
+            (actual.T * reference) @ actual / reference.sum(), np.eye(count), atol=1e-10
         )
-        along = (rows.T * known) @ found / known.sum()
+        along = (rows.T * reference) @ actual / reference.sum()
         np.testing.assert_allclose(
             np.linalg.norm(along, axis=0) ** 2, variances[::-1][:count], atol=1e-10
         )
@@ -484,7 +479,7 @@ def test_principal_directions_are_uncorrelated_and_coordinates_along_them_have_v
 def test_a_row_that_nearly_alone_determines_a_direction_can_be_left_out_in_double_precision_only(
     size, dtypes
 ):
-    """Its slack is about 6e-8, less than sums in single precision can tell from none."""
+    """Its slack is about 6e-8, below the rounding error of sums in single precision."""
     rng = np.random.default_rng(0)
     X, t = rng.normal(size=(600, 21)), rng.normal(size=600)
     X[:, -1] *= size

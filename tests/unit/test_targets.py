@@ -35,9 +35,8 @@ def test_optimized_is_the_posterior_mean(noise):
 
 
 @pytest.mark.parametrize("name", targets.NAMED)
-def test_tables_say_the_same_as_values(name):
-    """Binary values are the 2×2 table read as the label ±1; for more classes the table is the named
-    one."""
+def test_tables_match_values(name):
+    """Binary targets are the 2×2 table times the labels ±1; for more classes, the table itself."""
     table = targets.resolve_table(name, BINARY)
     np.testing.assert_allclose(table @ [-1, 1], targets.resolve(name, BINARY), rtol=1e-12)
     np.testing.assert_allclose(
@@ -65,7 +64,7 @@ def test_rho_round_trip(rho_pos, rho_neg):
     )
 
 
-def test_targets_point_upwards_where_the_printed_formula_turns_round():
+def test_positive_target_is_larger_where_printed_formula_inverts():
     """ρ₊*(0) = 1.57 here: β < 0, and λ₊ as printed is negative."""
     t_neg, t_pos = targets.from_rho(1.57, 0.0)
     assert t_pos > t_neg
@@ -74,14 +73,14 @@ def test_targets_point_upwards_where_the_printed_formula_turns_round():
     np.testing.assert_allclose(best / best[1], optimized / optimized[1], rtol=1e-12)
 
 
-def test_multi_lpc_has_alpha_on_the_diagonal_and_beta_off_it_by_column():
+def test_multi_lpc_has_alpha_on_diagonal_and_beta_elsewhere():
     table = targets.multi_lpc([1, 2, 3], [10, 20, 30])
     np.testing.assert_array_equal(table, [[1, 20, 30], [10, 2, 30], [10, 20, 3]])
     np.testing.assert_array_equal(targets.multi_lpc(np.ones(3), np.zeros(3)), targets.naive(3))
     np.testing.assert_array_equal(targets.multi_lpc([1, 2], [10, 20]), [[1, 20], [10, 2]])
 
 
-def test_a_classifier_of_two_classes_regresses_on_values_and_one_of_more_on_a_table():
+def test_resolve_classes_gives_values_for_two_classes_and_table_for_more():
     np.testing.assert_array_equal(
         targets.resolve_classes("unbiased", BINARY), targets.unbiased(BINARY)
     )
@@ -92,12 +91,12 @@ def test_a_classifier_of_two_classes_regresses_on_values_and_one_of_more_on_a_ta
     np.testing.assert_array_equal(targets.resolve_table(np.ones((3, 1)), THREE), np.ones((3, 1)))
 
 
-def test_a_table_of_two_classes_is_the_difference_of_its_scores():
+def test_table_of_two_classes_becomes_difference_of_scores():
     np.testing.assert_array_equal(targets.checked([[3, 1], [0.5, 2]]), [-2, 1.5])
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e-9, 1.0, 1e9])
-def test_tables_of_any_scale_are_taken(scale):
+def test_tables_of_any_scale_are_valid(scale):
     np.testing.assert_array_equal(
         targets.resolve_classes(scale * np.eye(3), THREE), scale * np.eye(3)
     )
@@ -106,14 +105,13 @@ def test_tables_of_any_scale_are_taken(scale):
 
 
 @pytest.mark.parametrize(
-    ("build", "says"),
+    ("build", "message"),
     [
         (
             lambda: targets.resolve_classes(
                 "optimized", NoiseModel(np.full((3, 3), 1 / 3), [0.2, 0.3, 0.5])
             ),
-            "targets='optimized' are the same .* labels say nothing of the true class under this "
-            "noise model",
+            "targets='optimized' are the same .* independent under this noise model: give another",
         ),
         (lambda: targets.from_rho(0.6, 0.4), "differ from 1"),
         (lambda: targets.from_rho(np.nan, 0.4), "finite"),
@@ -152,6 +150,6 @@ def test_tables_of_any_scale_are_taken(scale):
         (lambda: targets.resolve([0, np.inf], BINARY), "must be finite"),
     ],
 )
-def test_bad_input_is_named(build, says):
-    with pytest.raises(ValueError, match=says):
+def test_invalid_input_raises(build, message):
+    with pytest.raises(ValueError, match=message):
         build()

@@ -1,4 +1,4 @@
-"""Votes: how they are read, how annotators' tables are found, and what rows without any are told."""
+"""Votes: input formats, estimated transition matrices of annotators, and invalid input."""
 
 import numpy as np
 import pytest
@@ -8,34 +8,34 @@ from unflip.labels.annotators import Annotators, Crowd
 from unflip.labels.classes import UNCHECKED
 from unflip.labels.votes import UNLABELLED
 
-LIAR, PARROT = 4, 5  # annotators of `drawn` who say the other class, and always the second
+#: Annotators of `drawn`: one mostly votes for the wrong class, one always votes for class 1.
+ADVERSARY, CONSTANT = 4, 5
 
 
 def drawn(n=400, seed=0, share=0.7):
-    """Votes of four honest annotators of different skill, a liar and one who always says 1, on rows of
-    two classes."""
+    """Return true classes, and votes of four good annotators and two bad ones."""
     rng = np.random.default_rng(seed)
     y = rng.integers(2, size=n)
-    right = np.array([0.9, 0.8, 0.7, 0.65, 0.1, 0.5])
-    said = np.where(rng.random((n, 6)) < right, y[:, None], 1 - y[:, None])
-    said[:, PARROT] = 1
+    skills = np.array([0.9, 0.8, 0.7, 0.65, 0.1, 0.5])
+    labels = np.where(rng.random((n, 6)) < skills, y[:, None], 1 - y[:, None])
+    labels[:, CONSTANT] = 1
     row, annotator = np.nonzero(rng.random((n, 6)) < share)
-    return y, Votes.from_table(row, annotator, said[row, annotator], n_rows=n)
+    return y, Votes.from_table(row, annotator, labels[row, annotator], n_rows=n)
 
 
-def crowd_of(votes, **known):
+def crowd_of(votes, **options):
     n = len(votes)
-    return Crowd(**{"votes": votes, "weights": np.ones(n), "truth": np.full(n, UNCHECKED), **known})
+    defaults = {"votes": votes, "weights": np.ones(n), "truth": np.full(n, UNCHECKED)}
+    return Crowd(**{**defaults, **options})
 
 
-def tables_of(votes, **known):
-    """Tables by votes alone: features that say nothing."""
-    return crowd_of(votes, **known).with_features(
-        np.zeros((len(votes), 2)), crowd_of(votes, **known).by_agreement()
-    )
+def estimated(votes, **options):
+    """Return annotators estimated from votes alone: log-odds of the features are 0."""
+    crowd = crowd_of(votes, **options)
+    return crowd.with_features(np.zeros((len(votes), 2)), crowd.by_agreement())
 
 
-def test_columns_and_table_are_the_same_votes():
+def test_columns_and_table_give_the_same_votes():
     pd = pytest.importorskip("pandas")
     columns = pd.DataFrame({"ann": ["a", None, "b", None], "bob": ["b", "a", pd.NA, None]})
     wide = Votes.from_columns(columns, annotators=columns.columns)
@@ -59,7 +59,7 @@ def test_columns_and_table_are_the_same_votes():
         "pandas",
     ],
 )
-def test_missing_votes_of_every_kind(column):
+def test_types_of_missing_votes(column):
     if isinstance(column, str):
         pandas = pytest.importorskip(column)
         column = pandas.array([0, pandas.NA, 1])
@@ -68,7 +68,7 @@ def test_missing_votes_of_every_kind(column):
     np.testing.assert_array_equal(votes.n_votes, [1, 0, 1])
 
 
-def test_some_rows_have_the_classes_and_annotators_of_their_votes():
+def test_indexing_keeps_the_classes_and_annotators_of_the_selected_rows():
     votes = Votes.from_table([0, 0, 1, 2], ["x", "y", "y", "z"], ["b", "c", "a", "b"])
     part = votes[[2, 0, 2]]
     assert part.classes.tolist() == ["b", "c"]
@@ -77,16 +77,16 @@ def test_some_rows_have_the_classes_and_annotators_of_their_votes():
     np.testing.assert_array_equal(votes[np.array([False, True, False])].counts, [[1]])
 
 
-def test_majority_breaks_ties_by_likelihood_and_leaves_rows_without_votes():
+def test_majority_breaks_ties_by_likelihood():
     votes = Votes.from_columns([["a", "b", "b"], ["a", "b", None], [None] * 3])
     likelihoods = np.array([[0.9, 0.1], [0.2, 0.3], [1.0, 1.0]])
     np.testing.assert_array_equal(votes.majority(likelihoods), [1, 1, UNLABELLED])
 
 
-def test_a_row_of_votes_has_the_product_of_their_likelihoods():
+def test_likelihoods_of_votes_multiply():
     noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.1, pi_neg=0.3)
     votes = Votes.from_columns([[0, 1, 1], [1, None, None], [None, None, None]])
-    channel = Annotators.alike(noise, votes).channel(votes)
+    channel = Annotators.from_noise(noise, votes).channel(votes)
     np.testing.assert_allclose(
         channel.transition.T, [[0.9 * 0.1**2, 0.4 * 0.6**2], [0.1, 0.6], [1, 1]], rtol=1e-12
     )
@@ -97,26 +97,27 @@ def test_thousands_of_votes_on_a_row_do_not_underflow():
     noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.4, pi_neg=0.5)
     votes = Votes.from_table(np.zeros(4001, dtype=int), None, np.arange(4001) % 2)
     np.testing.assert_allclose(
-        Annotators.alike(noise, votes).channel(votes).posterior, [[0.6, 0.4]]
+        Annotators.from_noise(noise, votes).channel(votes).posterior, [[0.6, 0.4]]
     )
 
 
-def test_tables_of_honest_annotators_a_liar_and_a_parrot_are_found():
+def test_transition_matrices_of_good_and_bad_annotators():
     y, votes = drawn(n=4000)
-    found = tables_of(votes)
+    annotators = estimated(votes)
     for w in range(6):
-        mine = votes.annotator == w
-        said, true = votes.label[mine], y[votes.row[mine]]
-        exact = [[np.mean(said[true == a] == b) for b in (0, 1)] for a in (0, 1)]
-        np.testing.assert_allclose(found.transitions[w], exact, atol=0.05)
-    assert found.transitions[LIAR, 0, 0] < 0.2
-    posterior = found.channel(votes).posterior
+        own = votes.annotator == w
+        labels = votes.label[own]
+        true = y[votes.row[own]]
+        exact = [[np.mean(labels[true == a] == b) for b in (0, 1)] for a in (0, 1)]
+        np.testing.assert_allclose(annotators.transitions[w], exact, atol=0.05)
+    assert annotators.transitions[ADVERSARY, 0, 0] < 0.2
+    posterior = annotators.channel(votes).posterior
     majority = votes.majority(posterior)
     voted = votes.voted
     assert (posterior.argmax(axis=1) == y)[voted].mean() > (majority == y)[voted].mean() + 0.03
 
 
-def test_a_annotator_of_one_vote_is_like_the_others():
+def test_an_annotator_with_one_vote_is_close_to_the_average():
     _, votes = drawn()
     more = Votes.from_table(
         np.append(votes.row, 0),
@@ -124,36 +125,37 @@ def test_a_annotator_of_one_vote_is_like_the_others():
         np.append(votes.label, 1),
         n_rows=len(votes),
     )
-    found = tables_of(more)
+    annotators = estimated(more)
     sizes = np.bincount(more.annotator)
-    common = np.tensordot(sizes / sizes.sum(), found.transitions, axes=1)
-    assert np.abs(found.transitions[-1] - common).max() < 0.2
+    average = np.tensordot(sizes / sizes.sum(), annotators.transitions, axes=1)
+    assert np.abs(annotators.transitions[-1] - average).max() < 0.2
 
 
-def test_the_order_of_votes_and_the_names_of_annotators_and_classes_do_not_matter():
+def test_order_of_votes_and_names_do_not_matter():
     _, votes = drawn()
     rng = np.random.default_rng(1)
-    order, names = rng.permutation(len(votes.row)), rng.permutation(6)
+    order = rng.permutation(len(votes.row))
+    names = rng.permutation(6)
     other = Votes.from_table(
         votes.row[order], names[votes.annotator[order]], 1 - votes.label[order], n_rows=len(votes)
     )
-    a, b = tables_of(votes), tables_of(other)
+    a, b = estimated(votes), estimated(other)
     np.testing.assert_allclose(b.transitions[names], a.transitions[:, ::-1, ::-1], atol=1e-5)
     np.testing.assert_allclose(
         b.channel(other).posterior, a.channel(votes).posterior[:, ::-1], atol=1e-5
     )
 
 
-def test_a_repeated_row_is_a_row_of_twice_the_weight():
+def test_a_repeated_row_equals_a_row_of_weight_two():
     _, votes = drawn(n=200)
     twice = np.append(np.arange(200), np.arange(50))
-    repeated = tables_of(votes[twice])
-    weighted = tables_of(votes, weights=1.0 + (np.arange(200) < 50))
+    repeated = estimated(votes[twice])
+    weighted = estimated(votes, weights=1.0 + (np.arange(200) < 50))
     np.testing.assert_allclose(repeated.transitions, weighted.transitions, atol=1e-8)
     np.testing.assert_allclose(repeated.priors, weighted.priors, atol=1e-8)
 
 
-def test_rows_of_one_vote_do_not_make_annotators_look_better():
+def test_rows_with_one_vote_do_not_change_agreement():
     _, votes = drawn(n=300)
     single = Votes.from_table(
         np.append(votes.row, 300 + np.arange(3000)),
@@ -161,49 +163,50 @@ def test_rows_of_one_vote_do_not_make_annotators_look_better():
         np.append(votes.label, np.arange(3000) % 2),
     )
     several = votes[votes.n_votes > 1]
-    found, expected = crowd_of(single).by_agreement(), crowd_of(several).by_agreement()
-    np.testing.assert_allclose(found.transitions, expected.transitions, rtol=1e-12)
+    annotators = crowd_of(single).by_agreement()
+    expected = crowd_of(several).by_agreement()
+    np.testing.assert_allclose(annotators.transitions, expected.transitions, rtol=1e-12)
 
 
-def test_checked_rows_teach_how_annotators_vote():
+def test_trusted_labels_improve_the_transition_matrices():
     y, votes = drawn(n=600, seed=3)
-    alone = votes[votes.n_votes > 0]
+    voted = votes[votes.n_votes > 0]
     truth = y[votes.n_votes > 0]
-    taught = tables_of(alone, truth=truth)
+    annotators = estimated(voted, truth=truth)
     for w in range(6):
-        mine = alone.annotator == w
-        exact = np.mean(alone.label[mine & (truth[alone.row] == 1)] == 1)
-        assert taught.transitions[w, 1, 1] == pytest.approx(exact, abs=0.03)
+        own = voted.annotator == w
+        exact = np.mean(voted.label[own & (truth[voted.row] == 1)] == 1)
+        assert annotators.transitions[w, 1, 1] == pytest.approx(exact, abs=0.03)
 
 
-def test_moved_annotators_flip_more_of_one_class():
+def test_moved_annotators_have_a_higher_noise_rate_of_one_class():
     noise = NoiseModel(np.full((3, 3), 0.1) + 0.7 * np.eye(3), np.full(3, 1 / 3))
-    annotators = Annotators.alike(noise, Votes.from_columns([[0, 1], [1, 2]]))
+    annotators = Annotators.from_noise(noise, Votes.from_columns([[0, 1], [1, 2]]))
     moved = annotators.moved(1, 0.1).transitions
     np.testing.assert_allclose(moved[:, 1], [[0.15, 0.7, 0.15]] * 2)
     np.testing.assert_array_equal(moved[:, [0, 2]], annotators.transitions[:, [0, 2]])
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda: Votes.from_table([0, 1], None, ["a"]), "2, 2 and 1 entries"),
         (
             lambda: Votes.from_table([0, 5], None, ["a", "b"], n_rows=3),
-            "rows holds 5, which is no row of X",
+            "rows holds 5, which is not a row of X",
         ),
         (lambda: Votes.from_table([0, -1], None, ["a", "b"]), "rows holds -1"),
         (
             lambda: Votes.from_table(["x", "y"], None, ["a", "b"]),
-            "give the number of a row of X for each vote",
+            "pass the number of a row of X for each vote",
         ),
-        (lambda: Votes.from_table([0.5], None, ["a"]), "give the number of a row"),
-        (lambda: Votes.from_columns([[None], [None]]), "no vote at all"),
+        (lambda: Votes.from_table([0.5], None, ["a"]), "pass the number of a row"),
+        (lambda: Votes.from_columns([[None], [None]]), "There are no votes"),
         (
             lambda: Votes.from_columns([["a"], [1]]),
             "labels holds int and str, which cannot be sorted",
         ),
-        (lambda: Votes.from_columns([[0.5], [0.25]]), "which are no classes"),
+        (lambda: Votes.from_columns([[0.5], [0.25]]), "which are not classes"),
         (lambda: Votes.from_columns(np.zeros((2, 2, 2))), "columns has shape"),
         (
             lambda: Votes.from_columns([["a", "b"]], annotators=["x"]),
@@ -212,14 +215,16 @@ def test_moved_annotators_flip_more_of_one_class():
         (lambda: Votes.from_table([0], [["w"]], ["a"]), "annotators has shape"),
     ],
 )
-def test_bad_votes_are_refused_in_one_sentence(make, said):
-    with pytest.raises(ValueError, match=said) as error:
+def test_invalid_votes_raise_one_sentence(make, message):
+    with pytest.raises(ValueError, match=message) as error:
         make()
     assert "\n" not in str(error.value)
 
 
-def test_votes_of_other_annotators_are_refused():
+def test_votes_of_other_annotators_raise():
     votes = Votes.from_columns([[0, 1], [1, 0]])
-    annotators = Annotators.alike(NoiseModel.binary(eps_pos=0.1, eps_neg=0.1, pi_neg=0.5), votes)
+    annotators = Annotators.from_noise(
+        NoiseModel.binary(eps_pos=0.1, eps_neg=0.1, pi_neg=0.5), votes
+    )
     with pytest.raises(ValueError, match="other annotators"):
         annotators.channel(Votes.from_columns([[0, 1], [1, 0]], annotators=["a", "b"]))

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, also through symbolic links."""
+"""Atomic writes of files, also through symbolic links."""
 
 import os
 
@@ -10,7 +10,7 @@ from unflip._utils.atomic_files import write_atomically
 
 @pytest.fixture
 def linked(tmp_path):
-    """A link to a link to a file in another folder."""
+    """Return a folder with a link to a link to a file in another folder."""
     (tmp_path / "store").mkdir()
     (tmp_path / "store" / "run.csv").write_bytes(b"old")
     (tmp_path / "store" / "run.csv").chmod(0o640)
@@ -19,8 +19,9 @@ def linked(tmp_path):
     return tmp_path
 
 
-def test_the_file_behind_a_link_is_replaced_and_the_link_stays(linked, monkeypatch):
-    folders, real = [], os.replace
+def test_the_target_of_a_link_is_replaced_and_the_link_stays(linked, monkeypatch):
+    folders = []
+    real = os.replace
     monkeypatch.setattr(
         os,
         "replace",
@@ -31,13 +32,12 @@ def test_the_file_behind_a_link_is_replaced_and_the_link_stays(linked, monkeypat
     assert os.readlink(linked / "between.csv") == os.path.join("store", "run.csv")
     assert (linked / "store" / "run.csv").read_bytes() == b"new"
     assert (linked / "store" / "run.csv").stat().st_mode & 0o777 == 0o640
-    assert folders == [
-        (linked / "store", linked / "store")
-    ]  # on one file system, so that the name is taken at once
+    # In one folder, so that renaming is atomic.
+    assert folders == [(linked / "store", linked / "store")]
     assert os.listdir(linked / "store") == ["run.csv"]
 
 
-def test_a_write_through_a_link_that_fails_leaves_the_old_file(linked, monkeypatch):
+def test_a_failed_write_through_a_link_keeps_the_old_file(linked, monkeypatch):
     def fail(_):
         raise OSError(28, "No space left on device")
 
@@ -48,14 +48,14 @@ def test_a_write_through_a_link_that_fails_leaves_the_old_file(linked, monkeypat
     assert os.listdir(linked / "store") == ["run.csv"]
 
 
-def test_a_link_to_a_file_that_is_not_there_makes_it(tmp_path):
+def test_a_link_to_a_missing_file_creates_it(tmp_path):
     (tmp_path / "latest.csv").symlink_to("run.csv")
     write_atomically(tmp_path / "latest.csv", b"new")
     assert (tmp_path / "latest.csv").is_symlink()
     assert (tmp_path / "run.csv").read_bytes() == b"new"
 
 
-def test_links_in_a_circle_and_pipes_are_errors(tmp_path):
+def test_loops_of_links_and_pipes_raise(tmp_path):
     (tmp_path / "one").symlink_to("two")
     (tmp_path / "two").symlink_to("one")
     os.mkfifo(tmp_path / "pipe")
@@ -72,7 +72,7 @@ def test_links_in_a_circle_and_pipes_are_errors(tmp_path):
 
 @pytest.fixture
 def decided(tmp_path, monkeypatch):
-    """A folder with data and a decision on them."""
+    """Return a folder with data and one decision."""
     mixture_file(tmp_path / "d.csv", n=40)
     observed = read_csv(tmp_path / "d.csv")[0]["label"]
     other = {"ham": "spam", "spam": "ham"}[observed]
@@ -89,19 +89,19 @@ def decided(tmp_path, monkeypatch):
 
 def test_commands_write_through_links(decided):
     (decided / "clean.csv").symlink_to("run.csv")
-    said = program("apply", "d.csv", "decisions.csv", "--out", "clean.csv").stdout
-    assert said.startswith("clean.csv: 1 label")
+    output = program("apply", "d.csv", "decisions.csv", "--out", "clean.csv").stdout
+    assert output.startswith("clean.csv: 1 label")
     assert (decided / "clean.csv").is_symlink()
     assert len(read_csv(decided / "run.csv")) == 40
 
 
 @pytest.mark.parametrize(
-    ("leads_to", "says"),
+    ("leads_to", "message"),
     [
-        ("d.csv", "new.skops is the file d.csv itself, which is never written over"),
+        ("d.csv", "new.skops is the input file d.csv: choose another name"),
         (
             "decisions.csv",
-            "new.skops is the file decisions.csv itself, which is never written over",
+            "new.skops is the input file decisions.csv: choose another name",
         ),
         (
             "new.skops",
@@ -111,11 +111,11 @@ def test_commands_write_through_links(decided):
             "none/new.skops",
             "none is not a folder: create it first, or choose another name than new.skops",
         ),
-        ("folder", "new.skops is a folder: give the name of a file"),
+        ("folder", "new.skops is a folder: name a file"),
         (os.devnull, "new.skops cannot be written (not a regular file): choose another name"),
     ],
 )
-def test_links_to_what_cannot_be_written(decided, leads_to, says):
+def test_errors_for_links_that_cannot_be_written(decided, leads_to, message):
     (decided / "folder").mkdir()
     (decided / "new.skops").symlink_to(leads_to)
     words = [
@@ -129,13 +129,13 @@ def test_links_to_what_cannot_be_written(decided, leads_to, says):
         "new.skops",
     ]
     before = sorted(os.listdir(decided))
-    assert says in program(*words, code=2).stderr
+    assert message in program(*words, code=2).stderr
     assert sorted(os.listdir(decided)) == before
     assert os.readlink(decided / "new.skops") == leads_to
 
 
-def test_data_behind_links_in_a_circle_are_named(tmp_path, monkeypatch):
+def test_error_for_data_in_a_loop_of_links(tmp_path, monkeypatch):
     (tmp_path / "d.csv").symlink_to("d.csv")
     monkeypatch.chdir(tmp_path)
-    said = program("audit", "d.csv", "--label", "label", "--out", "page.html", code=2).stderr
-    assert "d.csv cannot be read (Too many levels of symbolic links)" in said
+    output = program("audit", "d.csv", "--label", "label", "--out", "page.html", code=2).stderr
+    assert "d.csv cannot be read (Too many levels of symbolic links)" in output

@@ -1,4 +1,4 @@
-"""Helpers that know nothing of the library: arrays, validation, warnings, randomness, files.
+"""Helpers independent of the library: arrays, validation, warnings, randomness, files.
 
-Modules are imported one by one: some need scikit-learn, and the theory loads without it.
+Import the modules one by one: some need scikit-learn, and `unflip.theory` loads without it.
 """

@@ -1,9 +1,9 @@
-"""Between small tables, which are NumPy's on the host, and arrays that are as long as the rows, wherever these live.
+"""Array operations that work for NumPy and for any array-API namespace and device.
 
-Tables of a few classes, scores or penalties are worked on by NumPy and SciPy. Arrays with an entry
-for each row stay in the namespace and on the device of the rows; what they come down to is brought
-to the host by `as_numpy`, by name, and tables are put beside them by `like`. For NumPy's arrays
-both do nothing, and all else here is a function of NumPy's or SciPy's own.
+Small tables (classes, scores, regularization strengths) are NumPy arrays on the host. Arrays with
+one entry per row stay in the namespace and on the device of the rows. Only `as_numpy` copies from a
+device to the host; `like` copies small tables to a device. For NumPy arrays both return their
+input, and the other functions call NumPy or SciPy.
 """
 
 from __future__ import annotations
@@ -24,150 +24,143 @@ from scipy import special
 
 from unflip._utils.typing import Array, FloatArray
 
-#: Numbers of a block of what is made of many rows at once, off the CPU: there few large steps are fast.
+#: Numbers in a block of intermediate results on a device, where few large steps are fast.
 LARGE_BLOCK = 2**26
-#: The smallest number with all digits.
+#: Smallest positive float64 with full precision.
 TINY = float(np.finfo(float).tiny)
 
 
 def is_numpy(values: Array) -> bool:
-    """Whether an array is NumPy's."""
+    """Whether this is a NumPy array."""
     return isinstance(values, np.ndarray)
 
 
 def is_foreign(values: object) -> bool:
-    """Whether this is an array of another namespace than NumPy's, which what is read lazily is not."""
+    """Whether this is an array of another namespace than NumPy; lazily read rows are not."""
     if not is_array_api_obj(values) or is_dask_array(values):
         return False
     return not is_numpy_namespace(array_namespace(values))
 
 
 def namespace(values: Array) -> Any:
-    """Return the namespace of an array: what array_api_compat finds, at once where it is NumPy."""
+    """Return the namespace of an array, without a search for NumPy arrays."""
     return np if isinstance(values, np.ndarray) else array_namespace(values)
 
 
 def place(values: Array) -> str:
-    """Say in words what an array is and where: "torch tensor on cuda:0"."""
+    """Return type and device of an array in words, such as "torch tensor on cuda:0"."""
     kind = type(values)
     return f"{kind.__module__.split('.')[0]} {kind.__name__.lower()} on {device(values)}"
 
 
 def as_numpy(values: Any) -> NDArray[Any]:
-    """Return values of any namespace, kind and device as a NumPy array: the one way from a device to the host."""
+    """Return values of any namespace and device as a NumPy array."""
     try:
         return np.asarray(values)
-    except (TypeError, RuntimeError):  # they are on another device
+    except (TypeError, RuntimeError):  # the values are on a device
         return np.asarray(_on_host(values))
 
 
 def _on_host(values: Array) -> Array:
     try:
         return to_device(values, "cpu")
-    except ValueError:  # the namespace has a name of its own for the host
-        return to_device(
-            values, array_namespace(values).__array_namespace_info__().default_device()
-        )
+    except ValueError:  # the namespace has another name for the host
+        info = array_namespace(values).__array_namespace_info__()
+        return to_device(values, info.default_device())
 
 
 def numbers(*values: Array) -> list[float]:
-    """Return arrays of one number each as numbers, brought to the host together: each time it waits for the device."""
+    """Return 0-D arrays as floats, copied to the host at once: every copy waits for the device."""
     if not is_foreign(values[0]):
         return [float(value) for value in values]
     return [float(value) for value in as_numpy(array_namespace(*values).stack(values))]
 
 
 def like(table: Any, rows: Array) -> Array:
-    """Return a small table in the namespace and on the device of an array, with a dtype of its own.
+    """Return a small table in the namespace and on the device of an array; its dtype stays.
 
-    A table that is no NumPy array is taken to be there already.
+    A table that is not a NumPy array is returned unchanged.
     """
     if is_numpy(rows):
         return np.asarray(table)
     if is_foreign(table):
         return table
-    # A copy: some namespaces share memory with NumPy, and warn of tables that must not be written
-    # to.
+    # A copy, because some namespaces share memory with NumPy and warn of read-only tables.
     return array_namespace(rows).asarray(np.array(table), device=device(rows))
 
 
 def pick(table: FloatArray, codes: Array) -> Array:
-    """Return the row of a table (k,) or (k, m) that each code names, (n,) or (n, m); see `in_columns`."""
+    """Return the row of a table (k,) or (k, m) for each code, stored column by column."""
     if is_numpy(codes):
         return np.take(table.T, codes, axis=-1).T
     return array_namespace(codes).take(like(table, codes), codes, axis=0)
 
 
 def times_table(rows: Array, table: FloatArray) -> Array:
-    """Return the product of (n, r) and a table (r, k); see `in_columns`."""
+    """Return the product of (n, r) rows and a table (r, k), stored column by column."""
     return (like(table, rows).T @ rows.T).T
 
 
 def in_columns(values: Array) -> Array:
-    """Return an array (n, k) that is in memory column after column.
+    """Return an array (n, k) stored column by column.
 
-    Sums and maxima over the k entries of each row are then those of columns: for small k several
-    times as fast.
+    For small k, sums and maxima over the k entries of each row are then several times as fast.
     """
     return np.asfortranarray(values) if is_numpy(values) else values
 
 
-def taken(values: Array, indices: Array) -> Array:
+def take(values: Array, indices: Array) -> Array:
     """Return these entries of an array, along its first axis."""
-    return (
-        values[indices]
-        if is_numpy(values)
-        else array_namespace(values).take(values, indices, axis=0)
-    )
+    if is_numpy(values):
+        return values[indices]
+    return array_namespace(values).take(values, indices, axis=0)
 
 
-def is_of(codes: Array, k: int) -> Array:
-    """Whether each code is each of 0 … k − 1, (n, k)."""
+def _equals_code(codes: Array, k: int) -> Array:
+    """Whether each code equals each of 0 … k − 1, (n, k)."""
     xp = namespace(codes)
     return codes[:, None] == xp.arange(k, dtype=codes.dtype, device=device(codes))[None, :]
 
 
 def one_hot(codes: Array, k: int) -> Array:
-    """1 in the column that each code names, 0 elsewhere, (n, k)."""
+    """Return 1 in the column of each code and 0 elsewhere, (n, k)."""
     if is_numpy(codes):
         return np.eye(k)[codes]
     xp = namespace(codes)
-    return xp.astype(is_of(codes, k), xp.float64)
+    return xp.astype(_equals_code(codes, k), xp.float64)
 
 
 def own_entries(values: Array, codes: Array) -> Array:
-    """Return the entry of each row (n, k) that its code names, (n,)."""
+    """Return the entry of each row (n, k) in the column of its code, (n,)."""
     if is_numpy(values):
         return values[np.arange(len(codes)), codes]
     xp = namespace(values)
-    return xp.sum(xp.where(is_of(codes, values.shape[1]), values, 0.0), axis=1)
+    return xp.sum(xp.where(_equals_code(codes, values.shape[1]), values, 0.0), axis=1)
 
 
 def sums_by_code(codes: Array, weights: Array, k: int) -> FloatArray:
-    """Sum of the weights of each code 0 … k − 1, on the host."""
+    """Return the sum of the weights of each code 0 … k − 1, on the host."""
     if is_numpy(codes):
         return np.bincount(codes, weights, minlength=k).astype(float)
     return as_numpy(weights @ one_hot(codes, k))
 
 
 def row_products(first: Array, second: Array) -> Array:
-    """Σ over the columns of the products of two arrays (n, k), (n,)."""
+    """Return the row-wise inner products of two arrays (n, k), (n,)."""
     if is_numpy(first):
         return np.einsum("nk,nk->n", first, second)
     return array_namespace(first).sum(first * second, axis=1)
 
 
 def at_least(values: Array, smallest: float) -> Array:
-    """Raise entries below the smallest to it."""
-    return (
-        np.maximum(values, smallest)
-        if is_numpy(values)
-        else namespace(values).clip(values, min=smallest)
-    )
+    """Return the values clipped from below."""
+    if is_numpy(values):
+        return np.maximum(values, smallest)
+    return namespace(values).clip(values, min=smallest)
 
 
 def largest_magnitude(values: Array) -> float:
-    """Return the largest absolute value, without an array of all of them."""
+    """Return the largest absolute value, without a temporary array of absolute values."""
     if is_numpy(values):
         return max(float(values.max()), -float(values.min()))
     xp = namespace(values)
@@ -175,27 +168,26 @@ def largest_magnitude(values: Array) -> float:
 
 
 def expit(log_odds: Array) -> Array:
-    """Return probabilities of log-odds, with all digits of small ones."""
+    """Return probabilities from log-odds, accurate in both tails."""
     if is_numpy(log_odds):
         return special.expit(log_odds)
     xp = namespace(log_odds)
-    if hasattr(xp, "sigmoid"):  # not in the standard; where it exists it is one pass
+    if hasattr(xp, "sigmoid"):  # not in the standard, but one pass
         return xp.sigmoid(log_odds)
     smaller = xp.exp(-xp.abs(log_odds))
     return xp.where(log_odds >= 0, 1.0, smaller) / (1 + smaller)
 
 
 def softmax(logits: Array) -> Array:
-    """Probabilities of each row's classes; SciPy's function, without what small arrays would pay for its generality."""
-    if not is_numpy(logits) and hasattr(
-        namespace(logits), "softmax"
-    ):  # not in the standard; one pass where it exists
-        return namespace(logits).softmax(logits, axis=1)
+    """Return the softmax of each row; faster than SciPy's for small arrays."""
+    xp = namespace(logits)
+    if not is_numpy(logits) and hasattr(xp, "softmax"):  # not in the standard, but one pass
+        return xp.softmax(logits, axis=1)
     return softmax_and_logsumexp(logits)[0]
 
 
 def softmax_and_logsumexp(logits: Array) -> tuple[Array, Array]:
-    """Probabilities of each row's classes, (n, k), and the log of the sum that they were divided by, (n,)."""
+    """Return the softmax of each row, (n, k), and the log-sum-exp, (n,)."""
     xp = namespace(logits)
     largest = xp.max(logits, axis=1, keepdims=True)
     positive = xp.exp(logits - largest)

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Atomic writes: files are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import BinaryIO
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that a reader finds the old one or the new one, never a part."""
+    """Write a file so that readers see the old content or the new, never a part."""
     write_together({path: content})
 
 
 def write_together(contents: Mapping[Path, bytes]) -> None:
-    """Write files as `write_atomically` does; none of them takes its name before all are on the disk.
+    """Write several files like `write_atomically`; none is renamed before all are on the disk.
 
-    A program that is killed just before they take their names leaves whole files that are called
-    ".unflip-….part"; on systems where every file has a name from the start, one that is killed
-    while it writes leaves a part of one. Symbolic links are followed: the file that one leads to is
+    A program that is killed just before the files are renamed leaves complete files named
+    ".unflip-….part". On systems without unnamed temporary files, a program that is killed while it
+    writes leaves an incomplete one. Symbolic links are followed: the target of the link is
     replaced, and the link stays.
     """
     targets = {path: written_file(path) for path in contents}
@@ -44,15 +44,15 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
 
 
 def written_file(path: Path) -> Path:
-    """Return the file that a symbolic link leads to, or the path itself where it is none.
+    """Return the target of a symbolic link, or the path itself if it is not a link.
 
-    Raises OSError where something else than a file is there: a device such as /dev/null must not be
+    Raises OSError if the path is not a regular file: a device such as /dev/null must not be
     replaced.
     """
     file = path
     if path.is_symlink():
         with suppress(FileNotFoundError):
-            path.stat()  # raises OSError where links lead in a circle
+            path.stat()  # raises OSError if links form a loop
         file = Path(os.path.realpath(path))
     if file.exists() and not file.is_file():
         raise OSError(errno.EINVAL, "not a regular file", str(path))
@@ -60,7 +60,7 @@ def written_file(path: Path) -> Path:
 
 
 def _write(part: Path, content: bytes, path: Path) -> None:
-    """Write a new file; who may read it is what the user's mask says, or who may read the one that it will replace."""
+    """Write a new file with the permissions of the file it replaces, or the user's default."""
     part.parent.mkdir(parents=True, exist_ok=True)
     if not _write_unnamed(part, content):
         with part.open("xb") as file:
@@ -70,19 +70,21 @@ def _write(part: Path, content: bytes, path: Path) -> None:
 
 
 def _write_unnamed(part: Path, content: bytes) -> bool:
-    """Write a file that has no name before it is whole, so that a kill leaves nothing; return whether that can be."""
-    without_name = getattr(os, "O_TMPFILE", None)
-    if without_name is None:
+    """Write an unnamed file and name it when complete; return whether the system supports that.
+
+    A program that is killed then leaves nothing.
+    """
+    unnamed = getattr(os, "O_TMPFILE", None)
+    if unnamed is None:
         return False
     try:
-        descriptor = os.open(part.parent, without_name | os.O_WRONLY, 0o666)
-    except OSError:  # not on this file system; whatever else is wrong shows again with a name
+        descriptor = os.open(part.parent, unnamed | os.O_WRONLY, 0o666)
+    except OSError:  # unsupported here; any other problem also occurs with a named file
         return False
     with open(descriptor, "wb") as file:
         _fill(file, content)
         try:
-            # A folder, though the path needs none, makes Python call linkat, which follows the link
-            # to the file.
+            # src_dir_fd makes Python call linkat, which follows the link to the file.
             os.link(f"/proc/self/fd/{descriptor}", part, src_dir_fd=descriptor)
         except OSError:
             return False
@@ -90,7 +92,7 @@ def _write_unnamed(part: Path, content: bytes) -> bool:
 
 
 def _fill(file: BinaryIO, content: bytes) -> None:
-    """Write to the disk itself, where a full one shows."""
+    """Write through to the disk, so that a full disk raises."""
     file.write(content)
     file.flush()
     os.fsync(file.fileno())
@@ -98,7 +100,7 @@ def _fill(file: BinaryIO, content: bytes) -> None:
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Say in errors which file was to be written."""
+    """Name the file in errors."""
     try:
         yield
     except OSError as error:

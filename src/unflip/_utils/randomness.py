@@ -1,4 +1,4 @@
-"""Random numbers from whatever scikit-learn's users give as a seed."""
+"""Random generators from scikit-learn's `random_state`."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def generator(random_state: RandomState) -> np.random.Generator:
 
 
 def seeded(seed: Any, *stream: int) -> np.random.Generator:
-    """Return a generator for a seed or None, or for one of its independent streams."""
+    """Return a generator for a seed or None, or for an independent stream of the seed."""
     try:
         return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=stream))
     except (TypeError, ValueError):
         raise ValueError(
-            f"random_state = {reprlib.repr(seed)} must be None, a whole number of at least 0, a Generator "
-            "or a RandomState."
+            f"random_state = {reprlib.repr(seed)} must be None, a whole number of at least 0, a "
+            "Generator or a RandomState."
         ) from None

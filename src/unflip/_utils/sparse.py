@@ -1,4 +1,4 @@
-"""Rows that scipy.sparse stores, in the one form that all else can rely on."""
+"""Canonical format of scipy.sparse rows."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from unflip._utils.typing import Rows, SparseArray
 
 
 def canonical(X: Rows) -> SparseArray:
-    """Return sparse rows as compressed rows of floats: sorted, each entry stored once, no zero stored.
+    """Return sparse rows as CSR floats: sorted, without duplicate entries or stored zeros.
 
-    What the caller gave is never changed, and shared where it is in this form already.
+    The input is not changed; memory is shared if it is in this format already.
     """
     rows = csr_array(X, dtype=np.float64)
     if rows.has_canonical_format and rows.data.all():
         return rows
-    rows = rows.copy()  # what follows works in place
+    rows = rows.copy()  # the next lines work in place
     rows.sum_duplicates()
     rows.eliminate_zeros()
     return rows
 
 
 def as_dense(X: Rows) -> Rows:
-    """Return sparse rows as a dense array, and dense ones as they are."""
+    """Return sparse rows as a dense array, and dense rows unchanged."""
     return canonical(X).toarray() if issparse(X) else X

@@ -1,4 +1,4 @@
-"""The type names shared by every room."""
+"""Type aliases of the package."""
 
 from typing import Any, TypeAlias
 
@@ -11,8 +11,8 @@ IntArray: TypeAlias = NDArray[np.intp]
 #: An array of any array-API namespace: NumPy, CuPy, torch, ...
 Array: TypeAlias = Any
 
-#: What scipy.sparse holds; it has no types of its own.
+#: An array or matrix of scipy.sparse, which has no type annotations.
 SparseArray: TypeAlias = Any
 
-#: Rows of data: a dense array, or a matrix or array of scipy.sparse.
+#: Rows of data: a dense array, lazy rows, or an array or matrix of scipy.sparse.
 Rows: TypeAlias = Any

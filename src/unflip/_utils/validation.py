@@ -1,4 +1,4 @@
-"""Reading parameters from whatever a caller gives, with an error that names the parameter."""
+"""Validation of parameters; errors name the parameter, its value and a remedy."""
 
 from __future__ import annotations
 
@@ -13,45 +13,42 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_LIMITS = np.finfo(float)
-_NO_NUMBERS = (
-    "cmM"  # kinds of arrays that NumPy would turn into floats: complex numbers, durations and dates
-)
-_LONGEST = 120  # characters of a value in an error
+# Kinds of dtypes that NumPy would convert to floats: complex numbers, durations and dates.
+_NOT_REAL = "cmM"
 _SHORT = Repr()
-_SHORT.maxlong = _SHORT.maxother = _SHORT.maxstring = _LONGEST
+_SHORT.maxlong = _SHORT.maxother = _SHORT.maxstring = 120  # characters of a value in an error
 
 
 def shown(value: object) -> str:
-    """Return a value as an error shows it, cut where it is long."""
+    """Return the repr of a value for an error, shortened if it is long."""
     return _SHORT.repr(value)
 
 
 def as_array(values: Any, name: str) -> NDArray[Any]:
-    """Return values as an array of any kind, or say which argument has rows of several lengths, or a mask."""
+    """Return values as an array; raise ValueError for rows of different lengths, or a mask."""
     check_unmasked(**{name: values})
     try:
         return np.asarray(values)
     except ValueError:
         raise ValueError(
-            f"{name} = {shown(values)} must be an array: give rows of one length."
+            f"{name} = {shown(values)} must be an array: pass rows of one length."
         ) from None
 
 
 def as_floats(values: Any, name: str) -> NDArray[np.float64]:
-    """Copy values into a new float array, or say which argument does not hold numbers."""
+    """Copy values into a new float array; raise ValueError if they are not numbers."""
     check_unmasked(**{name: values})
     try:
-        found = np.asarray(values)
-        if found.dtype.kind not in _NO_NUMBERS:
-            return np.array(found, dtype=float)
+        array = np.asarray(values)
+        if array.dtype.kind not in _NOT_REAL:
+            return np.array(array, dtype=float)
     except (TypeError, ValueError, OverflowError):
         pass
     raise ValueError(f"{name} = {shown(values)} must hold numbers, all rows of one length.")
 
 
 def as_number(value: object, name: str) -> float:
-    """Return one number as a float, NaN and ±∞ included, or say which argument is none."""
+    """Return one number as a float, NaN and ±∞ included; raise ValueError for anything else."""
     number = as_floats(value, name)
     if number.ndim:
         raise ValueError(f"{name} = {shown(value)} must be one number.")
@@ -59,63 +56,60 @@ def as_number(value: object, name: str) -> float:
 
 
 def as_count(value: Any, name: str, *, least: int = 0, most: int = np.iinfo(np.intp).max) -> int:
-    """Return a whole number within bounds as an int, or say which argument is none."""
+    """Return a whole number within bounds as an int; raise ValueError for anything else."""
     try:
         count = operator.index(value)
     except TypeError:
         count = least - 1
     if isinstance(value, bool | np.bool_) or not least <= count <= most:
-        limits = (
-            f"between {least} and {most}"
-            if most < np.iinfo(np.intp).max
-            else f"of at least {least}"
-        )
+        is_bounded = most < np.iinfo(np.intp).max
+        limits = f"between {least} and {most}" if is_bounded else f"of at least {least}"
         raise ValueError(f"{name} = {shown(value)} must be a whole number {limits}.")
     return count
 
 
 def as_flag(value: object, name: str) -> bool:
-    """Return True or False, or say which argument is neither."""
+    """Return True or False; raise ValueError for anything else."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{name} = {shown(value)} must be True or False.")
     return bool(value)
 
 
 def as_path(value: object, name: str) -> Path:
-    """Return the path of a file or folder, or say which argument is none."""
+    """Return the path of a file or folder; raise TypeError for anything else."""
     if not isinstance(value, str | os.PathLike):
-        raise TypeError(f"{name} = {shown(value)} must be a path: give a str or a pathlib.Path.")
+        raise TypeError(f"{name} = {shown(value)} must be a path: pass a str or a pathlib.Path.")
     return Path(value)
 
 
 def check_choice(value: object, choices: Sequence[str], name: str) -> None:
-    """Raise unless a value is one of these words."""
+    """Raise ValueError unless a value is one of these strings."""
     if not isinstance(value, str) or value not in choices:
-        *others, last = map(repr, choices)
-        raise ValueError(f"{name}={shown(value)} is not known: use {', '.join(others)} or {last}.")
+        *first, last = map(repr, choices)
+        raise ValueError(f"{name}={shown(value)} is not known: use {', '.join(first)} or {last}.")
 
 
 def check_kind(value: object, kind: type | tuple[type, ...], name: str, remedy: str) -> None:
-    """Raise unless a value is of a kind; the remedy completes the error after a colon."""
+    """Raise ValueError unless a value is of a type; the message ends with the remedy."""
     kinds = kind if isinstance(kind, tuple) else (kind,)
     if not isinstance(value, kinds):
-        wanted = " or ".join(each.__name__ for each in kinds)
-        raise ValueError(f"{name} = {shown(value)} must be a {wanted}: {remedy}.")
+        names = " or ".join(each.__name__ for each in kinds)
+        raise ValueError(f"{name} = {shown(value)} must be a {names}: {remedy}.")
 
 
 def check_unmasked(**arrays: object) -> None:
-    """Raise where an argument is a masked array, whose mask would be lost."""
+    """Raise ValueError if an argument is a masked array, whose mask would be lost."""
     for name, values in arrays.items():
         if isinstance(values, np.ma.MaskedArray):
             raise ValueError(
-                f"{name} is a masked array, and masks are not read: fill it in, or leave such rows "
-                "out."
+                f"{name} is a masked array, which is not supported: fill in the masked values, or "
+                "drop such rows."
             )
 
 
 @contextmanager
 def reading_rows(X: Any) -> Iterator[None]:
-    """Raise where rows have a mask, dates or durations, which would be taken for numbers, or numbers beyond floats."""
+    """Raise errors for X with a mask, dates, durations, or integers beyond the range of floats."""
     check_unmasked(X=X)
     for dtype in getattr(X, "dtypes", [getattr(X, "dtype", None)]):
         if getattr(dtype, "kind", "") in ("m", "M"):
@@ -130,8 +124,13 @@ def reading_rows(X: Any) -> Iterator[None]:
 
 
 def check_squares(largest: float, n_values: int) -> None:
-    """Raise where squares of features up to `largest`, or the sum of so many, are no numbers; all may be 0."""
-    if largest and not np.sqrt(_LIMITS.tiny) < largest < np.sqrt(_LIMITS.max / n_values):
+    """Raise ValueError if the square of the largest feature, or a sum of squares, leaves float64.
+
+    A largest feature of 0 is valid.
+    """
+    limits = np.finfo(float)
+    if largest and not np.sqrt(limits.tiny) < largest < np.sqrt(limits.max / n_values):
         raise ValueError(
-            f"The largest feature of X is {largest:.2g}, and its square no number: rescale X."
+            f"The largest magnitude in X is {largest:.2g}, whose square over- or underflows "
+            "float64: rescale X."
         )

@@ -1,4 +1,4 @@
-"""Warnings that point at the caller's own line, however deep in the library they arise."""
+"""Warnings that point at the user's line of code."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import warnings
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the innermost line outside this library."""
-    frame, level = inspect.currentframe(), 1
+    """Warn at the innermost line outside this package."""
+    frame = inspect.currentframe()
+    level = 1
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "unflip":
-        frame, level = frame.f_back, level + 1
+        frame = frame.f_back
+        level += 1
     warnings.warn(message, category, stacklevel=level)

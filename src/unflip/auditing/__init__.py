@@ -1,7 +1,7 @@
-"""Which labels are probably wrong, what that costs, and what to do about it.
+"""Audits of labels: which are probably wrong, what they cost, and what to do next.
 
-In come samples with labels or votes, or the probabilities of any model. Out comes an `Audit`: its
-findings as numbers (`findings`), in words (`prose`), and as a page (`html`).
+The input is features with labels or votes, or the probabilities of any model. The result is an
+`Audit`, with numbers (`findings`), sentences (`prose`) and an HTML page (`html`).
 """
 
 from unflip.auditing.from_rows import audit

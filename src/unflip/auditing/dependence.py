@@ -1,15 +1,18 @@
-r"""Do flips depend on the row? A test of what the noise model assumes.
+r"""A goodness-of-fit test of class-conditional noise.
 
-If flips depend on the true class alone, the labels at a score s follow P(ỹ = b | s) = Σ_a P(a | s)
-T_ab, with log-odds of the true class that are linear in the score. Rows are cut into ten bins by
-score, and counts O of the observed classes compared with those expected, E, as Hosmer and Lemeshow
-do:
+If noise depends on the true class alone, the labels at a score s follow P(ỹ = b | s) = Σ_a P(a | s)
+T_ab, with log-odds of the true class that are linear in the score. As in the Hosmer-Lemeshow test,
+rows are split into ten bins by score, and the counts O of the observed classes are compared with
+the expected counts E. The statistic
 
-.. math:: \sum_{\text{bins}} \sum_b (O_b - E_b)^2 / E_b \;\sim\; \chi^2 \text{ with } (10 - 2)(k - 1) \text{ degrees}.
+.. math:: \sum_{\text{bins}} \sum_b (O_b - E_b)^2 / E_b
 
-For the test, steepness and intercepts of the log-odds are fitted to the observed labels by maximum
-likelihood: their errors elsewhere would count as dependence. Doubtful rates widen the law of the
-residuals r by what one standard error moves them, d: the statistic is rᵀ(I + Σddᵀ)⁻¹r.
+has a χ² distribution with (10 − 2)(k − 1) degrees of freedom.
+
+The slope and the intercepts of the log-odds are fitted to the observed labels by maximum
+likelihood, because an error of the calibration would look like dependence. If noise rates have
+standard errors, the covariance of the residuals r grows by the change d of r per standard error of
+each rate: the statistic is rᵀ(I + Σddᵀ)⁻¹r.
 """
 
 from __future__ import annotations
@@ -25,38 +28,41 @@ from unflip._utils.arrays import TINY, in_columns, pick, row_products, softmax
 from unflip._utils.typing import FloatArray, IntArray
 from unflip.auditing.evidence import Evidence
 
-_N_BINS = 10
-_FEWEST_PER_BIN = 10
-_FEWEST_BINS = 4
-_N_STEPS = 3
+_N_BINS = 10  # as Hosmer and Lemeshow use
+_SIGNIFICANCE = 0.01  # p-value below which the test rejects
 
 
 @dataclass(frozen=True)
 class Dependence:
-    """A test of flips that depend on the true class alone.
+    """Result of the test of class-conditional noise.
 
     Attributes
     ----------
     statistic : float
-        χ² of the labels in bins of the score; NaN where there are too few rows for it, or votes in
-        their place.
+        χ² statistic of the labels, binned by score. NaN if there are too few rows, or if there are
+        votes instead of labels.
     degrees : int
-        Its degrees of freedom.
+        Degrees of freedom.
     p_value : float
-        Small where flips depend on the row, or the rates are wrong, or log-odds are not linear in
-        the score.
+        Small if noise is instance-dependent, if the noise rates are wrong, or if the log-odds are
+        not linear in the score.
     """
 
     statistic: float
     degrees: int
     p_value: float
 
+    @property
+    def rejected(self) -> bool:
+        """Whether the labels contradict class-conditional noise (p-value below 0.01)."""
+        return self.p_value < _SIGNIFICANCE
+
 
 def dependence_test(evidence: Evidence) -> Dependence:
     """Compare the observed labels with those that the noise model expects at each score."""
     n, k = evidence.probabilities.shape
-    n_bins = min(_N_BINS, n // _FEWEST_PER_BIN)
-    if n_bins < _FEWEST_BINS or evidence.noise.votes is not None:
+    n_bins = min(_N_BINS, n // 10)  # with fewer rows per bin, the χ² approximation is poor
+    if n_bins < 4 or evidence.noise.votes is not None:
         return Dependence(np.nan, 0, np.nan)
     reference = int(np.bincount(evidence.codes).argmax())
     order = np.argsort(-evidence.log_scores[:, reference], kind="stable")
@@ -65,21 +71,22 @@ def dependence_test(evidence: Evidence) -> Dependence:
     counts = np.bincount(bins * k + evidence.codes, minlength=n_bins * k).reshape(n_bins, k)
     fit = _LabelFit.to(evidence.log_scores, evidence.codes, evidence.noise.model.transition)
     expected = fit.counts(bins)
-    scale = np.sqrt(evidence.n_rows / n / np.maximum(expected, 1e-9))
+    scale = np.sqrt(evidence.n_effective / n / np.maximum(expected, 1e-9))
     residual = ((counts - expected) * scale).ravel()
-    others = (fit.under(noise.model.transition) for noise in evidence.noise_one_error_away())
-    moves = [((expected - other.counts(bins)) * scale).ravel() for other in others]
-    widened = np.eye(residual.size) + sum(
-        (np.outer(move, move) for move in moves), np.zeros((1, 1))
-    )
-    statistic = float(residual @ np.linalg.solve(widened, residual))
+    covariance = np.eye(residual.size)
+    shifts = np.zeros((1, 1))
+    for noise in evidence.noise_one_error_away():
+        moved = fit.under(noise.model.transition)
+        shift = ((expected - moved.counts(bins)) * scale).ravel()
+        shifts = shifts + np.outer(shift, shift)
+    statistic = float(residual @ np.linalg.solve(covariance + shifts, residual))
     degrees = (n_bins - 2) * (k - 1)
     return Dependence(statistic, degrees, float(chi2.sf(statistic, degrees)))
 
 
 @dataclass(frozen=True, eq=False)
 class _LabelFit:
-    """P(true class | row) ∝ exp(τ·score + b), with log τ and b that make the observed labels likeliest.
+    """P(true class | row) ∝ exp(τ·score + b), fitted to the observed labels by maximum likelihood.
 
     Attributes
     ----------
@@ -100,7 +107,7 @@ class _LabelFit:
 
     @classmethod
     def to(cls, log_scores: FloatArray, codes: IntArray, transition: FloatArray) -> _LabelFit:
-        """Fit labels under a noise model."""
+        """Fit the observed labels under a transition matrix."""
         start = cls(
             in_columns(log_scores - log_scores[:, :1]), codes, transition, np.zeros(len(transition))
         )
@@ -113,23 +120,23 @@ class _LabelFit:
         return replace(start, parameters=best)
 
     def under(self, transition: FloatArray) -> _LabelFit:
-        """Return the fit under another noise model that is near: a few steps of Fisher scoring from this one."""
-        other, (low, high) = replace(self, transition=transition), np.array(self.limits).T
-        for _ in range(_N_STEPS):
-            gradients = other.gradients
+        """Return the fit under similar noise rates: a few Fisher scoring steps from this fit."""
+        fit = replace(self, transition=transition)
+        low, high = np.array(self.limits).T
+        for _ in range(3):  # enough for rates one standard error away (see the unit test)
+            gradients = fit.gradients
             information = gradients.T @ gradients
-            ridge = (
-                np.finfo(float).eps * len(gradients) * np.trace(information) + TINY
-            )  # some may have no effect
+            # Makes the information invertible if a parameter has no effect.
+            ridge = np.finfo(float).eps * len(gradients) * np.trace(information) + TINY
             step = np.linalg.solve(
                 information + ridge * np.eye(len(information)), gradients.sum(axis=0)
             )
-            other = replace(other, parameters=np.clip(other.parameters + step, low, high))
-        return other
+            fit = replace(fit, parameters=np.clip(fit.parameters + step, low, high))
+        return fit
 
     @property
     def limits(self) -> list[tuple[float, float]]:
-        """Bounds of the parameters."""
+        """Bounds of log τ and of each b, wide enough for any calibration."""
         return [(-5.0, 3.0)] + [(-20.0, 20.0)] * (len(self.transition) - 1)
 
     @cached_property
@@ -147,14 +154,14 @@ class _LabelFit:
 
     @cached_property
     def gradients(self) -> FloatArray:
-        """Derivatives of the log-likelihood of each label by the parameters, (n, k)."""
+        """Derivatives of each label's log-likelihood with respect to the parameters, (n, k)."""
         by_logits = self.probabilities * (
             pick(self.transition.T, self.codes) / self.observed[:, None] - 1
         )
-        by_steepness = np.exp(self.parameters[0]) * (by_logits * self.scores).sum(axis=1)
-        return np.column_stack([by_steepness, by_logits[:, 1:]])
+        by_log_slope = np.exp(self.parameters[0]) * (by_logits * self.scores).sum(axis=1)
+        return np.column_stack([by_log_slope, by_logits[:, 1:]])
 
     def counts(self, bins: IntArray) -> FloatArray:
-        """Return the counts of labels to expect in each bin, (n_bins, k)."""
+        """Return the expected counts of the labels in each bin, (n_bins, k)."""
         sums = [np.bincount(bins, column) for column in self.probabilities.T]
         return np.asarray(np.stack(sums, axis=1) @ self.transition)

@@ -1,11 +1,11 @@
-r"""What an audit rests on: honest probabilities of the true class, and the noise model that joins labels to them.
+r"""Input of an audit: out-of-sample probabilities of the true class, and the noise model.
 
-A row's probabilities P(y = a | xᵢ) come from a model that has not seen its label, so Bayes joins
-the two,
+A row's probabilities P(y = a | xᵢ) come from a model that has not seen its label. Bayes' rule
+combines them with the label,
 
 .. math:: P(y_i = a \mid x_i, \tilde y_i) \propto P(y = a \mid x_i)\, T_{a \tilde y_i},
 
-and for other rates the probabilities are read anew from the same scores.
+and for other noise rates the probabilities are calibrated again from the same scores.
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ from unflip.calibration.intercepts import class_probabilities
 from unflip.calibration.log_odds import label_posterior, recalibrated
 from unflip.calibration.observations import Observations
 from unflip.data.duplicates import DistinctRows
-from unflip.estimation.anchors import anchor_rates, consistent
-from unflip.estimation.priors_constraint import narrowed
+from unflip.estimation.anchors import anchor_rates, consistent_noise
+from unflip.estimation.priors_constraint import constrain_by_priors
 from unflip.labels.annotators import Annotators
 from unflip.labels.classes import UNCHECKED
 from unflip.labels.moved_noise import moved_rate
 from unflip.labels.noise import Channel, NoiseModel
 from unflip.labels.votes import UNLABELLED, Votes
 
-_TINY = 1e-12
+_LEAST_PROBABILITY = 1e-12  # to which inverted probabilities are clipped, so that logarithms exist
 
 
-class Reader(Protocol):
-    """P(true class | row), (n, k), under a noise model."""
+class ClassProbabilities(Protocol):
+    """Computes P(true class | row), (n, k), under a noise model."""
 
     def __call__(self, noise: Channel, /) -> FloatArray:
-        """Read the probabilities."""
+        """Return the probabilities."""
 
 
 @dataclass(frozen=True, eq=False)
-class LogOddsReader:
-    """Reads log-odds that are free of the row's own label, with the slope and intercepts that a noise model asks for."""
+class FromLogOdds:
+    """Calibrates leave-one-out log-odds, corrected for label leakage, under a noise model."""
 
     log_odds: FloatArray  # of each class against the first, (n, k)
     rows: Observations
-    priors: FloatArray  # that they were read with
-    is_sure: bool
+    priors: FloatArray  # with which the log-odds were calibrated
+    has_full_signal: bool  # whether the log-odds were not shrunk for lack of signal
 
     def __call__(self, noise: Channel, /) -> FloatArray:
-        """Calibrate under this noise model; log-odds that are believed in part move with its priors alone."""
-        if self.is_sure:
+        """Calibrate under this noise model; shrunken log-odds change with its priors alone."""
+        if self.has_full_signal:
             return np.asarray(recalibrated(self.log_odds, self.rows, noise))
         return np.asarray(
             class_probabilities(self.log_odds + np.log(noise.known_priors / self.priors))
@@ -59,15 +59,15 @@ class LogOddsReader:
 
 
 @dataclass(frozen=True, eq=False)
-class ProbabilityReader:
-    """Reads P(observed label | row) = P(true class | row)·T backwards."""
+class FromObserved:
+    """Solves P(observed label | row) = P(true class | row)·T for the true class."""
 
     observed: FloatArray  # (n, k)
 
     def __call__(self, noise: Channel, /) -> FloatArray:
-        """Invert the transition; what falls outside the simplex is clipped to it."""
+        """Multiply by the inverse of T, and clip to probabilities."""
         inverse = NoiseModel(noise.transition).inverse_transition
-        inverted = np.clip(self.observed @ inverse, _TINY, None)
+        inverted = np.clip(self.observed @ inverse, _LEAST_PROBABILITY, None)
         return np.asarray(inverted / inverted.sum(axis=1, keepdims=True))
 
 
@@ -78,20 +78,19 @@ class Noise:
     Attributes
     ----------
     model : NoiseModel
-        With priors. Of votes, it tells how often the label that most of them favour is another than
-        the true one.
+        Noise model with priors. With votes, that of the majority labels.
     errors : ndarray of shape (k, k)
-        Standard errors of its transition.
+        Standard errors of its transition matrix.
     source : str
         "given", "trusted rows", "mixture", "anchor rows" or "votes".
     assumption : str
-        What was assumed rather than seen; empty where nothing was.
+        Sentence on what was assumed without a test; empty if nothing was.
     priors_given : bool
-        Whether the priors were given, rather than found from labels or votes.
+        Whether the priors were given, rather than estimated from labels or votes.
     votes : Votes, optional
-        Votes on the rows, where they have these in place of labels.
+        Votes on the rows, if there are votes instead of labels.
     annotators : Annotators, optional
-        How those who gave them vote.
+        Transition matrices of the annotators.
     """
 
     model: NoiseModel
@@ -104,31 +103,27 @@ class Noise:
 
     @property
     def channel(self) -> Channel:
-        """P(what is observed of a row | true class): a column for each label, or, with votes, for each row."""
-        return (
-            self.model
-            if self.votes is None or self.annotators is None
-            else self.annotators.channel(self.votes)
-        )
+        """P(label or votes of a row | true class): a column per label, or per row with votes."""
+        if self.votes is None or self.annotators is None:
+            return self.model
+        return self.annotators.channel(self.votes)
 
     @property
     def priors_known(self) -> bool:
-        """Whether they come from more than the proportions of the labels: several votes tell more."""
+        """Whether the priors were given, or estimated from several votes per row."""
         return self.priors_given or (self.votes is not None and not self.votes.single)
 
     def moved(self, true_class: int, change: float, observed: FloatArray) -> Noise | None:
-        """Return more or fewer flips out of one class; None where no noise model is like that."""
+        """Return the noise with another rate of one class; None if no noise model has that rate."""
         model = moved_rate(self.model, true_class, change, None if self.priors_known else observed)
         if model is None:
             return None
         if self.votes is None or self.annotators is None:
             return replace(self, model=model)
-        alone = self.votes.single
-        annotators = (
-            Annotators.alike(model, self.votes)
-            if alone
-            else self.annotators.moved(true_class, change)
-        )
+        if self.votes.single:
+            annotators = Annotators.from_noise(model, self.votes)
+        else:
+            annotators = self.annotators.moved(true_class, change)
         return replace(self, model=model, annotators=annotators)
 
 
@@ -141,24 +136,24 @@ class Evidence:
     classes : ndarray of shape (k,)
         Labels, sorted.
     codes : ndarray of shape (n,)
-        Observed class of each row: of votes, the one that most of them favour, and `UNLABELLED`
-        where there are none.
+        Observed class of each row. With votes, the majority label, and `UNLABELLED` for rows
+        without votes.
     truth : ndarray of shape (n,)
-        True class of the rows that were checked, −1 for the others.
+        True class of the checked rows, −1 for the others.
     probabilities : ndarray of shape (n, k)
         P(true class | row), without the row's own label.
     log_scores : ndarray of shape (n, k)
-        Logarithms of the model's own probabilities, before any noise model.
+        Logarithms of the model's probabilities, before the noise model is applied.
     noise : Noise
         The noise model.
     accuracy, accuracy_std : float
-        Accuracy to expect on clean labels, and its standard error.
+        Expected accuracy on clean labels, and its standard error.
     dimension : float
-        Effective dimension of the rows; NaN where it is not known.
-    n_rows : float
-        How many independent rows these stand for.
-    read : Reader
-        Where the probabilities come from.
+        Effective dimension of the features; NaN if it is not known.
+    n_effective : float
+        Effective sample size.
+    probabilities_under : ClassProbabilities
+        Computes `probabilities` under another noise model.
     has_signal : bool
         Whether the features predict the labels better than chance.
     """
@@ -172,13 +167,13 @@ class Evidence:
     accuracy: float
     accuracy_std: float
     dimension: float
-    n_rows: float
-    read: Reader
+    n_effective: float
+    probabilities_under: ClassProbabilities
     has_signal: bool = True
 
     @property
     def columns(self) -> IntArray:
-        """Column of ``noise.channel`` that tells of each row, (n,)."""
+        """Column of ``noise.channel`` for each row, (n,)."""
         return self.codes if self.noise.votes is None else np.arange(len(self.codes))
 
     @property
@@ -188,7 +183,7 @@ class Evidence:
 
     @cached_property
     def label_posterior(self) -> FloatArray:
-        """P(true class | row, observed label), (n, k); 0 and 1 for rows that were checked."""
+        """P(true class | row, observed label), (n, k); 0 and 1 for checked rows."""
         posterior: FloatArray = label_posterior(
             self.probabilities, self.columns, self.noise.channel
         )
@@ -198,58 +193,62 @@ class Evidence:
 
     @cached_property
     def wrong(self) -> FloatArray:
-        """P(the observed label is wrong) of each row; 0 where there is none."""
+        """P(the observed label is wrong) of each row; 0 for rows without a label."""
         wrong = 1 - self.label_posterior[np.arange(len(self.codes)), self.codes]
         return np.where(self.labelled, wrong, 0.0)
 
     def with_rate(self, true_class: int, change: float) -> Evidence | None:
-        """Return the evidence with more or fewer flips out of one class; None where no noise model is like that."""
+        """Return the evidence with another noise rate of one class; None if that is impossible."""
         moved = self.noise.moved(true_class, change, self.observed)
         return None if moved is None else self.under(moved)
 
     def under(self, noise: Noise) -> Evidence:
         """Return the evidence under another noise model."""
-        return replace(self, noise=noise, probabilities=self.read(noise.channel))
+        probabilities = self.probabilities_under(noise.channel)
+        return replace(self, noise=noise, probabilities=probabilities)
 
     @property
     def unmoved(self) -> Evidence:
-        """The evidence under rates as they are, and priors that follow from them: what other rates compare with."""
+        """The evidence under the same rates, with priors that follow from them: a baseline."""
         noise = self.noise.moved(0, 0.0, self.observed)
         return self if noise is None else self.under(noise)
 
     def noise_one_error_away(self) -> list[Noise]:
-        """Return the noise with each rate in doubt moved by its standard error, towards fewer flips if possible."""
+        """Return the noise with each uncertain rate lowered (else raised) by its standard error."""
         errors = np.diag(self.noise.errors)
-        moves = [(int(a), float(errors[a])) for a in np.flatnonzero(errors > 0)]
-        moved, observed = self.noise.moved, self.observed
-        found = [moved(a, -error, observed) or moved(a, error, observed) for a, error in moves]
-        return [other for other in found if other is not None]
+        observed = self.observed
+        models = []
+        for a in np.flatnonzero(errors > 0).tolist():
+            error = float(errors[a])
+            lower = self.noise.moved(a, -error, observed)
+            models.append(lower or self.noise.moved(a, error, observed))
+        return [model for model in models if model is not None]
 
     @property
     def observed(self) -> FloatArray:
-        """ClassProportions of the observed classes."""
-        return shares(self.codes[self.labelled])
+        """Proportions of the observed classes."""
+        return proportions(self.codes[self.labelled])
 
 
-def shares(codes: IntArray) -> FloatArray:
-    """ClassProportions of the observed classes."""
+def proportions(codes: IntArray) -> FloatArray:
+    """Return the proportions of the observed classes."""
     return np.asarray(np.bincount(codes) / len(codes))
 
 
-def guessed_noise(scores: FloatArray, codes: IntArray, priors: ArrayLike | None) -> Noise:
-    """Guess the noise rates from the labels of the rows that score highest for each class (n, k).
+def heuristic_noise(scores: FloatArray, codes: IntArray, priors: ArrayLike | None) -> Noise:
+    """Estimate noise rates from the labels of the rows that score (n, k) highest for each class.
 
     See `unflip.estimation.anchors`.
     """
     rough = anchor_rates(scores, codes, np.ones(len(codes)))
-    model, errors = consistent(rough.transition, shares(codes)), rough.errors
+    model, errors = consistent_noise(rough.transition, proportions(codes)), rough.errors
     if priors is not None:
-        model, errors = narrowed(model, errors, priors, DistinctRows.of(scores), codes)
-    doubt = float(errors[~np.eye(len(errors), dtype=bool)].max())
+        model, errors = constrain_by_priors(model, errors, priors, DistinctRows.of(scores), codes)
+    largest_error = float(errors[~np.eye(len(errors), dtype=bool)].max())
     assumption = (
-        "The noise rates are a guess, from the labels of the surest rows, with standard errors up "
-        f"to {doubt:.2f}: give noise= if the rates are known, or true labels of some rows as "
-        "trusted=."
+        "Noise rates are not identifiable from these data; using a heuristic estimate from "
+        f"high-confidence rows, with standard errors up to {largest_error:.2f}. Pass noise= if you "
+        "know the rates, or true labels of some rows as trusted=."
     )
     return Noise(
         model=model,

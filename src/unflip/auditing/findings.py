@@ -16,8 +16,8 @@ from unflip.auditing.evidence import Evidence
 from unflip.auditing.outlook import Outlook
 from unflip.auditing.suspects import (
     Table,
+    count_suspects,
     expected_wrong,
-    n_to_act_on,
     sensitivity_table,
     suspect_table,
     table,
@@ -27,20 +27,19 @@ from unflip.auditing.suspects import (
 from unflip.labels.classes import UNCHECKED
 from unflip.labels.noise import NoiseModel
 
-_N_SHOWN = 5
-_PLANNED_CHECKS = (10, 50, 100)
+_PLANNED_CHECKS = (10, 50, 100)  # numbers of suspects to check in `Findings.plan`
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Findings:
-    """The numbers of an audit, each computed when it is first asked for.
+    """The numbers of an audit, each computed at its first use.
 
     Parameters
     ----------
     evidence : Evidence
-        What everything is computed from.
+        Probabilities and noise model.
     false_discovery_rate : float
-        Share of right labels that is accepted among the first ``n_suspects`` suspects.
+        Expected share of right labels among the first ``n_suspects`` suspects, at most.
     """
 
     evidence: Evidence
@@ -53,22 +52,22 @@ class Findings:
 
     @property
     def noise(self) -> NoiseModel:
-        """The noise model, with priors; of votes, how the label that most of them favour differs from the true one."""
+        """The noise model, with priors; with votes, that of the majority labels."""
         return self.evidence.noise.model
 
     @property
     def noise_std(self) -> FloatArray:
-        """Standard errors of ``noise.transition``, (k, k); 0 where the noise model was given."""
+        """Standard errors of ``noise.transition``, (k, k); 0 if the noise model was given."""
         return self.evidence.noise.errors
 
     @property
     def noise_source(self) -> str:
-        """Where the rates come from: "given", "trusted rows", "mixture", "anchor rows" or "votes"."""
+        """Source of the rates: "given", "trusted rows", "mixture", "anchor rows" or "votes"."""
         return self.evidence.noise.source
 
     @property
     def assumption(self) -> str:
-        """What was assumed of the rates rather than seen, in words; empty where nothing was."""
+        """Sentence on what was assumed about the rates without a test; empty if nothing was."""
         return self.evidence.noise.assumption
 
     @cached_property
@@ -78,30 +77,31 @@ class Findings:
 
     @cached_property
     def suspects(self) -> Table:
-        """Rows whose label looks wrong, worst first, with fields row, observed, proposed and probability.
+        """Rows whose label is probably wrong, worst first.
 
-        The probability is P(label wrong); ``proposed`` is the likeliest other class. Listed are the
-        first ``n_suspects`` and all others for which another class is likelier than the observed
-        one; last, the trusted rows whose label is wrong.
+        Fields: ``row``, ``observed``, ``proposed`` (the most likely other class) and
+        ``probability``, P(label wrong). The first ``n_suspects`` rows come first, then all other
+        rows with a more likely class than the observed one, then checked rows with a wrong label.
         """
         return suspect_table(self.evidence, self.n_suspects)
 
     @cached_property
     def unlabelled(self) -> Table:
-        """Rows without any vote, the surest first, with fields row, proposed and probability, that of ``proposed``."""
+        """Rows without votes, most certain first, with fields row, proposed and its probability."""
         return unlabelled_table(self.evidence)
 
     @cached_property
     def n_suspects(self) -> int:
-        """The largest m whose mean P(label wrong) among the first m suspects is at least 1 − false_discovery_rate.
+        """Number of suspects at the false discovery rate.
 
-        Trusted rows do not count: what they are is known.
+        The largest m for which the first m suspects have a mean P(label wrong) of at least
+        1 − false_discovery_rate. Checked rows are not counted.
         """
-        return n_to_act_on(self.evidence, self.false_discovery_rate)
+        return count_suspects(self.evidence, self.false_discovery_rate)
 
     @cached_property
     def checked(self) -> IntArray:
-        """Trusted rows, in the order of the data."""
+        """Rows with a trusted label, in the order of the data."""
         return np.flatnonzero(self.evidence.truth != UNCHECKED)
 
     @property
@@ -111,39 +111,39 @@ class Findings:
 
     @property
     def expected_wrong_std(self) -> float:
-        """Its standard error, from the rows and from the rates."""
+        """Standard error of ``expected_wrong``, from sampling and from the noise rates."""
         return self._expected_wrong[1]
 
     @property
     def expected_accuracy(self) -> float:
-        """Accuracy to expect on new rows with clean labels."""
+        """Expected accuracy of a classifier on new rows with clean labels."""
         return self.evidence.accuracy
 
     @property
     def expected_accuracy_std(self) -> float:
-        """Its standard error."""
+        """Standard error of ``expected_accuracy``."""
         return self.evidence.accuracy_std
 
     @cached_property
     def dependence(self) -> Dependence:
-        """Test of whether flips depend on more of a row than its true class."""
+        """Test of class-conditional noise; a small p-value means instance-dependent noise."""
         return dependence_test(self.evidence)
 
     @cached_property
     def sensitivity(self) -> Table:
-        """How the answers move with each rate, by its standard error or by 0.05 where it was given.
+        """The findings with each noise rate changed by its standard error, or by 0.05 if given.
 
-        Fields: ``true_class`` whose flip rate moves (the first row: none does), ``rate`` its flip
-        rate then, and under it ``n_suspects``, ``expected_wrong``, ``expected_accuracy`` and
-        ``overlap``: the share of the first ``n_suspects`` suspects that would still be the worst.
+        Fields: ``true_class`` whose noise rate changes (none in the first row), its ``rate``, and
+        the resulting ``n_suspects``, ``expected_wrong``, ``expected_accuracy`` and ``overlap``: the
+        share of today's suspects (at least the 20 worst rows) that are still the worst.
         """
         return sensitivity_table(self.evidence, self.false_discovery_rate)
 
     @cached_property
     def plan(self) -> Table:
-        """Accuracy now, after checks of the first suspects, of all rows, and with twice the rows; see `accuracy_after`.
+        """Expected accuracy now, after some checks, and with twice as many rows.
 
-        Fields: ``effort`` in words, ``checked`` rows, ``accuracy``.
+        Fields: ``effort`` in words, ``checked`` rows, ``accuracy`` (see `accuracy_after`).
         """
         n = len(self.evidence.codes)
         counts = sorted({m for m in (*_PLANNED_CHECKS, self.n_suspects) if 0 < m < n})
@@ -155,11 +155,12 @@ class Findings:
         return table(effort=effort, checked=checked, accuracy=accuracy)
 
     def accuracy_after(self, m: int, *, growth: float = 1.0) -> float:
-        """Return the accuracy to expect once the m worst rows are checked, set right, and the classifier refitted.
+        """Return the expected accuracy after the labels of the m worst rows are checked.
 
-        With ``growth`` there are that many times as many rows, the new ones labelled as noisily as
-        these. A rough guide from the isotropic theory (see docs/audit.md); NaN for `audit_scores`
-        without a dimension.
+        Wrong labels are corrected, and the classifier is fitted again. With ``growth`` there are
+        that many times as many rows, and the new labels are as noisy as the old ones. This is a
+        rough guide from the isotropic theory (see docs/audit.md). It is NaN for `audit_scores`
+        without ``effective_dimension``.
         """
         times = as_number(growth, "growth")
         if not 1 <= times < np.inf:

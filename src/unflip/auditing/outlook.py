@@ -1,17 +1,18 @@
-r"""What checking labels would be worth: the accuracy to expect after it.
+r"""The accuracy to expect after labels are checked, or rows are added.
 
-In the isotropic theory at its best penalty n rows whose labels carry a share Q of what clean ones
-would, in d effective dimensions, give class means that lie
+Let n be the number of rows, d the effective dimension, and Q the information in a noisy label,
+relative to a clean label. In the isotropic theory at its best regularization strength, the class
+means of the scores then lie
 
 .. math:: \text{separation} = \frac{2u}{\sqrt{u + d/(nQ)}}
 
-standard deviations apart (see `unflip.theory.planning`). Today's expected accuracy gives u; a row
-that is checked then counts with 1 in the mean Q, and a row more as today's rows do on average.
+standard deviations apart (see `unflip.theory.planning`). The expected accuracy of today gives u. A
+checked row then counts as 1 in the mean of Q, and a new row as the rows of today on average.
 
-What a row's label carries is Q = (Σ_a q_a² − Σπ²)/(1 − Σπ²) for posteriors q. From the label alone,
-q = P(y | ỹ), it is too little for refined targets; from label and score too much, since scores
-repeat what the fit believes already. The mean of the two is taken. For more than two classes, all
-pairs of class means are taken to be equally far apart.
+The information in a label is Q = (Σ_a q_a² − Σπ²)/(1 − Σπ²) for a posterior q. The posterior given
+the label alone, P(y | ỹ), underestimates it for refined targets. The posterior given label and
+score overestimates it, because the scores already come from the fit. Their mean is used. With more
+than two classes, all pairs of class means are assumed to be equally far apart.
 """
 
 from __future__ import annotations
@@ -27,19 +28,22 @@ from scipy.special import ndtr
 
 from unflip._utils.typing import FloatArray, IntArray, Rows
 from unflip.auditing.evidence import Evidence
-from unflip.data.centred import CentredRows, DenseRows
+from unflip.data.dense import DenseRows
+from unflip.data.rows import centred_rows
 from unflip.labels.classes import UNCHECKED
 from unflip.ridge.spectrum.krylov import sums_of_eigenvalues
 
+# Gauss-Hermite quadrature over a standard normal variable, without nodes of negligible weight.
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(96)
-_COUNT = np.finfo(float).eps * _WEIGHTS.max() < _WEIGHTS
-_NODES, _WEIGHTS = _NODES[_COUNT], _WEIGHTS[_COUNT]
-_LEAST_SEPARATION, _LARGEST_SEPARATION = 1e-3, 30.0
-_LEAST_INFORMATION = 1e-3
+_KEPT = np.finfo(float).eps * _WEIGHTS.max() < _WEIGHTS
+_NODES, _WEIGHTS = _NODES[_KEPT], _WEIGHTS[_KEPT]
+# Separations, in standard deviations, with an accuracy near chance, and of 1 in float64.
+_LEAST_SEPARATION = 1e-3
+_LARGEST_SEPARATION = 30.0
 
 
 def accuracy_of(separation: float, priors: FloatArray) -> float:
-    """Accuracy of the best rule for Gaussian classes whose means are all equally far apart.
+    """Return the Bayes accuracy for Gaussian classes whose means are all equally far apart.
 
     With d = separation/√2 it is Σ_a π_a E[Π_{b≠a} Φ(z + d + log(π_a/π_b)/d)] over standard normal
     z.
@@ -52,7 +56,7 @@ def accuracy_of(separation: float, priors: FloatArray) -> float:
 
 
 def separation_of(accuracy: float, priors: FloatArray) -> float:
-    """Return the separation with this accuracy, kept within what can be told apart."""
+    """Return the separation with this accuracy, clipped to 0.001 to 30 standard deviations."""
 
     def gap(separation: float) -> float:
         return accuracy_of(separation, priors) - accuracy
@@ -66,18 +70,18 @@ def separation_of(accuracy: float, priors: FloatArray) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Outlook:
-    """Accuracy against the rows that are checked, or added.
+    """The accuracy to expect after some rows are checked, or rows are added.
 
     Attributes
     ----------
     priors : ndarray of shape (k,)
-        True class proportions.
+        Class priors.
     accuracy : float
-        Today's.
+        Expected accuracy today.
     dimension : float
-        Effective dimension of the rows; NaN where it is not known.
+        Effective dimension of the features; NaN if it is not known.
     information : ndarray of shape (n,)
-        What each row's label carries today, at most 1.
+        Information in each label today, relative to a clean label.
     """
 
     priors: FloatArray
@@ -87,49 +91,48 @@ class Outlook:
 
     @classmethod
     def of(cls, evidence: Evidence) -> Outlook:
-        """Read the outlook off the evidence."""
+        """Return the outlook of an audit."""
         channel = evidence.noise.channel
         priors = channel.known_priors
-        by_label, refined = channel.posterior[evidence.columns], evidence.label_posterior
-        powers = ((by_label**2).sum(axis=1) + (refined**2).sum(axis=1)) / 2
+        by_label = channel.posterior[evidence.columns]
+        by_label_and_score = evidence.label_posterior
+        powers = ((by_label**2).sum(axis=1) + (by_label_and_score**2).sum(axis=1)) / 2
         powers[evidence.truth != UNCHECKED] = 1.0
         chance = float(priors @ priors)
         return cls(priors, evidence.accuracy, evidence.dimension, (powers - chance) / (1 - chance))
 
     def after(self, checked: IntArray, growth: float = 1.0) -> float:
-        """Accuracy once these rows are checked and set right, and there are `growth` times as many rows.
+        """Return the accuracy with these rows checked and `growth` times as many rows.
 
-        The new rows are labelled as today's are, and not checked.
+        The new rows have labels as noisy as those of today, and are not checked.
         """
         if np.isnan(self.dimension):
             return float("nan")
         information = self.information.copy()
         information[checked] = 1.0
+        n = len(information)
         today, accuracy_today = self._today
-        present = len(information) * self._mean(self.information)
-        doubt = self.dimension / present
-        power = (
-            today**2 + np.sqrt(today**4 + 16 * today**2 * doubt)
-        ) / 8  # u of 4u² = separation²·(u + doubt)
-        left = self.dimension / (
-            len(information) * self._mean(information) + (growth - 1) * present
-        )
-        later = max(today, 2 * power / np.sqrt(power + left))
+        total_today = n * self._mean(self.information)
+        error_today = self.dimension / total_today
+        # Solves 4u² = separation²·(u + error) for u.
+        u = (today**2 + np.sqrt(today**4 + 16 * today**2 * error_today)) / 8
+        total_later = n * self._mean(information) + (growth - 1) * total_today
+        later = max(today, 2 * u / np.sqrt(u + self.dimension / total_later))
         return self.accuracy + accuracy_of(later, self.priors) - accuracy_today
 
     @cached_property
     def _today(self) -> tuple[float, float]:
-        """Return the separation that today's accuracy is taken for, and its accuracy."""
+        """Return the separation that matches the accuracy of today, and its exact accuracy."""
         separation = separation_of(self.accuracy, self.priors)
         return separation, accuracy_of(separation, self.priors)
 
     @staticmethod
     def _mean(information: FloatArray) -> float:
-        return max(float(information.mean()), _LEAST_INFORMATION)
+        return max(float(information.mean()), 1e-3)  # so that d/(nQ) is finite
 
 
 def effective_dimension(X: Rows) -> float:
-    """Return (Σλ)²/Σλ² of the features' covariance, less what sampling adds to the spread of its eigenvalues λ."""
+    """Return (Σλ)²/Σλ² for the eigenvalues λ of the covariance, corrected for sampling error."""
     n, p = X.shape
     total, squares = sums_of_eigenvalues(X) if issparse(X) else _dense_sums(X)
     in_sample = total**2 / squares
@@ -137,9 +140,10 @@ def effective_dimension(X: Rows) -> float:
 
 
 def _dense_sums(X: Rows) -> tuple[float, float]:
-    (n, p), xp = X.shape, array_namespace(X)
+    n, p = X.shape
+    xp = array_namespace(X)
     ones = xp.ones((n, 1), dtype=xp.float64, device=device(X))
-    gram = CentredRows.of(X).gram() if n < p else DenseRows.with_sums(X, ones)[1]
-    # The sums matter as a ratio, and squares of squares may be no numbers.
+    gram = centred_rows(X).gram() if n < p else DenseRows.with_sums(X, ones)[1]
+    # Only the ratio of the sums matters, and their squares could overflow float64.
     gram = gram / (float(xp.max(xp.abs(gram))) or 1.0)
     return float(xp.sum(xp.linalg.diagonal(gram))), float(xp.sum(gram**2))

@@ -1,4 +1,4 @@
-"""Everything an audit says in words, written once: for the terminal, the page and JSON."""
+"""Sentences about an audit, for Python, the command line, the HTML page and JSON."""
 
 from __future__ import annotations
 
@@ -9,25 +9,27 @@ import numpy as np
 
 from unflip.auditing.findings import Findings
 
-#: p-value below which the labels contradict class-conditional noise.
-SURPRISING = 0.01
-_MOST_RATES = 6  # classes whose noise rate is named
+_MOST_RATES = 6  # classes whose noise rate is named in a sentence
 
 _NO_SIGNAL = (
     "The features do not predict the labels better than chance, so no label can be called wrong: "
     "add rows or other features."
 )
 _INSTANCE_DEPENDENT = (
-    "With instance-dependent noise, the probabilities are overconfident; the order of the suspects "
-    "is still useful."
+    "With instance-dependent noise the probabilities are overconfident, but the order of the "
+    "suspects is still useful."
 )
+_HEURISTIC = "The noise rates are a heuristic estimate."
+
+#: Where the noise rates come from, in a few words, for each value of `Findings.noise_source`.
 _SOURCES = {
     "given": "given",
     "trusted rows": "estimated from trusted labels",
-    "mixture": "estimated from the clusters in the data",
+    "mixture": "estimated with a Gaussian mixture model",
     "anchor rows": "a heuristic estimate from high-confidence rows",
     "votes": "estimated from the votes and the features",
 }
+#: The same, as sentences that name the assumption.
 _SOURCE_NOTES = {
     "given": "The noise rates were given. Only the test above checks them.",
     "trusted rows": (
@@ -35,7 +37,8 @@ _SOURCE_NOTES = {
         "checked at random, and biased if they were checked because their label looked wrong."
     ),
     "mixture": (
-        "The noise rates were estimated from the features, as a mixture of Gaussian classes."
+        "The noise rates were estimated from the features and the labels. The features of each "
+        "class are assumed to be Gaussian."
     ),
     "anchor rows": (
         "The noise rates are not identifiable from these data. They are a heuristic estimate from "
@@ -43,14 +46,14 @@ _SOURCE_NOTES = {
     ),
     "votes": (
         "The transition matrix of each annotator was estimated from the votes and the features. "
-        "The noise rates of the majority labels follow from them."
+        "The noise rates of the majority labels follow from these matrices."
     ),
 }
 
 
 @dataclass(frozen=True)
 class Interface:
-    """How a user of Python, or of the command line, does what an audit advises."""
+    """How a user of Python, or of the command line, follows the advice of an audit."""
 
     check: str  # where to find the rows to check
     trust: str  # how to pass their true labels
@@ -70,7 +73,7 @@ COMMAND_LINE = Interface(
 
 
 def summary(audit: Findings) -> dict[str, str]:
-    """Return the findings: a paragraph under each heading."""
+    """Return a paragraph for each heading."""
     paragraphs = {
         "Label noise": noise(audit),
         "Expected accuracy": accuracy(audit),
@@ -83,20 +86,20 @@ def summary(audit: Findings) -> dict[str, str]:
 
 
 def headline(audit: Findings) -> str:
-    """Say how many labels are wrong, without a full stop."""
-    n, wrong = int(audit.evidence.labelled.sum()), audit.expected_wrong
-    if round(wrong) < 2:
-        return f"Almost all of the {n:,} {label_kind(audit)}s are right"
-    return f"About {wrong:,.0f} of {n:,} {label_kind(audit)}s are wrong"
+    """Return the number of wrong labels as a title, without a full stop."""
+    labels = f"{int(audit.evidence.labelled.sum()):,} {label_kind(audit)}s"
+    if round(audit.expected_wrong) < 2:
+        return f"Almost all of the {labels} are right"
+    return f"About {audit.expected_wrong:,.0f} of {labels} are wrong"
 
 
 def label_kind(audit: Findings) -> str:
-    """Return what is audited: labels, or the majority labels of votes."""
+    """Return what was audited: "label", or "majority label" if there are votes."""
     return "label" if audit.evidence.noise.votes is None else "majority label"
 
 
 def noise(audit: Findings) -> str:
-    """Say how many labels are wrong, and with what rates."""
+    """Return the number of wrong labels, the noise rates, and where the rates come from."""
     n = int(audit.evidence.labelled.sum())
     wrong = f"{audit.expected_wrong:.0f} ± {audit.expected_wrong_std:.0f} of {n}"
     return (
@@ -113,8 +116,9 @@ def noise_source(audit: Findings) -> str:
 
 
 def _rates(audit: Findings) -> str:
-    labels, rates = audit.classes.tolist(), 1 - np.diag(audit.noise.transition)
-    order = range(len(labels))
+    labels = audit.classes.tolist()
+    rates = 1 - np.diag(audit.noise.transition)
+    order = list(range(len(labels)))
     rest = ""
     if len(labels) > _MOST_RATES:
         order = np.argsort(-rates, kind="stable")[:_MOST_RATES].tolist()
@@ -128,90 +132,84 @@ def _error(error: float) -> str:
 
 
 def accuracy(audit: Findings) -> str:
-    """Say how accurate a classifier trained on these labels will be, and what noise costs."""
+    """Return the accuracy to expect of a classifier, now and with clean labels."""
     now = f"{audit.expected_accuracy:.1%} ± {audit.expected_accuracy_std:.1%}"
     clean = audit.accuracy_after(len(audit.evidence.codes))
-    gain = "" if np.isnan(clean) else f", about {clean:.1%} with clean labels"
+    with_clean_labels = "" if np.isnan(clean) else f", about {clean:.1%} with clean labels"
     chance = "" if audit.evidence.has_signal else f" {_NO_SIGNAL}"
-    return f"A classifier trained on these data gets {now} of new rows right{gain}.{chance}"
+    return (
+        f"A classifier trained on these labels gets {now} of new rows right"
+        f"{with_clean_labels}.{chance}"
+    )
 
 
 def suspects(audit: Findings) -> str:
-    """Say how many labels are suspect, and how many checked labels were wrong."""
+    """Return the number of suspects, and of checked labels that were wrong."""
     return f"{_n_suspects(audit)}{_n_checked(audit)}"
 
 
 def _n_suspects(audit: Findings) -> str:
-    kind, rate = label_kind(audit), f"{audit.false_discovery_rate:.0%}"
+    kind = label_kind(audit)
+    at_rate = f"at an expected false discovery rate of at most {audit.false_discovery_rate:.0%}"
     if audit.n_suspects == 0:
-        return f"No {kind} is suspect at an expected false discovery rate of {rate}."
+        return f"No {kind} is suspect {at_rate}."
     if audit.n_suspects == 1:
         return f"1 {kind} is suspect, wrong with probability {audit.suspects.probability[0]:.1%}."
-    return f"{audit.n_suspects} {kind}s are suspect, at an expected false discovery rate of {rate}."
+    return f"{audit.n_suspects} {kind}s are suspect {at_rate}."
 
 
 def _n_checked(audit: Findings) -> str:
-    labelled = audit.checked[audit.evidence.labelled[audit.checked]]
-    if not len(labelled):
+    checked = audit.checked[audit.evidence.labelled[audit.checked]]
+    if not len(checked):
         return ""
-    wrong = int(audit.evidence.wrong[labelled].sum())  # each is 0 or 1
+    wrong = int(audit.evidence.wrong[checked].sum())  # each is 0 or 1
     verb = "was" if wrong == 1 else "were"
-    return f" {wrong} of {len(labelled)} checked {label_kind(audit)}s {verb} wrong."
+    return f" {wrong} of {len(checked)} checked {label_kind(audit)}s {verb} wrong."
 
 
 def next_step(audit: Findings) -> str:
-    """Say what to do next in Python, in one sentence."""
+    """Return what to do next in Python."""
     if audit.noise_source == "anchor rows":
         return (
-            "The noise rates are a heuristic estimate. To improve them, check the rows of "
-            ".check_next(100) and pass their true labels as trusted=."
+            f"{_HEURISTIC} To improve them, check the rows of .check_next(100) and pass their true "
+            "labels as trusted=."
         )
-    check = ".check_next(m) returns the rows whose check improves a classifier most."
+    check = ".check_next(m) returns the m rows whose check improves a classifier most."
     if not audit.n_suspects:
         return check
     return f"Review the first .n_suspects rows of .suspects. {check}"
 
 
 def next_steps(audit: Findings, interface: Interface) -> list[str]:
-    """Say what to do next, for a reader of the page."""
-    steps = []
-    is_guess = audit.noise_source == "anchor rows"
-    if is_guess:
-        steps.append(
-            "The noise rates are a heuristic estimate. To improve them, check the most informative "
-            f"rows ({interface.check}), {interface.trust}, and audit again."
-        )
-    if audit.n_suspects:
-        first = (
-            "the first suspect"
-            if audit.n_suspects == 1
-            else (f"the first {audit.n_suspects:,} suspects")
-        )
-        steps.append(
-            f"Review {first} below: accept the proposed label, or reject it. "
-            f"{_after_review(audit, interface)}"
-        )
-    else:
-        steps.append("No label is suspect enough to change it without looking at its row.")
-    if not is_guess:
-        steps.append(
-            "To improve a classifier rather than to find errors, check the rows with the least "
-            f"certain labels ({interface.check})."
-        )
-    return steps
+    """Return what to do next, as a list for the page."""
+    check_rates = (
+        f"{_HEURISTIC} To improve them, check the most informative rows ({interface.check}), "
+        f"{interface.trust}, and audit again."
+    )
+    check_rows = (
+        "To improve a classifier rather than to find errors, check the rows with the least "
+        f"certain labels ({interface.check})."
+    )
+    if audit.noise_source == "anchor rows":
+        return [check_rates, _review(audit, interface)]
+    return [_review(audit, interface), check_rows]
 
 
-def _after_review(audit: Findings, interface: Interface) -> str:
+def _review(audit: Findings, interface: Interface) -> str:
+    if not audit.n_suspects:
+        return "No label is suspect enough to change it without looking at its row."
+    first = "suspect" if audit.n_suspects == 1 else f"{audit.n_suspects:,} suspects"
+    review = f"Review the first {first} below: accept or reject the proposed label."
     if audit.evidence.noise.votes is not None:
-        return f"Then {interface.trust}, and audit again."
+        return f"{review} Then {interface.trust}, and audit again."
     return (
-        f"Then export the decisions and {interface.decide}. Do not estimate noise rates again from "
-        "corrected labels: they would be biased."
+        f"{review} Then export the decisions and {interface.decide}. Do not estimate noise rates "
+        "from corrected labels: the estimates would be biased."
     )
 
 
 def unlabelled(audit: Findings) -> str:
-    """Say how many rows have no vote, and how good the proposed labels are."""
+    """Return the number of rows without votes, and how good the proposed labels are."""
     right = float(audit.unlabelled.probability.sum())
     return (
         f"{len(audit.unlabelled)} rows have no vote. About {right:.0f} of the labels proposed in "
@@ -220,7 +218,7 @@ def unlabelled(audit: Findings) -> str:
 
 
 def dependence(audit: Findings) -> str:
-    """Say that noise is assumed to be class-conditional, and whether the labels contradict it."""
+    """Return the assumption of class-conditional noise, and whether the labels contradict it."""
     if audit.evidence.noise.votes is not None:
         return (
             "Annotators err independently, and their errors depend on the true class alone (not "
@@ -230,7 +228,7 @@ def dependence(audit: Findings) -> str:
     assumed = "Noise depends on the true class alone (class-conditional noise)."
     if np.isnan(p_value):
         return f"{assumed} There are too few rows to test this."
-    if p_value < SURPRISING:
+    if audit.dependence.rejected:
         return f"{assumed} The labels contradict this (p = {p_value:.2g}). {_INSTANCE_DEPENDENT}"
     return f"{assumed} The labels do not contradict this (p = {p_value:.2g})."
 
@@ -238,14 +236,14 @@ def dependence(audit: Findings) -> str:
 def assumptions(
     audit: Findings, extra: Sequence[str] = (), interface: Interface = PYTHON
 ) -> list[str]:
-    """List all assumptions; `extra` adds sentences."""
+    """Return all assumptions as sentences, with those of `extra` at the end."""
     sentences = [dependence(audit), _SOURCE_NOTES[audit.noise_source]]
     if audit.assumption and interface is PYTHON:  # it advises on Python parameters
         sentences.append(audit.assumption)
     if audit.n_suspects > 1:
         sentences.append(
-            f"The expected false discovery rate of {audit.false_discovery_rate:.0%} is an average "
-            f"over the first {audit.n_suspects:,} suspects: the last of them are less certain than "
-            "the first. It is as accurate as the noise rates."
+            f"The expected false discovery rate of at most {audit.false_discovery_rate:.0%} is an "
+            f"average over the first {audit.n_suspects:,} suspects: the last of them are less "
+            "certain than the first. It relies on the noise rates."
         )
     return [*sentences, *extra]

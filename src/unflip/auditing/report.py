@@ -1,4 +1,4 @@
-"""The result of an audit: its findings, in words, as a table and as a page."""
+"""The result of an audit, with its summary, its DataFrame and its HTML page."""
 
 from __future__ import annotations
 
@@ -28,25 +28,36 @@ class Audit(Findings):
     Parameters
     ----------
     evidence : Evidence
-        What everything is computed from.
+        Probabilities and noise model.
     false_discovery_rate : float
-        Expected share of right labels among the first ``n_suspects`` suspects.
+        Expected share of right labels among the first ``n_suspects`` suspects, at most.
+
+    Examples
+    --------
+    >>> from unflip import NoiseModel, audit_scores
+    >>> noise = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1, pi_neg=0.5)
+    >>> pred_probs = [[0.2, 0.8], [0.8, 0.2], [0.7, 0.3], [0.3, 0.7]]
+    >>> report = audit_scores(pred_probs, [0, 0, 1, 1], noise=noise)
+    >>> report
+    <Audit of 4 rows: n_suspects=1, noise_source='given'>
+    >>> report.suspects.row.tolist(), report.suspects.proposed.tolist()
+    ([0], [1])
     """
 
     def check_next(self, m: int) -> IntArray:
-        """Return the rows whose check tells most.
+        """Return the m most informative rows to check.
 
-        Where the rates are a guess, rows that pin down the rates, drawn at random within strata
-        (`TrustedSubset.suggest`): their true labels can be given as ``trusted=``. Otherwise the
-        rows whose label is most in doubt, by 1 − Σ P(true class)²: what checking a row adds to what
-        its label tells a classifier.
+        If the noise rates are a heuristic estimate, these rows improve the rates: they are drawn at
+        random within strata (`TrustedSubset.suggest`), and their true labels can be passed as
+        ``trusted=``. Otherwise they are the rows with the least certain labels, by
+        1 − Σ P(true class)², which improve a classifier most.
         """
         unchecked = np.flatnonzero(self.evidence.truth == UNCHECKED)
-        wanted = as_count(m, "m", most=len(unchecked))
+        n_rows = as_count(m, "m", most=len(unchecked))
         if self.noise_source == "anchor rows":
-            return self._rows_for_rates(wanted)
+            return self._rows_for_rates(n_rows)
         certainty = (self.label_posterior[unchecked] ** 2).sum(axis=1)
-        return np.asarray(unchecked[np.argsort(certainty, kind="stable")[:wanted]])
+        return np.asarray(unchecked[np.argsort(certainty, kind="stable")[:n_rows]])
 
     def to_frame(self) -> Any:
         """Return the suspects as a pandas DataFrame."""
@@ -65,14 +76,14 @@ class Audit(Findings):
         texts: Sequence[str] | None = None,
         ids: Sequence[str] | None = None,
     ) -> None:
-        """Write the audit as one HTML file, with the suspects to look through, accept or reject (see docs/report.md).
+        """Write the audit as one HTML file, to review the suspects (see docs/report.md).
 
         Parameters
         ----------
         path : str or path
-            Where to write it. A file that is there is replaced once the new one is whole.
+            File to write. An existing file is replaced only after the new one is complete.
         texts, ids : sequence of str, optional
-            What to show of each row, and its name; one for each of the n rows.
+            Text and id to show for each row; one of each for each of the n rows.
         """
         try:
             page = import_module("unflip.auditing.html.audit_page")
@@ -84,13 +95,13 @@ class Audit(Findings):
 
     @property
     def summary(self) -> dict[str, str]:
-        """The findings in words: a paragraph under each heading."""
+        """The findings in words: a paragraph for each heading."""
         return prose.summary(self)
 
     def __str__(self) -> str:
         paragraphs = self.summary
         lines = [
-            f"row {row}: {observed!r} should be {proposed!r} (probability wrong {probability:.3f})"
+            f"row {row}: {observed!r} -> {proposed!r} (probability wrong {probability:.3f})"
             for row, observed, proposed, probability in self.suspects[:_N_SHOWN].tolist()
         ]
         listed = f" The list has {len(self.suspects)} rows, worst first:" if lines else ""
@@ -98,24 +109,26 @@ class Audit(Findings):
         return "\n".join(f"{heading}: {text}" for heading, text in paragraphs.items())
 
     def __repr__(self) -> str:
-        return f"<Audit of {len(self.evidence.codes)} rows: {self.n_suspects} suspects, rates from {self.noise_source}>"
+        n = len(self.evidence.codes)
+        return (
+            f"<Audit of {n} rows: n_suspects={self.n_suspects}, noise_source={self.noise_source!r}>"
+        )
 
     def _rows_for_rates(self, m: int) -> IntArray:
         if m == 0:
             return np.empty(0, dtype=np.intp)
         evidence = self.evidence
         features = evidence.log_scores[:, 1:] - evidence.log_scores[:, :1]
-        known = np.where(evidence.truth == UNCHECKED, np.nan, evidence.truth)
+        trusted = np.where(evidence.truth == UNCHECKED, np.nan, evidence.truth)
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", UserWarning
-            )  # no checked row of a class: that is why more are asked for
-            strata = TrustedSubset(known).fit(features, evidence.codes)
+            # A class may have no checked row yet: this method suggests which rows to check.
+            warnings.simplefilter("ignore", UserWarning)
+            strata = TrustedSubset(trusted).fit(features, evidence.codes)
         return strata.suggest(m, random_state=0)
 
 
 def checked_rate(false_discovery_rate: float) -> float:
-    """Return the false-discovery rate, or an error where it is not a share between 0 and 1."""
+    """Return the false discovery rate; raise ValueError if it is not strictly between 0 and 1."""
     rate = as_number(false_discovery_rate, "false_discovery_rate")
     if not 0 < rate < 1:
         raise ValueError(

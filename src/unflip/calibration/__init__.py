@@ -1,8 +1,8 @@
-"""From leave-one-out scores to probabilities of the true class.
+"""Calibration of leave-one-out scores: probabilities of the true class.
 
-In come scores, observed labels and a noise model. Out come log-odds of the true class
-(`calibrate`), decisions under priors and costs (`Decision`), and the expected accuracy. Knows
-scores and labels, but no features and no fit.
+Input: scores, observed labels and a noise model. Output: log-odds of the true class (`calibrate`),
+decisions under priors and costs (`Decision`), and the expected accuracy. Features and fits are not
+used here.
 """
 
 from unflip.calibration.accuracy import PAIR_VARIANCE, ExpectedAccuracy, expected_accuracy
@@ -22,7 +22,7 @@ from unflip.calibration.log_odds import (
     recalibrated,
     symmetric_slope,
 )
-from unflip.calibration.mixture import ScoreMixture, with_one
+from unflip.calibration.mixture import ScoreMixture, with_ones
 from unflip.calibration.observations import Observations
 
 __all__ = [
@@ -47,5 +47,5 @@ __all__ = [
     "recalibrated",
     "symmetric_slope",
     "uncoupled",
-    "with_one",
+    "with_ones",
 ]

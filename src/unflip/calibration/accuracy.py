@@ -1,33 +1,34 @@
-r"""The accuracy to expect on clean labels, without any: from probabilities of leave-one-out scores.
+r"""Expected accuracy on clean labels, estimated without any clean label.
 
-If P(a | sᵢ) is right, a rule that predicts class ŷᵢ is right with probability P(ŷᵢ | sᵢ), and the
-mean over leave-one-out scores, which have the law of new rows' scores, is the accuracy. Its
-standard error adds up what is uncertain of it: the sample, the slope of the calibration, and the
-noise rates.
+If P(a | sᵢ) is calibrated, a rule that predicts class ŷᵢ is right with probability P(ŷᵢ | sᵢ).
+Leave-one-out scores have the distribution of new rows' scores, so the mean of these probabilities
+estimates the accuracy. Its standard error has three parts: the sample, the slope of the
+calibration, and the noise rates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from unflip._utils.arrays import like, numbers, own_entries, taken
+from unflip._utils.arrays import like, numbers, own_entries, take
 from unflip._utils.typing import Array, FloatArray
-from unflip.calibration.binning import evenly
+from unflip.calibration.binning import evenly_spaced
 from unflip.calibration.log_odds import Calibration, recalibrated
 from unflip.calibration.observations import Observations
 from unflip.labels.noise import Channel
 
-# Leave-one-out scores are sums over pairs of rows, and each pair counts twice: the variance of
-# their means is twice that of independent scores if label noise dominates, up to four times else.
+#: Variance of a mean of leave-one-out scores, relative to that of independent scores. They are sums
+#: over pairs of rows and each pair counts twice: the factor is 2 if label noise dominates, and at
+#: most 4.
 PAIR_VARIANCE = 2.0
-_LARGEST_ERROR = 0.5  # standard deviation that a number between 0 and 1 can have
-# Rows that tell what other rates would change, to a few percent of it: so many numbers, but no
-# fewer rows than that.
-_ENOUGH_NUMBERS, _ENOUGH_ROWS = 40_000, 500
+# Probabilities (rows times classes) that show the effect of other noise rates to a few percent.
+_ENOUGH_PROBABILITIES = 40_000
+# Rows used for the same purpose if there are many classes.
+_MIN_ROWS = 500
 
 
 @dataclass(frozen=True)
@@ -44,69 +45,77 @@ def expected_accuracy(
     noise: Channel,
     *,
     base: Channel | None = None,
-    others: Sequence[Channel],
+    alternatives: Sequence[Channel],
     deployed: FloatArray,
     predicted: Array,
 ) -> ExpectedAccuracy:
-    """Return the accuracy to expect of a rule on new rows.
+    """Return the expected accuracy of a decision rule on new rows.
 
     Parameters
     ----------
     observations : Observations
         Observed labels of the rows.
     calibration : Calibration
-        Of their scores, under `noise`.
+        Calibration of their scores under `noise`.
     noise : Channel
-        With priors.
+        Noise with priors.
     base : Channel, optional
-        What `others` are moved from, where that has other priors than `noise`: scores may have
-        corrected these.
-    others : sequence of Channel
-        Such that are one standard error away, each in a way of its own.
+        Noise that `alternatives` are compared with; by default `noise`. It differs if the priors of
+        `noise` were corrected by the scores.
+    alternatives : sequence of Channel
+        Noise models that are one standard error away, each in a different direction.
     deployed : ndarray of shape (k,)
         Class proportions of the new rows.
     predicted : array of shape (n,)
-        Class that the rule gives to each row, without a part of the row's own label in it.
+        Predicted class of each row. The row's own label must not contribute to it.
     """
     priors = noise.known_priors
 
-    def accuracy(probabilities: Array, trained: FloatArray) -> float:
-        return _share_right(probabilities, predicted, deployed / trained, observations.weights)
+    def accuracy(probabilities: Array) -> float:
+        return _weighted_accuracy(probabilities, predicted, deployed / priors, observations.weights)
 
-    probabilities = calibration.probabilities
-    value = min(accuracy(probabilities, priors), 1.0)
-    # Both sides are tried: probabilities of 0 and 1 do not change with a steeper slope.
-    steeper, flatter = (
-        accuracy(calibration.with_slope_moved(by, priors).probabilities, priors)
-        for by in (np.sqrt(PAIR_VARIANCE), -np.sqrt(PAIR_VARIANCE))
-    )
-    enough = max(_ENOUGH_NUMBERS // noise.n_classes, _ENOUGH_ROWS)
-    some = evenly(own_entries(probabilities, predicted), enough)
-    few, log_odds, of_few = (
-        observations.subset(some),
-        taken(calibration.log_odds, some),
-        taken(predicted, some),
-    )
-
-    def under(other: Channel) -> float:
-        return _share_right(
-            recalibrated(log_odds, few, other), of_few, deployed / other.known_priors, few.weights
-        )
-
-    here = under(noise if base is None else base) if others else value
-    moved = [under(other) - here for other in others]
-    # Rows differ in P(right), and whether each is right is a draw of its own: in all, that of a
-    # share of n rows.
-    sampling = value * (1 - value) / observations.n_effective
-    doubt = sum(change**2 for change in ((steeper - flatter) / 2, *moved))
-    return ExpectedAccuracy(value, min(float(np.sqrt(sampling + doubt)), _LARGEST_ERROR))
+    value = min(accuracy(calibration.probabilities), 1.0)
+    # In both directions: probabilities of 0 and 1 do not change with a larger slope.
+    n_errors = np.sqrt(PAIR_VARIANCE)
+    steeper = accuracy(calibration.with_slope_moved(n_errors, priors).probabilities)
+    flatter = accuracy(calibration.with_slope_moved(-n_errors, priors).probabilities)
+    changes = [(steeper - flatter) / 2]
+    if alternatives:
+        accuracy_under = _recalibrated_accuracy(observations, calibration, deployed, predicted)
+        unmoved = accuracy_under(noise if base is None else base)
+        changes += [accuracy_under(alternative) - unmoved for alternative in alternatives]
+    # The variance of P(right) between rows and of right or wrong given P add up to that of a
+    # proportion of n rows.
+    variance = value * (1 - value) / observations.n_effective
+    variance += sum(change**2 for change in changes)
+    # No variable between 0 and 1 has a standard deviation above 1/2.
+    return ExpectedAccuracy(value, min(float(np.sqrt(variance)), 0.5))
 
 
-def _share_right(
+def _recalibrated_accuracy(
+    observations: Observations, calibration: Calibration, deployed: FloatArray, predicted: Array
+) -> Callable[[Channel], float]:
+    """Return the expected accuracy as a function of the noise, from a sample of the rows."""
+    n_classes = len(deployed)
+    n_rows = max(_ENOUGH_PROBABILITIES // n_classes, _MIN_ROWS)
+    sample = evenly_spaced(own_entries(calibration.probabilities, predicted), n_rows)
+    sampled = observations.subset(sample)
+    log_odds = take(calibration.log_odds, sample)
+    sampled_predictions = take(predicted, sample)
+
+    def accuracy_under(noise: Channel) -> float:
+        probabilities = recalibrated(log_odds, sampled, noise)
+        ratio = deployed / noise.known_priors
+        return _weighted_accuracy(probabilities, sampled_predictions, ratio, sampled.weights)
+
+    return accuracy_under
+
+
+def _weighted_accuracy(
     probabilities: Array, predicted: Array, ratio: FloatArray, weights: Array
 ) -> float:
-    """Return the expected share of right predictions; rows stand for more or fewer new ones, by their class's ratio."""
+    """Return the expected share of correct predictions if class a is ratio[a] times as common."""
     weighted = probabilities * like(ratio, probabilities)
-    of_rows = array_namespace(weighted).sum(weighted, axis=1)
-    right, total = numbers(weights @ own_entries(weighted, predicted), weights @ of_rows)
-    return right / total
+    row_totals = array_namespace(weighted).sum(weighted, axis=1)
+    correct, total = numbers(weights @ own_entries(weighted, predicted), weights @ row_totals)
+    return correct / total

@@ -1,10 +1,11 @@
-r"""Scores of very many rows, pooled: a few thousand of which smooth sums are nearly the same.
+r"""Binning of scores: a few thousand weighted scores that replace very many in smooth sums.
 
-Neighbouring scores of one label become two, a standard deviation above and below their mean, with
-half of their weight each. Sums of a smooth function over them differ from the third moment within a
-group on, and groups are narrow: in the tails, where scores are far apart, a group is a single row;
-further in it is at most 1/32 of the rows that are further out, and at most 1/1024 of the range of
-what is no tail, so that no group spans the gap between two classes.
+Each bin holds neighbouring scores of one label. Two scores replace them, one standard deviation
+above and below their mean, with half of their weight each. Sums of a smooth function then differ
+only from the third moment within a bin on, and bins are narrow. In the tails, where scores are far
+apart, a bin is a single row. Further in, a bin holds at most 1/32 of the rows that are further out,
+and spans at most 1/1024 of the range between the tails, so no bin spans the gap between two
+classes.
 """
 
 from __future__ import annotations
@@ -12,74 +13,87 @@ from __future__ import annotations
 import numpy as np
 from array_api_compat import array_namespace
 
-from unflip._utils.arrays import as_numpy, like, taken
+from unflip._utils.arrays import as_numpy, like, take
 from unflip._utils.typing import Array, FloatArray, IntArray
 
-MANY = 2**16  # rows, from which on sorting them is little beside a dozen sums
-_SINGLE = 256  # rows of each tail that are not pooled
-_GROWTH, _LEVELS = 1 + 1 / 32, 1025
+#: Number of rows from which on sorting costs little compared with the sums of a calibration.
+MIN_ROWS_TO_BIN = 2**16
+# Rows of each tail that are bins of their own.
+_TAIL_ROWS = 256
+# Ratio of the ranks at which two successive bins begin, as counted from the tail.
+_RANK_RATIO = 1 + 1 / 32
 
 
 def binned(scores: Array, codes: Array, share: Array) -> tuple[FloatArray, IntArray, FloatArray]:
-    """Return scores, codes and shares, (q,) each, that stand for those of very many rows of two classes.
+    """Return binned scores of two classes, with their codes and shares, (q,) each.
 
     Parameters
     ----------
     scores : array of shape (n,)
-        Scores of the rows, whitened.
-    codes, share : array of shape (n,)
-        Label of each, 0 or 1, and its share of all weight.
+        Whitened scores of the rows.
+    codes : array of shape (n,)
+        Observed label of each row, 0 or 1.
+    share : array of shape (n,)
+        Share of each row in the total weight.
     """
-    xp = array_namespace(scores)
-    order = xp.argsort(scores)
-    ordered, labels, weights = (taken(values, order) for values in (scores, codes, share))
-    parts = [_grouped(ordered[labels == code], weights[labels == code]) for code in (0, 1)]
-    lengths = [len(values) for values, _ in parts]
-    values, weights = (np.concatenate(both) for both in zip(*parts, strict=True))
-    return values, np.repeat([0, 1], lengths), weights
+    order = array_namespace(scores).argsort(scores)
+    ordered = take(scores, order)
+    labels = take(codes, order)
+    weights = take(share, order)
+    values = []
+    shares = []
+    for code in (0, 1):
+        has_label = labels == code
+        label_values, label_shares = _bins_of_label(ordered[has_label], weights[has_label])
+        values.append(label_values)
+        shares.append(label_shares)
+    binned_codes = np.repeat([0, 1], [len(label_values) for label_values in values])
+    return np.concatenate(values), binned_codes, np.concatenate(shares)
 
 
-def evenly(values: Array, count: int) -> Array:
-    """Return indices of about so many of the values, or of all if these are no more, evenly spaced in their order."""
+def evenly_spaced(values: Array, count: int) -> Array:
+    """Return the indices of about `count` of the values, evenly spaced in their sorted order."""
     return array_namespace(values).argsort(values)[:: -(-values.shape[0] // count)]
 
 
 def random_rows(n: int, count: int) -> IntArray:
-    """Return positions of so many of n rows, or of all, in order: drawn at random, so that no order of rows matters.
+    """Return sorted indices of `count` random rows out of n, or of all rows if n is smaller.
 
-    They are the same ones each time, whatever the values: a choice by these would move with
-    rounding errors.
+    The choice depends on n and `count` alone. A choice by the values would change with rounding
+    errors, and one by position would depend on the order of the rows.
     """
-    return np.sort(np.random.default_rng(0).permutation(n)[:count]) if n > count else np.arange(n)
+    if n <= count:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(0).permutation(n)[:count])
 
 
-def _grouped(ordered: Array, weights: Array) -> tuple[FloatArray, FloatArray]:
-    """Return two scores for each group of neighbours among those of one label, and their weights."""
+def _bins_of_label(ordered: Array, weights: Array) -> tuple[FloatArray, FloatArray]:
+    """Return two scores for each bin of the ordered scores of one label, and their weights."""
     edges = like(_edges(ordered), ordered)
-    weight, first, second = (
-        _between(values, edges) for values in (weights, weights * ordered, weights * ordered**2)
-    )
-    mean = first / np.where(weight > 0, weight, 1.0)
-    spread = np.sqrt(np.maximum(second / np.where(weight > 0, weight, 1.0) - mean**2, 0.0))
+    weight = _sums_between(weights, edges)
+    divisor = np.where(weight > 0, weight, 1.0)
+    mean = _sums_between(weights * ordered, edges) / divisor
+    second_moment = _sums_between(weights * ordered**2, edges) / divisor
+    spread = np.sqrt(np.maximum(second_moment - mean**2, 0.0))
     return np.concatenate([mean - spread, mean + spread]), np.concatenate([weight, weight]) / 2
 
 
-def _between(values: Array, edges: Array) -> FloatArray:
-    """Add up the values from each edge to the next, on the host."""
+def _sums_between(values: Array, edges: Array) -> FloatArray:
+    """Return the sum of the values from each edge to the next, on the host."""
     running = array_namespace(values).cumulative_sum(values, include_initial=True)
-    return np.diff(as_numpy(taken(running, edges)))
+    return np.diff(as_numpy(take(running, edges)))
 
 
 def _edges(ordered: Array) -> IntArray:
-    """Positions at which groups of ordered scores begin, and their number."""
+    """Return the positions at which bins of ordered scores begin, and the number of scores."""
     n = int(ordered.shape[0])
-    tail = min(_SINGLE, n // 2)
-    n_groups = int(np.log(max(n / 2 / _SINGLE, 1.0)) / np.log(_GROWTH)) + 1
-    inner = np.minimum(_SINGLE * _GROWTH ** np.arange(n_groups), n / 2).astype(int)
+    tail = min(_TAIL_ROWS, n // 2)
+    n_bins = int(np.log(max(n / 2 / _TAIL_ROWS, 1.0)) / np.log(_RANK_RATIO)) + 1
+    inner = np.minimum(_TAIL_ROWS * _RANK_RATIO ** np.arange(n_bins), n / 2).astype(int)
     lower = np.append(np.arange(tail), inner)
     by_rank = np.concatenate([lower, n - lower])
     if n <= 2 * tail:
         return np.unique(by_rank)
-    levels = np.linspace(float(ordered[tail]), float(ordered[n - 1 - tail]), _LEVELS)
+    levels = np.linspace(float(ordered[tail]), float(ordered[n - 1 - tail]), 1024 + 1)
     by_value = array_namespace(ordered).searchsorted(ordered, like(levels, ordered))
     return np.unique(np.concatenate([by_rank, as_numpy(by_value)]))

@@ -1,11 +1,10 @@
-"""How the label of a row moves the leave-one-out scores of the other rows.
+"""Coupling: how the label of a row moves the leave-one-out scores of the other rows.
 
-Leave-one-out scores are s = Nt for targets t, and row i's own label adds uᵢ to its target. So score
-j contains Nⱼᵢuᵢ, although score i contains nothing of it. What is fitted to the scores of all rows
-(class means, a covariance) therefore depends on label i, and in a way that contradicts it: the
-scores of rows that resemble row i are moved towards its label, and its own is not. New rows are not
-affected. So each row is compared with class means and covariances from which that part is
-subtracted.
+Leave-one-out scores are s = Nt for targets t, and the label of row i adds uᵢ to its target. So
+score j contains Nⱼᵢuᵢ, although score i contains nothing of it. Class means and covariances of the
+scores therefore depend on label i, and they contradict it: the scores of similar rows are moved
+towards label i, and score i is not. New rows are not affected. So each row is compared with class
+means and covariances from which that part is subtracted.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class DuplicateGroups(Protocol):
 class Coupling:
     """What the labels of each of m distinct rows add to sums over the scores of the others.
 
-    Copies of a row leave together, as far as `DistinctRows.leaving_share` has it.
+    Duplicates are left out together, as far as `DistinctRows.leaving_share` says.
 
     Attributes
     ----------
@@ -50,10 +49,10 @@ class Coupling:
     own : array of shape (m, r)
         uᵢ, what its labels add to the target of each distinct row.
     sums : callable
-        Σⱼ πⱼvⱼNⱼᵢ for each distinct row i, (m, c), of columns v of the members, (n, c); πⱼ is the
-        share of row j in the weight.
+        Returns Σⱼ πⱼvⱼNⱼᵢ for each distinct row i, (m, c), from columns v of the members, (n, c);
+        πⱼ is the share of row j in the total weight.
     power : callable
-        Returns Σⱼ πⱼNⱼᵢ² for each distinct row i, (m,), for which πᵢ Σⱼ Nᵢⱼ² is taken.
+        Returns Σⱼ πⱼNⱼᵢ² for each distinct row i, (m,), approximated by πᵢ Σⱼ Nᵢⱼ².
     """
 
     rows: DuplicateGroups
@@ -63,16 +62,13 @@ class Coupling:
 
     @property
     def leaving(self) -> Array:
-        """Share of the weight that leaves with each distinct row, (m,)."""
-        return (
-            self.rows.weights
-            * self.rows.leaving_share
-            / array_namespace(self.own).sum(self.rows.weights)
-        )
+        """Share of the total weight that is left out with each distinct row, (m,)."""
+        weights = self.rows.weights
+        return weights * self.rows.leaving_share / array_namespace(self.own).sum(weights)
 
 
 def uncoupled(rows: DuplicateGroups, scores: Array) -> Coupling:
-    """Return the coupling of scores of the distinct rows, (m, r), of which nothing is known but the copies of rows."""
+    """Return a coupling of scores (m, r) that accounts for duplicates alone: N is taken to be 0."""
     xp = array_namespace(scores)
     return Coupling(
         rows,

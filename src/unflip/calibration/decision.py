@@ -1,4 +1,4 @@
-"""What to predict: from scores to decision values, for given class proportions and costs."""
+"""The decision rule: from scores to decision values, for given class proportions and costs."""
 
 from __future__ import annotations
 
@@ -16,28 +16,34 @@ from unflip.labels.noise import NoiseModel, checked_proportions
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """ClassProportions of the rows to predict, and the cost of predicting each class where another is true."""
+    """Class proportions of the rows to predict, and costs of wrong predictions.
 
-    priors: FloatArray  # (k,)
-    costs: (
-        FloatArray | None
-    )  # (k, k), row = true class, column = predicted; None: all wrong ones cost the same
+    Attributes
+    ----------
+    priors : ndarray of shape (k,)
+        Class proportions.
+    costs : ndarray of shape (k, k) or None
+        Cost of each prediction, row = true class, column = predicted; None: all errors cost the
+        same.
+    """
+
+    priors: FloatArray
+    costs: FloatArray | None
 
     @classmethod
     def of(
         cls, noise: NoiseModel, deployment_priors: ArrayLike | str | None, costs: ArrayLike | None
     ) -> Rule:
-        """Read what `LPClassifier` was given.
+        """Validate the parameters of `LPClassifier`.
 
         Parameters
         ----------
         noise : NoiseModel
-            With the priors of the training rows, which are those of new rows unless others are
-            given.
+            Noise with the priors of the training rows, the default for the rows to predict.
         deployment_priors : array-like of shape (k,), "balanced" or None
             Class proportions of the rows to predict.
         costs : array-like of shape (k, k) or None
-            Cost of each prediction; None: the same for every wrong one.
+            Cost of each prediction; None: all errors cost the same.
         """
         k = noise.n_classes
         if deployment_priors is None:
@@ -55,32 +61,33 @@ class Rule:
 
     @property
     def log_cost_ratio(self) -> float:
-        """How far costs move the log-odds of two classes at which the second is predicted."""
+        """Shift of the log-odds of two classes that accounts for the costs."""
         if self.costs is None:
             return 0.0
-        regret = self.costs - np.diag(self.costs)[:, None]  # beyond the right prediction's
+        regret = self.costs - np.diag(self.costs)[:, None]  # relative to the correct prediction
         return float(np.log(regret[1, 0] / regret[0, 1]))
 
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """Decision values, linear in the fitted scores, and what is read off them.
+    """Decision values, which are linear in the fitted scores, and predictions from them.
 
-    Two classes have one value, positive for the second, in which costs are a shift. More have a
-    value each: the largest is predicted, or, with costs, the class whose expected cost is lowest.
+    Two classes have one value, positive for the second class. More classes have one value each. The
+    class with the largest value is predicted, or with costs the class with the lowest expected
+    cost.
 
     Attributes
     ----------
     slopes : ndarray of shape (n_scores, d)
-        Of the values, by the scores.
+        Coefficients of the decision values in the scores.
     intercepts : ndarray of shape (d,)
-        Of the values.
+        Intercepts of the decision values.
     slope : float
-        Log-odds of the true class per unit of the values.
+        Log-odds of the true class per unit of the decision values.
     costs : ndarray of shape (k, k) or None
-        Costs of more than two classes.
+        Costs, for more than two classes.
     shift : float
-        Part of the one value of two classes that costs are to blame for, not log-odds.
+        Part of the decision value of two classes that comes from the costs, not from log-odds.
     """
 
     slopes: FloatArray
@@ -91,11 +98,11 @@ class Decision:
 
     @classmethod
     def by_log_odds(cls, slopes: FloatArray, intercepts: FloatArray, rule: Rule) -> Decision:
-        """Decide by log-odds, (n_scores, k) and (k,), of each class against the first."""
+        """Return the rule for log-odds against the first class, (n_scores, k) and (k,)."""
         if len(intercepts) == 2:
             shift = rule.log_cost_ratio
             return cls(slopes[:, 1:], intercepts[1:] + shift, shift=shift)
-        # About their mean: no class is special.
+        # Relative to their mean, so that no class is special.
         return cls(
             slopes - slopes.mean(axis=1, keepdims=True),
             intercepts - intercepts.mean(),
@@ -103,11 +110,11 @@ class Decision:
         )
 
     def values(self, scores: Array) -> Array:
-        """Decision values, (n, d)."""
+        """Return decision values, (n, d)."""
         return scores @ like(self.slopes, scores) + like(self.intercepts, scores)
 
     def classes(self, values: Array) -> Array:
-        """Class index that is predicted at each row of decision values."""
+        """Return the index of the predicted class for each row of decision values."""
         xp = array_namespace(values)
         if values.shape[1] == 1:
             return xp.astype(values[:, 0] > 0, xp.int64)
@@ -116,7 +123,7 @@ class Decision:
         return xp.argmin(self.probabilities(values) @ like(self.costs, values), axis=1)
 
     def probabilities(self, values: Array) -> Array:
-        """P(true class), (n, k), at decision values."""
+        """Return P(true class), (n, k), for decision values (n, d)."""
         log_odds = self.slope * (values - self.shift)
         if values.shape[1] == 1:
             return array_namespace(values).concat([expit(-log_odds), expit(log_odds)], axis=1)
@@ -130,10 +137,10 @@ def _checked_costs(costs: ArrayLike, k: int) -> FloatArray:
             f"costs has shape {table.shape}: give {k}×{k} finite numbers, row = true class."
         )
     for a, b in np.argwhere(~np.isfinite(table)):
-        raise ValueError(f"costs[{a}, {b}] = {table[a, b]:g} is not finite: give numbers.")
+        raise ValueError(f"costs[{a}, {b}] = {table[a, b]:g} is not finite: give finite numbers.")
     for a, b in np.argwhere((table <= np.diag(table)[:, None]) & ~np.eye(k, dtype=bool)):
         raise ValueError(
             f"costs[{a}, {b}] = {table[a, b]:g} must exceed costs[{a}, {a}] = {table[a, a]:g}: a "
-            "wrong prediction has to cost more than the right one."
+            "wrong prediction must cost more than the correct one."
         )
     return table

@@ -1,28 +1,27 @@
-r"""From scores to probabilities of the TRUE class: log-odds that are linear in leave-one-out scores.
+r"""Calibration: log-odds of the TRUE class that are linear in leave-one-out scores.
 
 Within a true class the scores of new rows are close to Gaussian with a common covariance (the
 paper's Theorem), so the log-odds of the true class are linear in the score s,
 
 .. math:: \log\frac{P(y = a \mid s)}{P(y = 0 \mid s)} = \tau\, w_a^\top s + b_a.
 
-Leave-one-out scores have the law of new rows' scores and do not see their own row's label, so each
-part has a source:
+Leave-one-out scores have the distribution of new rows' scores, and do not depend on their own row's
+label. Each part of the model is fitted in its own way:
 
-* the directions w by the shape of the scores: maximum likelihood of the Gaussian mixture, by EM, in
-  which the observed label ỹᵢ acts as a prior P(y | ỹᵢ) of its own for each row;
-* the steepness τ by the labels: where scores are not Gaussian the mixture is led astray (heavy
-  tails, skew, unequal variances), so τ maximises the likelihood of the observed labels, Σ log Σ_a
-  P(ỹᵢ | a) P(a | sᵢ), with a weak prior around the mixture's own 1;
-* the intercepts b by the class proportions: the mean probability of a class must be its prior. Labels
-  fix these more firmly than any threshold that is fitted to the scores, also where flips depend on
-  the row. But a few rows are not worth a threshold in the midst of a class: where the scores fall
-  apart it stays in the gap.
+* The directions w are those of a Gaussian mixture of the scores, fitted by EM. The observed label
+  ỹᵢ enters as a prior P(y | ỹᵢ) of each row.
+* The slope τ maximises the likelihood of the observed labels, Σ log Σ_a P(ỹᵢ | a) P(a | sᵢ), with a
+  weak prior around the mixture's own slope, τ = 1. The mixture's slope is biased if scores are not
+  Gaussian (heavy tails, skewness, unequal variances).
+* The intercepts b make the mean probability of each class its prior. The labels determine the
+  priors more precisely than a threshold fitted to the scores, also under instance-dependent noise.
+  If the classes are well separated, a prior that is off by a few rows must not move the threshold
+  into a class: it stays in the gap.
 
-Variances of each class, which add a quadratic term, were tried: labels did not prefer them on any
-data set.
+A covariance for each class, which adds a quadratic term, was tried: it did not improve the
+likelihood of the labels on any data set.
 
-Scores, and whatever is as long as they are, may be of any namespace and device; the numbers of a
-read-out are NumPy's.
+Scores may be arrays of any namespace and device. The parameters of a calibration are NumPy arrays.
 """
 
 from __future__ import annotations
@@ -44,35 +43,39 @@ from unflip._utils.arrays import (
     pick,
     row_products,
     sums_by_code,
-    taken,
+    take,
     times_table,
 )
 from unflip._utils.typing import Array, FloatArray
-from unflip.calibration.binning import MANY, binned, random_rows
+from unflip.calibration.binning import MIN_ROWS_TO_BIN, binned, random_rows
 from unflip.calibration.coupling import Coupling
-from unflip.calibration.intercepts import ClassProportions, class_probabilities
+from unflip.calibration.intercepts import (
+    MAX_ITERATIONS,
+    ClassProportions,
+    class_probabilities,
+)
 from unflip.calibration.mixture import (
-    MAX_ROUNDS,
+    EM_TOLERANCE,
     ScoreMixture,
-    directions_by_shape,
+    has_converged,
     label_log_odds,
-    settled,
-    shape_logits,
-    with_one,
+    mixture_directions,
+    mixture_logits,
+    with_ones,
 )
 from unflip.calibration.observations import Observations
-from unflip.calibration.slope import STEP, fit_slope
+from unflip.calibration.slope import LOG_SLOPE_STEP, fit_slope
 from unflip.labels.noise import Channel
 
-_PRIOR_TOLERANCE = 1e-5
-_ROWS_PER_SLOPE = 200
-_ENOUGH_ROWS = 2**17  # for slopes that are as close as they need be
-_ROUGH = 1e-2  # the last step under another noise model
-_UNUSUAL = 0.2  # share of draws whose χ² is beyond the usual
-#: Log-odds per unit of the scores' own spread are at least this: scores that show no signal keep their order and a
-#: probability close to the prior.
+# Rows for each of the (k − 1)² numbers of the directions, from which on leaving rows out changed
+# expected accuracies by less than 0.0005.
+_ROWS_PER_DIRECTION = 200
+# Rows of a random sample that directions and slope are fitted to, if there are more.
+_SAMPLE_ROWS = 2**17
+#: Smallest slope, as log-odds per standard deviation of the scores. Scores without signal keep
+#: their order, and their probabilities are close to the priors.
 SMALLEST_SLOPE = 1e-3
-#: A spread below this share of the scores' size is rounding error.
+#: A standard deviation below this share of the scores' magnitude is rounding error.
 ROUNDING = 1e3 * np.finfo(float).eps
 
 
@@ -87,7 +90,7 @@ class LogOddsModel:
     intercepts : ndarray of shape (k,)
         One per class, the first 0.
     slope_error : float
-        Standard error of log τ, by which all slopes are in doubt together.
+        Standard error of log τ, the common factor of all slopes.
     """
 
     slopes: FloatArray
@@ -95,31 +98,32 @@ class LogOddsModel:
     slope_error: float = 0.0
 
     def log_odds(self, scores: Array) -> Array:
-        """Log-odds of each class against the first, (n, k), for scores of shape (n, r)."""
+        """Return the log-odds of each class against the first, (n, k), for scores (n, r)."""
         return times_table(scores, self.slopes) + like(self.intercepts, scores)
 
     def probabilities(self, scores: Array) -> Array:
-        """P(true class | score), (n, k)."""
+        """Return P(true class | score), (n, k)."""
         return class_probabilities(self.log_odds(scores))
 
-    def under(self, priors: FloatArray, trained: FloatArray) -> LogOddsModel:
-        """Return the read-out for rows whose classes have other proportions than those it was fitted to."""
+    def with_priors(self, priors: FloatArray, trained: FloatArray) -> LogOddsModel:
+        """Return the model for rows with other class proportions than the `trained` ones."""
         shift = np.log(priors / trained)
         return LogOddsModel(self.slopes, self.intercepts + shift - shift[0], self.slope_error)
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """A read-out, and what it says of the rows that it was fitted to.
+    """A model of the log-odds, and the log-odds of the rows that it was fitted to.
 
     Attributes
     ----------
     model : LogOddsModel
-        For new rows.
+        The model, for new rows.
     logits : array of shape (n, k)
-        Log-odds of the rows but for the intercepts, by slopes in which their own labels have no part.
+        Log-odds of the training rows without intercepts. For few rows and more than two classes,
+        the slopes are those of leave-one-out fits.
     intercepts : ndarray of shape (k,)
-        The intercepts that go with these.
+        Intercepts that belong to `logits`.
     """
 
     model: LogOddsModel
@@ -137,53 +141,53 @@ class Calibration:
         return class_probabilities(self.log_odds)
 
     def posterior(self, codes: Array, noise: Channel) -> Array:
-        """P(true class | score, observed label), (n, k)."""
+        """Return P(true class | score, observed label), (n, k)."""
         return label_posterior(self.probabilities, codes, noise)
 
     def with_slope_moved(self, errors: float, priors: FloatArray) -> Calibration:
-        """Return what log-odds would say whose part beyond the priors is steeper by so many standard errors."""
+        """Return the calibration with log τ moved by so many standard errors."""
         return self._scaled(float(np.exp(errors * self.model.slope_error)), priors)
 
     def shrunk(self, share: float, priors: FloatArray) -> Calibration:
-        """Return log-odds of which a share of what is beyond the priors is believed; the order of scores is kept.
+        """Return the calibration with log-odds of the rows shrunk towards those of the priors.
 
-        Anything from the priors to what was fitted is within the standard error of the steepness.
+        The order of the scores is kept. The standard error of the slope then covers everything
+        from the priors to the fitted log-odds.
         """
-        kept = max(share, self._least)
-        error = float(np.hypot(self.model.slope_error, np.log(kept)))
-        return replace(self._scaled(kept, priors), model=replace(self.model, slope_error=error))
+        factor = max(share, self._smallest_factor)
+        error = float(np.hypot(self.model.slope_error, np.log(factor)))
+        return replace(self._scaled(factor, priors), model=replace(self.model, slope_error=error))
 
-    def without_signal(self, priors: FloatArray, spread: float) -> Calibration:
-        """Return a reading of which nothing is believed, of new rows either.
+    def flattened(self, priors: FloatArray, spread: float) -> Calibration:
+        """Return the calibration shrunk to the priors almost entirely, for new rows too.
 
-        `spread` is that of the scores relative to their targets: fitted scores of the same rows may
-        be as large.
+        `spread` is the standard deviation of the scores relative to that of their targets. Fitted
+        scores of the same rows may be as large as the targets.
         """
-        believed, neutral = self.shrunk(0.0, priors), np.log(priors / priors[0])
-        factor = self._least * min(spread, 1.0)
+        shrunk = self.shrunk(0.0, priors)
+        neutral = np.log(priors / priors[0])
+        factor = self._smallest_factor * min(spread, 1.0)
         intercepts = neutral + factor * (self.model.intercepts - neutral)
-        flat = replace(believed.model, slopes=factor * self.model.slopes, intercepts=intercepts)
-        return replace(believed, model=flat)
+        flat = replace(shrunk.model, slopes=factor * self.model.slopes, intercepts=intercepts)
+        return replace(shrunk, model=flat)
 
     @property
-    def _least(self) -> float:
-        """Factor that keeps the order of log-odds, and hardly more."""
+    def _smallest_factor(self) -> float:
+        """Factor of the log-odds that keeps their order, but hardly any of their size."""
         xp = namespace(self.logits)
         widest = xp.max(xp.max(self.logits, axis=1) - xp.min(self.logits, axis=1))
         return SMALLEST_SLOPE / max(float(widest), 1.0)
 
     def _scaled(self, factor: float, priors: FloatArray) -> Calibration:
-        """Scale the part of the log-odds that goes beyond the priors."""
+        """Scale the difference of the rows' log-odds to those of the priors."""
         neutral = np.log(priors / priors[0])
-        return Calibration(
-            self.model, factor * self.logits, neutral + factor * (self.intercepts - neutral)
-        )
+        intercepts = neutral + factor * (self.intercepts - neutral)
+        return Calibration(self.model, factor * self.logits, intercepts)
 
 
 def label_posterior(probabilities: Array, codes: Array, noise: Channel) -> Array:
-    """P(true class | row, observed label) ∝ P(true class | row)·P(observed label | true class), (n, k)."""
-    # However sure the score is, a label that its class cannot have is believed: no row without a
-    # class.
+    """Return P(true class | score, label) ∝ P(true class | score)·P(label | true class), (n, k)."""
+    # A probability of 0 would leave no class to a row whose label excludes all others.
     joint = at_least(probabilities, TINY) * pick(noise.transition.T, codes)
     return joint / namespace(joint).sum(joint, axis=1, keepdims=True)
 
@@ -193,10 +197,11 @@ def calibrate(
 ) -> Calibration:
     """Fit the log-odds of the true class to corrected leave-one-out scores.
 
-    Of more than two classes the directions have (k − 1)² numbers, which overfit small samples. So
-    the slope is fitted to log-odds of each row by directions that were fitted without the row and
-    its label, in closed form, and these are the log-odds of the rows. From 200 rows for each of
-    these numbers on that makes no difference: it moved expected accuracies by less than 0.0005.
+    For more than two classes the directions have (k − 1)² numbers, which overfit small samples. So
+    the slope is then fitted to leave-one-out log-odds, by directions that were fitted without the
+    row and its label, in closed form. These are also the log-odds of the rows. From 200 rows for
+    each of these numbers on this makes no difference: it moved expected accuracies by less than
+    0.0005.
 
     Parameters
     ----------
@@ -204,38 +209,45 @@ def calibrate(
         Scores of each row (one for two classes, k − 1 contrasts for k), corrected for leakage of
         the row's own label.
     observations : Observations
-        Observed labels, weights and effective sample size. The variance within a class is taken to
-        be at least a share 1/n_effective of the total, so that a few rows which happen to be
-        separable do not give certainty.
+        Observed labels, weights and effective sample size. The variance within a class is at least
+        1/n_effective of the total, so that a few rows which happen to be separable do not give
+        certainty.
     noise : Channel
-        With priors.
+        Noise with priors.
     coupling : Coupling, optional
         How the label of each row moves the scores of the others; without it log-odds of many
         classes are underconfident.
     """
-    codes, share, n_rows = observations.codes, observations.shares, observations.n_effective
+    codes = observations.codes
+    share = observations.shares
+    n_effective = observations.n_effective
     whitening = _Whitening.of(scores, share)
     if not whitening.rank:
         return _uninformative(scores, noise)
     standard = whitening(scores)
-    proportions = _proportions(observations, noise)
-    if noise.n_classes > 2 and round(n_rows) < _ROWS_PER_SLOPE * (noise.n_classes - 1) ** 2:
+    proportions = _class_proportions(observations, noise)
+    n_directions = (noise.n_classes - 1) ** 2
+    if noise.n_classes > 2 and round(n_effective) < _ROWS_PER_DIRECTION * n_directions:
         return _calibrate_small_sample(
             whitening, standard, observations, noise, proportions, coupling
         )
-    fitted, fitted_codes, fitted_share = _to_fit(standard, codes, share, noise)
-    directions, middle = directions_by_shape(fitted, fitted_codes, fitted_share, noise, 1 / n_rows)
+    fitted, fitted_codes, fitted_share = _rows_to_fit(standard, codes, share, noise)
+    directions, middle = mixture_directions(
+        fitted, fitted_codes, fitted_share, noise, 1 / n_effective
+    )
     if scores.shape[1] == 1 and directions[0, 1] < SMALLEST_SLOPE:  # log-odds rise with the score
-        directions, middle = np.array([[0.0, SMALLEST_SLOPE]]), np.zeros(2)
-    logits = shape_logits(fitted, directions, middle)
-    slope = fit_slope(logits, fitted_codes, fitted_share, noise, proportions, n_rows)
-    directions, middle = slope.factor * directions, slope.factor * middle
-    model = whitening.undone(LogOddsModel(directions, slope.intercepts - middle, slope.error))
-    return Calibration(model, shape_logits(standard, directions, middle), slope.intercepts)
+        directions = np.array([[0.0, SMALLEST_SLOPE]])
+        middle = np.zeros(2)
+    logits = mixture_logits(fitted, directions, middle)
+    slope = fit_slope(logits, fitted_codes, fitted_share, noise, proportions, n_effective)
+    directions = slope.factor * directions
+    middle = slope.factor * middle
+    model = whitening.inverted(LogOddsModel(directions, slope.intercepts - middle, slope.error))
+    return Calibration(model, mixture_logits(standard, directions, middle), slope.intercepts)
 
 
 def recalibrated(logits: Array, observations: Observations, noise: Channel) -> Array:
-    """P(true class | row), (n, k), under another noise model: the logits with another slope and intercepts.
+    """Return P(true class | row), (n, k), with slope and intercepts refitted under another noise.
 
     Parameters
     ----------
@@ -244,30 +256,30 @@ def recalibrated(logits: Array, observations: Observations, noise: Channel) -> A
     observations, noise
         As in `calibrate`.
     """
-    proportions = _proportions(observations, noise)
-    start = np.zeros(noise.n_classes)  # log-odds have intercepts of their own
     slope = fit_slope(
         logits,
         observations.codes,
         observations.shares,
         noise,
-        proportions,
+        _class_proportions(observations, noise),
         observations.n_effective,
-        start=start,
-        tolerance=_ROUGH,
+        start=np.zeros(noise.n_classes),  # the log-odds include intercepts already
+        tolerance=1e-2,  # it serves differences between noise models, which need not be exact
     )
     return class_probabilities(slope.factor * logits + like(slope.intercepts, logits))
 
 
 def _uninformative(scores: Array, noise: Channel) -> Calibration:
-    """Return log-odds of the class priors, for scores without spread."""
+    """Return the log-odds of the class priors, for scores without variance."""
+    n_classes = noise.n_classes
     log_priors = np.log(noise.known_priors)
-    slopes = np.zeros((scores.shape[1], noise.n_classes))
-    model = LogOddsModel(slopes, log_priors - log_priors[0])
-    return Calibration(model, _zeros(scores, noise.n_classes), model.intercepts)
+    model = LogOddsModel(np.zeros((scores.shape[1], n_classes)), log_priors - log_priors[0])
+    xp = namespace(scores)
+    logits = xp.zeros((scores.shape[0], n_classes), dtype=xp.float64, device=device(scores))
+    return Calibration(model, logits, model.intercepts)
 
 
-def _proportions(observations: Observations, noise: Channel) -> ClassProportions:
+def _class_proportions(observations: Observations, noise: Channel) -> ClassProportions:
     if observations.priors_known:
         return ClassProportions(noise.known_priors, observations.n_effective)
     return ClassProportions.from_labels(
@@ -275,24 +287,20 @@ def _proportions(observations: Observations, noise: Channel) -> ClassProportions
     )
 
 
-def _to_fit(
+def _rows_to_fit(
     standard: Array, codes: Array, share: Array, noise: Channel
 ) -> tuple[Array, Array, Array]:
-    """Return what to fit to: the rows, bins of very many, or a random sample of very many."""
+    """Return scores, codes and shares to fit to: all rows, or for very many, bins or a sample."""
     n_rows = standard.shape[0]
-    if n_rows >= MANY and noise.transition.shape == (2, 2) and standard.shape[1] == 1:
+    is_binary = noise.transition.shape == (2, 2) and standard.shape[1] == 1
+    if n_rows >= MIN_ROWS_TO_BIN and is_binary:
         values, labels, weights = binned(standard[:, 0], codes, share)
         return values[:, None], labels, weights
-    if n_rows <= _ENOUGH_ROWS:
+    if n_rows <= _SAMPLE_ROWS:
         return standard, codes, share
-    sample = like(random_rows(n_rows, _ENOUGH_ROWS), standard)
-    weights = taken(share, sample)
-    return taken(standard, sample), taken(codes, sample), weights / namespace(weights).sum(weights)
-
-
-def _zeros(rows: Array, n_columns: int) -> Array:
-    xp = namespace(rows)
-    return xp.zeros((rows.shape[0], n_columns), dtype=xp.float64, device=device(rows))
+    sample = like(random_rows(n_rows, _SAMPLE_ROWS), standard)
+    weights = take(share, sample)
+    return take(standard, sample), take(codes, sample), weights / namespace(weights).sum(weights)
 
 
 def _calibrate_small_sample(
@@ -303,108 +311,113 @@ def _calibrate_small_sample(
     proportions: ClassProportions,
     coupling: Coupling | None,
 ) -> Calibration:
-    """Calibrate whitened scores of more than two classes by directions fitted without each row."""
-    codes, share, n_rows = observations.codes, observations.shares, observations.n_effective
-    mixture = ScoreMixture.fit(standard, codes, share, noise, 1 / n_rows)
+    """Calibrate whitened scores of more than two classes by leave-one-out directions."""
+    codes = observations.codes
+    share = observations.shares
+    n_effective = observations.n_effective
+    mixture = ScoreMixture.fit(standard, codes, share, noise, 1 / n_effective)
     if coupling is not None:
         coupling = replace(coupling, own=coupling.own @ like(whitening.basis, standard))
     left_out = mixture.left_out_logits(standard, share, coupling)
-    slope = fit_slope(left_out, codes, share, noise, proportions, n_rows)
-    directions, middle = slope.factor * mixture.directions, slope.factor * mixture.middle
-    logits = shape_logits(standard, directions, middle)
+    slope = fit_slope(left_out, codes, share, noise, proportions, n_effective)
+    directions = slope.factor * mixture.directions
+    middle = slope.factor * mixture.middle
+    logits = mixture_logits(standard, directions, middle)
     intercepts = proportions.intercepts(logits, share, slope.intercepts)
-    model = whitening.undone(LogOddsModel(directions, intercepts - middle, slope.error))
+    model = whitening.inverted(LogOddsModel(directions, intercepts - middle, slope.error))
     return Calibration(model, slope.factor * left_out, slope.intercepts)
 
 
 def likeliest_priors(scores: Array, observations: Observations, noise: Channel) -> Channel:
-    """Return the noise with the class proportions that the shape of the scores and the labels say together.
+    """Return the noise with class proportions estimated from scores and labels together.
 
-    The priors given are those that explain the observed proportions, with an error that undoing the
-    flips magnifies. Scores that tell the classes apart narrow it: the Gaussian mixture's
-    proportions are free. But counting labels assumes less, so where the mixture's proportions miss
-    the observed ones by more than chance (χ² beyond what one draw in five has), they count for
-    less.
+    The priors of `noise` explain the observed proportions, with an error that inverting the
+    transition matrix magnifies. If the scores separate the classes, the proportions of the Gaussian
+    mixture have a smaller error. But they assume more. So if they deviate from the observed
+    proportions by more than chance (χ² above its 80% quantile), their weight decreases.
 
     Parameters are those of `calibrate`.
     """
-    codes, share, n_rows = observations.codes, observations.shares, observations.n_effective
+    codes = observations.codes
+    share = observations.shares
+    n_effective = observations.n_effective
     whitening = _Whitening.of(scores, share)
     if not whitening.rank:
         return noise
-    found = _mixture_priors(whitening(scores), codes, share, noise, n_rows)
+    priors = _mixture_priors(whitening(scores), codes, share, noise, n_effective)
     observed = sums_by_code(codes, share, noise.n_classes)
-    misfit = _misfit(found, noise.transition, observed, n_rows)
-    usual = float(chdtri(noise.n_classes - 1, _UNUSUAL))
+    misfit = _chi_square(priors, noise.transition, observed, n_effective)
+    usual = float(chdtri(noise.n_classes - 1, 0.2))  # exceeded by one draw in five
     trust = min(1.0, usual / max(misfit, TINY)) ** 2
-    return noise.with_priors(trust * found + (1 - trust) * noise.known_priors)
+    return noise.with_priors(trust * priors + (1 - trust) * noise.known_priors)
 
 
 def _mixture_priors(
-    standard: Array, codes: Array, share: Array, noise: Channel, n_rows: float
+    standard: Array, codes: Array, share: Array, noise: Channel, n_effective: float
 ) -> FloatArray:
-    """ClassProportions of the Gaussian mixture, by EM; one row of each class is added, so that none is empty."""
+    """Return the proportions of the Gaussian mixture by EM, with one row added to each class."""
     member = pick(noise.posterior, codes)
-    priors, k = noise.known_priors, noise.n_classes
-    with np.errstate(divide="ignore"):  # the log of 0 is −∞: impossible
+    priors = noise.known_priors
+    with np.errstate(divide="ignore"):  # an impossible label has log-probability −∞
         label_given_true = pick(np.log(noise.transition.T), codes)
-    scores = with_one(standard)
-    for _ in range(MAX_ROUNDS):
-        mixture = ScoreMixture.of(scores, member, share, 1 / n_rows)
-        previous, priors = priors, (n_rows * mixture.mass + 1) / (n_rows + k)
-        if np.abs(priors - previous).max() <= _PRIOR_TOLERANCE:
+    scores = with_ones(standard)
+    for _ in range(MAX_ITERATIONS):
+        mixture = ScoreMixture.of(scores, member, share, 1 / n_effective)
+        previous = priors
+        priors = (n_effective * mixture.mass + 1) / (n_effective + noise.n_classes)
+        if np.abs(priors - previous).max() <= EM_TOLERANCE:
             break
         member = class_probabilities(label_given_true + mixture.logits(scores, np.log(priors)))
     return priors
 
 
-def _misfit(
-    priors: FloatArray, transition: FloatArray, observed: FloatArray, n_rows: float
+def _chi_square(
+    priors: FloatArray, transition: FloatArray, observed: FloatArray, n_effective: float
 ) -> float:
-    """χ² of the observed proportions, of which flips alone are random."""
+    """Return χ² of the observed proportions given these priors; label noise alone is random."""
     expected = priors @ transition
     covariance = np.diag(expected) - (transition.T * priors) @ transition
-    floor = np.eye(len(priors)) / n_rows  # where nothing is flipped, one row may differ
-    return float(
-        n_rows * (observed - expected) @ np.linalg.solve(covariance + floor, observed - expected)
-    )
+    floor = np.eye(len(priors)) / n_effective  # without noise, one row may still differ
+    missed = observed - expected
+    return float(n_effective * missed @ np.linalg.solve(covariance + floor, missed))
 
 
 def symmetric_slope(scores: Array, observations: Observations, noise: Channel) -> float:
-    """Log-odds of two classes per unit of a score of shape (n,), if they change sign where the score does.
+    """Return the log-odds of two classes per unit of a score (n,), if they are 0 at a score of 0.
 
-    The class means are ±m, as in the paper's model, without a prior. Other parameters are those of
-    `calibrate`.
+    The class means are ±m, as in the paper's model. The slope has no prior. Other parameters are
+    those of `calibrate`.
     """
-    codes, share, n_rows = observations.codes, observations.shares, observations.n_effective
+    share = observations.shares
     spread = float(share @ scores**2) ** 0.5 or 1.0
     standard = scores / spread
-    by_label = label_log_odds(codes, noise)
+    by_label = label_log_odds(observations.codes, noise)
     slope = 0.0
-    for _ in range(MAX_ROUNDS):
+    for _ in range(MAX_ITERATIONS):
         signs = 2 * expit(by_label + slope * standard) - 1
         mean = float(share @ (signs * standard))
-        previous, slope = slope, 2 * mean / max(1 - mean**2, 1 / n_rows)
-        if settled(slope, previous):
+        previous = slope
+        slope = 2 * mean / max(1 - mean**2, 1 / observations.n_effective)
+        if has_converged(slope, previous):
             break
     return max(slope, SMALLEST_SLOPE) / spread
 
 
 def common_slope(scores: Array, observations: Observations, noise: Channel) -> float:
-    """Log-odds of k classes per unit of their scores, (n, k), if the largest score is always the likeliest class.
+    """Return the log-odds of k classes per unit of their scores, (n, k), for argmax predictions.
 
     It maximises the likelihood of the observed labels. Other parameters are those of
     `calibrate`.
     """
-    xp, share = namespace(scores), observations.shares
+    xp = namespace(scores)
+    share = observations.shares
     label_given_true = pick(noise.transition.T, observations.codes)
     leads = scores - xp.mean(scores, axis=1, keepdims=True)
     spread = float(share @ xp.sum(leads**2, axis=1)) ** 0.5 or 1.0
 
     def cost(log_slope: float) -> float:
-        observed = row_products(
-            class_probabilities(float(np.exp(log_slope)) / spread * leads), label_given_true
-        )
+        probability = class_probabilities(float(np.exp(log_slope)) / spread * leads)
+        observed = row_products(probability, label_given_true)
         return -float(share @ xp.log(at_least(observed, TINY)))
 
     def descent(log_slope: float) -> float:
@@ -417,19 +430,20 @@ def common_slope(scores: Array, observations: Observations, noise: Channel) -> f
 
     largest = -np.log(SMALLEST_SLOPE)
     best = float(minimize_scalar(cost, bounds=(-largest, largest), method="bounded").x)
-    low, high = max(best - STEP, -largest), min(best + STEP, largest)
+    low = max(best - LOG_SLOPE_STEP, -largest)
+    high = min(best + LOG_SLOPE_STEP, largest)
     if descent(low) <= 0:
         best = low
     elif descent(high) >= 0:
         best = high
-    else:  # a minimum is known to half the digits, the root of a derivative to all
+    else:  # minimisation finds half of the digits, the root of the derivative finds all
         best = float(brentq(descent, low, high, xtol=1e-13))
     return float(np.exp(best) / spread)
 
 
 @dataclass(frozen=True, eq=False)
 class _Whitening:
-    """Scores in coordinates in which they are uncorrelated with variance 1; directions without spread are dropped."""
+    """Linear map to uncorrelated scores of variance 1; directions without variance are dropped."""
 
     mean: FloatArray
     basis: FloatArray  # (r, rank)
@@ -451,7 +465,7 @@ class _Whitening:
     def __call__(self, scores: Array) -> Array:
         return times_table(scores - like(self.mean, scores), self.basis)
 
-    def undone(self, model: LogOddsModel) -> LogOddsModel:
-        """Return a read-out of whitened scores as one of the scores themselves."""
+    def inverted(self, model: LogOddsModel) -> LogOddsModel:
+        """Return a model of whitened scores as a model of the scores themselves."""
         slopes = self.basis @ model.slopes
         return LogOddsModel(slopes, model.intercepts - self.mean @ slopes, model.slope_error)

@@ -1,4 +1,4 @@
-"""Directions of log-odds by the shape of whitened scores: EM for Gaussian classes with a common covariance."""
+"""EM for Gaussian classes with a common covariance, which gives the directions of log-odds."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ from unflip._utils.arrays import (
 )
 from unflip._utils.typing import Array, FloatArray
 from unflip.calibration.coupling import Coupling
-from unflip.calibration.intercepts import class_probabilities
+from unflip.calibration.intercepts import MAX_ITERATIONS, class_probabilities
 from unflip.labels.noise import Channel
 
-_TOLERANCE = 1e-5  # of the mixture's directions: labels have the last word
-MAX_ROUNDS = 100
-_BLOCK = 2**18  # numbers of a block of rows
-_LEAST_LEFT = (
-    1e-3  # of a row's own share that a class keeps without the row: less is rounding error
-)
-# 1 − leverage of a row in the covariance; it would be 0 for a row that alone spans a direction
-_LEAST_SLACK = 0.1
+#: Relative change of the slopes, or change of the priors, at which EM stops. The slope is then
+#: fitted to the labels in any case.
+EM_TOLERANCE = 1e-5
+# Numbers in a block of rows, so that temporary arrays fit into the cache.
+_BLOCK = 2**18
+# Smallest weight of a class without a row, relative to that row's weight; less is rounding error.
+_MIN_CLASS_WEIGHT = 1e-3
+# Smallest 1 − leverage of a row in the covariance. It is 0 for a row that alone spans a direction.
+_MIN_SLACK = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreMixture:
-    """Gaussian classes of whitened scores, by EM in which the observed label of each row acts as a prior.
+    """A Gaussian mixture of whitened scores; the observed label of each row acts as a prior.
 
     Attributes
     ----------
     mass : ndarray of shape (k,)
-        ClassProportions of the classes.
+        Class proportions.
     means : ndarray of shape (k, r)
-        Their means m.
+        Class means m.
     precision : ndarray of shape (r, r)
-        Inverse of their common covariance.
+        Inverse of the common covariance C.
     member : array of shape (n, k)
-        Posterior of each row's class, by label and score, that mass, means and precision were found
-        with.
+        P(true class | label, score) of each row, from which the other attributes were computed.
     """
 
     mass: FloatArray
@@ -65,32 +65,34 @@ class ScoreMixture:
         noise: Channel,
         smallest_variance: float,
     ) -> ScoreMixture:
-        """Fit by EM; parameters are those of `directions_by_shape`."""
-        label_prior, scores = pick(_log_posterior(noise), codes), with_one(standard)
-        found = cls.of(scores, pick(noise.posterior, codes), share, smallest_variance)
-        for _ in range(MAX_ROUNDS - 1):
-            logits = found.logits(scores)
+        """Fit by EM; parameters are those of `mixture_directions`."""
+        label_prior = pick(_log_posterior(noise), codes)
+        scores = with_ones(standard)
+        mixture = cls.of(scores, pick(noise.posterior, codes), share, smallest_variance)
+        for _ in range(MAX_ITERATIONS - 1):
+            logits = mixture.logits(scores)
             logits += label_prior
-            member = class_probabilities(logits)
-            previous, found = found, cls.of(scores, member, share, smallest_variance)
-            if settled(_about_their_mean(found.directions), _about_their_mean(previous.directions)):
+            previous = mixture
+            mixture = cls.of(scores, class_probabilities(logits), share, smallest_variance)
+            if has_converged(_centred(mixture.directions), _centred(previous.directions)):
                 break
-        return found
+        return mixture
 
     @classmethod
     def of(
         cls, scores: Array, member: Array, share: Array, smallest_variance: float
     ) -> ScoreMixture:
-        """Return the mixture that given posteriors of the classes make of whitened scores `with_one`."""
+        """Return the mixture for given class posteriors; `scores` are those of `with_ones`."""
         sums = as_numpy((member * share[:, None]).T @ scores)
-        mass, means = sums[:, -1], sums[:, :-1] / np.maximum(sums[:, -1:], TINY)
+        mass = sums[:, -1]
+        means = sums[:, :-1] / np.maximum(sums[:, -1:], TINY)
         values, vectors = np.linalg.eigh(np.eye(means.shape[1]) - (mass * means.T) @ means)
         precision = (vectors / np.maximum(values, smallest_variance)) @ vectors.T
         return cls(mass, means, precision, member)
 
     @property
     def directions(self) -> FloatArray:
-        """C⁻¹(m_a − m₀), (r, k)."""
+        """Directions C⁻¹(m_a − m₀), (r, k)."""
         return np.asarray(self.precision @ (self.means - self.means[0]).T)
 
     @property
@@ -99,109 +101,126 @@ class ScoreMixture:
         return np.asarray(np.einsum("ar,ra->a", self.means + self.means[0], self.directions) / 2)
 
     def logits(self, scores: Array, intercepts: FloatArray | float = 0.0) -> Array:
-        """Log-odds of whitened scores `with_one`, (n, k), and these intercepts."""
+        """Return the log-odds of scores `with_ones`, plus these intercepts, (n, k)."""
         return times_table(scores, np.vstack([self.directions, intercepts - self.middle]))
 
     def left_out_logits(self, standard: Array, share: Array, coupling: Coupling | None) -> Array:
-        r"""Logits of each row by a mixture that has seen neither the row nor, to first order, its label, (n, k).
+        r"""Return leave-one-out logits, (n, k), which depend neither on the row nor on its label.
 
-        Without row i, whose label adds u to its target and Nⱼᵢu to the other scores zⱼ, the sums
-        behind the means are
+        The dependence on the label, through the scores of other rows, is removed to first order.
+        The label of row i adds u to its target and Nⱼᵢu to the other scores zⱼ. Without row i, the
+        sums behind the means are
 
-        .. math:: \sum_{j \ne i} \pi_j q_{ja} (z_j - N_{ji} u) = S_a - \pi_i q_{ia} z_i - \nu_{ia} u,
+        .. math:: \sum_{j \ne i} \pi_j q_{ja} (z_j - N_{ji} u)
+                  = S_a - \pi_i q_{ia} z_i - \nu_{ia} u,
 
         with ν = Σⱼ πⱼqⱼNⱼᵢ, and the covariance loses πᵢeeᵀ + ξuᵀ + uξᵀ − κuuᵀ, where e is the
-        distance of zᵢ to its own mean, ξ = Σⱼ πⱼNⱼᵢeⱼ and κ = Σⱼ πⱼNⱼᵢ². Its inverse follows to
-        first order, for e exactly.
+        distance of zᵢ to its own mean, ξ = Σⱼ πⱼNⱼᵢeⱼ and κ = Σⱼ πⱼNⱼᵢ². Its inverse is exact in
+        e and of first order in u.
         """
         if coupling is None:
-            return self._in_parts(standard, self.member, share)
-        rows, n_classes = coupling.rows, self.means.shape[0]
-        moved = in_columns(
-            coupling.sums(namespace(standard).concat([self.member, standard], axis=1))
-        )
-        standard, member = rows.average(standard), rows.average(self.member)
-        columns = (
+            return self._left_out_in_blocks(standard, self.member, share)
+        rows = coupling.rows
+        n_classes = self.means.shape[0]
+        columns = namespace(standard).concat([self.member, standard], axis=1)
+        sums = in_columns(coupling.sums(columns))
+        logits = self._left_out_in_blocks(
+            rows.average(standard),
+            rows.average(self.member),
+            coupling.leaving,
             coupling.own,
             coupling.power()[:, None],
-            moved[:, :n_classes],
-            moved[:, n_classes:],
+            sums[:, :n_classes],
+            sums[:, n_classes:],
         )
-        return rows.of_members(self._in_parts(standard, member, coupling.leaving, *columns))
+        return rows.of_members(logits)
 
-    def _in_parts(self, *columns: Array) -> Array:
-        """Return `_without_own_row`, made of so many rows at a time that what it takes fits into the cache."""
-        xp, n_rows = namespace(columns[0]), columns[0].shape[0]
-        height = max((_BLOCK if is_numpy(columns[0]) else LARGE_BLOCK) // self.means.size, 1)
-        parts = (slice(start, min(start + height, n_rows)) for start in range(0, n_rows, height))
-        found = [
-            self._without_own_row(*(column[part, ...] for column in columns)).T for part in parts
-        ]
-        return _from_first(xp.concat(found, axis=1).T)
+    def _left_out_in_blocks(self, *columns: Array) -> Array:
+        """Return `_left_out`, computed in blocks of rows that fit into the cache."""
+        n_rows = columns[0].shape[0]
+        block_size = _BLOCK if is_numpy(columns[0]) else LARGE_BLOCK
+        height = max(block_size // self.means.size, 1)
+        blocks = []
+        for start in range(0, n_rows, height):
+            rows = slice(start, min(start + height, n_rows))
+            blocks.append(self._left_out(*(column[rows, ...] for column in columns)).T)
+        logits = namespace(columns[0]).concat(blocks, axis=1).T
+        return logits - logits[:, :1]
 
-    def _without_own_row(
-        self, standard: Array, member: Array, share: Array, *coupled: Array
-    ) -> Array:
-        means, precision = self.means, self.precision
-        mass, sums = like(self.mass, standard), self.mass[:, None] * self.means
+    def _left_out(self, standard: Array, member: Array, share: Array, *coupled: Array) -> Array:
+        """Return `left_out_logits` up to a constant of each row.
+
+        They are zᵀC⁻¹m − mᵀC⁻¹m/2 for the mean m of each class without the row. `linear` and
+        `squared` are the two terms times the class weight, and its square; `bent` is what the
+        change of C⁻¹ adds. `coupled` are u, κ, ν and Σⱼ πⱼNⱼᵢzⱼ.
+        """
+        means = self.means
+        precision = self.precision
+        sums = self.mass[:, None] * self.means
+        mass = like(self.mass, standard)
         own_mass = share[:, None] * member
         along = times_table(standard, precision)
-        size, by_class = _between(along, standard), times_table(along, sums.T)
+        size = _row_dots(along, standard)
+        by_class = times_table(along, sums.T)
         level = like(np.einsum("ar,rs,as->a", sums, precision, sums), standard)
-        linear, squared = (
-            by_class - own_mass * size,
-            level - 2 * own_mass * by_class + own_mass**2 * size,
-        )
+        linear = by_class - own_mass * size
+        squared = level - 2 * own_mass * by_class + own_mass**2 * size
         off = standard - times_table(member, means)
         off_along = times_table(off, precision)
-        of_means = times_table(off_along, means.T)
-        kept = share[:, None] / at_least(
-            1 - share[:, None] * _between(off_along, off), _LEAST_SLACK
-        )
-        bent = kept * of_means * (_between(off_along, standard) - of_means / 2)
+        off_by_class = times_table(off_along, means.T)
+        slack = at_least(1 - share[:, None] * _row_dots(off_along, off), _MIN_SLACK)
+        scale = share[:, None] / slack
+        bent = scale * off_by_class * (_row_dots(off_along, standard) - off_by_class / 2)
         if coupled:
-            own, power, class_part, moved = coupled
-            score_part = moved - times_table(class_part, means)
-            own_along, moved_along = times_table(own, precision), times_table(score_part, precision)
-            own_score, own_of_means, moved_of_means = (
-                _between(own_along, standard),
-                times_table(own_along, means.T),
-                times_table(moved_along, means.T),
+            own, power, class_sums, score_sums = coupled
+            off_sums = score_sums - times_table(class_sums, means)
+            own_along = times_table(own, precision)
+            moved_along = times_table(off_sums, precision)
+            own_score = _row_dots(own_along, standard)
+            own_by_class = times_table(own_along, means.T)
+            moved_by_class = times_table(moved_along, means.T)
+            linear -= class_sums * own_score
+            squared += class_sums * (
+                class_sums * _row_dots(own_along, own) - 2 * times_table(own_along, sums.T)
             )
-            linear -= class_part * own_score
-            squared += class_part * (
-                class_part * _between(own_along, own) - 2 * times_table(own_along, sums.T)
+            squared += 2 * class_sums * own_mass * own_score
+            bent += own_by_class * (
+                _row_dots(moved_along, standard) - power * own_score + power * own_by_class / 2
             )
-            squared += 2 * class_part * own_mass * own_score
-            bent += own_of_means * (
-                _between(moved_along, standard) - power * own_score + power * own_of_means / 2
-            )
-            bent += moved_of_means * (own_score - own_of_means)
-        left = at_least(mass - own_mass, _LEAST_LEFT * share[:, None])
+            bent += moved_by_class * (own_score - own_by_class)
+        left = at_least(mass - own_mass, _MIN_CLASS_WEIGHT * share[:, None])
         return linear / left - squared / (2 * left**2) + bent
 
 
-def with_one(standard: Array) -> Array:
-    """Return scores and a column of 1: one product with them does for means and proportions, or for intercepts too."""
+def with_ones(standard: Array) -> Array:
+    """Return scores with a column of 1, so that one product yields both means and proportions."""
     xp = namespace(standard)
     return xp.concat([standard.T, xp.ones_like(standard[:, :1]).T]).T
 
 
-def _between(one: Array, other: Array) -> Array:
-    """Products of the rows of two arrays, (n, 1)."""
-    return namespace(one).sum(one * other, axis=1, keepdims=True)
+def _row_dots(first: Array, second: Array) -> Array:
+    """Return the dot products of the rows of two arrays, (n, 1)."""
+    return namespace(first).sum(first * second, axis=1, keepdims=True)
 
 
-def _from_first(logits: Array) -> Array:
-    return logits - logits[:, :1]
-
-
-def directions_by_shape(
+def mixture_directions(
     standard: Array, codes: Array, share: Array, noise: Channel, smallest_variance: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Directions C⁻¹(m_a − m₀) of the Gaussian mixture, (r, k), from whitened scores, by EM, and the scores midway."""
+    """Return directions C⁻¹(m_a − m₀) of the mixture, (r, k), and the values midway, (k,), by EM.
+
+    Parameters
+    ----------
+    standard : array of shape (n, r)
+        Whitened scores.
+    codes, share : array of shape (n,)
+        Observed label of each row, and its share in the total weight.
+    noise : Channel
+        Noise with priors.
+    smallest_variance : float
+        Lower bound of the eigenvalues of C.
+    """
     if standard.shape[1] == 1 and noise.n_classes == 2:
-        slope, midway = _slope_by_shape(
+        slope, midway = _binary_mixture(
             standard[:, 0], label_log_odds(codes, noise), share, smallest_variance
         )
         return np.array([[0.0, slope]]), np.array([0.0, slope * midway])
@@ -209,49 +228,55 @@ def directions_by_shape(
     return mixture.directions, mixture.middle
 
 
-def shape_logits(standard: Array, directions: FloatArray, middle: FloatArray) -> Array:
-    """Log-odds of whitened scores, (n, k), but for the intercepts, which are 0 for Gaussian classes of the same size."""
+def mixture_logits(standard: Array, directions: FloatArray, middle: FloatArray) -> Array:
+    """Return log-odds of whitened scores, (n, k), for classes of the same size."""
     logits = times_table(standard, directions)
     logits -= like(middle, standard)
     return logits
 
 
-def _about_their_mean(directions: FloatArray) -> FloatArray:
-    """Directions whichever class is called the first: EM must not stop earlier by another name."""
+def _centred(directions: FloatArray) -> FloatArray:
+    """Return directions minus their mean: EM must not depend on which class is the first."""
     return np.asarray(directions - directions.mean(axis=1, keepdims=True))
 
 
-def _slope_by_shape(
-    standard: Array, label_log_odds: Array, share: Array, smallest: float
+def _binary_mixture(
+    standard: Array, label_log_odds: Array, share: Array, smallest_variance: float
 ) -> tuple[float, float]:
-    """Slope of one score of two classes, as `directions_by_shape` finds it, and the score midway: means lie about 0."""
+    """Return the slope and the score midway of `mixture_directions`, for one score of two classes.
+
+    The mean of all scores is 0, so one sum determines both class means.
+    """
     weights = namespace(standard).stack([share, share * standard])
     member = expit(label_log_odds)
-    slope = midway = 0.0
-    for _ in range(MAX_ROUNDS):
+    slope = 0.0
+    midway = 0.0
+    for _ in range(MAX_ITERATIONS):
         mass, moment = map(float, as_numpy(weights @ member))
-        upper, lower = moment / mass, -moment / (1 - mass)
+        upper = moment / mass
+        lower = -moment / (1 - mass)
         midway = (upper + lower) / 2
-        within = max(1 - mass * upper**2 - (1 - mass) * lower**2, smallest)
-        previous, slope = slope, (upper - lower) / within
-        if settled(slope, previous):
+        variance = max(1 - mass * upper**2 - (1 - mass) * lower**2, smallest_variance)
+        previous = slope
+        slope = (upper - lower) / variance
+        if has_converged(slope, previous):
             break
         member = expit(label_log_odds + slope * (standard - midway))
     return slope, midway
 
 
-def settled(slopes: FloatArray | float, previous: FloatArray | float) -> bool:
-    """Whether EM moves slopes no further than they need be known."""
-    return bool(np.abs(slopes - previous).max() <= _TOLERANCE * (1 + np.abs(slopes).max()))
+def has_converged(slopes: FloatArray | float, previous: FloatArray | float) -> bool:
+    """Whether the last EM step changed the slopes by no more than `EM_TOLERANCE`."""
+    return bool(np.abs(slopes - previous).max() <= EM_TOLERANCE * (1 + np.abs(slopes).max()))
 
 
 def _log_posterior(noise: Channel) -> FloatArray:
-    """Log P(true | observed), row = observed class."""
-    with np.errstate(divide="ignore"):  # the log of 0 is −∞: impossible
+    """Return log P(true | observed), row = observed class."""
+    with np.errstate(divide="ignore"):  # an impossible class has log-probability −∞
         return np.asarray(np.log(noise.posterior))
 
 
 def label_log_odds(codes: Array, noise: Channel) -> Array:
-    """Log-odds of the second of two classes by the observed label of each row, (n,)."""
+    """Return the log-odds of the second of two classes given the observed label, (n,)."""
     log_posterior = _log_posterior(noise)
     return pick(log_posterior[:, 1] - log_posterior[:, 0], codes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from unflip._utils.arrays import namespace, taken
+from unflip._utils.arrays import namespace, take
 from unflip._utils.typing import Array
 
 
@@ -15,13 +15,14 @@ class Observations:
     Attributes
     ----------
     codes : array of shape (n,)
-        Column of the transition matrix for each row: its observed class, or with votes its number.
+        Column of the transition matrix for each row: its observed class, or with votes the number
+        of the row.
     weights : array of shape (n,)
         Weights of the rows.
     n_effective : float
         Effective sample size.
     priors_known : bool
-        Whether the class priors come from elsewhere than the labels. The class proportions of the
+        Whether the class priors are known independently of the labels. The class proportions of the
         rows then differ from them by chance alone.
     """
 
@@ -36,5 +37,5 @@ class Observations:
         return self.weights / namespace(self.weights).sum(self.weights)
 
     def subset(self, indices: Array) -> Observations:
-        """Return some of the rows, with the effective sample size of all."""
-        return replace(self, codes=taken(self.codes, indices), weights=taken(self.weights, indices))
+        """Return the rows with these indices; the effective sample size remains that of all."""
+        return replace(self, codes=take(self.codes, indices), weights=take(self.weights, indices))

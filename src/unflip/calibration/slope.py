@@ -1,4 +1,4 @@
-"""How steep log-odds of the true class are, by the observed labels."""
+"""The slope τ of the log-odds, by maximum likelihood of the observed labels."""
 
 from __future__ import annotations
 
@@ -11,31 +11,32 @@ from unflip._utils.typing import Array, FloatArray
 from unflip.calibration.intercepts import ClassProportions, class_probabilities
 from unflip.labels.noise import Channel
 
-STEP = 0.05  # of log τ, to measure the curvature of the likelihood
-_FARTHEST = 3.0  # that log τ, whose prior is a standard normal, may go
-_SETTLED = 1e-5  # the last step of log τ and of intercepts
-_MAX_ROUNDS = 50
+#: Step of log τ for finite differences, and half the bracket around a rough optimum.
+LOG_SLOPE_STEP = 0.05
+# Largest |log τ|: three standard deviations of its standard normal prior.
+_MAX_LOG_SLOPE = 3.0
+# Last step of log τ and of the intercepts.
+_TOLERANCE = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
 class SlopeFit:
-    """The slope τ that fits labels best, and the intercepts that go with it."""
+    """The maximum-likelihood slope τ, and its intercepts."""
 
     factor: float
     intercepts: FloatArray
     _cost: _Cost
-    _curvature: float | None  # of the cost, as far as it was seen on the way
+    _curvature: float | None  # of the cost, from its last two derivatives; None after one step
 
     @property
     def error(self) -> float:
-        """Standard error of log τ, by the curvature of the cost."""
+        """Standard error of log τ, from the curvature of the cost."""
         curvature = self._curvature
         if curvature is None:
-            place = float(np.log(self.factor))
-            after, before = (
-                self._cost.at(place + step, self.intercepts).derivative for step in (STEP, -STEP)
-            )
-            curvature = (after - before) / (2 * STEP)
+            log_slope = float(np.log(self.factor))
+            after = self._cost.at(log_slope + LOG_SLOPE_STEP, self.intercepts).derivative
+            before = self._cost.at(log_slope - LOG_SLOPE_STEP, self.intercepts).derivative
+            curvature = (after - before) / (2 * LOG_SLOPE_STEP)
         return float(1 / np.sqrt(max(curvature, 1.0)))
 
 
@@ -45,79 +46,88 @@ def fit_slope(
     share: Array,
     noise: Channel,
     proportions: ClassProportions,
-    n_rows: float,
+    n_effective: float,
     *,
     start: FloatArray | None = None,
-    tolerance: float = _SETTLED,
+    tolerance: float = _TOLERANCE,
 ) -> SlopeFit:
-    """Find the slope under which the observed labels are likeliest, each with intercepts to go with it.
+    """Return the slope under which the observed labels are likeliest, and its intercepts.
 
-    Newton's method on the derivative of the cost, between bounds that close in, from τ = 1 and the
-    intercepts `start`; its curvature at first is that of the squared derivatives of single
-    rows.
+    Newton's method on the derivative of the cost with bisection, from τ = 1 and the intercepts
+    `start`. The first curvature is the sum of the squared derivatives of single rows.
     """
-    cost = _Cost(logits, pick(noise.transition.T, codes), share, proportions, n_rows, tolerance)
-    low, high, place = -_FARTHEST, _FARTHEST, 0.0
-    here, seen = cost.at(place, start), None
-    curvature = here.curvature
-    for _ in range(_MAX_ROUNDS):
-        low, high = (place, high) if here.derivative < 0 else (low, place)
-        wanted = place - here.derivative / curvature
-        step = (wanted if low < wanted < high else (low + high) / 2) - place
-        place, intercepts = place + step, here.intercepts + step * here.moved_intercepts
+    label_given_true = pick(noise.transition.T, codes)
+    cost = _Cost(logits, label_given_true, share, proportions, n_effective, tolerance)
+    low = -_MAX_LOG_SLOPE
+    high = _MAX_LOG_SLOPE
+    log_slope = 0.0
+    point = cost.at(log_slope, start)
+    curvature = point.curvature
+    measured_curvature = None
+    for _ in range(50):  # more than bisection alone would take
+        if point.derivative < 0:
+            low = log_slope
+        else:
+            high = log_slope
+        newton = log_slope - point.derivative / curvature
+        following = newton if low < newton < high else (low + high) / 2
+        step = following - log_slope
+        log_slope += step
+        intercepts = point.intercepts + step * point.intercepts_derivative
         if abs(step) <= tolerance:
             break
-        previous, here = here, cost.at(place, intercepts)
-        intercepts = here.intercepts
-        seen = (here.derivative - previous.derivative) / step
-        curvature = max(seen, here.curvature / 4)
-    return SlopeFit(float(np.exp(place)), intercepts, cost, seen)
+        previous = point
+        point = cost.at(log_slope, intercepts)
+        intercepts = point.intercepts
+        measured_curvature = (point.derivative - previous.derivative) / step
+        curvature = max(measured_curvature, point.curvature / 4)
+    return SlopeFit(float(np.exp(log_slope)), intercepts, cost, measured_curvature)
 
 
 @dataclass(frozen=True, eq=False)
 class _Point:
-    """Derivatives at one log τ: of the cost, its second one as a first guess, and of the intercepts there."""
+    """The cost at one log τ: its derivative, a rough curvature, and the intercepts."""
 
     derivative: float
     curvature: float
     intercepts: FloatArray
-    moved_intercepts: FloatArray
+    intercepts_derivative: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class _Cost:
-    """(log τ)²/2 less the log-likelihood of n_rows labels, as a function of log τ."""
+    """(log τ)²/2 minus the log-likelihood of n_effective labels, as a function of log τ."""
 
     logits: Array
     label_given_true: Array
     share: Array
     proportions: ClassProportions
-    n_rows: float
+    n_effective: float
     tolerance: float
 
     def at(self, log_slope: float, start: FloatArray | None = None) -> _Point:
-        r"""Evaluate it.
+        r"""Evaluate the derivatives.
 
         With P = softmax(τℓ + b) and the posterior Q ∝ P·P(ỹ | a), the log-likelihood of a row has
         the derivative (Q − P)ᵀ(τℓ + db/d log τ). The intercepts b make the mean of P the priors, so
         their derivative follows from that of this mean.
         """
-        xp, slope = namespace(self.logits), float(np.exp(log_slope))
-        scaled = slope * self.logits
+        xp = namespace(self.logits)
+        scaled = float(np.exp(log_slope)) * self.logits
         intercepts = self.proportions.intercepts(scaled, self.share, start, self.tolerance)
         probability = class_probabilities(scaled + like(intercepts, scaled))
-        moved = self.proportions.moved_intercepts(probability, scaled, self.share)
+        moved = self.proportions.intercepts_derivative(probability, scaled, self.share)
         scaled += like(moved, scaled)
-        joint = probability * self.label_given_true
-        observed = at_least(xp.sum(joint, axis=1), TINY)
-        joint /= observed[:, None]
-        joint -= probability
-        joint *= scaled
-        each = xp.sum(joint, axis=1)
-        derivative, squares = numbers(self.share @ each, self.share @ each**2)
+        gain = probability * self.label_given_true
+        observed = at_least(xp.sum(gain, axis=1), TINY)
+        gain /= observed[:, None]
+        gain -= probability
+        gain *= scaled
+        derivatives = xp.sum(gain, axis=1)
+        mean, mean_square = numbers(self.share @ derivatives, self.share @ derivatives**2)
         return _Point(
-            derivative=log_slope - self.n_rows * derivative,
-            curvature=1 + self.n_rows * squares,
+            derivative=log_slope - self.n_effective * mean,
+            curvature=1 + self.n_effective * mean_square,
             intercepts=intercepts,
-            moved_intercepts=moved,
+            intercepts_derivative=moved,
         )

@@ -1,1 +1,1 @@
-"""The command line: commands, the files they read and write, and the explorer."""
+"""The command-line program `unflip`, and the files that it reads and writes."""

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options shared by several commands."""
 
 from __future__ import annotations
 
@@ -8,60 +8,56 @@ from typing import Annotated
 import typer
 
 Data = Annotated[
-    Path, typer.Argument(help="File of rows: .csv, .tsv, .jsonl or .parquet, also with .gz.")
+    Path, typer.Argument(help="Data file: .csv, .tsv, .jsonl or .parquet, also with .gz.")
 ]
 Label = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMN",
-        help="Column of the labels; needed. Several times: one for each annotator.",
+        help="Column of labels; required. Repeat it for several annotators.",
     ),
 ]
 Item = Annotated[
     str | None,
-    typer.Option(
-        metavar="COLUMN", help="Column of what a row's label is about, where each row is a vote."
-    ),
+    typer.Option(metavar="COLUMN", help="Column of item ids, if each row is one vote on an item."),
 ]
 Annotator = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="Column of who gave it, with --item.")
+    str | None, typer.Option(metavar="COLUMN", help="Column of annotator ids, with --item.")
 ]
 Text = Annotated[
     str | None,
-    typer.Option(metavar="COLUMN", help="Column of texts: their words are the features."),
+    typer.Option(metavar="COLUMN", help="Column of text; its words are the features."),
 ]
 Embedding = Annotated[
     str | None,
     typer.Option(
-        metavar="PREFIX", help="Columns whose names begin so are the features, taken as they are."
+        metavar="PREFIX", help="Use the columns with this prefix as features, without scaling."
     ),
 ]
 Eps = Annotated[
     str | None,
     typer.Option(
         metavar="A=0.3,B=0.1",
-        help="Flip rates, where known: the share of true A's labelled otherwise, ...",
+        help="Noise rates by true class, if known: the share of rows with a wrong label.",
     ),
 ]
 Priors = Annotated[
-    str | None, typer.Option(metavar="A=0.5,B=0.5", help="True shares of the classes, where known.")
+    str | None, typer.Option(metavar="A=0.5,B=0.5", help="True class proportions, if known.")
 ]
 Trusted = Annotated[
     str | None,
-    typer.Option(metavar="COLUMN", help="Column of true labels of some rows, empty elsewhere."),
+    typer.Option(metavar="COLUMN", help="Column of trusted labels, empty for unchecked rows."),
 ]
-Name = Annotated[
-    str | None, typer.Option("--id", metavar="COLUMN", help="Column that names the rows.")
-]
+Name = Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="Column of row ids.")]
 Group = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="Rows of one group do not vouch for each other (near-copies, patients).",
+        help="Column of groups (near-duplicates, patients): rows are scored by other groups.",
     ),
 ]
 Ignore = Annotated[
     list[str] | None,
-    typer.Option(metavar="COLUMN", help="Column to leave out; can be given several times."),
+    typer.Option(metavar="COLUMN", help="Column to ignore; can be repeated."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

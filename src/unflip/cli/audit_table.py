@@ -1,4 +1,4 @@
-"""Audit the labels or votes of a file, and propose labels for rows without any."""
+"""Audit the labels or votes of a file, and propose labels for unlabelled rows."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import numpy as np
 from unflip.auditing.from_rows import audit
 from unflip.auditing.report import Audit
 from unflip.cli.file_audit import FileAudit, Proposals
-from unflip.cli.files.label_column import LabelColumn, check_names, lookalikes
-from unflip.cli.files.request import Prepared, Request, Tell, noted, prepare
+from unflip.cli.files.label_column import LabelColumn, check_unique, similar_labels
+from unflip.cli.files.request import Prepared, Request, Tell, collect_warnings, prepare
 from unflip.cli.files.vote_columns import VoteColumns
 from unflip.estimation.given_rates import GivenRates
 from unflip.labels.classes import UNCHECKED
@@ -18,14 +18,14 @@ from unflip.model.classifier import LPClassifier
 def audit_file(request: Request, tell: Tell) -> FileAudit:
     """Audit the labels of a file; parameters are those of `prepare`."""
     prepared = prepare(request, tell)
-    items, labels, audited = prepared.items, prepared.labels, prepared.audited
-    if request.name is not None and isinstance(
-        labels, LabelColumn
-    ):  # decisions are found by these names
-        check_names(prepared.table, request.name)
-    tell(f"Looking for wrong labels in {len(audited)} {items.words}")
-    with noted(prepared.table.name) as notes:
-        found = audit(
+    labels = prepared.labels
+    audited = prepared.audited
+    items = prepared.items.plural
+    if request.id_column is not None and isinstance(labels, LabelColumn):
+        check_unique(prepared.table, request.id_column)  # decisions refer to these ids
+    tell(f"Auditing {len(audited)} {items}")
+    with collect_warnings(prepared.table.name) as notes:
+        result = audit(
             prepared.rows[audited],
             prepared.observed,
             noise="estimate" if prepared.noise is None else prepared.noise,
@@ -33,21 +33,21 @@ def audit_file(request: Request, tell: Tell) -> FileAudit:
             trusted=None if prepared.trusted is None else prepared.trusted[audited],
             groups=None if prepared.groups is None else prepared.groups[audited],
         )
-        tell(f"Proposing labels for {items.words} without one")
-        proposals = _proposals(prepared, found)
+        tell(f"Proposing labels for unlabelled {items}")
+        proposals = _proposals(prepared, result)
     if isinstance(labels, LabelColumn):
-        notes += lookalikes(labels)
-    name = request.item if request.name is None else request.name
+        notes += similar_labels(labels)
+    id_column = request.item if request.id_column is None else request.id_column
     return FileAudit(
-        prepared=prepared, audit=found, proposals=proposals, name_column=name, notes=notes
+        prepared=prepared, audit=result, proposals=proposals, id_column=id_column, notes=notes
     )
 
 
-def _proposals(prepared: Prepared, found: Audit) -> Proposals:
-    """Propose labels for the rows that have none, by the rates of the audit."""
+def _proposals(prepared: Prepared, result: Audit) -> Proposals:
+    """Propose labels for unlabelled rows, with the noise rates of the audit."""
     labels = prepared.labels
     if isinstance(labels, VoteColumns):
-        unchecked = found.unlabelled[found.evidence.truth[found.unlabelled.row] == UNCHECKED]
+        unchecked = result.unlabelled[result.evidence.truth[result.unlabelled.row] == UNCHECKED]
         return Proposals(
             prepared.items.first[unchecked.row], unchecked.proposed, unchecked.probability
         )
@@ -57,7 +57,7 @@ def _proposals(prepared: Prepared, found: Audit) -> Proposals:
     if len(rows) == 0:
         return Proposals(rows, np.empty(0, dtype=labels.texts.dtype), np.empty(0))
     checked = None if prepared.trusted is None else prepared.trusted[labels.labelled]
-    source = found.noise if checked is None else GivenRates(found.noise, y_trusted=checked)
+    source = result.noise if checked is None else GivenRates(result.noise, y_trusted=checked)
     fitted = LPClassifier(source).fit(prepared.rows[labels.labelled], labels.observed)
     probabilities = fitted.predict_proba(prepared.rows[rows])
     order = np.argsort(-probabilities.max(axis=1), kind="stable")

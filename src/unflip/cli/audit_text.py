@@ -17,34 +17,34 @@ from unflip.cli.files.request import Request
 from unflip.cli.files.tables import ending
 from unflip.cli.terminal import describe_votes, on_one_line
 
-_N_SHOWN = 10
-_N_NAMED = 8
-_WIDEST = 160
-_LONGEST_LABEL = 24
+_N_SUSPECTS = 10  # that are printed
+_N_NAMES = 8  # labels or columns that are printed
+_WIDEST = 160  # columns of text, also on wider terminals
+_LONGEST_LABEL = 24  # characters
 
 
-def summary(found: FileAudit, request: Request, out: Path | None, suspects: Path | None) -> str:
+def summary(result: FileAudit, request: Request, out: Path | None, suspects: Path | None) -> str:
     """Return the summary of an audit.
 
     Parameters
     ----------
-    found : FileAudit
-        What was found.
+    result : FileAudit
+        The audit.
     request : Request
-        What was asked.
+        The options of the command.
     out, suspects : Path or None
         The page and the table that were written.
     """
-    audit = found.audit
-    parts = [
-        _data(found),
-        _wrapped(f"Label noise: {prose.noise(audit)}"),
-        _wrapped(f"Expected accuracy: {prose.accuracy(audit)}"),
-        _suspects(found),
-        _unlabelled(found),
-        _caution(found),
+    paragraphs = [
+        _data(result),
+        _wrapped(f"Label noise: {prose.noise(result.audit)}"),
+        _wrapped(f"Expected accuracy: {prose.accuracy(result.audit)}"),
+        _suspects(result),
+        _unlabelled(result),
+        _warning(result),
+        _next_steps(result, request, out, suspects),
     ]
-    return "\n\n".join(part for part in (*parts, _next(found, request, out, suspects)) if part)
+    return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
 
 def _width() -> int:
@@ -62,30 +62,27 @@ def _wrapped(sentence: str, indent: str = "") -> str:
     )
 
 
-def _data(found: FileAudit) -> str:
-    prepared = found.prepared
-    counts = _listed([f"{count} {label!r}" for label, count in prepared.labels.counts.items()])
-    text = f"{prepared.table.name}: {len(prepared.items)} {prepared.items.words}"
-    votes = prepared.votes
+def _data(result: FileAudit) -> str:
+    prepared = result.prepared
+    counts = _joined([f"{count} {label!r}" for label, count in prepared.labels.counts.items()])
+    labels = "labels" if prepared.votes is None else f"{describe_votes(prepared.votes)}:"
     lines = [
-        f"{text}, labels {counts}."
-        if votes is None
-        else f"{text}, {describe_votes(votes)}: {counts}.",
+        f"{prepared.table.name}: {len(prepared.items)} {prepared.items.plural}, {labels} {counts}.",
         f"Features: {prepared.features.with_dimension(prepared.rows.shape[1])}.",
     ]
     if prepared.features.left_out:
         why = " (not numeric, or only a row number)" if prepared.features.kind == "numeric" else ""
-        lines.append(f"Columns not used: {_listed(prepared.features.left_out)}{why}.")
+        lines.append(f"Columns not used: {_joined(prepared.features.left_out)}{why}.")
     return "\n".join(map(_wrapped, lines))
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:_N_NAMED]) + (", ..." if len(names) > _N_NAMED else "")
+def _joined(names: Sequence[str]) -> str:
+    return ", ".join(names[:_N_NAMES]) + (", ..." if len(names) > _N_NAMES else "")
 
 
-def _suspects(found: FileAudit) -> str:
-    audit = found.audit
-    lines = [line for line in found.suspect_rows if line["part"] in ("suspect", "doubtful")]
+def _suspects(result: FileAudit) -> str:
+    audit = result.audit
+    lines = [line for line in result.suspect_rows if line["part"] in ("suspect", "doubtful")]
     text = f"Suspects: {prose.suspects(audit)}"
     n_doubtful = len(lines) - audit.n_suspects
     if n_doubtful > 0:
@@ -93,12 +90,13 @@ def _suspects(found: FileAudit) -> str:
         text += f" For {n_doubtful} more {labels} another class is more likely."
     if not lines:
         return _wrapped(text)
-    rows = " (rows are numbered from 0)" if found.prepared.items.column is None else ""
-    return "\n".join([_wrapped(f"{text} Worst first{rows}:"), *_table(found, lines[:_N_SHOWN])])
+    rows = " (rows are numbered from 0)" if result.prepared.items.column is None else ""
+    table = _table(result, lines[:_N_SUSPECTS])
+    return "\n".join([_wrapped(f"{text} Worst first{rows}:"), *table])
 
 
-def _unlabelled(found: FileAudit) -> str:
-    proposals = found.proposals
+def _unlabelled(result: FileAudit) -> str:
+    proposals = result.proposals
     if len(proposals.rows) == 0:
         return ""
     labels, counts = np.unique(proposals.proposed, return_counts=True)
@@ -106,95 +104,99 @@ def _unlabelled(found: FileAudit) -> str:
         f"{count} {label!r}" for label, count in zip(labels.tolist(), counts.tolist(), strict=True)
     )
     right = float(proposals.probability.sum())
-    what = "label" if found.prepared.votes is None else "vote"
+    missing = "label" if result.prepared.votes is None else "vote"
     text = (
-        f"No {what}: {len(proposals.rows)} {found.prepared.items.words}. Proposed labels: {each}; "
-        f"about {right:.0f} of them are expected to be right. Most certain first:"
+        f"Without a {missing}: {len(proposals.rows)} {result.prepared.items.plural}. Proposed "
+        f"labels: {each}; about {right:.0f} of them are expected to be right. Most certain first:"
     )
-    lines = [line for line in found.suspect_rows if line["part"] == "unlabelled"][:3]
-    return "\n".join([_wrapped(text), *_table(found, lines)])
+    lines = [line for line in result.suspect_rows if line["part"] == "unlabelled"]
+    return "\n".join([_wrapped(text), *_table(result, lines[:3])])
 
 
-def _caution(found: FileAudit) -> str:
+def _warning(result: FileAudit) -> str:
     """Return the test of class-conditional noise, if the labels contradict it."""
-    if not found.audit.dependence.p_value < prose.SURPRISING:
+    if not result.audit.dependence.rejected:
         return ""
-    return _wrapped(f"Assumption: {prose.dependence(found.audit)}")
+    return _wrapped(f"Assumption: {prose.dependence(result.audit)}")
 
 
-def _table(found: FileAudit, lines: list[dict[str, Any]]) -> list[str]:
-    """Return a line for each row: name, observed and proposed label, probability, text."""
-    names = [on_one_line(str(line["id"]), _LONGEST_LABEL) or f"row {line['row']}" for line in lines]
-    moves = [
+def _table(result: FileAudit, lines: list[dict[str, Any]]) -> list[str]:
+    """Return a line for each row: id, observed and proposed label, probability, text."""
+    ids = [on_one_line(str(line["id"]), _LONGEST_LABEL) or f"row {line['row']}" for line in lines]
+    changes = [
         f"{on_one_line(str(line['observed']), _LONGEST_LABEL) or '(none)'} -> "
         f"{on_one_line(str(line['proposed']), _LONGEST_LABEL)}"
         for line in lines
     ]
+    id_width = max(map(len, ids))
+    change_width = max(map(len, changes))
     table = []
-    for line, name, move in zip(lines, names, moves, strict=True):
-        start = f"  {name:<{max(map(len, names))}}  {move:<{max(map(len, moves))}}  {_probability(line):.3f}  "
-        shown = on_one_line(found.shown(int(str(line["row"]))), _width() - len(start))
-        table.append((start + shown).rstrip())
+    for line, row_id, change in zip(lines, ids, changes, strict=True):
+        start = f"  {row_id:<{id_width}}  {change:<{change_width}}  {_probability(line):.3f}  "
+        text = on_one_line(result.description(int(line["row"])), _width() - len(start))
+        table.append((start + text).rstrip())
     return table
 
 
 def _probability(line: dict[str, Any]) -> float:
     """Return P(label wrong), or P(proposed label right) if there is no label."""
-    return float(
-        line["probability_proposed" if line["part"] == "unlabelled" else "probability_wrong"]
-    )
+    key = "probability_proposed" if line["part"] == "unlabelled" else "probability_wrong"
+    return float(line[key])
 
 
-def _next(found: FileAudit, request: Request, out: Path | None, suspects: Path | None) -> str:
-    steps = [*_deciding(found, request, out, suspects), *_rates_to_find(found, request)]
+def _next_steps(
+    result: FileAudit, request: Request, out: Path | None, suspects: Path | None
+) -> str:
+    steps = [*_decide(result, request, out, suspects), *_improve_rates(result, request)]
     return "\n".join(["Next steps:", *steps]) if steps else ""
 
 
-def _deciding(
-    found: FileAudit, request: Request, out: Path | None, suspects: Path | None
+def _decide(
+    result: FileAudit, request: Request, out: Path | None, suspects: Path | None
 ) -> list[str]:
-    steps = _review(found, request, out) if len(found.audit.suspects) else []
-    votes = found.prepared.votes is not None
-    if suspects is not None and found.suspect_rows:
-        decide = (
-            ""
-            if votes
-            else (" Write accept or reject into its column 'decision' and pass it to unflip apply.")
-        )
-        steps.append(_step(f"{suspects} lists all suspects.{decide}"))
-    if votes:
+    steps = _review(result, request, out) if len(result.audit.suspects) else []
+    has_votes = result.prepared.votes is not None
+    if suspects is not None and result.suspect_rows:
+        text = f"{suspects} lists all suspects."
+        if not has_votes:
+            text += (
+                " Write accept or reject into its column 'decision' and pass it to unflip apply."
+            )
+        steps.append(_step(text))
+    if has_votes:
         steps.append(
             _step(
-                "Put the true labels of reviewed rows into a column and name it with --trusted. "
-                "They improve the estimated noise rates of each annotator."
+                f"Put the true labels of reviewed {result.prepared.items.plural} into a column and "
+                "name it with --trusted. They improve the estimated noise rates of each annotator."
             )
         )
     return steps
 
 
-def _review(found: FileAudit, request: Request, out: Path | None) -> list[str]:
+def _review(result: FileAudit, request: Request, out: Path | None) -> list[str]:
     if out is None:
-        return [_step("Review the suspects: add --out report.html to get a page for that.")]
-    if found.prepared.votes is not None:
+        return [_step("Review the suspects: add --out report.html to write a page for that.")]
+    if result.prepared.votes is not None:
         return [_step(f"Open {out} and review the suspects.")]
     text = f"Open {out}, review the suspects and export the decisions. Then apply them:"
     return [_step(text), f"      {_apply_command(request)}"]
 
 
-def _rates_to_find(found: FileAudit, request: Request) -> list[str]:
-    """Say how to replace a heuristic estimate of the noise rates."""
-    if found.audit.noise_source != "anchor rows":
+def _improve_rates(result: FileAudit, request: Request) -> list[str]:
+    """Return how to replace a heuristic estimate of the noise rates."""
+    if result.audit.noise_source != "anchor rows":
         return []
-    rows, words = found.check_next, found.prepared.items.words
+    rows = result.check_next
+    items = result.prepared.items.plural
     first = ", ".join(
-        on_one_line(found.name_of(row), _LONGEST_LABEL) or str(row) for row in rows[:5]
+        on_one_line(result.id_of(row), _LONGEST_LABEL) or str(row) for row in rows[:5]
     )
     priors = "" if request.priors else ", or the true class proportions with --priors"
     return [
         _step(
             f"The noise rates are a heuristic estimate. To improve them, put the true labels of "
-            f"{len(rows)} {words} into a column and name it with --trusted. The most informative "
-            f"{words} are {first}, ... (--json lists all under check_next). Or pass the noise "
+            f"{len(rows)} {items} into a column and name it with --trusted. The most informative "
+            f"{items} are {first}, ... (--json lists all under check_next). Or pass the noise "
             f"rates with --eps{priors}."
         )
     ]
@@ -206,27 +208,21 @@ def _step(text: str) -> str:
 
 def _apply_command(request: Request) -> str:
     """Return the command that applies decisions to a copy of the data, with the same options."""
-    named = {
+    options = {
         "--text": request.text,
         "--embedding": request.embedding,
         "--eps": request.eps,
         "--priors": request.priors,
+        "--trusted": request.trusted,
+        "--group": request.group,
+        "--id": request.id_column,
     }
-    named |= {"--trusted": request.trusted, "--group": request.group, "--id": request.name}
-    options = [
-        word for option, value in named.items() if value is not None for word in (option, value)
-    ]
-    options += [word for column in request.ignore for word in ("--ignore", column)]
     clean = f"clean{ending(request.path)}" + ".gz" * (request.path.suffix.lower() == ".gz")
-    words = [
-        "unflip",
-        "apply",
-        str(request.path),
-        "decisions.csv",
-        "--out",
-        clean,
-        "--label",
-        *request.labels,
-        *options,
-    ]
+    words = ["unflip", "apply", str(request.path), "decisions.csv", "--out", clean]
+    words += ["--label", *request.labels]
+    for option, value in options.items():
+        if value is not None:
+            words += [option, value]
+    for column in request.ignore:
+        words += ["--ignore", column]
     return shlex.join(words)

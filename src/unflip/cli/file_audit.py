@@ -1,4 +1,4 @@
-"""The audit of a file, and its suspects as rows of a table."""
+"""The audit of a file, with its suspects as rows of a table."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from unflip.auditing.report import Audit
 from unflip.cli.files.request import Prepared
 from unflip.cli.files.tables import as_text
 
-_N_CHECKS = 100
-
 
 @dataclass(frozen=True, eq=False)
 class Proposals:
-    """Labels proposed for rows that have none, with the probability of each."""
+    """Labels proposed for unlabelled rows, with the probability of each."""
 
     rows: IntArray
     proposed: NDArray[Any]
@@ -28,26 +26,26 @@ class Proposals:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FileAudit:
-    """What was found in a file.
+    """The audit of a file.
 
     Attributes
     ----------
     prepared : Prepared
         The file.
     audit : Audit
-        Of the rows that have a label.
+        The audit of the labelled rows.
     proposals : Proposals
-        For those that have none.
-    name_column : str or None
-        Column that names the rows.
+        Labels proposed for the unlabelled rows.
+    id_column : str or None
+        Column of row ids.
     notes : list of str
-        Sentences to pass on.
+        Warnings to print.
     """
 
     prepared: Prepared
     audit: Audit
     proposals: Proposals
-    name_column: str | None
+    id_column: str | None
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -55,40 +53,37 @@ class FileAudit:
         """Row of the file for each row of the audit."""
         return self.prepared.items.first[self.prepared.audited]
 
-    def name_of(self, row: int) -> str:
-        """Return the name of a row of the file, empty where it has none."""
-        return (
-            ""
-            if self.name_column is None
-            else as_text(self.prepared.table.columns[self.name_column][row])
-        )
+    def id_of(self, row: int) -> str:
+        """Return the id of a row of the file, empty if it has none."""
+        if self.id_column is None:
+            return ""
+        return as_text(self.prepared.table.columns[self.id_column][row])
 
-    def shown(self, row: int) -> str:
-        """Return what to show of a row of the file: its text, or its cells."""
-        table, features, labels = self.prepared.table, self.prepared.features, self.prepared.labels
+    def description(self, row: int) -> str:
+        """Return the text of a row of the file, or its cells."""
+        table = self.prepared.table
+        features = self.prepared.features
         if features.kind == "text":
             return str(table.columns[features.columns[0]][row])
-        hidden = {
-            *labels.columns,
-            self.name_column,
-            *(features.columns if features.kind == "embedding" else ()),
-        }
+        hidden = {*self.prepared.labels.columns, self.id_column}
+        if features.kind == "embedding":
+            hidden |= set(features.columns)
         return ", ".join(
             f"{name}={cells[row]}" for name, cells in table.columns.items() if name not in hidden
         )
 
     @cached_property
     def suspect_rows(self) -> list[dict[str, Any]]:
-        """Suspects as rows of a table, worst first, checked ones last; then rows without a label."""
+        """The table of suspects: worst first, then checked rows, then unlabelled rows."""
         suspects = self.audit.suspects
         codes = np.searchsorted(self.audit.classes, suspects.proposed)
         likely = self.audit.label_posterior[suspects.row, codes]
         listed = []
-        for place, (row, observed, proposed, wrong) in enumerate(suspects.tolist()):
+        for place, (row, observed, proposed, p_wrong) in enumerate(suspects.tolist()):
             part = self._part(place, row)
             file_row = int(self.file_rows[row])
-            share = float(likely[place])
-            listed.append(self._line(part, file_row, observed, proposed, wrong, share))
+            p_proposed = float(likely[place])
+            listed.append(self._line(part, file_row, observed, proposed, p_wrong, p_proposed))
         proposals = self.proposals
         columns = (
             proposals.rows.tolist(),
@@ -96,8 +91,8 @@ class FileAudit:
             proposals.probability.tolist(),
         )
         unlabelled = [
-            self._line("unlabelled", row, "", label, None, share)
-            for row, label, share in zip(*columns, strict=True)
+            self._line("unlabelled", row, "", label, None, p_proposed)
+            for row, label, p_proposed in zip(*columns, strict=True)
         ]
         return listed + unlabelled
 
@@ -116,36 +111,36 @@ class FileAudit:
         row: int,
         observed: str,
         proposed: str,
-        wrong: float | None,
-        likely: float,
+        p_wrong: float | None,
+        p_proposed: float,
     ) -> dict[str, Any]:
         return {
             "part": part,
             "row": row,
-            "id": self.name_of(row),
+            "id": self.id_of(row),
             "observed": observed,
             "proposed": proposed,
-            "probability_wrong": None if wrong is None else round(wrong, 4),
-            "probability_proposed": round(likely, 4),
+            "probability_wrong": None if p_wrong is None else round(p_wrong, 4),
+            "probability_proposed": round(p_proposed, 4),
         }
 
     @cached_property
     def check_next(self) -> list[int]:
-        """Rows of the file to check next: 100, or a third of them if they are few."""
+        """Rows of the file to check next: 100, or a third of the unchecked rows if that is less."""
         unchecked = len(self.file_rows) - len(self.audit.checked)
-        rows = self.audit.check_next(min(_N_CHECKS, -(-unchecked // 3)))
+        rows = self.audit.check_next(min(100, -(-unchecked // 3)))
         return [int(row) for row in self.file_rows[rows]]
 
     @property
     def page_texts(self) -> list[str]:
         """Text of each audited row, for the page."""
-        return [self.shown(row) for row in self.file_rows.tolist()]
+        return [self.description(row) for row in self.file_rows.tolist()]
 
     @property
     def page_ids(self) -> list[str] | None:
-        """Name of each audited row, for the page; None if the row number says it all."""
+        """Id of each audited row, for the page; None if the row number is enough."""
         rows = self.file_rows.tolist()
-        if self.name_column is not None:
-            return [self.name_of(row) for row in rows]
+        if self.id_column is not None:
+            return [self.id_of(row) for row in rows]
         is_whole_file = len(rows) == self.prepared.table.n_rows
         return None if is_whole_file else [f"row {row}" for row in rows]

@@ -1,4 +1,4 @@
-"""Classifiers of a file: fitted to its labels or with decisions on them, each with the accuracy to expect."""
+"""Fit classifiers to the labels of a file, with or without decisions on suspects."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from unflip._utils.typing import IntArray
 from unflip.auditing.from_rows import audit
 from unflip.cli.files.decision_files import NO_SINGLE_LABEL, Decision
-from unflip.cli.files.label_column import LabelColumn, lookalikes
-from unflip.cli.files.request import Prepared, noted
+from unflip.cli.files.label_column import LabelColumn, similar_labels
+from unflip.cli.files.request import Prepared, collect_warnings
 from unflip.cli.saved_models import Model
 from unflip.estimation.given_rates import GivenRates
 from unflip.estimation.noise_estimator import NoiseEstimator
@@ -24,7 +24,7 @@ from unflip.model.classifier import LPClassifier
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A fitted classifier, with the accuracy to expect on clean labels and its standard error."""
+    """A fitted classifier, with its expected accuracy on clean labels and the standard error."""
 
     classifier: LPClassifier
     accuracy: float
@@ -32,7 +32,7 @@ class Fit:
 
 
 def fit_labels(prepared: Prepared) -> Fit:
-    """Fit to the labels or votes of a file as they are."""
+    """Fit to the original labels or votes of a file."""
     return _fit(prepared, unfitted_classifier(prepared), prepared.audited, prepared.observed)
 
 
@@ -51,20 +51,19 @@ def unfitted_classifier(prepared: Prepared) -> LPClassifier:
 
 
 def fit_decided(prepared: Prepared, before: Fit, decisions: Mapping[int, Decision]) -> Fit:
-    """Fit with the decided rows as certain.
+    """Fit with the decisions as trusted labels, and with the noise rates of the fit before.
 
-    The rates of the fit before serve this one, too: the worst rows that were decided are no fair
-    sample of all, and what is still wrong cannot be told from labels of which the worst are put
-    right.
+    New rates cannot be estimated: decided rows are not a random sample, and corrected labels would
+    bias the estimate.
 
     Parameters
     ----------
     prepared : Prepared
         The file.
     before : Fit
-        To its labels as they are.
+        The fit to the original labels.
     decisions : mapping of int to Decision
-        By row of the file.
+        Decisions by row of the file.
     """
     labels = prepared.labels
     if not isinstance(labels, LabelColumn):
@@ -75,55 +74,50 @@ def fit_decided(prepared: Prepared, before: Fit, decisions: Mapping[int, Decisio
         texts[row] = texts[row] or decision.label
         truth[row] = decision.label or None
     rows = np.flatnonzero(texts != "")
-    known = before.classifier
-    source = GivenRates(known.noise_, known.noise_std_, truth[rows])
+    source = GivenRates(before.classifier.noise_, before.classifier.noise_std_, truth[rows])
     return _fit(prepared, LPClassifier(source), rows, texts[rows].astype(str))
 
 
 def _fit(
     prepared: Prepared, unfitted: LPClassifier, rows: IntArray, labels: NDArray[Any] | Votes
 ) -> Fit:
-    """Fit; where rows have groups, rates and accuracy are those of an audit that judges each by other groups.
+    """Fit; if rows have groups, use the noise rates and the accuracy of an audit by groups.
 
-    Of votes only the accuracy is: the audit tells the rates of majority labels, not those of each
-    annotator.
+    With votes, only the accuracy comes from the audit: its noise rates are those of the majority
+    labels, not those of each annotator.
     """
     X = prepared.rows[rows]
     if prepared.groups is None:
         fitted = unfitted.fit(X, labels)
         return Fit(fitted, fitted.expected_accuracy_, fitted.expected_accuracy_std_)
-    found = audit(
+    result = audit(
         X, labels, noise=unfitted.noise, priors=unfitted.priors, groups=prepared.groups[rows]
     )
     if not isinstance(labels, Votes):
         noise = unfitted.noise
         y_trusted = noise.y_trusted if isinstance(noise, NoiseEstimator) else None
-        source = GivenRates(found.noise, found.noise_std, y_trusted)
-        unfitted = LPClassifier(source)
-    return Fit(unfitted.fit(X, labels), found.expected_accuracy, found.expected_accuracy_std)
+        unfitted = LPClassifier(GivenRates(result.noise, result.noise_std, y_trusted))
+    return Fit(unfitted.fit(X, labels), result.expected_accuracy, result.expected_accuracy_std)
 
 
 def fit_model(
     prepared: Prepared, decisions: Mapping[int, Decision] | None = None
 ) -> tuple[Model, Fit, list[str]]:
-    """Fit to the labels or votes of a file; return the model, its fit and sentences to pass on.
+    """Fit to the labels or votes of a file; return the model, its fit and warnings to print.
 
     Parameters
     ----------
     prepared : Prepared
         The file.
     decisions : mapping of int to Decision, optional
-        What was decided of some rows, which is taken as certain.
+        Decisions on some rows, used as trusted labels.
     """
     labels = prepared.labels
-    with noted(prepared.table.name) as notes:
-        found = fit_labels(prepared)
+    with collect_warnings(prepared.table.name) as notes:
+        fit = fit_labels(prepared)
         if decisions is not None:
-            found = fit_decided(prepared, found, decisions)
+            fit = fit_decided(prepared, fit, decisions)
     if isinstance(labels, LabelColumn):
-        notes += lookalikes(labels)
-    return (
-        Model(", ".join(labels.names), prepared.features, prepared.recipe, found.classifier),
-        found,
-        notes,
-    )
+        notes += similar_labels(labels)
+    names = ", ".join(labels.names)
+    return Model(names, prepared.features, prepared.recipe, fit.classifier), fit, notes

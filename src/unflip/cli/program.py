@@ -1,4 +1,4 @@
-"""The program: its commands and what they have in common."""
+"""The program `unflip`: its commands, imported on demand."""
 
 from __future__ import annotations
 
@@ -28,35 +28,34 @@ _COMMANDS = {
 
 
 class _Command(TyperCommand):
-    """A command that takes no option twice, unless the option is a flag or a list."""
+    """A command that rejects an option given twice, unless the option is a flag or a list."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _, _, parameters = self.make_parser(ctx).parse_args(args=list(args))
         for option, count in Counter(parameters).items():
-            if (
-                count > 1
-                and isinstance(option, TyperOption)
-                and not (option.is_flag or option.multiple)
-            ):
-                fail(f"{option.opts[0]} is given {count} times but takes one value: give it once.")
+            takes_one_value = isinstance(option, TyperOption) and not (
+                option.is_flag or option.multiple
+            )
+            if count > 1 and takes_one_value:
+                fail(f"{option.opts[0]} is given {count} times but takes one value: pass it once.")
         return super().parse_args(ctx, args)
 
 
 class _Program(TyperGroup):
-    """The commands, each imported when it is first asked for."""
+    """The commands, each imported at its first use."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         names: Any = dict.fromkeys(_COMMANDS)
-        self.commands = names  # for the help and for suggestions; `get_command` loads them
+        self.commands = names  # used by help and suggestions; `get_command` imports the command
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in _COMMANDS:
             return None
         function = getattr(import_module(f"unflip.cli.commands.{_COMMANDS[cmd_name]}"), cmd_name)
-        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        alone.command(cls=_Command)(function)
-        return typer.main.get_command(alone)
+        single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        single.command(cls=_Command)(function)
+        return typer.main.get_command(single)
 
 
 app = typer.Typer(
@@ -67,8 +66,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"unflip {__version__}")
         raise typer.Exit
 
@@ -82,7 +81,9 @@ def _program(
         ),
     ] = False,
 ) -> None:
-    """Find wrong labels, and learn from noisy ones."""
+    """Find wrong labels, and train classifiers on noisy labels."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # texts may hold what a terminal cannot show
+            stream.reconfigure(
+                errors="replace"
+            )  # text may have characters that a terminal cannot show

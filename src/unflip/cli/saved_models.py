@@ -1,4 +1,4 @@
-"""Classifiers in files: fitted to one file, saved without pickle, asked about another."""
+"""Models saved without pickle: loading a model executes no code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from unflip.cli.files.tables import Table, read_content
 from unflip.model.classifier import LPClassifier
 
 _FORMAT = "unflip model 1"
-#: All types of this package that a model may hold. Others are refused, whatever the file says.
+#: The types of this package that a model file may hold; a file with other types is not loaded.
 _TRUSTED = [
     "unflip.model.classifier.LPClassifier",
     "unflip.calibration.decision.Decision",
@@ -37,18 +37,18 @@ _TRUSTED = [
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A fitted classifier, with what it needs of a file.
+    """A fitted classifier, with the columns and the transformer of its features.
 
     Attributes
     ----------
     label : str
-        Column that it was fitted to, or columns.
+        Column or columns of labels that it was fitted to.
     features : Features
-        Columns that it looks at.
+        Columns of the features.
     recipe : Pipeline
-        What makes features of them.
+        Transformer of these columns.
     classifier : LPClassifier
-        Fitted.
+        The fitted classifier.
     """
 
     label: str
@@ -62,14 +62,14 @@ class Model:
         if rows.shape[1] != self.classifier.n_features_in_:
             raise ValueError(
                 f"{table.name} has {rows.shape[1]} features in {self.features}, but the model was "
-                f"fitted to {self.classifier.n_features_in_}: give the same embedding."
+                f"fitted to {self.classifier.n_features_in_}: use the same embedding."
             )
         rows = rows.astype(float)
         return self.classifier.predict(rows), self.classifier.predict_proba(rows)
 
 
 def saved(model: Model) -> bytes:
-    """Return a model as a file's content."""
+    """Return the content of a model file."""
     import skops.io
 
     content = {
@@ -85,7 +85,7 @@ def saved(model: Model) -> bytes:
 
 
 def load_model(path: Path) -> Model:
-    """Read a model that `saved` made; types that no such model holds are refused before anything is built."""
+    """Load a model file; raise ValueError if it holds types that no model has."""
     import skops.io
     from skops.io.exceptions import UntrustedTypesFoundException
 
@@ -94,52 +94,43 @@ def load_model(path: Path) -> Model:
         content = skops.io.loads(data, trusted=_TRUSTED)
     except UntrustedTypesFoundException as error:
         raise ValueError(
-            f"{path} holds types that no model of unflip has, and is not opened ({error})."
+            f"{path} holds types that no model of unflip has, and is not loaded ({error})."
         ) from None
-    except Exception:  # a damaged file can lead its reader to any error
+    except Exception:  # a damaged file can raise any error
         raise ValueError(
-            f"{path} is no model, or a damaged one: give a file that unflip fit wrote."
+            f"{path} is not a model, or is damaged: use a file written by unflip fit."
         ) from None
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
         raise ValueError(
-            f"{path} is no model that this version can read: give a file that unflip fit wrote."
+            f"{path} is not a model that this version can read: use a file written by unflip fit."
         )
     try:
-        return _tried(content)
-    except Exception:  # what was changed within a model shows in whatever it breaks
-        raise ValueError(
-            f"{path} is a damaged model: give a file as unflip fit wrote it."
-        ) from None
+        return _tested_model(content)
+    except Exception:  # a changed model can raise any error
+        raise ValueError(f"{path} is a damaged model: use a file written by unflip fit.") from None
 
 
-def _tried(content: Mapping[str, Any]) -> Model:
-    """Return the model that a file holds, once it has predicted a row."""
+def _tested_model(content: Mapping[str, Any]) -> Model:
+    """Return the model of a file after a test prediction."""
     features = Features(kind=content["kind"], columns=tuple(content["columns"]))
     model = Model(content["label"], features, content["recipe"], content["classifier"])
     if not isinstance(model.classifier, LPClassifier) or not all(
         isinstance(name, str) for name in features.columns
     ):
         raise TypeError(features)
-    given = ["word"] if features.kind == "text" else np.zeros((1, model.classifier.n_features_in_))
-    model.classifier.predict_proba(model.recipe.transform(given).astype(float))
+    row = ["word"] if features.kind == "text" else np.zeros((1, model.classifier.n_features_in_))
+    model.classifier.predict_proba(model.recipe.transform(row).astype(float))
     return model
 
 
 def prediction_rows(
-    predicted: NDArray[Any], probabilities: FloatArray, names: list[str] | None
+    predicted: NDArray[Any], probabilities: FloatArray, ids: list[str] | None
 ) -> list[list[str | int | float]]:
-    """Return the lines of a table of predictions: row, name if any, class, its probability, and that of each class."""
+    """Return the table of predictions: row, id if any, class, and probabilities."""
     best = probabilities.max(axis=1)
     rows: list[list[str | int | float]] = []
     for row, label in enumerate(predicted.tolist()):
-        name = [] if names is None else [names[row]]
-        rows.append(
-            [
-                row,
-                *name,
-                label,
-                round(float(best[row]), 4),
-                *np.round(probabilities[row], 4).tolist(),
-            ]
-        )
+        row_id = [] if ids is None else [ids[row]]
+        each = np.round(probabilities[row], 4).tolist()
+        rows.append([row, *row_id, label, round(float(best[row]), 4), *each])
     return rows

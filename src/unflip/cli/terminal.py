@@ -1,4 +1,4 @@
-"""How commands speak: progress on stderr, answers on stdout, errors in one sentence."""
+"""Terminal output: progress on stderr, results on stdout, errors in one sentence."""
 
 from __future__ import annotations
 
@@ -17,49 +17,50 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from unflip._utils.atomic_files import written_file
 from unflip.labels.votes import Votes
 
-INTERRUPTED = 130
+INTERRUPTED = 130  # exit code after Ctrl-C, by convention of shells
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print lines; names and cells among them must not steer the terminal."""
+    """Print lines without control characters, which data could contain."""
     typer.echo("\n".join(map(_printable, text.split("\n"))), err=err)
 
 
 def fail(message: str) -> NoReturn:
-    """Print an error and leave."""
+    """Print an error and exit with code 2."""
     say(f"unflip: {' '.join(message.split())}", err=True)
     raise typer.Exit(code=2)
 
 
 @contextmanager
 def working(first: str) -> Iterator[Callable[[str], None]]:
-    """Show what is being done while it is done, and turn errors into one sentence.
+    """Show progress, and print errors in one sentence.
 
     Parameters
     ----------
     first : str
-        What is done first, in a few words.
+        The first stage, in a few words.
     """
     try:
-        with _shown(first) as tell:
+        with _progress(first) as tell:
             yield tell
     except KeyboardInterrupt:
         typer.echo("unflip: stopped; nothing was written.", err=True)
         raise typer.Exit(code=INTERRUPTED) from None
     except MemoryError:
-        fail("The data do not fit into memory: give fewer rows or columns.")
+        fail("The data do not fit into memory: use fewer rows or columns.")
     except ModuleNotFoundError as missing:
         fail(f'This needs {missing.name}: install it with pip install "unflip[cli]".')
     except ValueError as error:
         fail(str(error))
     except OSError as error:
-        name, reason = error.filename or "The file", error.strerror or error
-        fail(f"{name} cannot be written or read ({reason}): check its folder and the space there.")
+        name = error.filename or "The file"
+        reason = error.strerror or error
+        fail(f"{name} cannot be written or read ({reason}): check its folder and the disk space.")
 
 
 @contextmanager
-def _shown(first: str) -> Iterator[Callable[[str], None]]:
-    """Show stages on a terminal; elsewhere nothing, not even the blank line that some versions of rich print."""
+def _progress(first: str) -> Iterator[Callable[[str], None]]:
+    """Show stages on a terminal; elsewhere print nothing, not even the blank line of some rich."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda stage: None
@@ -71,58 +72,49 @@ def _shown(first: str) -> Iterator[Callable[[str], None]]:
 
 
 def check_out(out: Path, endings: Sequence[str], *inputs: Path) -> None:
-    """Leave with an error where a file cannot be written, or is one of the inputs; symbolic links are followed.
+    """Exit with an error if a file cannot be written, or is an input; follow symbolic links.
 
     Parameters
     ----------
     out : Path
         The file to write.
     endings : sequence of str
-        Endings that its name may have.
+        Allowed endings of its name.
     inputs : Path
-        Files that must stay as they are.
+        Files that must not be overwritten.
     """
     if not out.name.lower().endswith(tuple(endings)):
-        fail(f"{out} must end in {' or '.join(endings)}: that tells its format.")
+        fail(f"{out} must end in {' or '.join(endings)}: choose another name.")
     try:
-        _check_place(out)
-    except (
-        OSError,
-        ValueError,
-    ) as error:  # such as a name that is too long, or one that no file can have
-        fail(
-            f"{out} cannot be written ({getattr(error, 'strerror', None) or error}): choose "
-            "another name."
-        )
+        _check_writable(out)
+    except OSError as error:  # such as a name that is too long
+        fail(f"{out} cannot be written ({error.strerror or error}): choose another name.")
+    except ValueError as error:  # such as a name with a null byte
+        fail(f"{out} cannot be written ({error}): choose another name.")
     for path in inputs:
-        if os.path.realpath(path) == os.path.realpath(out) or (
-            out.exists() and path.exists() and path.samefile(out)
-        ):
-            fail(
-                f"{out} is the file {path} itself, which is never written over: choose another "
-                "name."
-            )
+        is_same_path = os.path.realpath(path) == os.path.realpath(out)
+        if is_same_path or (out.exists() and path.exists() and path.samefile(out)):
+            fail(f"{out} is the input file {path}: choose another name.")
 
 
-def _check_place(out: Path) -> None:
+def _check_writable(out: Path) -> None:
     if out.is_dir():
-        fail(f"{out} is a folder: give the name of a file.")
+        fail(f"{out} is a folder: name a file.")
     file = written_file(out)
     if not file.parent.is_dir():
         fail(f"{file.parent} is not a folder: create it first, or choose another name than {out}.")
-    if not os.access(file if file.exists() else file.parent, os.W_OK) or not os.access(
-        file.parent, os.W_OK
-    ):
+    target = file if file.exists() else file.parent
+    if not os.access(target, os.W_OK) or not os.access(file.parent, os.W_OK):
         fail(f"{out} cannot be written: choose another name or folder.")
 
 
-def say_json(answer: Mapping[str, Any]) -> None:
-    """Print an answer for a program to read; numbers that are none become null."""
-    typer.echo(json.dumps(_plain(answer), indent=2, ensure_ascii=False, allow_nan=False))
+def say_json(result: Mapping[str, Any]) -> None:
+    """Print a result as JSON; NaN and infinite numbers become null."""
+    typer.echo(json.dumps(_jsonable(result), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def count_votes(votes: Votes | None) -> dict[str, int] | None:
-    """Return how many votes there are, for a program to read; None where there is one label per row."""
+    """Return the numbers of votes and annotators, for JSON; None if there are no votes."""
     if votes is None:
         return None
     return {
@@ -133,7 +125,7 @@ def count_votes(votes: Votes | None) -> dict[str, int] | None:
 
 
 def describe_votes(votes: Votes) -> str:
-    """Return how many votes there are, in words; of whom, where that is known."""
+    """Describe the number of votes, and of annotators if there are several."""
     annotators = f" of {len(votes.annotators)} annotators" if len(votes.annotators) > 1 else ""
     return f"{len(votes.row)} votes{annotators}"
 
@@ -145,7 +137,7 @@ def print_notes(notes: Sequence[str]) -> None:
 
 
 def on_one_line(text: str, width: int) -> str:
-    """Return a text as a terminal can show it: one line, no control characters, cut to a width."""
+    """Return a text on one line, without control characters, cut to a width."""
     clean = " ".join(_printable(text).split())
     return clean if len(clean) <= width else clean[: max(width - 3, 0)].rstrip() + "..."
 
@@ -154,11 +146,11 @@ def _printable(line: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in line)
 
 
-def _plain(value: Any) -> Any:
+def _jsonable(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_jsonable(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

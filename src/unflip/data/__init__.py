@@ -1,35 +1,37 @@
-"""Rows of features, whatever they are stored in, and the training set.
+"""Rows of features in any storage, duplicates, and the training set.
 
-In come arrays, sparse matrices, DataFrames, Dask collections, files and anything that slices like
-an array. Out come `CentredRows`, which pass over the rows block by block, `DistinctRows`, which
-merges duplicates, and `TrainingSet`, which adds the labels. Knows no model.
+Input: arrays, sparse matrices, DataFrames, Dask collections, files and any object that slices like
+an array. Output: `CentredRows`, which pass over the rows block by block, `DistinctRows`, which
+merges duplicates, and `TrainingSet`, which adds the labels. This folder knows no model.
 """
 
-from unflip.data.centred import CentredRows, DenseRows, SparseRows, check_magnitude, product
+from unflip.data.centred import CentredRows
 from unflip.data.chunks import (
     Block,
     Layout,
     block_height,
     checked_classes,
-    names_of,
-    parts_of,
+    feature_names_of,
     read_chunk,
     sorted_classes,
+    split_chunk,
 )
-from unflip.data.duplicates import DistinctRows, chosen, relative_weights
+from unflip.data.dense import DenseRows
+from unflip.data.duplicates import DistinctRows, relative_weights, take_rows
 from unflip.data.engines.blocks import evenly_spaced_rows, is_on_host
 from unflip.data.engines.engine import dask_engine, is_dask
-from unflip.data.lazy import (
-    LazyRows,
-    PartitionedRows,
+from unflip.data.input_rows import (
     as_rows,
     in_memory,
-    opened,
-    row_by_row,
+    lazy_for_dask,
+    open_dask,
     unchanged_on_error,
     validated,
 )
+from unflip.data.lazy import LazyRows, PartitionedRows
 from unflip.data.parquet import Path, as_paths, column_names, parquet_chunks
+from unflip.data.rows import centred_rows, check_magnitude, product
+from unflip.data.sparse_rows import SparseRows
 from unflip.data.training_set import TrainingSet
 
 __all__ = [
@@ -46,24 +48,25 @@ __all__ = [
     "as_paths",
     "as_rows",
     "block_height",
+    "centred_rows",
     "check_magnitude",
     "checked_classes",
-    "chosen",
     "column_names",
     "dask_engine",
     "evenly_spaced_rows",
+    "feature_names_of",
     "in_memory",
     "is_dask",
     "is_on_host",
-    "names_of",
-    "opened",
+    "lazy_for_dask",
+    "open_dask",
     "parquet_chunks",
-    "parts_of",
     "product",
     "read_chunk",
     "relative_weights",
-    "row_by_row",
     "sorted_classes",
+    "split_chunk",
+    "take_rows",
     "unchanged_on_error",
     "validated",
 ]

@@ -1,4 +1,4 @@
-"""Chunks of labelled rows as iterators and files give them, checked one at a time."""
+"""Chunks of labelled rows from iterators and files, checked one at a time."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from unflip._utils.typing import Array, FloatArray, IntArray, Rows
 from unflip._utils.validation import as_array, as_floats, check_unmasked, reading_rows, shown
 from unflip.labels.classes import is_missing
 
-_LARGEST = 1e140  # sums of squares of larger values may be no numbers
-_BLOCK_VALUES, _FEWEST = 2**18, 2048  # numbers of a block of rows, and rows that it has at least
+# Bound on values and weights: sums of 1e28 of its squares, 1e280, do not overflow float64.
+_LARGEST = 1e140
 
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Rows that have been checked.
+    """Checked rows with their labels and weights.
 
     Attributes
     ----------
     X : array of shape (m, p), of any array-API namespace or of scipy.sparse
         Rows.
     codes : ndarray of int, shape (m,)
-        Observed class index of each.
+        Index of the observed class of each row.
     weights : ndarray of shape (m,) or None
-        Weights; None where all are 1.
+        Weights; None if all are 1.
     """
 
     X: Rows
@@ -46,80 +46,81 @@ class Chunk:
 
 
 class Block:
-    """Memory for some rows of chunks, which are added up together: few large products are faster than many small ones.
+    """A buffer that collects rows of chunks, because few large products are faster than many small.
 
-    It is used again and again, as new memory costs as much time as products do.
+    The memory is reused: to allocate it takes as long as the products.
 
     Parameters
     ----------
     height : int
-        Number of rows that it holds.
+        Number of rows that fit into the buffer.
     chunk : Chunk
-        A chunk like those to come.
+        A chunk with the namespace, device and columns of all chunks.
     """
 
     def __init__(self, height: int, chunk: Chunk) -> None:
         like = chunk.X.data if issparse(chunk.X) else chunk.X
         xp = array_namespace(like)
-        self.height, self.n_rows = height, 0
+        self.height = height
+        self.n_rows = 0
         self._rows = xp.empty((height, chunk.X.shape[1]), dtype=xp.float64, device=device(like))
-        self._codes, self._weights = np.empty(height, dtype=np.intp), np.empty(height)
+        self._codes = np.empty(height, dtype=np.intp)
+        self._weights = np.empty(height)
 
     def fill(self, chunk: Chunk, start: int) -> int:
-        """Take rows of a chunk from `start` on, as many as there is room for, and return where it stopped."""
+        """Copy rows of a chunk from `start` on, as many as fit, and return where it stopped."""
         stop = min(start + self.height - self.n_rows, chunk.n_rows)
-        own, theirs = slice(self.n_rows, self.n_rows + stop - start), slice(start, stop)
-        self._rows[own, :] = dense_rows(chunk.X, theirs)
-        self._codes[own] = chunk.codes[theirs]
-        self._weights[own] = 1.0 if chunk.weights is None else chunk.weights[theirs]
-        self.n_rows = own.stop
+        part = slice(start, stop)
+        target = slice(self.n_rows, self.n_rows + stop - start)
+        self._rows[target, :] = _dense_part(chunk.X, part)
+        self._codes[target] = chunk.codes[part]
+        self._weights[target] = 1.0 if chunk.weights is None else chunk.weights[part]
+        self.n_rows = target.stop
         return stop
 
     @property
     def is_full(self) -> bool:
-        """Whether there is no more room."""
+        """Whether no more rows fit."""
         return self.n_rows == self.height
 
     def sums(self, n_classes: int) -> tuple[Array, Array, Array, float]:
-        """Return class weights, class means, scatter and the sum of squared weights, and forget the rows."""
-        rows, codes, given = (
-            self._rows[: self.n_rows, :],
-            self._codes[: self.n_rows],
-            self._weights[: self.n_rows],
-        )
+        """Return class weights, class means, scatter and Σ wᵢ², and empty the buffer."""
+        rows = self._rows[: self.n_rows, :]
+        codes = self._codes[: self.n_rows]
+        row_weights = self._weights[: self.n_rows]
         xp = array_namespace(rows)
-        weights = xp.asarray(given, device=device(rows))
-        total = float(given.sum()) or 1.0
+        weights = xp.asarray(row_weights, device=device(rows))
+        total = float(row_weights.sum()) or 1.0
         mean = xp.matmul(weights, rows) / total
         rows -= mean[None, :]
         membership = xp.asarray(
-            (codes[:, None] == np.arange(n_classes)) * given[:, None], device=device(rows)
+            (codes[:, None] == np.arange(n_classes)) * row_weights[:, None], device=device(rows)
         )
-        counts, class_sums = xp.sum(membership, axis=0), xp.matmul(membership.T, rows)
-        if not (given == 1).all():
+        counts = xp.sum(membership, axis=0)
+        class_sums = xp.matmul(membership.T, rows)
+        if not (row_weights == 1).all():
             rows *= xp.sqrt(weights)[:, None]
         scatter = xp.matmul(rows.T, rows)
         self.n_rows = 0
-        means = (
-            mean[None, :] + class_sums / xp.where(counts > 0, counts, xp.ones_like(counts))[:, None]
-        )
-        return counts, means, scatter, float(given @ given)
+        divisors = xp.where(counts > 0, counts, xp.ones_like(counts))
+        means = mean[None, :] + class_sums / divisors[:, None]
+        return counts, means, scatter, float(row_weights @ row_weights)
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """What chunks must have in common; None where that is not known yet.
+    """Properties that all chunks must share; None if not known yet.
 
     Attributes
     ----------
     n_features : int or None
         Number of columns.
     feature_names : ndarray of str or None
-        Their names.
+        Names of the columns.
     classes : ndarray or None
         Labels, sorted.
     namespace : module or None
-        The array library, NumPy for rows that are not arrays.
+        The array namespace, NumPy for rows that are not arrays.
     """
 
     n_features: int | None = None
@@ -129,37 +130,35 @@ class Layout:
 
     @classmethod
     def of(cls, classes: ArrayLike | None, feature_names: ArrayLike | None) -> Layout:
-        """Take what the caller knows."""
-        names = (
-            None
-            if feature_names is None
-            else as_array(feature_names, "feature_names").astype(np.str_)
-        )
-        if names is not None and names.ndim != 1:
-            raise ValueError(
-                f"feature_names = {shown(feature_names)} must be a list of names: give one per "
-                "column."
-            )
-        known = None if classes is None else checked_classes(classes)
-        if known is not None and not len(known):
-            raise ValueError("classes is empty: give all labels that there are, or None.")
-        return cls(None if names is None else len(names), names, known)
+        """Return a layout with the classes and feature names that the user passes."""
+        names = None
+        if feature_names is not None:
+            names = as_array(feature_names, "feature_names").astype(np.str_)
+            if names.ndim != 1:
+                raise ValueError(
+                    f"feature_names = {shown(feature_names)} must be a list of names: pass one per "
+                    "column."
+                )
+        labels = None if classes is None else checked_classes(classes)
+        if labels is not None and not len(labels):
+            raise ValueError("classes is empty: pass all labels that occur, or None.")
+        return cls(None if names is None else len(names), names, labels)
 
     def with_rows(self, rows: Rows, names: NDArray[Any] | None) -> Layout:
-        """Check rows, and learn from the first."""
+        """Return the layout with that of a chunk; raise ValueError if they differ."""
         namespace = array_namespace(rows.data if issparse(rows) else rows)
         if self.namespace not in (None, namespace):
             raise ValueError(
-                f"its rows are of {namespace.__name__}, those before it of "
+                f"its rows are arrays of {namespace.__name__}, those of earlier chunks of "
                 f"{self.namespace.__name__}"
             )
         return replace(self.with_columns(int(rows.shape[1]), names), namespace=namespace)
 
     def with_columns(self, n_features: int, names: NDArray[Any] | None) -> Layout:
-        """Check the columns of a chunk, and learn from the first."""
+        """Return the layout with a chunk's columns; raise ValueError if they differ."""
         if self.n_features is not None and n_features != self.n_features:
-            why = "are expected" if self.feature_names is None else "have feature_names"
-            raise ValueError(f"it has {n_features} columns where {self.n_features} {why}")
+            expected = "are expected" if self.feature_names is None else "have feature_names"
+            raise ValueError(f"it has {n_features} columns where {self.n_features} {expected}")
         if names is None:
             return replace(self, n_features=n_features)
         names = names.astype(np.str_)
@@ -172,43 +171,43 @@ class Layout:
         return replace(self, n_features=n_features, feature_names=names)
 
     def column(self, j: int) -> str:
-        """Name a column."""
-        return (
-            f"column {j}"
-            if self.feature_names is None
-            else f"column {str(self.feature_names[j])!r}"
-        )
+        """Return the name of a column for error messages."""
+        name = j if self.feature_names is None else str(self.feature_names[j])
+        return f"column {name!r}"
 
 
 def block_height(n_features: int) -> int:
-    """Return how many rows to add up at a time: enough for adding p×p matrices to cost little beside making them."""
-    return max(_BLOCK_VALUES // max(n_features, 1), _FEWEST)
+    """Return the number of rows to sum at a time.
 
-
-def read_chunk(given: Any, expected: Layout) -> tuple[Chunk, Layout]:
-    """Check (X, y) or (X, y, sample_weight), and return it with the layout that later chunks must have.
-
-    Errors say what is wrong with it as the end of a sentence.
+    At least 2**18 numbers and 2048 rows, so that adding p×p matrices costs little beside making
+    them.
     """
-    X, y, sample_weight = parts_of(given)
+    return max(2**18 // max(n_features, 1), 2048)
+
+
+def read_chunk(chunk: Any, expected: Layout) -> tuple[Chunk, Layout]:
+    """Check (X, y) or (X, y, sample_weight); return it with the layout of later chunks.
+
+    Messages of its ValueErrors complete a sentence about the chunk.
+    """
+    X, y, sample_weight = split_chunk(chunk)
     rows = _as_rows(X)
-    layout = expected.with_rows(rows, names_of(X))
+    n_rows = rows.shape[0]
+    layout = expected.with_rows(rows, feature_names_of(X))
     check_unmasked(y=y)
     labels = as_numpy(y)
-    if labels.shape != (rows.shape[0],):
-        raise ValueError(f"it has {rows.shape[0]} rows but y of shape {labels.shape}")
+    if labels.shape != (n_rows,):
+        raise ValueError(f"it has {n_rows} rows but y of shape {labels.shape}")
     _check_index(X, y)
     _check_values(rows, layout)
-    if layout.classes is None:
-        layout = replace(layout, classes=sorted_classes(labels))
-    assert layout.classes is not None
-    return Chunk(
-        rows, encode_labels(labels, layout.classes), _as_weights(sample_weight, rows.shape[0])
-    ), layout
+    classes = sorted_classes(labels) if layout.classes is None else layout.classes
+    codes = _encode_labels(labels, classes)
+    weights = _as_weights(sample_weight, n_rows)
+    return Chunk(rows, codes, weights), replace(layout, classes=classes)
 
 
 def checked_classes(classes: ArrayLike) -> NDArray[Any]:
-    """Return all labels that a caller names, sorted, or say what is wrong with them."""
+    """Return the labels that a user passes as `classes`, sorted; raise ValueError if invalid."""
     labels = as_array(as_numpy(classes) if is_foreign(classes) else classes, "classes")
     if labels.ndim != 1:
         raise ValueError(f"classes = {shown(classes)} must be a list of labels.")
@@ -219,29 +218,31 @@ def checked_classes(classes: ArrayLike) -> NDArray[Any]:
 
 
 def sorted_classes(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return the distinct labels, sorted; strings in an array of their own kind."""
+    """Return the distinct labels, sorted; raise ValueError if they are not classes."""
     if labels.dtype.kind == "f" and not (labels == np.round(labels)).all():
-        raise ValueError("labels are fractions or missing: give classes")
+        raise ValueError("labels are fractions or missing: pass class labels")
     if labels.dtype != object:
         return np.unique(labels)
     distinct = set(labels.tolist())
     if any(map(is_missing, distinct)):
-        raise ValueError("a label is missing: leave such rows out")
+        raise ValueError("a label is missing: drop such rows")
     try:
         classes = np.array(sorted(distinct))
     except TypeError:
         raise ValueError(
-            f"labels of several kinds ({_some(distinct)}) have no order: make them alike"
+            f"labels of several types ({_first_few(distinct)}) cannot be sorted: use one type"
         ) from None
     if classes.ndim != 1:
-        raise ValueError(f"labels such as {_some(distinct)} are no classes: use strings or numbers")
+        raise ValueError(
+            f"labels such as {_first_few(distinct)} are not class labels: use strings or numbers"
+        )
     return classes
 
 
-def encode_labels(labels: NDArray[Any], classes: NDArray[Any]) -> IntArray:
-    """Return the class index of each label, or an error that names one that is no class."""
-    alike = {labels.dtype.kind, classes.dtype.kind}
-    if alike <= set("biuf") or alike == {"U"}:
+def _encode_labels(labels: NDArray[Any], classes: NDArray[Any]) -> IntArray:
+    """Return the class index of each label; raise ValueError if a label is not a class."""
+    kinds = {labels.dtype.kind, classes.dtype.kind}
+    if kinds <= set("biuf") or kinds == {"U"}:
         codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
         unseen = classes[codes] != labels
     else:
@@ -253,50 +254,38 @@ def encode_labels(labels: NDArray[Any], classes: NDArray[Any]) -> IntArray:
     for i in np.flatnonzero(unseen):
         label = labels.tolist()[i]
         if is_missing(label):
-            raise ValueError(f"the label of its row {i} is missing: leave such rows out")
+            raise ValueError(f"the label of its row {i} is missing: drop such rows")
         raise ValueError(
             f"the label {label!r} of its row {i} is not among the classes "
-            f"{_some(classes.tolist())}: correct it, or give all classes from the start as classes="
+            f"{_first_few(classes.tolist())}: correct it, or pass all classes from the start as "
+            "classes="
         )
     return codes.astype(np.intp)
 
 
-def parts_of(given: Any) -> tuple[Any, Any, Any]:
-    """Return rows, labels and weights of a chunk, None where it has no weights."""
-    if not isinstance(given, tuple | list) or len(given) not in (2, 3):
-        raise ValueError(f"it is {type(given).__name__}, not (X, y) or (X, y, sample_weight)")
-    X, y, *weights = given
+def split_chunk(chunk: Any) -> tuple[Any, Any, Any]:
+    """Return rows, labels and weights of a chunk; None if it has no weights."""
+    if not isinstance(chunk, tuple | list) or len(chunk) not in (2, 3):
+        raise ValueError(f"it is {type(chunk).__name__}, not (X, y) or (X, y, sample_weight)")
+    X, y, *weights = chunk
     return X, y, weights[0] if weights else None
 
 
-def names_of(X: Any) -> NDArray[Any] | None:
-    """Return the names of the columns of a data frame; None where they have none."""
+def feature_names_of(X: Any) -> NDArray[Any] | None:
+    """Return the column names of a data frame; None for other rows."""
+    if issparse(X) or is_array_api_obj(X):
+        return None
     try:
-        return None if issparse(X) or is_array_api_obj(X) else _get_feature_names(X)
+        names: NDArray[Any] | None = _get_feature_names(X)
     except TypeError:
-        raise ValueError(
-            "its columns have names that are strings and others that are not"
-        ) from None
+        raise ValueError("some of its column names are strings and others are not") from None
+    return names
 
 
 def _as_rows(X: Any) -> Rows:
+    """Return rows as a 2-D array of floats, or in canonical sparse format."""
     with reading_rows(X):
-        return _read_rows(X)
-
-
-def _read_rows(X: Any) -> Rows:
-    if issparse(X):
-        rows = canonical(X)
-    elif is_array_api_obj(X) and array_namespace(X).isdtype(
-        X.dtype, ("real floating", "integral", "bool")
-    ):
-        rows = X
-    else:
-        try:
-            rows = np.asarray(X)
-            rows = rows if rows.dtype.kind in "fiub" else rows.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"its rows are no numbers ({error})") from None
+        rows = _as_numbers(X)
     if rows.ndim != 2 or not rows.shape[1]:
         raise ValueError(f"its rows have shape {rows.shape}, not (rows, columns)")
     if not rows.shape[0]:
@@ -307,64 +296,80 @@ def _read_rows(X: Any) -> Rows:
     return rows if rows.dtype in (xp.float32, xp.float64) else xp.astype(rows, xp.float64)
 
 
+def _as_numbers(X: Any) -> Rows:
+    if issparse(X):
+        return canonical(X)
+    if is_array_api_obj(X) and array_namespace(X).isdtype(
+        X.dtype, ("real floating", "integral", "bool")
+    ):
+        return X
+    try:
+        rows = np.asarray(X)
+        return rows if rows.dtype.kind in "fiub" else rows.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"its rows are not numeric ({error})") from None
+
+
 def _check_index(X: Any, y: Any) -> None:
-    index: Any = getattr(X, "index", None)
-    other: Any = getattr(y, "index", None)
-    if hasattr(index, "equals") and hasattr(other, "equals") and not index.equals(other):
-        raise ValueError("the index of y is not that of X: align them, or give y as an array")
+    """Raise ValueError if X and y have different pandas indices."""
+    rows_index: Any = getattr(X, "index", None)
+    labels_index: Any = getattr(y, "index", None)
+    have_indices = hasattr(rows_index, "equals") and hasattr(labels_index, "equals")
+    if have_indices and not rows_index.equals(labels_index):
+        raise ValueError("the index of y differs from that of X: align them, or pass y as an array")
 
 
 def _check_values(rows: Rows, layout: Layout) -> None:
-    """Raise where a value is not finite or its square may be no number: then so is the smallest or the largest."""
+    """Raise ValueError if a value is not finite or too large to be squared and summed."""
     values = rows.data if issparse(rows) else rows
     xp = array_namespace(values)
+    # NaN fails both comparisons.
     if not values.shape[0] or (
         float(xp.max(values)) < _LARGEST and float(xp.min(values)) > -_LARGEST
     ):
         return
     height = block_height(rows.shape[1])
     for start in range(0, rows.shape[0], height):
-        block = dense_rows(rows, slice(start, min(start + height, rows.shape[0])))
+        block = _dense_part(rows, slice(start, min(start + height, rows.shape[0])))
         for i, j in np.argwhere(as_numpy(~(xp.abs(block) < _LARGEST))):
-            value, where = (
-                float(block[int(i), int(j)]),
-                f"{layout.column(int(j))} of its row {start + int(i)}",
-            )
+            value = float(block[int(i), int(j)])
+            cell = f"{layout.column(int(j))} of its row {start + int(i)} is {value:g}"
             if np.isfinite(value):
-                raise ValueError(
-                    f"{where} is {value:g}, whose square is too large: rescale the columns"
-                )
-            raise ValueError(
-                f"{where} is {value:g}: fill in missing values, or leave such rows out"
-            )
+                raise ValueError(f"{cell}, whose square is too large: rescale the columns")
+            raise ValueError(f"{cell}: impute missing values, or drop such rows")
 
 
-def dense_rows(X: Rows, part: slice) -> Array:
-    """Return some rows as a dense array of doubles."""
+def _dense_part(X: Rows, part: slice) -> Array:
+    """Return a slice of the rows as a dense array in double precision."""
     if issparse(X):
         return X[part].toarray()
-    return array_namespace(X).astype(X[part, :], array_namespace(X).float64, copy=False)
+    xp = array_namespace(X)
+    return xp.astype(X[part, :], xp.float64, copy=False)
 
 
 def _as_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
     if sample_weight is None:
         return None
-    given = as_numpy(sample_weight) if is_foreign(sample_weight) else sample_weight
-    weights = as_floats(given, "sample_weight")
+    weights = as_floats(
+        as_numpy(sample_weight) if is_foreign(sample_weight) else sample_weight, "sample_weight"
+    )
     if weights.shape != (n_rows,):
         raise ValueError(f"it has {n_rows} rows but sample_weight of shape {weights.shape}")
     for i in np.flatnonzero(~((weights >= 0) & (weights < _LARGEST))):
         raise ValueError(
-            f"the weight of its row {i} is {weights[i]:g}: give finite weights, none below 0"
+            f"the weight of its row {i} is {weights[i]:g}: weights must be finite and not negative"
         )
     for i in np.flatnonzero((weights > 0) & (weights < 1 / _LARGEST)):
         raise ValueError(
-            f"the weight of its row {i} is {weights[i]:g}, whose square is no number: rescale the "
-            "weights"
+            f"the weight of its row {i} is {weights[i]:g}, whose square underflows float64: "
+            "rescale the weights"
         )
     return weights
 
 
-def _some(labels: Any) -> str:
-    known = list(labels)
-    return ", ".join(map(repr, known[:5])) + (", …" if len(known) > 5 else "")
+def _first_few(labels: Any) -> str:
+    """Return the first five labels, for error messages."""
+    names = [repr(label) for label in labels]
+    if len(names) > 5:
+        names = [*names[:5], "…"]
+    return ", ".join(names)

@@ -1,4 +1,4 @@
-"""Parquet files, by pyarrow: as lazy rows, as chunks of samples, and as columns of a table.
+"""Parquet files, read with pyarrow: as lazy rows, as chunks of rows, or as columns of a table.
 
 Needs ``pip install "unflip[parquet]"``. pyarrow is imported when a file is first opened.
 """
@@ -20,16 +20,17 @@ from unflip._utils.typing import FloatArray
 
 Path = str | os.PathLike[str]
 
-_CHUNK_VALUES = 2**21  # numbers of a chunk
-_LARGEST_CACHE = 2**22  # numbers of row groups that are kept: blocks end within a group
+# Numbers in a chunk, 16 MiB in double precision.
+_CHUNK_VALUES = 2**21
+# Most numbers of cached row groups: blocks end within a group, which is then needed again.
+_CACHED_VALUES = 2**22
 
 
 class ParquetRows:
-    """A 2-D array of the columns of Parquet files, one below the other, that slices are read from.
+    """Columns of Parquet files as one 2-D array that is read by slices.
 
-    Whole row groups are read, and the last is kept, with some before it while they are small:
-    groups of about a million numbers suit best. It needs pyarrow (``pip install
-    "unflip[parquet]"``).
+    Whole row groups are read and the last ones are cached. Row groups of about a million numbers
+    work best. Needs pyarrow (``pip install "unflip[parquet]"``).
 
     Parameters
     ----------
@@ -39,8 +40,8 @@ class ParquetRows:
         Names of the columns, in the order of the features; all columns of the first file by
         default.
     dtype : {float32, float64}, optional
-        Precision of the numbers; by default the single one where it holds all of them as they are
-        stored.
+        Precision of the numbers; by default float32 if it represents the stored dtypes exactly,
+        float64 otherwise.
 
     Attributes
     ----------
@@ -50,6 +51,22 @@ class ParquetRows:
         Precision of the numbers.
     shape : tuple of int
         Numbers of rows and of columns.
+
+    Raises
+    ------
+    ValueError
+        If a file is not a Parquet file, lacks a column, or holds values that are not numeric.
+
+    Examples
+    --------
+    >>> import pyarrow as pa, pyarrow.parquet as pq
+    >>> from tempfile import TemporaryDirectory
+    >>> from unflip.data.parquet import ParquetRows
+    >>> with TemporaryDirectory() as folder:
+    ...     pq.write_table(pa.table({"a": [1.0, 2.0], "b": [3.0, 4.0]}), f"{folder}/x.parquet")
+    ...     rows = ParquetRows(f"{folder}/x.parquet", columns=["b", "a"])
+    ...     rows[1:, :]
+    array([[4., 2.]])
     """
 
     def __init__(
@@ -59,25 +76,24 @@ class ParquetRows:
         dtype: DTypeLike | None = None,
     ) -> None:
         files = as_paths(paths)
-        self._files = [opened(path) for path in files]
+        self._files = [open_parquet(path) for path in files]
         self.columns = list(self._files[0].schema_arrow.names if columns is None else columns)
         for path, file in zip(files, self._files, strict=True):
             _check_numeric(path, file, self.columns)
-        wanted = (
-            [_precision(file, self.columns) for file in self._files]
-            if dtype is None
-            else [np.dtype(dtype)]
-        )
-        self.dtype = max(wanted, key=lambda kind: kind.itemsize)
+        if dtype is None:
+            precisions = [_precision(file, self.columns) for file in self._files]
+            self.dtype = max(precisions, key=lambda precision: precision.itemsize)
+        else:
+            self.dtype = np.dtype(dtype)
         if self.dtype not in (np.float32, np.float64):
-            raise ValueError(f"dtype={dtype!r} is no precision of rows: use float32 or float64.")
+            raise ValueError(f"dtype={dtype!r} is not supported: use float32 or float64.")
         self._groups = [
             (file, index) for file in self._files for index in range(file.num_row_groups)
         ]
         sizes = (file.metadata.row_group(index).num_rows for file, index in self._groups)
         self._starts = np.array([0, *accumulate(sizes)])
-        self._kept: dict[tuple[int, tuple[int, int, int]], NDArray[Any]] = {}
-        self._reading = Lock()  # pyarrow's files are not for several threads at a time
+        self._cache: dict[tuple[int, tuple[int, int, int]], NDArray[Any]] = {}
+        self._lock = Lock()  # pyarrow's files are not thread-safe
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -91,94 +107,98 @@ class ParquetRows:
         rows, columns = key if isinstance(key, tuple) else (key, slice(None))
         if not (isinstance(rows, slice) and isinstance(columns, slice)):
             raise TypeError(f"ParquetRows takes slices, not [{key!r}].")
-        (start, stop, step), chosen = (
-            rows.indices(self.shape[0]),
-            columns.indices(len(self.columns)),
-        )
+        start, stop, step = rows.indices(self.shape[0])
+        selected = columns.indices(len(self.columns))
         if step != 1:
-            raise ValueError(f"ParquetRows is read row by row: a step of {step} is not possible.")
-        found = np.empty((max(stop - start, 0), len(range(*chosen))), dtype=self.dtype)
+            raise ValueError(f"ParquetRows takes slices of step 1, not a step of {step}.")
+        values = np.empty((max(stop - start, 0), len(range(*selected))), dtype=self.dtype)
         for index in self._groups_of(start, stop):
-            first, last = int(self._starts[index]), int(self._starts[index + 1])
-            low, high = max(start, first), min(stop, last)
-            found[low - start : high - start] = self._group(index, chosen)[
-                low - first : high - first
-            ]
-        return found
+            first = int(self._starts[index])
+            last = int(self._starts[index + 1])
+            low = max(start, first)
+            high = min(stop, last)
+            group = self._group(index, selected)
+            values[low - start : high - start] = group[low - first : high - first]
+        return values
 
     def _groups_of(self, start: int, stop: int) -> Iterable[int]:
+        """Return the indices of the row groups that hold these rows."""
         if stop <= start:
             return range(0)
-        ends = np.searchsorted(self._starts, [start, stop - 1], side="right") - 1
-        return range(int(ends[0]), int(ends[1]) + 1)
+        first, last = np.searchsorted(self._starts, [start, stop - 1], side="right") - 1
+        return range(int(first), int(last) + 1)
 
     def _group(self, index: int, columns: tuple[int, int, int]) -> NDArray[Any]:
-        """Return some columns of a row group; the groups read last are kept."""
+        """Return columns of a row group, from the cache or from its file."""
         key = (index, columns)
-        with self._reading:
-            if key not in self._kept:
+        with self._lock:
+            if key not in self._cache:
                 file, position = self._groups[index]
                 names = self.columns[slice(*columns)]
                 values = _as_array(file.read_row_group(position, columns=names), names, self.dtype)
-                while (
-                    self._kept
-                    and values.size + sum(kept.size for kept in self._kept.values())
-                    > _LARGEST_CACHE
-                ):
-                    del self._kept[next(iter(self._kept))]
-                self._kept[key] = values
-            return self._kept[key]
+                while self._cache and values.size + self._n_cached() > _CACHED_VALUES:
+                    del self._cache[next(iter(self._cache))]
+                self._cache[key] = values
+            return self._cache[key]
+
+    def _n_cached(self) -> int:
+        return sum(group.size for group in self._cache.values())
 
 
 def _check_numeric(path: Path, file: Any, columns: list[str]) -> None:
-    """Raise where a file lacks a column, or holds something else than numbers in it."""
+    """Raise ValueError if a file lacks a column, or holds values that are not numeric in it."""
     from pyarrow import types
 
     if not columns:
-        raise ValueError(f"{path} has no columns to read: name some of {file.schema_arrow.names}.")
-    check_columns(path, file, columns)
+        raise ValueError(f"columns is empty: choose among {file.schema_arrow.names} of {path}.")
+    _check_columns(path, file, columns)
     for name in columns:
         kind = file.schema_arrow.field(name).type
         if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
             raise ValueError(
-                f"Column {name!r} of {path} holds {kind}, no numbers: name the columns to read."
+                f"Column {name!r} of {path} holds {kind}, not numbers: choose numeric columns with "
+                "columns=."
             )
 
 
 def _precision(file: Any, columns: list[str]) -> np.dtype[Any]:
-    """Single precision where it holds all numbers of these columns, double precision otherwise."""
-    kinds = [np.dtype(file.schema_arrow.field(name).type.to_pandas_dtype()) for name in columns]
-    return np.dtype(
-        np.float32 if all(np.can_cast(kind, np.float32) for kind in kinds) else np.float64
-    )
+    """Return float32 if it represents the dtypes of these columns exactly, float64 otherwise."""
+    dtypes = [np.dtype(file.schema_arrow.field(name).type.to_pandas_dtype()) for name in columns]
+    fits_single = all(np.can_cast(dtype, np.float32) for dtype in dtypes)
+    return np.dtype(np.float32 if fits_single else np.float64)
 
 
 def _as_array(table: Any, names: list[str], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return a table as an array; missing values become NaN, which rows are refused for."""
-    found = np.empty((table.num_rows, len(names)), dtype=dtype)
+    """Return a table as an array; missing values become NaN."""
+    values = np.empty((table.num_rows, len(names)), dtype=dtype)
     for index, name in enumerate(names):
-        found[:, index] = table.column(name).to_numpy()
-    return found
+        values[:, index] = table.column(name).to_numpy()
+    return values
 
 
 def parquet_chunks(
     paths: Iterable[Path], *, label: str, features: Sequence[str], sample_weight: str | None = None
 ) -> Iterator[tuple[FloatArray, NDArray[Any], FloatArray | None]]:
-    """Yield (X, y, sample_weight) of some rows at a time; parameters are those of `Moments.from_parquet`."""
-    wanted = [*features, label, *([] if sample_weight is None else [sample_weight])]
+    """Yield chunks (X, y, sample_weight); parameters are those of `Moments.from_parquet`."""
+    columns = [*features, label]
+    if sample_weight is not None:
+        columns.append(sample_weight)
+    height = max(_CHUNK_VALUES // max(len(features), 1), 1)
     for path in paths:
-        file = opened(path)
-        check_columns(path, file, wanted)
-        height = max(_CHUNK_VALUES // max(len(features), 1), 1)
-        for batch in file.iter_batches(batch_size=height, columns=wanted):
+        file = open_parquet(path)
+        _check_columns(path, file, columns)
+        for batch in file.iter_batches(batch_size=height, columns=columns):
             X = np.column_stack([_numbers(batch, name, path) for name in features])
             weights = None if sample_weight is None else _numbers(batch, sample_weight, path)
             yield X, _values(batch, label), weights
 
 
 def _values(batch: Any, name: str) -> NDArray[Any]:
+    from pyarrow import types
+
     column = batch.column(name)
-    column = column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
+    if types.is_dictionary(column.type):
+        column = column.dictionary_decode()
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
@@ -194,14 +214,16 @@ def _numbers(batch: Any, name: str, path: Path) -> FloatArray:
 
 
 def read(content: bytes, name: str) -> dict[str, Any]:
-    """Return the columns of a Parquet file: arrays of numbers where none is missing, lists of values otherwise.
+    """Return the columns of a Parquet file by name.
+
+    Numeric columns without missing values are arrays, others are lists.
 
     Parameters
     ----------
     content : bytes
-        The file.
+        Content of the file.
     name : str
-        Its name, for errors.
+        Name of the file, for errors.
     """
     table = _table(content, name)
     for column, count in Counter(table.column_names).items():
@@ -213,12 +235,14 @@ def read(content: bytes, name: str) -> dict[str, Any]:
 
 
 def decimal_comma(content: bytes, name: str) -> bool:
-    """Whether "1,5" is a number: never, in this format."""
+    """Whether "1,5" is a number: never in Parquet files."""
     return False
 
 
 def rewrite(content: bytes, name: str, column: str, changes: Mapping[int, Any]) -> bytes:
-    """Return the file with other values in one column; types, other columns and metadata stay.
+    """Return the content of the file with some values of one column replaced.
+
+    Types, other columns and metadata stay as they are.
 
     Parameters
     ----------
@@ -227,18 +251,19 @@ def rewrite(content: bytes, name: str, column: str, changes: Mapping[int, Any]) 
     column : str
         Name of the column.
     changes : mapping of int to value
-        New value of each row that changes.
+        New values by row number.
     """
     import pyarrow as pa
     from pyarrow import parquet
 
     table = _table(content, name)
-    place, values = table.column_names.index(column), table.column(column).to_pylist()
+    values = table.column(column).to_pylist()
     for row, value in changes.items():
         values[row] = value
-    field = table.schema.field(place)
+    index = table.column_names.index(column)
+    field = table.schema.field(index)
     buffer = io.BytesIO()
-    parquet.write_table(table.set_column(place, field, pa.array(values, type=field.type)), buffer)
+    parquet.write_table(table.set_column(index, field, pa.array(values, type=field.type)), buffer)
     return buffer.getvalue()
 
 
@@ -263,18 +288,15 @@ def _cells(cells: Any, column: str, name: str) -> Any:
         return cells.to_numpy()
     try:
         return cells.to_pylist()
-    except (
-        ArithmeticError,
-        ValueError,
-    ):  # such as times of an unknown zone, or beyond the year 9999
+    except (ArithmeticError, ValueError):  # e.g. an unknown time zone, or a year after 9999
         raise ValueError(
             f"Column {column!r} of {name} holds values of type {kind} that cannot be read: write "
             "them as text or numbers, or drop the column."
         ) from None
 
 
-def opened(path: Path) -> Any:
-    """Return a pyarrow ParquetFile."""
+def open_parquet(path: Path) -> Any:
+    """Return a pyarrow ParquetFile; raise ValueError if the file is not in Parquet format."""
     try:
         from pyarrow import ArrowInvalid
         from pyarrow.parquet import ParquetFile
@@ -286,9 +308,9 @@ def opened(path: Path) -> Any:
         raise ValueError(f"{path} is not a Parquet file or is damaged ({error}).") from None
 
 
-def check_columns(path: Path, file: Any, wanted: list[str]) -> None:
-    """Raise where a file lacks a column."""
-    for name in wanted:
+def _check_columns(path: Path, file: Any, columns: list[str]) -> None:
+    """Raise ValueError if a file lacks a column."""
+    for name in columns:
         if name not in file.schema_arrow.names:
             raise ValueError(
                 f"{path} has no column {name!r}: it has {', '.join(file.schema_arrow.names)}."
@@ -296,13 +318,13 @@ def check_columns(path: Path, file: Any, wanted: list[str]) -> None:
 
 
 def as_paths(paths: Path | Iterable[Path]) -> list[Path]:
-    """Return one path or several as a list, and raise `ValueError` if it is empty."""
+    """Return one path or several as a list; raise ValueError if it is empty."""
     files = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     if not files:
-        raise ValueError("paths is empty: give at least one Parquet file.")
+        raise ValueError("paths is empty: pass at least one Parquet file.")
     return files
 
 
 def column_names(path: Path) -> list[str]:
-    """Return the names of a file's columns."""
-    return list(opened(path).schema_arrow.names)
+    """Return the column names of a file."""
+    return list(open_parquet(path).schema_arrow.names)

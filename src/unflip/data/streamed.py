@@ -1,7 +1,8 @@
-"""Rows of the host, in memory or in a file, streamed through a device: the next block is copied while one is used."""
+"""Rows in the memory or files of the host, streamed to a device block by block."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, ClassVar
@@ -12,32 +13,55 @@ from scipy.sparse import issparse
 
 from unflip._utils.arrays import is_foreign
 from unflip._utils.typing import Array
-from unflip.data.engines.copies import Copies, Waiting
-from unflip.data.engines.engine import is_dask
+from unflip.data.engines.blocks import Blocks
+from unflip.data.engines.engine import Engine, is_dask
+from unflip.data.engines.transfers import PendingBlock, Transfer
 from unflip.data.lazy import LazyRows, is_lazy
 
 
 def streamed(X: Any, like: Array) -> StreamedRows:
-    """Return rows of the host as rows of a device, to which they are copied a block at a time.
+    """Return rows on the host as rows on a device, copied there one block at a time.
 
-    Fits and predictions then are made on the device, of rows that need not fit into its memory.
-    What is returned is for one fit or prediction at a time.
+    Fits and predictions then run on the device, and the rows need not fit into its memory. Use the
+    result for one fit or prediction at a time.
 
     Parameters
     ----------
     X : array-like of shape (n, p)
-        Rows in the host's memory, or whatever is read in blocks: a memory map, an HDF5 data set.
+        Rows in memory, or read in blocks: a memory map, an HDF5 data set.
     like : array
-        Any array of the device, such as ``torch.empty(0, device="cuda")`` or ``cupy.empty(0)``.
+        Any array on the device, such as ``torch.empty(0, device="cuda")`` or ``cupy.empty(0)``.
+
+    Returns
+    -------
+    StreamedRows
+        Rows to pass as `X` to `fit` or `predict`, with ``array_api_dispatch=True``.
+
+    Raises
+    ------
+    ValueError
+        If X is a Dask collection, a sparse matrix or an array on a device, or is not 2-D.
+
+    Examples
+    --------
+    Use an array on the GPU as `like`; here NumPy stands in for it:
+
+    >>> import numpy as np
+    >>> from unflip.data.streamed import streamed
+    >>> rows = streamed(np.eye(3), like=np.empty(0))
+    >>> rows.shape
+    (3, 3)
+    >>> rows[:1, :]
+    array([[1., 0., 0.]])
     """
     if is_dask(X) or issparse(X) or is_foreign(X):
         raise ValueError(
-            f"A {type(X).__name__} cannot be streamed: give an array of the host, or a memory map."
+            f"X of type {type(X).__name__} cannot be streamed: pass a NumPy array or a memory map."
         )
-    given = X if is_lazy(X) else np.asarray(X)
-    if len(given.shape) != 2:
-        raise ValueError(f"X has shape {tuple(given.shape)}: give rows and columns.")
-    rows = LazyRows.of(given, [np.float64, np.float32])
+    array = X if is_lazy(X) else np.asarray(X)
+    if len(array.shape) != 2:
+        raise ValueError(f"X has shape {tuple(array.shape)}: pass a 2-D array.")
+    rows = LazyRows.of(array, [np.float64, np.float32])
     return StreamedRows(
         rows.source,
         rows.precision,
@@ -45,62 +69,65 @@ def streamed(X: Any, like: Array) -> StreamedRows:
         rows.origin,
         rows.unit,
         like=like,
-        ahead=_Ahead(Copies.to(like)),
+        prefetch=_Prefetch(Transfer.to(like)),
     )
 
 
-class _Ahead:
-    """Starts to copy the block after the one that was asked for."""
+class _Prefetch:
+    """Starts to copy the next block before a block is returned."""
 
-    def __init__(self, copies: Copies) -> None:
-        self._copies = copies
-        self._expected: tuple[LazyRows, int, int] | None = None
-        self._coming: Waiting | None = None
+    def __init__(self, transfer: Transfer) -> None:
+        self._transfer = transfer
+        self._next: tuple[LazyRows, int, int] | None = None
+        self._pending: PendingBlock | None = None
 
     def block(self, rows: LazyRows, start: int, stop: int) -> Array:
-        """Return some rows, all columns of them, on the device."""
-        coming, self._coming = self._coming, None
-        if coming is not None and self._expected != (rows, start, stop):
-            coming()  # its memory must not be used again before the copy is done
-            coming = None
-        coming = coming or self._begin(rows, start, stop)
+        """Return these rows, with all columns, on the device."""
+        pending = self._pending
+        self._pending = None
+        if pending is not None and self._next != (rows, start, stop):
+            pending()  # its memory must not be reused before the copy is done
+            pending = None
+        pending = pending or self._begin(rows, start, stop)
         if stop < rows.shape[0]:
             end = min(2 * stop - start, rows.shape[0])
-            self._expected, self._coming = (rows, stop, end), self._begin(rows, stop, end)
-        return coming()
+            self._next = (rows, stop, end)
+            self._pending = self._begin(rows, stop, end)
+        return pending()
 
-    def _begin(self, rows: LazyRows, start: int, stop: int) -> Waiting:
+    def _begin(self, rows: LazyRows, start: int, stop: int) -> PendingBlock:
         shape = stop - start, rows.shape[1]
-        return self._copies.begin(
+        return self._transfer.begin(
             lambda: rows.on_host(slice(start, stop), slice(None)), shape, rows.precision
         )
 
 
 @dataclass(frozen=True, eq=False)
 class StreamedRows(LazyRows):
-    """A 2-D array on a device of which blocks are copied there when they are asked for.
+    """A 2-D array on a device, whose blocks are copied there when they are needed.
 
     Attributes
     ----------
     like : array
-        Any array of the device.
-    ahead : _Ahead
-        Who copies whole rows.
+        Any array on the device.
+    prefetch : _Prefetch
+        Copies blocks of whole rows.
     """
 
     like: Array = field(kw_only=True)
-    ahead: _Ahead = field(kw_only=True)
+    prefetch: _Prefetch = field(kw_only=True)
 
-    block_values: ClassVar[int] = 2**25  # page-locked memory takes long to get
+    # Most numbers in a block: page-locked memory takes long to allocate.
+    block_values: ClassVar[int] = 2**25
 
     @property
     def _checked(self) -> bool:
-        """Whether blocks are checked on the host: all rows are on the device, where that is quicker."""
+        """Whether blocks are checked on the host; without a selection the device is faster."""
         return self.chosen is not None
 
     @property
     def device(self) -> Any:
-        """Where the blocks are."""
+        """Device of the blocks."""
         return device(self.like)
 
     @property
@@ -109,13 +136,17 @@ class StreamedRows(LazyRows):
         return getattr(array_namespace(self.like), self.precision.name)
 
     def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
-        """Return the array library of the device."""
+        """Return the namespace of the device's arrays."""
         namespace: ModuleType = array_namespace(self.like)
         return namespace
 
+    def engine(self, offset: Sequence[Array] = ()) -> Engine:
+        """Return the engine that passes over the rows less an offset."""
+        return Blocks(self, offset, self.block_values)
+
     @property
     def hosted(self) -> LazyRows:
-        """The rows as the host has them."""
+        """The same rows as NumPy arrays."""
         return LazyRows(self.source, self.precision, self.chosen, self.origin, self.unit)
 
     def block(self, rows: slice, columns: slice) -> Array:
@@ -125,13 +156,13 @@ class StreamedRows(LazyRows):
             return array_namespace(self.like).asarray(
                 self.on_host(rows, columns), device=self.device, copy=True
             )
-        found = self.ahead.block(self, start, stop)
+        block = self.prefetch.block(self, start, stop)
         if stop > self.source.n_checked and not self._checked:
-            self._check(found, start, stop)
-        return found
+            self._check(block, start, stop)
+        return block
 
     def _check(self, block: Array, start: int, stop: int) -> None:
-        """Raise where a number is not finite: then their sum is not."""
+        """Raise ValueError if a number is not finite: the sum of the block then is not either."""
         if not np.isfinite(float(array_namespace(block).sum(block))):
             self.source.read(slice(start, stop), slice(None), self.precision)
         if start <= self.source.n_checked:

@@ -16,7 +16,7 @@ from unflip.labels.votes import Votes
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """Rows with observed labels, as given and as prepared.
+    """Rows with observed labels, as passed by the user and prepared for a fit.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class TrainingSet:
     @property
     def n_rows(self) -> int:
         """Number of all rows, zero-weight rows included."""
-        return self.rows.n_given
+        return self.rows.n_all
 
     @property
     def observed(self) -> FloatArray:

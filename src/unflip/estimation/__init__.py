@@ -1,10 +1,10 @@
-"""Noise rates and other unknowns of the theory, estimated from data.
+"""Estimators of noise rates, and of the mixture parameters that the theory needs.
 
-In come samples with observed labels, and trusted labels if there are any. Out comes a `NoiseModel`
+Input: samples with observed labels, and trusted labels if there are any. Output: a `NoiseModel`
 with standard errors. A new estimator is one new file with a subclass of `NoiseEstimator`.
 """
 
-from unflip.estimation.anchors import anchor_rates, consistent
+from unflip.estimation.anchors import anchor_rates, consistent_noise
 from unflip.estimation.automatic import Automatic
 from unflip.estimation.clusters import fit_clusters
 from unflip.estimation.cross_moment import CrossMoment
@@ -13,7 +13,7 @@ from unflip.estimation.isotropy import MixtureEvidence, mixture_evidence
 from unflip.estimation.mean_norm import mean_norm_from_rows
 from unflip.estimation.mixture_parameters import estimate_mixture
 from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimator
-from unflip.estimation.priors_constraint import narrowed
+from unflip.estimation.priors_constraint import constrain_by_priors
 from unflip.estimation.second_moment import SecondMomentMatching
 from unflip.estimation.spectral import SpectralMixture, Spikes, spectral_mixture
 from unflip.estimation.trusted import TrustedSubset
@@ -30,11 +30,11 @@ __all__ = [
     "Spikes",
     "TrustedSubset",
     "anchor_rates",
-    "consistent",
+    "consistent_noise",
+    "constrain_by_priors",
     "estimate_mixture",
     "fit_clusters",
     "mean_norm_from_rows",
     "mixture_evidence",
-    "narrowed",
     "spectral_mixture",
 ]

@@ -1,12 +1,12 @@
-r"""Noise rates where nothing identifies them: what the surest rows allow, and an honest doubt.
+r"""Heuristic noise rates from high-confidence (anchor) rows, if nothing identifies the rates.
 
-If flips depend on the true class alone, P(ỹ = b | x) is a mean of the rates ε_ab over the classes
-that x may belong to. So among rows that surely are of class a the labels show row a of the
-transition itself, and among rows that are likely to be, more flips than that: the labels of these
-*anchor rows* bound the rates from above. From below nothing does: every label may be right, and the
-classes overlap. The estimate keeps three quarters of the bound (labels are as a rule what limits
-the surest rows), and its standard error is that of a rate of which nothing is known but that it
-lies between 0 and the share of labels that the scores contradict.
+With class-conditional noise, P(ỹ = b | x) is an average of the rates ε_ab over the classes that x
+may belong to. Among rows that certainly belong to class a, the labels follow row a of the
+transition matrix. Among rows that only probably do, more labels differ from a. So the labels of the
+rows with the highest scores, the *anchor rows*, bound the rates from above. There is no lower
+bound: all labels may be clean, with overlapping classes. The estimate is three quarters of the
+bound. Its standard error is that of a rate that is uniform between 0 and the share of labels that
+contradict the scores.
 """
 
 from __future__ import annotations
@@ -18,23 +18,30 @@ import numpy as np
 from unflip._utils.typing import FloatArray, IntArray
 from unflip.labels.noise import NoiseModel
 
-_LEAST_TOLD = 0.05  # of two classes 1 − ε₊ − ε₋
-_SMALLEST_SHARE_LEFT = 0.1  # of an observed class that flips may leave as its true share
-_KEPT = 0.75
-#: The anchor rows of a class: this share of its size, but no fewer rows than ten and no more than a third of all.
-_SHARE, _FEWEST, _LARGEST_SHARE = 0.2, 10.0, 1 / 3
+#: Largest estimate of ε₊ + ε₋, just below the limit of 1 that `NoiseModel` requires; a choice.
+LARGEST_RATE_SUM = 0.999
+#: Smallest eigenvalue of the transition (for two classes 1 − ε₊ − ε₋) of an estimate; a choice.
+_SMALLEST_EIGENVALUE = 0.05
+#: Smallest prior of a class, as a share of its observed proportion; a choice.
+_SMALLEST_PRIOR = 0.1
+#: Estimated rate, as a share of its upper bound; a choice, see docs/noise_rates.md.
+_SHARE_OF_BOUND = 0.75
+#: Anchor rows of a class, as a share of the number of its labels; a choice.
+_ANCHOR_SHARE = 0.2
+#: Fewest anchor rows of a class, and weight, in rows, of the shrinkage towards all classes.
+_FEWEST_ANCHORS = 10.0
 
 
 @dataclass(frozen=True, eq=False)
-class RoughRates:
-    """A transition and its standard errors, k×k each."""
+class RateEstimate:
+    """A transition matrix and its standard errors, k×k each."""
 
     transition: FloatArray
     errors: FloatArray
 
 
-def anchor_rates(scores: FloatArray, codes: IntArray, weights: FloatArray) -> RoughRates:
-    """Read the rates off the rows that score highest for each class.
+def anchor_rates(scores: FloatArray, codes: IntArray, weights: FloatArray) -> RateEstimate:
+    """Estimate the rates from the rows with the highest scores for each class.
 
     Parameters
     ----------
@@ -45,93 +52,106 @@ def anchor_rates(scores: FloatArray, codes: IntArray, weights: FloatArray) -> Ro
     """
     k = scores.shape[1]
     sizes = np.bincount(codes, weights, minlength=k)
-    wanted = np.clip(_SHARE * sizes, _FEWEST, _LARGEST_SHARE * sizes.sum())
-    anchors = _pooled(
-        np.stack([_labels_at_top(scores[:, a], codes, weights, wanted[a], k) for a in range(k)]),
-        wanted,
+    # At most a third of all rows.
+    n_anchors = np.clip(_ANCHOR_SHARE * sizes, _FEWEST_ANCHORS, sizes.sum() * (1 / 3))
+    shares = np.stack(
+        [_top_label_shares(scores[:, a], codes, weights, n_anchors[a], k) for a in range(k)]
     )
-    rates = np.where(np.eye(k, dtype=bool), 0.0, _KEPT * anchors)
-    largest = _contradicted(scores, codes, weights)
-    doubt = (
+    bounds = _shrunk(shares, n_anchors)
+    rates = np.where(np.eye(k, dtype=bool), 0.0, _SHARE_OF_BOUND * bounds)
+    largest = _contradicting_shares(scores, codes, weights)
+    # Variance of a uniform rate, squared distance from its mean, and sampling error.
+    variance = (
         largest**2 / 12
         + (largest / 2 - rates) ** 2
-        + _KEPT**2 * anchors * (1 - anchors) / wanted[:, None]
+        + _SHARE_OF_BOUND**2 * bounds * (1 - bounds) / n_anchors[:, None]
     )
-    return RoughRates(with_diagonal(rates), with_diagonal_errors(np.sqrt(doubt)))
+    return RateEstimate(with_diagonal(rates), with_diagonal_errors(np.sqrt(variance)))
 
 
-def _pooled(anchors: FloatArray, sizes: FloatArray) -> FloatArray:
-    """Move the labels of each group towards what all groups have, as ten more rows would: few say little of one class.
+def _shrunk(shares: FloatArray, n_anchors: FloatArray) -> FloatArray:
+    """Shrink the label shares of each class towards the average over classes.
 
-    These rows are flipped as often as those of all groups, to classes in proportion to their sizes.
+    The average has the noise rate of all anchor rows together, with wrong labels in proportion to
+    the numbers of anchor rows.
 
     Parameters
     ----------
-    anchors : ndarray of shape (k, k)
+    shares : ndarray of shape (k, k)
         Shares of the observed classes among the anchor rows of each class.
-    sizes : ndarray of shape (k,)
+    n_anchors : ndarray of shape (k,)
         Number of anchor rows.
     """
-    flips = 1 - np.diag(anchors)
-    of_all = np.average(flips, weights=sizes)
-    others = with_diagonal(of_all * sizes / (sizes.sum() - sizes[:, None]))
-    return np.asarray((sizes[:, None] * anchors + _FEWEST * others) / (sizes[:, None] + _FEWEST))
+    overall = np.average(1 - np.diag(shares), weights=n_anchors)
+    average = with_diagonal(overall * n_anchors / (n_anchors.sum() - n_anchors[:, None]))
+    counts = n_anchors[:, None]
+    return np.asarray((counts * shares + _FEWEST_ANCHORS * average) / (counts + _FEWEST_ANCHORS))
 
 
 def with_diagonal(rates: FloatArray) -> FloatArray:
-    """Complete off-diagonal rates to rows that sum to 1."""
-    table = rates.copy()
-    np.fill_diagonal(table, 0.0)
-    np.fill_diagonal(table, 1 - table.sum(axis=1))
-    return table
+    """Return off-diagonal rates with the diagonal that makes rows sum to 1."""
+    transition = rates.copy()
+    np.fill_diagonal(transition, 0.0)
+    np.fill_diagonal(transition, 1 - transition.sum(axis=1))
+    return transition
 
 
 def with_diagonal_errors(errors: FloatArray) -> FloatArray:
-    """Complete errors of off-diagonal rates, independent of each other, with those of what they leave."""
-    table = errors.copy()
-    np.fill_diagonal(table, 0.0)
-    np.fill_diagonal(table, np.sqrt((table**2).sum(axis=1)))
-    return table
+    """Return errors of independent off-diagonal rates with those of the diagonal."""
+    completed = errors.copy()
+    np.fill_diagonal(completed, 0.0)
+    np.fill_diagonal(completed, np.sqrt((completed**2).sum(axis=1)))
+    return completed
 
 
-def _labels_at_top(
-    score: FloatArray, codes: IntArray, weights: FloatArray, wanted: float, k: int
+def _top_label_shares(
+    score: FloatArray, codes: IntArray, weights: FloatArray, top_weight: float, k: int
 ) -> FloatArray:
-    """Shares of the observed classes among the highest scores, of so much weight in all; equal scores enter together.
+    """Return the shares of observed classes among the highest scores, of this total weight.
 
-    Half a row of each class is added, so that few rows rule nothing out.
+    Equal scores enter together. Half a row is added to each class, so that no share is 0.
     """
     _, position = np.unique(-score, return_inverse=True)
     pooled = np.bincount(position, weights)
-    taken = np.clip(wanted - (np.cumsum(pooled) - pooled), 0, pooled) / pooled
-    counts = np.bincount(codes, weights * taken[position], minlength=k) + 0.5
+    fraction = np.clip(top_weight - (np.cumsum(pooled) - pooled), 0, pooled) / pooled
+    counts = np.bincount(codes, weights * fraction[position], minlength=k) + 0.5
     return np.asarray(counts / counts.sum())
 
 
-def _contradicted(scores: FloatArray, codes: IntArray, weights: FloatArray) -> FloatArray:
-    """Share of each observed class among the rows that the scores give to each class, k×k."""
+def _contradicting_shares(scores: FloatArray, codes: IntArray, weights: FloatArray) -> FloatArray:
+    """Return the shares of observed classes among the rows of each predicted class, k×k."""
     k = scores.shape[1]
-    likeliest = np.argmax(scores - np.average(scores, axis=0, weights=weights), axis=1)
-    counts = np.bincount(likeliest * k + codes, weights, minlength=k * k).reshape(k, k) + 0.5
+    predicted = np.argmax(scores - np.average(scores, axis=0, weights=weights), axis=1)
+    counts = np.bincount(predicted * k + codes, weights, minlength=k * k).reshape(k, k) + 0.5
     return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
 
-def consistent(
+def consistent_noise(
     transition: FloatArray, observed: FloatArray, *, is_sure: bool = False
 ) -> NoiseModel:
-    """Return these flips with the priors that explain the observed proportions, halved until there are such priors.
+    """Return the noise model with priors that explain the observed proportions.
 
-    Flips are halved, too, where labels would tell next to nothing of the true class: by the
-    geometric mean of the k − 1 eigenvalues of the transition beside 1, if the features surely
-    predict the labels, and else by their product, as rates of many classes that are read off chance
-    make much of it.
+    The rates are halved, at most three times, until such priors exist and the labels are
+    informative: the determinant of the transition, the product of its k − 1 eigenvalues beside 1,
+    must not be too small. Otherwise labels are taken to be clean.
+
+    Parameters
+    ----------
+    transition : ndarray of shape (k, k)
+        Estimated transition matrix.
+    observed : ndarray of shape (k,)
+        Observed class proportions.
+    is_sure : bool
+        Whether features clearly predict the labels. The geometric mean of the eigenvalues then
+        replaces their product, which gets small for many classes.
     """
-    k, identity = len(observed), np.eye(len(observed))
-    least = _LEAST_TOLD ** (k - 1) if is_sure else _LEAST_TOLD
-    for kept in (1.0, 0.5, 0.25, 0.125):
-        candidate = identity + kept * (transition - identity)
-        if np.linalg.det(candidate) > least:
+    k = len(observed)
+    identity = np.eye(k)
+    smallest = _SMALLEST_EIGENVALUE ** (k - 1) if is_sure else _SMALLEST_EIGENVALUE
+    for factor in (1.0, 0.5, 0.25, 0.125):
+        candidate = identity + factor * (transition - identity)
+        if np.linalg.det(candidate) > smallest:
             priors = np.linalg.solve(candidate.T, observed)
-            if (priors > _SMALLEST_SHARE_LEFT * observed).all():
+            if (priors > _SMALLEST_PRIOR * observed).all():
                 return NoiseModel(candidate, priors / priors.sum())
     return NoiseModel(identity, observed)

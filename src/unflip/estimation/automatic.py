@@ -1,4 +1,4 @@
-"""How noisy are the labels? The best answer that the data at hand allow, and how much of it was assumed."""
+"""Noise rates from the best source that the data allow: `noise="estimate"`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from unflip._utils.typing import Array, FloatArray
 from unflip._utils.validation import check_squares
 from unflip._utils.warnings import warn_caller
 from unflip.data.duplicates import DistinctRows, relative_weights
-from unflip.data.lazy import validated
+from unflip.data.input_rows import validated
 from unflip.data.training_set import TrainingSet
-from unflip.estimation.anchors import anchor_rates, consistent
+from unflip.estimation.anchors import anchor_rates, consistent_noise
 from unflip.estimation.cross_moment import CrossMoment
 from unflip.estimation.isotropy import MixtureEvidence, evidence_and_clusters
-from unflip.estimation.loo_scores import scored_classes
+from unflip.estimation.loo_scores import class_scores
 from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimator
-from unflip.estimation.priors_constraint import narrowed
+from unflip.estimation.priors_constraint import LARGEST_MISFIT, constrain_by_priors
 from unflip.estimation.trusted import TrustedSubset
 from unflip.labels.classes import encode
 from unflip.labels.noise import NoiseModel
@@ -28,54 +28,58 @@ from unflip.ridge.label_association import SURE, UNSURE
 from unflip.ridge.spectrum.base import Spectrum
 from unflip.ridge.spectrum.decomposition import decompose
 
-_LARGEST_MISFIT, _SMALLEST_MISFIT = (
-    5.0,
-    0.05,
-)  # of given proportions to clusters: standard errors, and beyond these
-
-_UNTOLD_RATE = (
-    0.5  # labels drawn anew where nothing is known of them; wide standard errors go with it
-)
-_NOTHING_TOLD = (
-    "The features do not predict the labels better than chance, so nothing shows which labels are "
-    "wrong, and the noise rates mean nothing: add rows or other features, or give a NoiseModel."
+_NO_SIGNAL = (
+    "The features do not predict the labels better than chance, so wrong labels cannot be "
+    "identified and the estimated noise rates are meaningless. Add rows or other features, or pass "
+    "a NoiseModel."
 )
 
 Source = Literal["trusted rows", "mixture", "anchor rows"]
 
 
 class Automatic(NoiseEstimator):
-    """Noise rates from whatever there is: trusted rows, class proportions, the structure of the rows, or a prior.
+    """Noise rates from trusted labels, the mixture structure of the rows, or a heuristic.
 
-    Labels and rows alone do not identify the rates of real data: whether classes overlap or labels
-    are wrong looks the same. So rates come from, in this order,
+    Rows and noisy labels alone do not identify the rates of real data: overlapping classes and
+    wrong labels look the same. So the rates come from the first of
 
-    1. rows with true labels (`TrustedSubset`),
-    2. the mixture structure of the rows, where tests support it (`MixtureEvidence`, `CrossMoment`),
-    3. the labels of the surest rows, as a stated guess with a wide standard error and a warning
-       (see `unflip.estimation.anchors`),
+    1. trusted labels (`TrustedSubset`),
+    2. the mixture structure of the rows, if tests support it (`MixtureEvidence`, `CrossMoment`),
+    3. the labels of high-confidence rows, a heuristic with a large standard error and a warning
+       (see `unflip.estimation.anchors`).
 
-    and where the true class proportions are known, they narrow the answer of 1 and 3 (see
-    `unflip.estimation.priors_constraint`) and enter that of 2.
+    Known class priors enter the mixture fit of 2. Those of 1 and 3 are constrained by them
+    afterwards (see `unflip.estimation.priors_constraint`).
 
     Parameters
     ----------
     y_trusted : array-like of shape (n,), optional
-        True labels of some rows, as in `TrustedSubset`.
+        True labels of checked rows, as in `TrustedSubset`.
     priors : array-like of shape (k,), optional
-        ClassProportions of the true classes.
+        Proportions of the true classes.
 
     Attributes
     ----------
     classes_, noise_, noise_std_
         See `NoiseEstimator`.
     source_ : {"trusted rows", "mixture", "anchor rows"}
-        What the rates were read from.
+        Source of the rates: 1, 2 or 3 of the list above.
     evidence_ : MixtureEvidence or None
-        How the rows fared as a mixture; None where that was not asked: with trusted rows, or where
-        rows repeat or carry weights, which no test of independent rows allows.
+        Results of the tests of 2. None if they were not made: with trusted labels, and with
+        duplicate or weighted rows, which are not independent.
     assumption_ : str
-        What was assumed rather than seen, in words; empty where nothing was.
+        What was assumed rather than estimated, as a sentence; empty if nothing was.
+
+    Examples
+    --------
+    >>> from unflip.datasets import make_mixture
+    >>> X, y = make_mixture(1000, 50, mean_norm=2.0, random_state=0)
+    >>> labels = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1).flip(y, random_state=0)
+    >>> estimate = Automatic().fit(X, labels)
+    >>> estimate.source_
+    'mixture'
+    >>> print(f"{estimate.noise_.eps_pos:.2f} ± {estimate.noise_std_[1, 0]:.2f}")
+    0.27 ± 0.02
     """
 
     source_: Source
@@ -89,7 +93,7 @@ class Automatic(NoiseEstimator):
         self.priors = priors
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Estimate from rows X with observed labels y.
+        """Estimate the rates from rows X with observed labels y.
 
         Parameters
         ----------
@@ -98,12 +102,12 @@ class Automatic(NoiseEstimator):
         y : array-like of shape (n,)
             Observed labels.
         sample_weight : array-like of shape (n,), optional
-            Weights of the rows; a row of weight 2 counts as two copies, one of weight 0 as absent.
+            Weights of the rows. Weight 2 equals a duplicate, weight 0 leaves the row out.
         """
-        given, labels = validated(self, X, y, dtype=np.float64, ensure_min_samples=2)
-        weights = relative_weights(checked_weights(sample_weight, given))
-        rows = DistinctRows.of(given, weights)
-        check_squares(rows.largest, int(np.prod(given.shape)))
+        checked_X, labels = validated(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        weights = relative_weights(checked_weights(sample_weight, checked_X))
+        rows = DistinctRows.of(checked_X, weights)
+        check_squares(rows.largest, int(np.prod(checked_X.shape)))
         self.classes_, codes = encode(labels[rows.members], "Automatic")
         if self.y_trusted is None:
             shares = rows.memberships(codes, len(self.classes_))
@@ -111,12 +115,14 @@ class Automatic(NoiseEstimator):
             if self.assumption_:
                 warn_caller(self.assumption_, AssumedNoiseWarning)
             return self
-        trusted = TrustedSubset(self.y_trusted).fit(given, labels, weights)
-        self.source_, self.evidence_, self.assumption_ = "trusted rows", None, ""
+        trusted = TrustedSubset(self.y_trusted).fit(checked_X, labels, weights)
+        self.source_ = "trusted rows"
+        self.evidence_ = None
+        self.assumption_ = ""
         return self._keep(trusted.noise_, trusted.noise_std_, rows, codes)
 
     def fit_from_spectrum(self, data: TrainingSet, spectrum: Spectrum) -> Self:
-        """Estimate without trusted labels; does not warn of what was assumed."""
+        """Estimate without trusted labels; does not warn of assumptions."""
         if self.y_trusted is not None:
             return super().fit_from_spectrum(data, spectrum)
         self.fit_spectrum(spectrum, data.rows, data.codes)
@@ -125,92 +131,97 @@ class Automatic(NoiseEstimator):
         return self
 
     def fit_spectrum(self, spectrum: Spectrum, rows: DistinctRows, codes: Array) -> Self:
-        """Estimate without trusted rows, from the spectrum of the distinct rows, centred, and class indices.
+        """Estimate without trusted labels from a spectrum; does not warn of assumptions.
 
-        It does not warn of what was assumed: see ``assumption_``. Rows may be on any device: they
-        stay there, and what is read off them (coordinates along what stands out, scores, classes
-        and weights) is brought to the host.
+        Rows stay on their device. Scores, classes, weights and coordinates along the spikes are
+        moved to the host.
+
+        Parameters
+        ----------
+        spectrum : Spectrum
+            Spectrum of the distinct rows, centred.
+        rows : DistinctRows
+            The rows.
+        codes : array of shape (n_positive,)
+            Observed class of each member.
         """
-        on_host = as_numpy(codes)
-        k = int(on_host.max()) + 1
-        known = (
-            None
-            if self.priors is None
-            else NoiseModel.none(k).with_priors(self.priors).known_priors
-        )
+        host_codes = as_numpy(codes)
+        k = int(host_codes.max()) + 1
+        priors = None
+        if self.priors is not None:
+            priors = NoiseModel.none(k).with_priors(self.priors).known_priors
         self.assumption_ = ""
-        alone = (
-            rows.spectrum_weights is None
-        )  # weights and copies are no independent rows, which the tests need
-        self.evidence_, clusters = (
-            evidence_and_clusters(spectrum, on_host, k) if alone else (None, None)
-        )
+        self.evidence_ = None
+        clusters = None
+        if rows.spectrum_weights is None:  # the tests require independent rows
+            self.evidence_, clusters = evidence_and_clusters(spectrum, host_codes, k)
         if self.evidence_ is not None and self.evidence_.supported:
             self.source_ = "mixture"
-            mixture = CrossMoment().fit_spectrum(spectrum, on_host, clusters)
-            if known is not None and k == 2:
-                _check_clusters(known, mixture.noise_.known_priors, len(on_host))
-                mixture = CrossMoment(pi_neg=float(known[0])).fit_spectrum(spectrum, on_host)
+            mixture = CrossMoment().fit_spectrum(spectrum, host_codes, clusters)
+            if priors is not None and k == 2:
+                _check_clusters(priors, mixture.noise_.known_priors, len(host_codes))
+                mixture = CrossMoment(pi_neg=float(priors[0])).fit_spectrum(spectrum, host_codes)
             return self._keep(mixture.noise_, mixture.noise_std_, rows, codes)
         self.source_ = "anchor rows"
-        scores, associated = scored_classes(rows, codes, k, spectrum)
-        rough, observed = (
-            anchor_rates(as_numpy(scores), on_host, as_numpy(rows.counts)),
-            rows.shares(codes),
-        )
-        is_told = associated > UNSURE
-        is_sure = associated >= SURE
-        guess = (
-            consistent(rough.transition, observed, is_sure=is_sure)
-            if is_told
-            else _untold(observed)
-        )
-        self._keep(guess, rough.errors, rows, codes)
-        self.assumption_ = self._guess() if is_told else _NOTHING_TOLD
+        scores, associated = class_scores(rows, codes, k, spectrum)
+        estimate = anchor_rates(as_numpy(scores), host_codes, as_numpy(rows.counts))
+        observed = rows.shares(codes)
+        if associated > UNSURE:
+            is_sure = associated >= SURE
+            noise = consistent_noise(estimate.transition, observed, is_sure=is_sure)
+            self._keep(noise, estimate.errors, rows, codes)
+            self.assumption_ = self._heuristic_warning()
+        else:
+            self._keep(_uninformative_noise(observed), estimate.errors, rows, codes)
+            self.assumption_ = _NO_SIGNAL
         return self
 
     def _keep(
         self, noise: NoiseModel, errors: FloatArray, rows: DistinctRows, codes: Array
     ) -> Self:
-        self.noise_, self.noise_std_ = noise, errors
+        self.noise_ = noise
+        self.noise_std_ = errors
         if self.priors is not None and (noise.n_classes > 2 or self.source_ != "mixture"):
-            self.noise_, self.noise_std_ = narrowed(noise, errors, self.priors, rows, codes)
+            self.noise_, self.noise_std_ = constrain_by_priors(
+                noise, errors, self.priors, rows, codes
+            )
         return self
 
-    def _guess(self) -> str:
-        doubt = float(self.noise_std_[~np.eye(self.noise_.n_classes, dtype=bool)].max())
-        used, missing = (
-            ("", "priors= (the true class proportions), ")
-            if self.priors is None
-            else (" and the priors", "")
-        )
-        reason = self.evidence_ if self.evidence_ is not None else "rows repeat or carry weights"
+    def _heuristic_warning(self) -> str:
+        largest = float(self.noise_std_[~np.eye(self.noise_.n_classes, dtype=bool)].max())
+        reason = "rows are duplicated or weighted"
+        if self.evidence_ is not None:
+            reason = str(self.evidence_)
+        source = "high-confidence rows and the priors"
+        remedy = ""
+        if self.priors is None:
+            source = "high-confidence rows"
+            remedy = "priors= (the true class proportions), "
         return (
-            f"The noise rates are a guess, from the labels of the surest rows{used}, with standard "
-            f"errors up to {doubt:.2f}: nothing here identifies them ({reason}). Give {missing}a "
-            "NoiseModel, or rows with true labels (estimation.TrustedSubset); noise=None if all "
-            "labels are right."
+            f"Noise rates are not identifiable from these data ({reason}); using a heuristic "
+            f"estimate from {source}, with standard errors up to {largest:.2f}. Pass {remedy}a "
+            "NoiseModel or trusted labels (estimation.TrustedSubset), or noise=None if the labels "
+            "are clean."
         )
 
 
-def _check_clusters(priors: FloatArray, found: FloatArray, n: int) -> None:
-    """Raise where given proportions are not those of the clusters that the rows form."""
-    if (
-        abs(priors[0] - found[0])
-        > _LARGEST_MISFIT * np.sqrt(found[0] * found[1] / n) + _SMALLEST_MISFIT
-    ):
+def _check_clusters(priors: FloatArray, estimated: FloatArray, n: int) -> None:
+    """Raise `ValueError` if known class priors contradict the clusters of the rows."""
+    error = np.sqrt(estimated[0] * estimated[1] / n)
+    # Another 5 percentage points are tolerated.
+    if abs(priors[0] - estimated[0]) > LARGEST_MISFIT * error + 0.05:
         raise ValueError(
             f"priors {priors.round(3).tolist()} contradict the clusters of the rows, which have "
-            f"the proportions {found.round(3).tolist()}: check the priors and the order of their "
-            "classes (sorted)."
+            f"the proportions {estimated.round(3).tolist()}: check the priors and the order of "
+            "their classes (sorted)."
         )
 
 
-def _untold(observed: FloatArray) -> NoiseModel:
-    """Return flips that leave the proportions as they are, for scores that do not predict the labels.
+def _uninformative_noise(observed: FloatArray) -> NoiseModel:
+    """Return noise that draws half of the labels at random and keeps the class proportions.
 
-    Such scores show no anchor rows, and proportions that followed from rates which mean nothing
-    would be far off.
+    For scores that do not predict the labels: their anchor rows are meaningless, and priors that
+    follow from the rates of these would be far off.
     """
-    transition = (1 - _UNTOLD_RATE) * np.eye(len(observed)) + _UNTOLD_RATE * observed
+    transition = 0.5 * np.eye(len(observed)) + 0.5 * observed
     return NoiseModel(transition / transition.sum(axis=1, keepdims=True), observed)

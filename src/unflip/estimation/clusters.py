@@ -1,13 +1,12 @@
-r"""Classes as Gaussian clusters along the spikes, with labels that depend on the class alone: maximum likelihood.
+r"""Maximum-likelihood fit of Gaussian clusters with noisy labels, along the spikes.
 
-Coordinates wᵢ of the rows along the spikes are found without labels, so given the true class they
-are independent of the observed label ỹᵢ, and
+Coordinates wᵢ of the rows along the spikes are computed without labels. Given the true class, they
+are independent of the observed label ỹᵢ, so
 
 .. math:: p(w_i, \tilde y_i) = \sum_a \pi_a\, N(w_i; m_a, C)\, T_{a\tilde y_i}.
 
-EM finds the proportions π, the means, the common covariance and the transition T together. In each
-round row a of T is the cross moment of the labels with the class memberships, and at the optimum of
-two classes it agrees with the closed form of `unflip.estimation.CrossMoment` for known geometry.
+EM fits the priors π, the means m, the common covariance C and the transition T. For two classes
+the fit agrees with the closed form of `unflip.estimation.CrossMoment` for known geometry.
 """
 
 from __future__ import annotations
@@ -23,29 +22,33 @@ from sklearn import config_context
 from unflip._utils.arrays import pick, softmax, softmax_and_logsumexp, times_table
 from unflip._utils.typing import FloatArray, IntArray
 from unflip.calibration.binning import random_rows
-from unflip.calibration.mixture import ScoreMixture, with_one
+from unflip.calibration.mixture import ScoreMixture, with_ones
 from unflip.labels.noise import NoiseModel
 
-# Of the mean log-likelihood of a row: of the labelled mixture, and of what it is started from.
-_TOLERANCE, _ROUGH_TOLERANCE = 1e-7, 1e-5
+#: EM stops once the mean log-likelihood of a row rises by less than this.
+_TOLERANCE = 1e-7
+#: The same for starting values.
+_ROUGH_TOLERANCE = 1e-5
+#: Limit on EM rounds.
 _MAX_ROUNDS = 5000
-#: Rows that clusters are looked for in; the mixture is then fitted to all.
+#: Rows used for starting values; the final fit uses all rows.
 MOST_ROWS = 4000
-_MOST_PARAMETERS = 300  # whose errors are found together: those of ten classes
-_ROWS_FOR_ERRORS = 2000  # an information matrix of so many rows is right to a few percent
-# Rows added to every cell of the transition: half a row, so that none is ever taken to be
-# impossible.
-_PSEUDO_ROWS = 0.5
+#: Most parameters whose standard errors are computed jointly, about those of ten classes.
+_MOST_PARAMETERS = 300
+#: Rows used for the information matrix, which is then right to a few percent.
+_ROWS_FOR_ERRORS = 2000
+#: Labels are independent of the clusters unless the p-value is below this; a choice.
+SMALLEST_P_VALUE = 0.001
 
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """A labelled Gaussian mixture.
+    """A Gaussian mixture with noisy labels.
 
     Attributes
     ----------
     priors : ndarray of shape (k,)
-        ClassProportions π of the true classes.
+        Proportions π of the true classes.
     means : ndarray of shape (k, r)
         Class means along the spikes.
     covariance : ndarray of shape (r, r)
@@ -61,15 +64,14 @@ class Clusters:
 
     @property
     def noise(self) -> NoiseModel:
-        """The noise model of these classes."""
+        """The noise model."""
         return NoiseModel(self.transition, self.priors)
 
     def log_joint(self, coordinates: FloatArray, codes: IntArray | None) -> FloatArray:
-        """Log-density of each row and each true class (n×k), with the observed label or, without codes, on its own."""
+        """Return the log-density of rows for each true class, n×k; with labels unless None."""
         factor = np.linalg.cholesky(self.covariance)
-        centre = (
-            self.priors @ self.means
-        )  # distances from it are small: squares of differences lose no digits
+        # Distances from the centre are small, so that squares of differences lose no digits.
+        centre = self.priors @ self.means
         rows, means = (
             solve_triangular(factor, (points - centre).T, lower=True).T
             for points in (coordinates, self.means)
@@ -86,12 +88,11 @@ class Clusters:
         return np.asarray(np.log(self.priors) + log_density + labels)
 
     def membership(self, coordinates: FloatArray, codes: IntArray | None = None) -> FloatArray:
-        """P(true class | coordinates, and observed label where given), n×k."""
-        log_joint = self.log_joint(coordinates, codes)
-        return np.asarray(softmax(log_joint))
+        """Return P(true class | coordinates, and observed labels unless None), n×k."""
+        return np.asarray(softmax(self.log_joint(coordinates, codes)))
 
     def log_likelihood(self, coordinates: FloatArray, codes: IntArray | None) -> float:
-        """Log-likelihood of coordinates and, where given, labels."""
+        """Return the log-likelihood of coordinates and, unless None, labels."""
         return float(softmax_and_logsumexp(self.log_joint(coordinates, codes))[1].sum())
 
 
@@ -102,135 +103,139 @@ def fit_clusters(
     priors: FloatArray | None = None,
     start: Clusters | None = None,
 ) -> Clusters:
-    """Fit the labelled mixture: the likelier of two starts, one from the labels and one from the clusters.
+    """Fit the mixture from two starts, the labels and k-means, and keep the likelier.
 
     Parameters
     ----------
     coordinates : ndarray of shape (n, r)
-        Rows along the spikes.
+        Coordinates of the rows along the spikes.
     codes : ndarray of shape (n,)
         Observed classes.
     n_classes : int
-        k.
+        Number of classes k.
     priors : ndarray of shape (k,), optional
-        ClassProportions of the true classes, where known.
+        Proportions of the true classes. None: they are estimated.
     start : Clusters, optional
-        What `label_free_clusters` found, where that is known already.
+        Result of `unsupervised_clusters`. None: it is computed.
     """
-    some = random_rows(len(codes), MOST_ROWS)
-    few, of_few = coordinates[some], codes[some]
-    by_labels = np.full((len(of_few), n_classes), 0.2 / n_classes)
-    by_labels[np.arange(len(of_few)), of_few] += 0.8
-    by_shape = label_free_clusters(few, n_classes) if start is None else start
-    starts = [by_labels, _matched(by_shape.membership(few), of_few)]
-    rough = [
-        _expectation_maximisation(few, of_few, member, priors, _ROUGH_TOLERANCE)
-        for member in starts
+    sample = random_rows(len(codes), MOST_ROWS)
+    sample_rows = coordinates[sample]
+    sample_codes = codes[sample]
+    by_labels = np.full((len(sample), n_classes), 0.2 / n_classes)
+    by_labels[np.arange(len(sample)), sample_codes] += 0.8  # labels are mostly right
+    if start is None:
+        start = unsupervised_clusters(sample_rows, n_classes)
+    by_clusters = _matched(start.membership(sample_rows), sample_codes)
+    fits = [
+        _expectation_maximization(sample_rows, sample_codes, member, priors, _ROUGH_TOLERANCE)
+        for member in (by_labels, by_clusters)
     ]
-    likelier = max(rough, key=lambda fit: fit.log_likelihood(few, of_few))
-    return _expectation_maximisation(
-        coordinates, codes, likelier.membership(coordinates, codes), priors, _TOLERANCE
-    )
+    likelier = max(fits, key=lambda fit: fit.log_likelihood(sample_rows, sample_codes))
+    member = likelier.membership(coordinates, codes)
+    return _expectation_maximization(coordinates, codes, member, priors, _TOLERANCE)
 
 
-def label_free_clusters(coordinates: FloatArray, n_classes: int) -> Clusters:
-    """Fit Gaussian clusters with a common covariance, without labels, from k-means; their transition means nothing."""
-    from sklearn.cluster import KMeans  # brings half of scikit-learn, and most fits do without
+def unsupervised_clusters(coordinates: FloatArray, n_classes: int) -> Clusters:
+    """Fit clusters without labels, from k-means; their transition matrix is meaningless."""
+    # Imported here: it loads half of scikit-learn, and most fits do not need it.
+    from sklearn.cluster import KMeans
 
     if n_classes == 1:
         covariance = np.cov(coordinates.T, bias=True).reshape(2 * coordinates.shape[1:])
         return Clusters(np.ones(1), coordinates.mean(axis=0)[None, :], covariance, np.ones((1, 1)))
-    with config_context(array_api_dispatch=False):  # k-means knows NumPy's arrays alone
+    with config_context(array_api_dispatch=False):  # k-means supports NumPy arrays only
         nearest = KMeans(n_classes, n_init=1, random_state=0).fit_predict(coordinates)
-    return _expectation_maximisation(
-        coordinates, None, np.eye(n_classes)[nearest], None, _ROUGH_TOLERANCE
-    )
+    member = np.eye(n_classes)[nearest]
+    return _expectation_maximization(coordinates, None, member, None, _ROUGH_TOLERANCE)
 
 
 def cluster_gain(coordinates: FloatArray, clusters: Clusters) -> float:
-    """Return by how much Bayes' information criterion prefers the clusters to a single one."""
-    alone = label_free_clusters(coordinates, 1)
+    """Return the gain in the Bayesian information criterion of the clusters over a single one."""
+    single = unsupervised_clusters(coordinates, 1)
     k, r = clusters.means.shape
-    gain = clusters.log_likelihood(coordinates, None) - alone.log_likelihood(coordinates, None)
+    gain = clusters.log_likelihood(coordinates, None) - single.log_likelihood(coordinates, None)
     return float(2 * gain - (k - 1) * (r + 1) * np.log(len(coordinates)))
 
 
 def standard_errors(
     fit: Clusters, coordinates: FloatArray, *, known_priors: bool = False
 ) -> FloatArray:
-    """Return those of the transition, k×k; for many classes as if proportions and shape of the clusters were known."""
+    """Return the standard errors of the transition matrix, k×k.
+
+    For many classes, priors and shape of the clusters are taken to be known.
+    """
     k = len(fit.priors)
-    some = coordinates[random_rows(len(coordinates), _ROWS_FOR_ERRORS)]
-    every = len(coordinates) / len(some)
+    sample = coordinates[random_rows(len(coordinates), _ROWS_FOR_ERRORS)]
+    rows_per_sampled = len(coordinates) / len(sample)
     if _n_parameters(fit) <= _MOST_PARAMETERS:
-        covariances = _covariances(fit, some, known_priors=known_priors)
+        covariances = _joint_covariances(fit, sample, known_priors=known_priors)
     else:
-        covariances = _covariances_by_class(fit, some)
+        covariances = _covariances_by_class(fit, sample)
     errors = np.zeros((k, k))
     for a, covariance in enumerate(covariances):
-        errors[a, _others(a, k)] = np.sqrt(np.diag(covariance) / every)
-        errors[a, a] = np.sqrt(covariance.sum() / every)
+        errors[a, _others(a, k)] = np.sqrt(np.diag(covariance) / rows_per_sampled)
+        errors[a, a] = np.sqrt(covariance.sum() / rows_per_sampled)
     return errors
 
 
-def _covariances(fit: Clusters, coordinates: FloatArray, *, known_priors: bool) -> list[FloatArray]:
-    """Return the covariance matrix of the flip rates out of each class, (k − 1)×(k − 1), by all parameters."""
+def _joint_covariances(
+    fit: Clusters, coordinates: FloatArray, *, known_priors: bool
+) -> list[FloatArray]:
+    """Return the covariance of the rates of each class, (k − 1)×(k − 1), by all parameters."""
     k = len(fit.priors)
-    estimated = np.ones(_n_parameters(fit), dtype=bool)
-    estimated[k * (k - 1) : k * (k - 1) + k - 1] = not known_priors
-    information = _information(fit, coordinates)[np.ix_(estimated, estimated)]
+    is_estimated = np.ones(_n_parameters(fit), dtype=bool)
+    is_estimated[k * (k - 1) : k * (k - 1) + k - 1] = not known_priors
+    information = _information(fit, coordinates)[np.ix_(is_estimated, is_estimated)]
     inverse = np.linalg.pinv(information, hermitian=True)
     of_pairs = inverse[: k * (k - 1), : k * (k - 1)].reshape(k, k - 1, k, k - 1)
     return [of_pairs[a, :, a, :] for a in range(k)]
 
 
 def _covariances_by_class(fit: Clusters, coordinates: FloatArray) -> list[FloatArray]:
-    """Return the same as if all but the flip rates out of that class were known."""
-    k, member = len(fit.priors), fit.membership(coordinates)
+    """Return the same as if all parameters but the rates of the class were known."""
+    k = len(fit.priors)
+    member = fit.membership(coordinates)
     power = (member**2).T @ (1 / (member @ fit.transition))
     information = [np.diag(power[a, _others(a, k)]) + power[a, a] for a in range(k)]
     return [np.linalg.pinv(matrix, hermitian=True) for matrix in information]
 
 
 def label_association(fit: Clusters, coordinates: FloatArray, codes: IntArray) -> float:
-    """Return the p-value of labels that are independent of the clusters (chi-square)."""
+    """Return the p-value of a chi-square test that labels are independent of the clusters."""
     k = len(fit.priors)
     nearest = np.argmax(fit.membership(coordinates), axis=1)
     table = np.bincount(nearest * k + codes, minlength=k * k).reshape(k, k)
-    seen = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
-    return float(chi2_contingency(seen).pvalue)
+    non_empty = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
+    return float(chi2_contingency(non_empty).pvalue)
 
 
 def prior_influence(fit: Clusters, coordinates: FloatArray, codes: IntArray) -> FloatArray:
-    """Influence of each row on the proportions of all classes but the last, n×(k − 1)."""
+    """Return the influence of rows on the priors of all classes but the last, n×(k − 1)."""
     k = len(fit.priors)
-    chosen = slice(k * (k - 1), k * (k - 1) + k - 1)
+    priors = slice(k * (k - 1), k * (k - 1) + k - 1)
     inverse = np.linalg.pinv(_information(fit, coordinates), hermitian=True)
-    influence = len(codes) * _scores(fit, coordinates, codes) @ inverse[:, chosen]
+    influence = len(codes) * _scores(fit, coordinates, codes) @ inverse[:, priors]
     return np.asarray(influence)
 
 
-def _expectation_maximisation(
+def _expectation_maximization(
     coordinates: FloatArray,
     codes: IntArray | None,
     member: FloatArray,
     priors: FloatArray | None,
     tolerance: float,
 ) -> Clusters:
-    """Fit from first memberships, in coordinates of covariance 1."""
+    """Fit from starting memberships, in coordinates standardized to covariance 1."""
     n, r = coordinates.shape
-    centre, scale = (
-        coordinates.mean(axis=0),
-        np.linalg.cholesky(np.cov(coordinates.T, bias=True).reshape(r, r)),
-    )
-    standard = with_one(solve_triangular(scale, (coordinates - centre).T, lower=True).T)
-    previous, share = -np.inf, np.full(n, 1 / n)
+    centre = coordinates.mean(axis=0)
+    scale = np.linalg.cholesky(np.cov(coordinates.T, bias=True).reshape(r, r))
+    standard = with_ones(solve_triangular(scale, (coordinates - centre).T, lower=True).T)
+    previous = -np.inf
+    share = np.full(n, 1 / n)
     for _ in range(_MAX_ROUNDS):
         mixture = ScoreMixture.of(standard, member, share, 1 / n)
-        proportions, transition = (
-            mixture.mass if priors is None else priors,
-            _transition(member, codes),
-        )
+        proportions = mixture.mass if priors is None else priors
+        transition = _transition(member, codes)
         logits = mixture.logits(standard, np.log(proportions))
         if codes is not None:
             logits += pick(np.log(transition.T), codes)
@@ -244,27 +249,27 @@ def _expectation_maximisation(
 
 
 def _mean_log_density(mixture: ScoreMixture) -> float:
-    """Mean log-density of rows of covariance 1 about 0 in the first class, but for a constant."""
-    first, precision = mixture.means[0], mixture.precision
-    return (
-        float(np.linalg.slogdet(precision)[1] - np.trace(precision) - first @ precision @ first) / 2
-    )
+    """Return the mean log-density in the first class of standardized rows, up to a constant."""
+    first = mixture.means[0]
+    precision = mixture.precision
+    log_determinant = np.linalg.slogdet(precision)[1]
+    return float(log_determinant - np.trace(precision) - first @ precision @ first) / 2
 
 
 def _transition(member: FloatArray, codes: IntArray | None) -> FloatArray:
+    """Return the transition matrix for these memberships; Jeffreys' prior keeps rates above 0."""
     k = member.shape[1]
-    counts = np.full((k, k), _PSEUDO_ROWS)
+    counts = np.full((k, k), 0.5)
     if codes is not None:
         counts += np.stack([np.bincount(codes, member[:, a], minlength=k) for a in range(k)])
     return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
 
 def _matched(member: FloatArray, codes: IntArray) -> FloatArray:
-    """Name each cluster after the class whose labels it holds most of, one to one."""
+    """Return memberships with clusters matched one to one to classes, by their labels."""
     k = member.shape[1]
-    counts = np.stack(
-        [np.bincount(codes, member[:, a], minlength=k) for a in range(k)], axis=1
-    )  # class × cluster
+    # Class × cluster.
+    counts = np.stack([np.bincount(codes, member[:, a], minlength=k) for a in range(k)], axis=1)
     _, cluster = linear_sum_assignment(counts / counts.sum(axis=0), maximize=True)
     return np.asarray(member[:, cluster])
 
@@ -275,7 +280,7 @@ def _n_parameters(fit: Clusters) -> int:
 
 
 def _information(fit: Clusters, coordinates: FloatArray) -> FloatArray:
-    """Outer products of the scores, summed over rows and averaged over the labels that the fit expects."""
+    """Return the Fisher information: summed over rows, averaged over their expected labels."""
     expected = fit.membership(coordinates) @ fit.transition
     information = np.zeros(())
     for label in range(len(fit.priors)):
@@ -285,7 +290,7 @@ def _information(fit: Clusters, coordinates: FloatArray) -> FloatArray:
 
 
 def _scores(fit: Clusters, coordinates: FloatArray, codes: IntArray) -> FloatArray:
-    """Differentiate each row's log-likelihood by rates, proportions, means and covariance."""
+    """Return derivatives of log-likelihoods of rows by rates, priors, means and covariance."""
     member = fit.membership(coordinates, codes)
     by_priors = member[:, :-1] / fit.priors[:-1] - member[:, -1:] / fit.priors[-1]
     return np.hstack(
@@ -294,7 +299,7 @@ def _scores(fit: Clusters, coordinates: FloatArray, codes: IntArray) -> FloatArr
 
 
 def _label_scores(fit: Clusters, member: FloatArray, codes: IntArray) -> FloatArray:
-    """Differentiate by the off-diagonal rates, row by row of the transition; the diagonal is what they leave."""
+    """Return derivatives by the off-diagonal rates, class by class; the diagonal follows."""
     k = len(fit.priors)
     columns = [
         member[:, a] * ((codes == b) / fit.transition[a, b] - (codes == a) / fit.transition[a, a])
@@ -305,7 +310,7 @@ def _label_scores(fit: Clusters, member: FloatArray, codes: IntArray) -> FloatAr
 
 
 def _shape_scores(fit: Clusters, member: FloatArray, coordinates: FloatArray) -> FloatArray:
-    """Differentiate by the class means and by the common covariance."""
+    """Return derivatives by the class means and the common covariance."""
     precision = np.linalg.inv(fit.covariance)
     deviation = coordinates[:, None, :] - fit.means[None, :, :]
     pulled = deviation @ precision
@@ -316,4 +321,5 @@ def _shape_scores(fit: Clusters, member: FloatArray, coordinates: FloatArray) ->
 
 
 def _others(a: int, k: int) -> list[int]:
+    """Return all classes but a."""
     return [b for b in range(k) if b != a]

@@ -1,18 +1,17 @@
-r"""Noise rates from the agreement of labels with scores that never saw them, in closed form.
+r"""Noise rates in closed form, from the covariance of labels and leave-one-out scores.
 
-Regress ỹ = ±1 on the centred rows (ridge γ) and take exact leave-one-out scores sᵢ. Row i's label
-has no part in sᵢ, so labels and scores agree only through the true class: with c = Cov(ỹ, y), u =
-‖μ‖², v = 4π₁π₂ and the bulk gain q = 1/(1 + γ(1 + δ)),
+Regress ỹ = ±1 on the centred rows (ridge γ) and take exact leave-one-out scores sᵢ. They do not
+depend on the label of row i, so labels and scores correlate through the true class only. With
+c = Cov(ỹ, y), u = ‖μ‖², v = 4π₁π₂ and the bulk gain q = 1/(1 + γ(1 + δ)),
 
 .. math:: F = \mathrm{Cov}(\tilde y_i, s_i) = \frac{c^2\, u q}{1 + v u q}.
 
-Since c = v(1 − ε₊ − ε₋) > 0, the root is the positive one, and with P = P(ỹ = +) it gives both
-rates:
+Since c = v(1 − ε₊ − ε₋) > 0, c is the positive root. With P = P(ỹ = +), it gives both rates:
 
 .. math:: \varepsilon_+ = 1 - P - \pi_1 c / v, \qquad \varepsilon_- = P - \pi_2 c / v.
 
-Standard errors come from the influence of each row on P, on F (the jackknife, which exact
-leave-one-out scores give without refitting) and on π where that was estimated.
+Standard errors follow from the influence of each row on P, on F (a jackknife, for which exact
+leave-one-out scores need no refit) and on π if it is estimated.
 """
 
 from __future__ import annotations
@@ -27,10 +26,12 @@ from unflip._utils.arrays import as_numpy
 from unflip._utils.typing import FloatArray, IntArray
 from unflip._utils.validation import as_number, shown
 from unflip._utils.warnings import warn_caller
-from unflip.data.centred import check_magnitude
-from unflip.data.lazy import validated
+from unflip.data.input_rows import validated
+from unflip.data.rows import check_magnitude
 from unflip.data.training_set import TrainingSet
+from unflip.estimation.anchors import LARGEST_RATE_SUM
 from unflip.estimation.clusters import (
+    SMALLEST_P_VALUE,
     Clusters,
     fit_clusters,
     label_association,
@@ -38,7 +39,7 @@ from unflip.estimation.clusters import (
     standard_errors,
 )
 from unflip.estimation.noise_estimator import NoiseEstimator
-from unflip.estimation.spectral import Spikes, check_visible
+from unflip.estimation.spectral import Spikes, check_has_spike
 from unflip.labels.classes import encode
 from unflip.labels.noise import NoiseModel
 from unflip.ridge.spectrum.base import Spectrum
@@ -46,38 +47,34 @@ from unflip.ridge.spectrum.decomposition import decompose
 from unflip.ridge.spectrum.left_out import LeaveOneOut
 from unflip.theory.resolvent import bulk_gain, delta
 
-_LARGEST_SUM = 0.999  # of ε₊ + ε₋: a NoiseModel needs labels that say something
-_SHORTEST = 1e-50  # ‖μ‖, and one over the longest: their fourth powers are numbers
-_CLEAR_SIGNAL = 3.0  # standard errors by which labels and scores must agree
-_CHANCE = 0.001  # p-value of labels that follow the clusters
+#: Smallest ‖μ‖, and the reciprocal of the largest: fourth powers must not overflow float64.
+_SHORTEST = 1e-50
 
 
 class CrossMoment(NoiseEstimator):
     """Noise rates of an isotropic mixture from leave-one-out scores, in closed form.
 
-    Rows must come from classes with means of their own and the same isotropic noise: x = mean of
-    the class + N(0, σ²I). Neither σ nor the origin need be known. What is not given of ‖μ‖ and π
-    must show in the rows' spectrum. Where ‖μ‖ is not given, or there are more than two classes,
-    rates and geometry are fitted together, by the likelihood of the labels and of the rows'
-    coordinates along the directions that stand out (see `unflip.estimation.clusters`).
+    The model: x = mean of the class + N(0, σ²I), with the same σ for all classes. σ and the origin
+    may be unknown. ‖μ‖ and π are estimated from the spectrum if they are None. If ‖μ‖ is None, or
+    there are more than two classes, rates and geometry are fitted together by maximum likelihood
+    (see `unflip.estimation.clusters`).
 
     Parameters
     ----------
     mean_norm : float, optional
-        ‖μ‖, half the distance between the two class means in units of σ. None: from the spectrum.
+        ‖μ‖, half the distance between the two class means in units of σ. None: estimated.
     pi_neg : float, optional
-        Proportion of the true negative class. None: from the spectrum, told from 1 − π by the
-        labels.
+        Proportion of the true negative class. None: estimated.
     reg : float
-        Ridge penalty γ of the scores, in units of σ². The rates are right for every γ > 0; large
-        ones are most precise.
+        Regularization strength γ of the scores, in units of σ². The rates are consistent for
+        every γ > 0; large values are most precise.
 
     Attributes
     ----------
     classes_, noise_, noise_std_
         See `NoiseEstimator`.
     mean_norm_ : float
-        ‖μ‖, as given or estimated; NaN for more than two classes.
+        ‖μ‖, as passed or estimated; NaN for more than two classes.
 
     Examples
     --------
@@ -101,14 +98,14 @@ class CrossMoment(NoiseEstimator):
         self.reg = reg
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Estimate from rows X, an array or a sparse matrix, with observed labels y."""
+        """Estimate the rates from rows X, dense or sparse, with observed labels y."""
         rows, labels = validated(self, X, y, dtype=np.float64, ensure_min_samples=4)
         check_magnitude(rows)
         self.classes_, codes = encode(labels, "CrossMoment")
         return self.fit_spectrum(decompose(rows), codes)
 
     def fit_from_spectrum(self, data: TrainingSet, spectrum: Spectrum) -> Self:
-        """Estimate from rows that stay on their device; neither weights nor duplicates."""
+        """Estimate from rows that stay on their device, without weights and duplicates."""
         if data.rows.spectrum_weights is not None:
             return super().fit_from_spectrum(data, spectrum)
         return self.fit_spectrum(spectrum, as_numpy(data.codes))
@@ -116,18 +113,25 @@ class CrossMoment(NoiseEstimator):
     def fit_spectrum(
         self, spectrum: Spectrum, codes: IntArray, clusters: Clusters | None = None
     ) -> Self:
-        """Estimate from the spectrum of centred rows, all of weight 1, and class indices.
+        """Estimate from the spectrum of centred rows.
 
-        `clusters` are those along the spikes, where they were fitted before without known
-        proportions.
+        Parameters
+        ----------
+        spectrum : Spectrum
+            Spectrum of the centred rows, all of weight 1.
+        codes : ndarray of shape (n,)
+            Observed class of each row.
+        clusters : Clusters, optional
+            Clusters along the spikes, fitted without known priors. None: they are fitted.
         """
-        n, n_classes = len(codes), int(codes.max()) + 1
+        n = len(codes)
+        n_classes = int(codes.max()) + 1
         self._check_options(n_classes)
         if self.mean_norm is not None and self.pi_neg is not None:
-            proportion = _Statistic.given(self.pi_neg, n)
+            proportion = _Statistic.constant(self.pi_neg, n)
         else:
             spikes = Spikes.of(spectrum)
-            check_visible(spikes)
+            check_has_spike(spikes)
             priors = None if self.pi_neg is None else np.array([self.pi_neg, 1 - self.pi_neg])
             if clusters is None:
                 clusters = fit_clusters(spikes.coordinates, codes, n_classes, priors)
@@ -135,7 +139,7 @@ class CrossMoment(NoiseEstimator):
                 return self._keep_clusters(clusters, spikes, codes)
             influence = prior_influence(clusters, spikes.coordinates, codes)[:, 0]
             proportion = _Statistic(float(clusters.priors[0]), influence)
-        length = _Statistic.given(self.mean_norm**2, n)
+        length = _Statistic.constant(self.mean_norm**2, n)
         return self._keep_closed_form(_Statistics.of(spectrum, codes, length, proportion, self.reg))
 
     def _check_options(self, n_classes: int) -> None:
@@ -152,11 +156,11 @@ class CrossMoment(NoiseEstimator):
         if self.pi_neg is not None and not 0 < as_number(self.pi_neg, "pi_neg") < 1:
             raise ValueError(
                 f"pi_neg = {shown(self.pi_neg)} must lie strictly between 0 and 1: both classes "
-                "have to exist."
+                "must exist."
             )
         if n_classes > 2 and (self.mean_norm is not None or self.pi_neg is not None):
             raise ValueError(
-                f"mean_norm and pi_neg describe two classes, but y has {n_classes}: leave both out."
+                f"mean_norm and pi_neg describe two classes, but y has {n_classes}: pass neither."
             )
 
     def _keep_clusters(self, clusters: Clusters, spikes: Spikes, codes: IntArray) -> Self:
@@ -164,48 +168,46 @@ class CrossMoment(NoiseEstimator):
         self.noise_std_ = standard_errors(
             clusters, spikes.coordinates, known_priors=self.pi_neg is not None
         )
-        if label_association(clusters, spikes.coordinates, codes) > _CHANCE:
+        if label_association(clusters, spikes.coordinates, codes) > SMALLEST_P_VALUE:
             _warn_of_chance()
         priors = clusters.priors
-        self.mean_norm_ = (
-            float(np.sqrt(spikes.strengths[0] / (4 * priors[0] * priors[1])))
-            if len(priors) == 2
-            else np.nan
-        )
+        self.mean_norm_ = np.nan
+        if len(priors) == 2:
+            self.mean_norm_ = float(np.sqrt(spikes.strengths[0] / (4 * priors[0] * priors[1])))
         return self
 
     def _keep_closed_form(self, statistics: _Statistics) -> Self:
-        rates, errors = np.maximum(statistics.rates(), 0), statistics.standard_errors()
-        if statistics.agreement.value < _CLEAR_SIGNAL * statistics.agreement.error:
+        rates = np.maximum(statistics.rates(), 0)
+        errors = statistics.standard_errors()
+        if statistics.agreement.value < 3 * statistics.agreement.error:
             _warn_of_chance()
-        eps_pos, eps_neg = rates * (_LARGEST_SUM / max(rates.sum(), _LARGEST_SUM))
+        eps_pos, eps_neg = rates * (LARGEST_RATE_SUM / max(rates.sum(), LARGEST_RATE_SUM))
         self.noise_ = NoiseModel.binary(
             eps_pos=eps_pos, eps_neg=eps_neg, pi_neg=statistics.proportion.value
         )
-        self.noise_std_ = np.repeat(
-            errors[::-1, None], 2, axis=1
-        )  # row = true class, negative first
+        # Row = true class, negative first.
+        self.noise_std_ = np.repeat(errors[::-1, None], 2, axis=1)
         self.mean_norm_ = float(np.sqrt(statistics.length.value))
         return self
 
 
 def _warn_of_chance() -> None:
     warn_caller(
-        "The labels agree with the rows no better than by chance, so the rates are hardly known: "
-        "see noise_std_; check that y belongs to X.",
+        "The features predict the labels no better than chance, so the noise rates are uncertain "
+        "(see noise_std_): check that the rows of X and y belong together.",
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Statistic:
-    """A number found from the rows, and the influence of each of them on it (n times what one row moves it by)."""
+    """A statistic, and the influence of each row on it: n times the change by one row."""
 
     value: float
     influence: FloatArray
 
     @classmethod
-    def given(cls, value: float, n: int) -> _Statistic:
-        """Take a number that no row has a part in."""
+    def constant(cls, value: float, n: int) -> _Statistic:
+        """Return a known number, without influence of any row."""
         return cls(float(value), np.zeros(n))
 
     @property
@@ -216,7 +218,7 @@ class _Statistic:
 
 @dataclass(frozen=True, eq=False)
 class _Statistics:
-    """All that the rates depend on."""
+    """Statistics that the rates depend on."""
 
     share: _Statistic  # P
     agreement: _Statistic  # F
@@ -233,6 +235,7 @@ class _Statistics:
         proportion: _Statistic,
         reg: float,
     ) -> _Statistics:
+        """Return the statistics of rows with this spectrum and these observed classes."""
         total = float(np.asarray(spectrum.variances).sum())
         label_power = 4 * proportion.value * (1 - proportion.value)
         noise_variance = total / (spectrum.n_varying + label_power * length.value)
@@ -248,33 +251,36 @@ class _Statistics:
         )
 
     @property
-    def all(self) -> tuple[_Statistic, ...]:
+    def estimated(self) -> tuple[_Statistic, ...]:
         return self.share, self.agreement, self.length, self.proportion
 
     def rates(self) -> FloatArray:
-        """(ε₊, ε₋), unbounded."""
-        return _rates(*(statistic.value for statistic in self.all), gain=self.gain)
+        """Return (ε₊, ε₋), not limited to [0, 1]."""
+        return _rates(*(statistic.value for statistic in self.estimated), gain=self.gain)
 
     def standard_errors(self) -> FloatArray:
-        """Return those of (ε₊, ε₋).
+        """Return the standard errors of (ε₊, ε₋).
 
-        Derivatives are differences over one standard error, so that they stay finite where F and
-        its root vanish.
+        Derivatives are differences over one standard error, so that they stay finite at F = 0,
+        where the derivative of the root is infinite.
         """
-        values = [statistic.value for statistic in self.all]
+        values = [statistic.value for statistic in self.estimated]
         influence = np.zeros((2, len(self.share.influence)))
-        for position, statistic in enumerate(self.all):
-            if (step := statistic.error) > 0:
-                moved = [value + step * (place == position) for place, value in enumerate(values)]
+        for position, statistic in enumerate(self.estimated):
+            step = statistic.error
+            if step > 0:
+                moved = values.copy()
+                moved[position] += step
                 slope = (_rates(*moved, gain=self.gain) - self.rates()) / step
                 influence += np.outer(slope, statistic.influence)
-        with np.errstate(over="ignore"):  # a class of next to no row: nothing is known of its rate
+        with np.errstate(over="ignore"):  # the error of a nearly empty class may be infinite
             return np.asarray(np.sqrt(np.mean(influence**2, axis=1) / influence.shape[1]))
 
 
 def _rates(
     share: float, agreement: float, length: float, pi_neg: float, *, gain: float
 ) -> FloatArray:
+    """Return (ε₊, ε₋), see the module."""
     label_power = 4 * pi_neg * (1 - pi_neg)
     reach = length * gain
     signal = np.sqrt(max(agreement, 0.0) * (1 + label_power * reach) / reach) / label_power  # c/v
@@ -282,11 +288,11 @@ def _rates(
 
 
 def _agreement(left_out: LeaveOneOut, aspect: float, reg: float) -> _Statistic:
-    r"""F and the rows' influence on it.
+    r"""Return F and the influence of the rows on it.
 
-    Up to a factor 1 + δ and the part of the hat values, nF is the quadratic form tᵀHt = Σt² − J,
-    with J the least penalised sum of squares. Without row i, Σt² falls by tᵢ² and J by (1 − Hᵢ)(tᵢ
-    − sᵢ)², exactly.
+    Up to a factor 1 + δ and a term of the leverages, nF is the quadratic form tᵀHt = Σt² − J, with
+    the minimum J of the regularized sum of squares. Without row i, Σt² falls by tᵢ² and J by
+    (1 − Hᵢ)(tᵢ − sᵢ)², exactly.
     """
     scores = left_out.corrected_scores[:, 0, 0]
     targets = left_out.targets[:, 0]

@@ -1,4 +1,4 @@
-"""Flip rates that are known, together with rows that were checked."""
+"""Known noise rates, combined with trusted labels of a selection of rows."""
 
 from __future__ import annotations
 
@@ -16,19 +16,30 @@ from unflip.ridge.spectrum.base import Spectrum
 
 
 class GivenRates(NoiseEstimator):
-    """Takes the flip rates as given, and true labels of some rows that say nothing of the rates.
+    """Keep known noise rates; trusted labels do not change them.
 
-    Rows that were checked because they looked wrong are no fair sample: rates read from them would
-    be far too high.
+    Use it if the rows with trusted labels were selected because they looked wrong. They are not a
+    random sample: rates estimated from them would be far too high.
 
     Parameters
     ----------
     noise : NoiseModel
-        The rates; priors are inferred from the observed labels where it has none.
+        The noise rates. Without priors, they are inferred from the observed labels.
     errors : ndarray of shape (k, k) or None
-        Their standard errors; None: they are exact.
+        Standard errors of the rates. None: the rates are exact.
     y_trusted : array-like of shape (n,), optional
-        True labels of the rows that were checked, None for the others.
+        True labels of the checked rows, None for the others.
+
+    Attributes
+    ----------
+    classes_, noise_, noise_std_
+        See `NoiseEstimator`.
+
+    Examples
+    --------
+    >>> noise = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1)
+    >>> GivenRates(noise).fit(np.zeros((4, 1)), ["no", "no", "yes", "no"]).noise_.priors.round(2)
+    array([0.79, 0.21])
     """
 
     source_ = "given"
@@ -48,11 +59,12 @@ class GivenRates(NoiseEstimator):
         return self.fit(data.X, data.classes[as_numpy(data.codes)])
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Keep the rates; X and y tell the classes and their observed proportions alone."""
+        """Keep the rates; y supplies the classes and their observed proportions, X is unused."""
         self.classes_, counts = np.unique(np.asarray(y), return_counts=True)
-        known = self.noise.priors is not None
-        self.noise_ = self.noise if known else self.noise.with_observed(counts / counts.sum())
-        self.noise_std_ = (
-            np.zeros_like(self.noise.transition) if self.errors is None else self.errors
-        )
+        self.noise_ = self.noise
+        if self.noise.priors is None:
+            self.noise_ = self.noise.with_observed(counts / counts.sum())
+        self.noise_std_ = np.zeros_like(self.noise.transition)
+        if self.errors is not None:
+            self.noise_std_ = self.errors
         return self

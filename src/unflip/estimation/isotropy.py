@@ -1,9 +1,9 @@
-r"""Tests of whether a data set is a mixture of classes in isotropic noise, labelled by the class alone.
+r"""Tests of the isotropic mixture model, before noise rates are estimated from it.
 
-Rates read off such a mixture are precise, and wrong without warning where the rows are something
-else. So each of its consequences is tested before it is relied on. What no test can tell is whether
-the clusters ARE the classes: two topics with different shares of labels look like two classes with
-noisy ones.
+The model: classes with means of their own, isotropic noise, and labels that depend on the class
+alone. Rates from this model are precise, but wrong without any sign of it on other data. So each
+consequence of the model is tested. No test can decide whether the clusters ARE the classes: two
+topics with different label proportions look like two classes with noisy labels.
 """
 
 from __future__ import annotations
@@ -18,47 +18,54 @@ from unflip._utils.typing import FloatArray, IntArray
 from unflip.calibration.binning import random_rows
 from unflip.estimation.clusters import (
     MOST_ROWS,
+    SMALLEST_P_VALUE,
     Clusters,
     cluster_gain,
     fit_clusters,
     label_association,
-    label_free_clusters,
+    unsupervised_clusters,
 )
 from unflip.estimation.spectral import Spikes
 from unflip.ridge.spectrum.base import Spectrum
 
-_LIMIT = 3.0  # standard errors
-_SMALLEST_P_VALUE = 0.001
-_BINS = 10
+#: Limit on test statistics, in standard errors; the usual three-sigma rule.
+_LIMIT = 3.0
 
 
 @dataclass(frozen=True)
 class MixtureEvidence:
-    """Outcome of each test of the mixture structure.
+    """Results of the tests of the isotropic mixture model.
+
+    A value is NaN if the test was not made, because an earlier one failed.
 
     Attributes
     ----------
     n_classes : int
-        k.
+        Number of classes k.
     n_spikes : int
-        Directions that stand out of the noise: between 1 and k − 1 for k classes. k stands for more
-        as well.
+        Number of covariance eigenvalues above the noise level, counted up to k. Between 1 and
+        k − 1 in a mixture of k classes.
     excess_spread : float
-        Spread of the other eigenvalues beyond isotropic noise, in standard errors.
+        Spread of the other eigenvalues beyond that of isotropic noise, in standard errors.
     cluster_gain : float
-        How much better k clusters describe the rows along those directions than one Gaussian, in
-        units of the Bayesian information criterion: above 0 in favour. NaN where it was not tested,
-        as another test had failed.
+        Gain in the Bayesian information criterion of k clusters over one Gaussian, along the
+        directions of the spikes. Above 0 in favour of clusters.
     stray_signal : float
-        Agreement of labels and rows outside those directions, in standard errors. NaN as above.
+        Covariance of labels and rows outside those directions, in standard errors.
     label_fit : float
-        p-value of the labels' shares along the clusters, given that they depend on the class alone.
-        NaN as above.
+        p-value of the label proportions along the clusters, if they depend on the class alone.
     chance : float
-        p-value of the labels' shares in the clusters, given that they do not depend on these at
-        all. NaN as above.
+        p-value of the label proportions in the clusters, if they are independent of the clusters.
     untested : str
-        Why no test was made; empty where they were.
+        Why no test was made; empty if tests were made.
+
+    Examples
+    --------
+    >>> evidence = MixtureEvidence(n_classes=2, n_spikes=0, excess_spread=0.4)
+    >>> evidence.supported
+    False
+    >>> print(evidence)
+    the rows are not an isotropic mixture: no covariance eigenvalue exceeds the noise level
     """
 
     n_classes: int
@@ -72,86 +79,100 @@ class MixtureEvidence:
 
     @property
     def supported(self) -> bool:
-        """Whether every test is passed."""
+        """Whether all tests were passed."""
         return not self.objections
 
     @property
     def objections(self) -> list[str]:
-        """What speaks against the mixture, in words."""
+        """Failed tests, in words."""
         if self.untested:
             return [self.untested]
+        # NaN passes: the test was not made.
         tests = [
-            (self.n_spikes >= 1, "no direction of the rows stands out of the noise"),
+            (self.n_spikes >= 1, "no covariance eigenvalue exceeds the noise level"),
             (
                 self.n_spikes < self.n_classes,
-                f"{self.n_spikes} directions or more stand out, too many for the classes",
+                f"{self.n_spikes} or more covariance eigenvalues exceed the noise level, too many "
+                f"for {self.n_classes} classes",
             ),
             (
                 self.excess_spread < _LIMIT,
                 f"the noise is not isotropic (by {self.excess_spread:.0f} standard errors)",
             ),
-            (not self.cluster_gain <= 0, "the rows form no clusters along what stands out"),
+            (not self.cluster_gain <= 0, "the rows do not form clusters"),
             (
                 not self.stray_signal >= _LIMIT,
-                "the labels also follow directions that do not stand out",
+                "the labels also depend on directions other than those of the clusters",
             ),
             (
-                not self.label_fit < _SMALLEST_P_VALUE,
-                "the labels do not depend on the cluster alone",
+                not self.label_fit < SMALLEST_P_VALUE,
+                "within clusters, the labels depend on the features",
             ),
-            (not self.chance > _SMALLEST_P_VALUE, "the labels do not follow the clusters"),
+            (not self.chance > SMALLEST_P_VALUE, "the labels are independent of the clusters"),
         ]
         return [objection for passed, objection in tests if not passed]
 
     def __str__(self) -> str:
         if self.supported:
-            return "the rows look like classes in isotropic noise"
+            return "the rows are consistent with classes in isotropic noise"
         if self.untested:
-            return f"whether the rows are an isotropic mixture was not tested: {self.untested}"
-        return "the rows are no isotropic mixture: " + "; ".join(self.objections)
+            return f"the isotropic mixture model was not tested: {self.untested}"
+        return "the rows are not an isotropic mixture: " + "; ".join(self.objections)
 
 
 def mixture_evidence(spectrum: Spectrum, codes: IntArray, n_classes: int) -> MixtureEvidence:
-    """Test the mixture structure on the spectrum of centred rows, all of weight 1, and class indices."""
+    """Test the mixture model; parameters are those of `evidence_and_clusters`."""
     return evidence_and_clusters(spectrum, codes, n_classes)[0]
 
 
 def evidence_and_clusters(
     spectrum: Spectrum, codes: IntArray, n_classes: int
 ) -> tuple[MixtureEvidence, Clusters | None]:
-    """Return the evidence, and the clusters where it came to fitting them; parameters are those of `mixture_evidence`.
+    """Test the mixture model, and return the fitted clusters too, if it came to fitting them.
 
-    Tests come in the order of what they cost, and none is made after one that has failed.
+    Cheap tests come first, and tests stop at the first stage that fails.
+
+    Parameters
+    ----------
+    spectrum : Spectrum
+        Spectrum of the centred rows, all of weight 1.
+    codes : ndarray of shape (n,)
+        Observed class of each row.
+    n_classes : int
+        Number of classes k.
     """
     if not spectrum.is_whole:
-        reason = "their eigenvalues are too many to find one by one"
-        return MixtureEvidence(n_classes, n_spikes=0, excess_spread=np.nan, untested=reason), None
+        untested = MixtureEvidence(
+            n_classes,
+            n_spikes=0,
+            excess_spread=np.nan,
+            untested="X is too large for a full eigendecomposition",
+        )
+        return untested, None
     spikes = Spikes.of(spectrum, most=n_classes)
-    first = MixtureEvidence(n_classes, len(spikes.strengths), spikes.excess_spread)
-    if first.objections:  # without clear directions there is nothing to look along
-        return first, None
-    some = spikes.coordinates[random_rows(len(codes), MOST_ROWS)]
-    by_shape = label_free_clusters(some, n_classes)
-    seen = replace(
-        first,
-        cluster_gain=cluster_gain(some, by_shape),
+    evidence = MixtureEvidence(n_classes, len(spikes.strengths), spikes.excess_spread)
+    if evidence.objections:
+        return evidence, None
+    sample = spikes.coordinates[random_rows(len(codes), MOST_ROWS)]
+    start = unsupervised_clusters(sample, n_classes)
+    evidence = replace(
+        evidence,
+        cluster_gain=cluster_gain(sample, start),
         stray_signal=_stray_signal(spectrum, spikes, codes, n_classes),
     )
-    if (
-        seen.objections
-    ):  # clusters that overlap take long to fit, and their labels would prove nothing
-        return seen, None
-    clusters = fit_clusters(spikes.coordinates, codes, n_classes, start=by_shape)
-    tested = replace(
-        seen,
+    if evidence.objections:  # overlapping clusters take long to fit
+        return evidence, None
+    clusters = fit_clusters(spikes.coordinates, codes, n_classes, start=start)
+    evidence = replace(
+        evidence,
         label_fit=_label_fit(clusters, spikes.coordinates, codes),
         chance=label_association(clusters, spikes.coordinates, codes),
     )
-    return tested, clusters
+    return evidence, clusters
 
 
 def _stray_signal(spectrum: Spectrum, spikes: Spikes, codes: IntArray, n_classes: int) -> float:
-    r"""Label signal in all directions less that along the spikes, in standard errors of the difference.
+    r"""Return the label signal outside the spikes, in standard errors.
 
     For a centred indicator t of a label, the squared length of E[t·x] is the mean of tᵢtⱼxᵢᵀxⱼ over
     distinct rows. Along a spike it is b²ℓσ²/ρ² with b = E[t·w].
@@ -166,20 +187,20 @@ def _stray_signal(spectrum: Spectrum, spikes: Spikes, codes: IntArray, n_classes
     along = centred.T @ spikes.coordinates / n  # means of t·w, (k, n_spikes)
     noise = ((centred**2).T @ spikes.coordinates**2 / n - along**2) / n
     stray = everywhere.sum(axis=1).mean() - float(((along**2 - noise) * scale).sum())
-    influence = 2 * everywhere.sum(axis=1) - 2 * (
-        centred * (spikes.coordinates @ (along * scale).T)
-    ).sum(axis=1)
+    along_spikes = (centred * (spikes.coordinates @ (along * scale).T)).sum(axis=1)
+    influence = 2 * everywhere.sum(axis=1) - 2 * along_spikes
     return float(stray / (influence.std() / np.sqrt(n)))
 
 
 def _label_fit(clusters: Clusters, coordinates: FloatArray, codes: IntArray) -> float:
-    """Compare counts of the observed labels with those expected, in bins along the first discriminant."""
+    """Return the p-value of label counts in ten bins along the first discriminant (chi-square)."""
+    n_bins = 10
     expected = clusters.membership(coordinates) @ clusters.transition
     order = np.argsort(expected[:, 0])
     observed = np.eye(len(clusters.priors))[codes]
-    bins = [
-        (observed[part].sum(axis=0), expected[part].sum(axis=0))
-        for part in np.array_split(order, _BINS)
-    ]
-    statistic = sum(float(((seen - due) ** 2 / np.maximum(due, 1)).sum()) for seen, due in bins)
-    return float(chi2.sf(statistic, (_BINS - 1) * (len(clusters.priors) - 1)))
+    statistic = 0.0
+    for rows in np.array_split(order, n_bins):
+        n_observed = observed[rows].sum(axis=0)
+        n_expected = expected[rows].sum(axis=0)
+        statistic += float(((n_observed - n_expected) ** 2 / np.maximum(n_expected, 1)).sum())
+    return float(chi2.sf(statistic, (n_bins - 1) * (len(clusters.priors) - 1)))

@@ -1,13 +1,13 @@
-r"""Class means and covariances from noisy labels, so that the theory can be asked about real data.
+r"""Class means and covariances from noisy labels, for the predictions of `unflip.theory`.
 
-The mean row of an observed class is a known mixture of the true class means, so with P = P(true |
-observed) they are P⁻¹ times the observed means. Their half-difference μ̂ carries noise, E‖μ̂‖² =
-‖μ‖² + Σ_a κ_a² tr(S_a)/n_a, which in high dimension can exceed ‖μ‖² itself: μ̂ is shortened to the
-length that remains when the noise is subtracted.
+The mean of an observed class is a mixture of the true class means, so these are P⁻¹ times the
+observed means, with P = P(true | observed). Their half-difference μ̂ is noisy: E‖μ̂‖² = ‖μ‖² +
+Σ_a κ_a² tr(S_a)/n_a. In high dimension the second term can exceed the first. μ̂ is shortened to
+the length that remains after subtracting it.
 
-Covariances are Ledoit and Wolf's, within the observed classes. These still hold the flipped rows,
-which add 4P(1 − P)μμᵀ. That is one direction among p, and subtracting an estimate of it, found from
-the same rows, does more harm than the shrinkage leaves it to do.
+Covariances within the observed classes are estimated by Ledoit and Wolf's method. They include the
+mislabelled rows, which add 4P(1 − P)μμᵀ. This is one direction among p. Subtracting an estimate of
+it, from the same rows, does more harm than the shrinkage leaves.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ from unflip.theory import GeneralMixture
 def estimate_mixture(
     X: ArrayLike, y: ArrayLike, noise: NoiseModel, *, common_covariance: bool = True
 ) -> GeneralMixture:
-    """Estimate the two classes behind rows with noisy labels, for `unflip.theory`.
+    """Estimate the mixture of two classes from rows with noisy labels, for `unflip.theory`.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n, p)
         Rows.
     y : array-like of shape (n,)
-        Observed labels of two classes; the later in sorted order is positive.
+        Observed labels of two classes; the last in sorted order is positive.
     noise : NoiseModel
-        Flip rates; priors are inferred from the observed proportions where it has none.
+        Noise rates. Without priors, they are inferred from the observed proportions.
     common_covariance : bool
-        One covariance for both classes, or one each. Two are unmixed from those of the observed
-        classes, which strong noise makes unstable.
+        Whether both classes have the same covariance. If False, the covariances are unmixed from
+        those of the observed classes, which is unstable in strong noise.
 
     Returns
     -------
     GeneralMixture
-        For `theory.predict_mixture` and `theory.optimal_reg`. It does not hold where the classes
-        lie, only how far apart: use ``fit_intercept=True`` there, unless your origin is the
-        midpoint between them.
+        Input of `theory.predict_mixture` and `theory.optimal_reg`. It holds the difference of the
+        class means, not their midpoint: use ``fit_intercept=True`` there, unless the midpoint is
+        the origin.
 
     Notes
     -----
-    How far to trust the prediction (docs/theory/covariance.md has the measurements): on Gaussian
-    mixtures it is right on average, on bag-of-words data 2 to 3 points too high. In strong noise a
-    single data set may be off by 10 points, because the length of the mean is then hard to tell.
+    Accuracy of the predictions (measured in docs/theory/covariance.md): unbiased on Gaussian
+    mixtures, 2 to 3 points too high on bag-of-words data. In strong noise, predictions for a single
+    data set may be off by 10 points, because the length of the mean is then uncertain.
 
     Examples
     --------
@@ -69,30 +69,31 @@ def estimate_mixture(
     common = as_flag(common_covariance, "common_covariance")
     check_unmasked(y=y)
     with reading_rows(X):
-        given, labels = check_X_y(X, y, accept_sparse="csr", dtype=np.float64)
-    rows = as_dense(given)  # the covariances are p×p whatever the rows are
+        checked_X, labels = check_X_y(X, y, accept_sparse="csr", dtype=np.float64)
+    rows = as_dense(checked_X)  # the covariances are dense, p×p, in any case
     largest = float(np.abs(rows).max())
     check_squares(largest, rows.size)
-    unit = float(
-        np.ldexp(1.0, np.frexp(largest)[1])
-    )  # a power of two: it costs no digit, and squares of squares fit
+    # A power of two: dividing by it is exact, and fourth powers fit float64.
+    unit = float(np.ldexp(1.0, np.frexp(largest)[1]))
     rows = rows / unit
     classes, codes = encode(labels, "estimate_mixture")
     if len(classes) != 2 or noise.n_classes != 2:
-        given = f"y has {len(classes)}, the noise model {noise.n_classes}"
-        raise ValueError(f"estimate_mixture takes two classes; {given}.")
+        raise ValueError(
+            f"estimate_mixture requires two classes; y has {len(classes)}, the noise model "
+            f"{noise.n_classes}."
+        )
     counts = np.bincount(codes)
     if counts.min() < 2:
         raise ValueError(
-            f"Class {classes[counts.argmin()]!r} has one row only: two are needed to see how it "
-            "varies."
+            f"Class {classes[counts.argmin()]!r} has one row only: pass at least two rows of each "
+            "class."
         )
-    known = noise if noise.priors is not None else noise.with_observed(counts / len(codes))
+    if noise.priors is None:
+        noise = noise.with_observed(counts / len(codes))
     parts = [rows[codes == a] for a in (0, 1)]
     observed_means = np.array([part.mean(axis=0) for part in parts])
-    unmixing = np.asarray(
-        np.linalg.inv(known.posterior), dtype=float
-    )  # row = true class, column = observed class
+    # Row = true class, column = observed class.
+    unmixing = np.asarray(np.linalg.inv(noise.posterior), dtype=float)
     contrast = (unmixing[1] - unmixing[0]) / 2  # κ
     residuals = [part - mean for part, mean in zip(parts, observed_means, strict=True)]
     covariances = _covariances(residuals, unmixing, common)
@@ -102,18 +103,22 @@ def estimate_mixture(
         cov_neg=unit**2 * covariances[0],
         cov_pos=unit**2 * covariances[1],
         n=len(codes),
-        noise=known,
+        noise=noise,
     )
 
 
 def _shortened(mean: FloatArray, noise_power: float) -> FloatArray:
+    """Return the mean with the noise subtracted from its squared length."""
     power = float(mean @ mean)
-    return mean * np.sqrt(max(0.0, 1 - noise_power / power)) if power > 0 else mean
+    if not power > 0:
+        return mean
+    return np.asarray(mean * np.sqrt(max(0.0, 1 - noise_power / power)))
 
 
 def _covariances(
     residuals: list[FloatArray], unmixing: FloatArray, common: bool
 ) -> tuple[FloatArray, FloatArray]:
+    """Return the covariances of the negative and the positive class."""
     if common:
         pooled, _ = ledoit_wolf(np.vstack(residuals), assume_centered=True)
         return pooled, pooled
@@ -123,6 +128,6 @@ def _covariances(
 
 
 def _positive(matrix: FloatArray) -> FloatArray:
-    """Nearest positive semi-definite matrix: unmixing subtracts, and may subtract too much."""
+    """Return the nearest positive semi-definite matrix: unmixing may subtract too much."""
     values, vectors = np.linalg.eigh(matrix)
     return np.asarray((vectors * np.maximum(values, 0)) @ vectors.T)

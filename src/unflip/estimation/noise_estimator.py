@@ -1,4 +1,4 @@
-"""What every estimator of noise rates has in common: its results, and intervals around them."""
+"""Base class of the estimators of noise rates, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from unflip.ridge.spectrum.base import Spectrum
 
 
 class AssumedNoiseWarning(UserWarning):
-    """Noise rates rest on an assumption rather than on evidence."""
+    """Warning that noise rates are assumed, because the data do not identify them."""
 
 
 class NoiseEstimator(BaseEstimator):
@@ -55,7 +55,7 @@ class NoiseEstimator(BaseEstimator):
     from_trusted_labels: ClassVar[bool] = False
 
     def __sklearn_tags__(self) -> Tags:
-        """Labels are needed; rows may be sparse."""
+        """Return tags that require y and allow sparse X."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.required = True
@@ -79,27 +79,39 @@ class NoiseEstimator(BaseEstimator):
             return self.fit(data.X, labels, **weighted)
         if not (data.weights == 1).all():
             raise ValueError(
-                f"noise={self!r} takes no sample_weight: fit without weights, or repeat rows."
+                f"noise={self!r} does not support sample_weight: fit without weights, or repeat "
+                "rows."
             )
         return self.fit(data.X, labels)
 
     def fit_from_spectrum(self, data: TrainingSet, spectrum: Spectrum) -> Self:
-        """Estimate from the centred spectrum of the rows, which stay where they are."""
+        """Estimate from the centred spectrum of the rows, which stay on their device."""
         raise ValueError(
-            f"noise={self!r} reads the rows by NumPy, but X is a {place(data.X)}: fit the "
-            "estimator to a NumPy copy of X and give its noise_, or give a NoiseModel."
+            f"noise={self!r} needs NumPy arrays, but X is a {place(data.X)}: fit the "
+            "estimator to a NumPy copy of X and pass its noise_, or pass a NoiseModel."
         )
 
     def interval(self, confidence: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Return the lower and upper ends of intervals that hold each entry of the transition with this confidence."""
+        """Return lower and upper limits of confidence intervals of the transition matrix.
+
+        Parameters
+        ----------
+        confidence : float
+            Coverage of each interval, strictly between 0 and 1.
+
+        Returns
+        -------
+        low, high : ndarray of shape (k, k)
+            Limits for each entry of ``noise_.transition``.
+        """
         check_is_fitted(self)
-        reach = ndtri((1 + checked_confidence(confidence)) / 2) * self.noise_std_
+        half_width = ndtri((1 + checked_confidence(confidence)) / 2) * self.noise_std_
         estimate = self.noise_.transition
-        return np.clip(estimate - reach, 0, 1), np.clip(estimate + reach, 0, 1)
+        return np.clip(estimate - half_width, 0, 1), np.clip(estimate + half_width, 0, 1)
 
 
 def checked_confidence(confidence: float) -> float:
-    """Return the confidence, or an error where it is not a probability between 0 and 1."""
+    """Return the confidence; raises `ValueError` unless it is strictly between 0 and 1."""
     share = as_number(confidence, "confidence")
     if not 0 < share < 1:
         raise ValueError(

@@ -1,14 +1,14 @@
-r"""The paper's estimate of the flip rates, from two second moments of leave-one-out scores.
+r"""The paper's estimator of the noise rates, from two second moments of leave-one-out scores.
 
-For targets t = s(d + ỹ) the theory's second moment of a new row's score (without intercept) is
-linear in E[t·y]² and E[t²], with coefficients A and B that depend on ‖μ‖, p/n and γ alone. Write ȳ
+For targets t = s(d + ỹ), the second moment ν of the score of a new row (without intercept) is
+linear in E[t·y]² and E[t²], with coefficients A and B that depend on ‖μ‖, p/n and γ only. Write ȳ
 = E[y], a = E[ỹy] and b = E[ỹ]:
 
 .. math::
     \frac{\nu}{s^2} = A\,(a + d\bar y)^2 + B\,(1 + d^2 + 2db), \qquad
     \varepsilon_\pm = \frac12 - \frac{a \pm b}{4\pi_\pm}.
 
-Subtract what is known, n = ν/s² − A d²ȳ² − B(1 + d²) = A a² + 2d(A ȳ a + B b). Two targets with
+Subtract the known terms: n = ν/s² − A d²ȳ² − B(1 + d²) = A a² + 2d(A ȳ a + B b). Two targets with
 different d give two linear equations for A a² and A ȳ a + B b, so the paper's system has exactly
 two solutions, in closed form:
 
@@ -16,11 +16,12 @@ two solutions, in closed form:
     A a^2 = \frac{d_2 n_1 - d_1 n_2}{d_2 - d_1}, \qquad
     A \bar y a + B b = \frac{n_2 - n_1}{2 (d_2 - d_1)}.
 
-They differ in the sign of a: labels that are right more often than not, or less often. The second
-can have ε₊ + ε₋ < 1 too, but never where the classes are balanced, because a = 1 − ε₊ − ε₋ there.
-The determinant of the system is 4ABa(d₂ − d₁): it cannot tell the rates where labels agree with the
-truth half of the time (a = 0), nor where 1 + ‖μ‖² = 2ηq(1 + q‖μ‖²), q = 1/(1 + γ(1 + δ)), at which
-A = 0. Equal d, that is equal ρ₊ − ρ₋, gives the same equation twice.
+They differ in the sign of a: more than half of the labels are right, or less than half. The second
+solution can have ε₊ + ε₋ < 1 too, but never with balanced classes, where a = 1 − ε₊ − ε₋.
+
+The determinant of the system is 4ABa(d₂ − d₁). The rates are not identifiable if half of the labels
+are right (a = 0), or if 1 + ‖μ‖² = 2ηq(1 + q‖μ‖²) with q = 1/(1 + γ(1 + δ)), where A = 0. Equal d,
+that is equal ρ₊ − ρ₋, give the same equation twice.
 """
 
 from __future__ import annotations
@@ -36,83 +37,84 @@ from scipy.optimize import least_squares
 from unflip import targets as target_values
 from unflip._utils.typing import FloatArray, IntArray
 from unflip._utils.validation import as_floats, as_number, shown
-from unflip.data.centred import check_magnitude
-from unflip.data.lazy import validated
+from unflip.data.input_rows import validated
+from unflip.data.rows import check_magnitude
 from unflip.estimation.noise_estimator import NoiseEstimator
 from unflip.labels.classes import encode
 from unflip.labels.noise import NoiseModel
-from unflip.ridge.selection import given_reg
+from unflip.ridge.selection import fixed_reg
 from unflip.ridge.spectrum.base import Spectrum
 from unflip.ridge.spectrum.decomposition import decompose
 from unflip.ridge.spectrum.left_out import LeaveOneOut
 from unflip.theory.isotropic import TargetMoments, predict_from_moments
 from unflip.theory.model import Mixture
 
-_MARGIN = 1e-6  # by which ε₊ + ε₋ stays below 1
-_ROUNDING = 1e-9  # a root this little outside is one on the edge
-_SAME_DIFFERENCE = 1e-9
-_WIDEST = 1.0  # the range of a rate: no standard error says more than this
+#: ε₊ + ε₋ is at most 1 minus this.
+_MARGIN = 1e-6
+#: Tolerance for rounding: of negative rates, and of equal differences ρ₊ − ρ₋.
+_ROUNDING = 1e-9
+#: Starting values of (ε₊ + ε₋, share of ε₊ in it), a grid over the possible rates.
 _STARTS = [(total, share) for total in (0.2, 0.5, 0.8) for share in (0.1, 0.5, 0.9)]
-_ROWS_LEFT_OUT = 250  # by the jackknife: so many give its standard errors to about 5%
+#: Rows left out by the jackknife, which gives its standard errors to about 5%: 1/√(2·250).
+_ROWS_LEFT_OUT = 250
 
 
 class SecondMomentMatching(NoiseEstimator):
-    r"""Flip rates that explain two second moments of the scores: the paper's estimator.
+    r"""Noise rates that match two second moments of the scores: the paper's estimator.
 
-    It solves ν̂(ρ¹) = ν(ρ¹; ε₊, ε₋) and ν̂(ρ²) = ν(ρ²; ε₊, ε₋), where the left-hand sides average
-    the squares of exact leave-one-out scores of a ridge fit without intercept, and ν is the
-    theory's for rows ±μ + N(0, I):
+    It solves ν̂(ρ¹) = ν(ρ¹; ε₊, ε₋) and ν̂(ρ²) = ν(ρ²; ε₊, ε₋). ν̂ is the mean square of exact
+    leave-one-out scores of a ridge fit without intercept, and ν its value in theory for rows
+    ±μ + N(0, I):
 
     .. math:: \hat\nu(\rho) = \frac1n \sum_i \bigl(x_i^\top w_\rho^{(-i)}\bigr)^2.
 
-    It is here as the reference. `CrossMoment` uses the observed proportions of the labels as well,
-    which this one does not, and errs less.
+    It is provided for reference. `CrossMoment` uses the observed class proportions too, and has
+    smaller errors.
 
     Parameters
     ----------
     mean_norm : float
-        ‖μ‖, half the distance between the class means, known beforehand.
+        ‖μ‖, half the distance between the class means.
     pi_neg : float
-        π₁, the true proportion of the negative class (the first in sorted order), known beforehand.
+        π₁, the true proportion of the negative class (the first in sorted order).
     reg : float
-        Ridge penalty γ of (1/n)Σ(t − wᵀx)² + γ‖w‖². Strong penalties make the two equations nearly
-        the same.
+        Regularization strength γ of (1/n)Σ(t − wᵀx)² + γ‖w‖². With a large γ, the two equations
+        are nearly the same.
     rho_pairs : pair of (rho_pos, rho_neg)
-        The two pairs (ρ₊, ρ₋); their differences ρ₊ − ρ₋ must differ.
+        The two pairs (ρ₊, ρ₋), with different ρ₊ − ρ₋.
 
     Attributes
     ----------
     classes_ : ndarray of shape (2,)
         Labels, sorted.
     noise_ : NoiseModel
-        The estimated rates, with the given proportions. Where two solutions are possible rates, the
-        one is taken that agrees better with the observed proportion of positive labels, P(ỹ=+) =
-        π₂(1 − ε₊) + π₁ε₋; it is used for nothing else.
+        Estimated rates, with priors from `pi_neg`. If both solutions are valid, the one that
+        agrees better with the observed proportion of positive labels is taken, P(ỹ=+) =
+        π₂(1 − ε₊) + π₁ε₋.
     noise_std_ : ndarray of shape (2, 2)
         Standard errors of ``noise_.transition``, by the delta method from a jackknife of the two
-        moments. They err on the large side (the jackknife counts what rows do together more than
-        once), are at most 1, and mean little where they are not small against the rates.
+        moments. They are conservative (the jackknife counts joint effects of rows more than once),
+        at most 1, and unreliable unless they are small compared with the rates.
     root_inside_ : bool
-        Whether some possible rates reproduce both moments; if not, ``noise_`` holds those that come
-        nearest.
+        Whether valid rates reproduce both moments. If not, ``noise_`` holds the nearest ones.
     residual_ : float
-        Root mean square of the two relative misfits ν/ν̂ − 1; 0 where ``root_inside_``, up to
-        rounding.
+        Root mean square of the two relative misfits ν/ν̂ − 1; 0 up to rounding if
+        ``root_inside_``.
     second_moments_ : ndarray of shape (2,)
         ν̂ for each pair.
     mean_norm_ : float
-        ‖μ‖ as given.
+        ‖μ‖ as passed.
     n_features_in_ : int
         Number of features.
 
     Notes
     -----
-    It lives on high dimension. Only B, which falls with p/n, tells ε₊ from ε₋: with p fixed, the
-    errors of the single rates *grow* with the number of rows, like √n/p.
+    The estimator requires high dimension. Only B, which decreases with p/n, separates ε₊ and ε₋:
+    with p fixed, the errors of the single rates *grow* with the number of rows, like √n/p.
 
-    The origin has to be the midpoint of the class means and the noise has to be isotropic with
-    variance 1: centre and whiten the rows first. Scores share one fit, so that their squares are
-    far from independent: taking them to be so would understate the spread of the two moments, by a
+    The origin must be the midpoint of the class means, and the noise isotropic with variance 1:
+    centre and whiten the rows first. Squared scores of different rows are not independent.
+    Treating them as independent would understate the standard errors of the two moments, by a
     factor of 1.5 to 12 at n = 1000, p = 100.
 
     Examples
@@ -147,15 +149,15 @@ class SecondMomentMatching(NoiseEstimator):
         X : array-like or sparse matrix of shape (n, p)
             Rows, with the origin at the midpoint of the class means.
         y : array-like of shape (n,)
-            Observed labels of two classes; the later in sorted order is positive.
+            Observed labels of two classes; the last in sorted order is positive.
         """
         rows, labels = validated(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_magnitude(rows)
         self.classes_, codes = encode(labels, "SecondMomentMatching")
         if len(self.classes_) > 2:
             raise ValueError(
-                f"SecondMomentMatching takes two classes, but y holds {len(self.classes_)}: keep "
-                "the rows of two, or use TrustedSubset."
+                f"SecondMomentMatching requires two classes, but y holds {len(self.classes_)}: "
+                "keep the rows of two classes, or use TrustedSubset."
             )
         system = moment_system(
             mean_norm=self.mean_norm,
@@ -166,7 +168,7 @@ class SecondMomentMatching(NoiseEstimator):
         )
         spectrum = decompose(rows, fit_intercept=False)
         left_out = spectrum.leave_one_out(
-            system.targets.T[codes], given_reg(self.reg, spectrum, readout="plain")
+            system.targets.T[codes], fixed_reg(self.reg, spectrum, readout="plain")
         )
         self.second_moments_ = _second_moments(left_out)
         match = match_moments(self.second_moments_, system, positive_share=float(codes.mean()))
@@ -185,12 +187,13 @@ class SecondMomentMatching(NoiseEstimator):
             system.jacobian(match.eps_pos, match.eps_neg), covariance
         )
         self.noise_std_ = np.array([[std_neg, std_neg], [std_pos, std_pos]])
-        self.root_inside_, self.residual_ = match.inside, match.residual
+        self.root_inside_ = match.inside
+        self.residual_ = match.residual
         if not match.inside:
             warn(
-                "No flip rates reproduce both second moments, so noise_ holds those that come "
-                f"nearest (relative misfit {match.residual:.2g}): use CrossMoment, or another reg "
-                "or other rho_pairs.",
+                "No noise rates reproduce both second moments, so noise_ holds the nearest ones "
+                f"(relative misfit {match.residual:.2g}): use CrossMoment, or another reg or other "
+                "rho_pairs.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -198,7 +201,7 @@ class SecondMomentMatching(NoiseEstimator):
 
 @dataclass(frozen=True, eq=False)
 class MomentSystem:
-    """Second moments of the scores as a function of the flip rates; the symbols are those of the module."""
+    """Second moments of the scores as a function of the rates; for symbols see the module."""
 
     alignment_gain: float  # A
     power_gain: float  # B
@@ -223,11 +226,11 @@ class MomentSystem:
         return 1 - 2 * self.pi_neg
 
     def positive_share(self, eps_pos: float, eps_neg: float) -> float:
-        """P(ỹ=+) = π₂(1 − ε₊) + π₁ε₋."""
+        """Return P(ỹ=+) = π₂(1 − ε₊) + π₁ε₋."""
         return (1 - self.pi_neg) * (1 - eps_pos) + self.pi_neg * eps_neg
 
     def second_moments(self, eps_pos: float, eps_neg: float) -> FloatArray:
-        """ν of both pairs."""
+        """Return ν of both pairs."""
         agreement = 1 - 2 * (1 - self.pi_neg) * eps_pos - 2 * self.pi_neg * eps_neg
         balance = self.label_mean - 2 * (1 - self.pi_neg) * eps_pos + 2 * self.pi_neg * eps_neg
         aligned = self.alignment_gain * (agreement + self.shifts * self.label_mean) ** 2
@@ -236,34 +239,35 @@ class MomentSystem:
         return moments
 
     def jacobian(self, eps_pos: float, eps_neg: float) -> FloatArray:
-        """Differentiate ν: row = pair, columns ε₊ and ε₋."""
+        """Return the derivatives of ν: row = pair, columns ε₊ and ε₋."""
         agreement = 1 - 2 * (1 - self.pi_neg) * eps_pos - 2 * self.pi_neg * eps_neg
         by_agreement = 2 * self.alignment_gain * (agreement + self.shifts * self.label_mean)
         by_balance = 2 * self.power_gain * self.shifts
         by_rates = np.column_stack([by_agreement + by_balance, by_agreement - by_balance])
-        table: FloatArray = (
+        jacobian: FloatArray = (
             self.scales[:, None] ** 2 * by_rates * [-2 * (1 - self.pi_neg), -2 * self.pi_neg]
         )
-        return table
+        return jacobian
 
     def roots(self, moments: FloatArray) -> list[tuple[float, float]]:
-        """Both pairs (ε₊, ε₋) that have these second moments, probabilities or not; none where they are not real."""
-        d, y_mean = self.shifts, self.label_mean
-        known = self.alignment_gain * (d * y_mean) ** 2 + self.power_gain * (1 + d**2)
-        n = moments / self.scales**2 - known
-        with np.errstate(divide="ignore", invalid="ignore"):  # what is not finite is no root
+        """Return both solutions (ε₊, ε₋), valid rates or not; empty if they are complex."""
+        d = self.shifts
+        known_terms = self.alignment_gain * (d * self.label_mean) ** 2 + self.power_gain * (
+            1 + d**2
+        )
+        n = moments / self.scales**2 - known_terms
+        with np.errstate(divide="ignore", invalid="ignore"):  # checked below
             squared_agreement = (
                 (d[1] * n[0] - d[0] * n[1]) / (d[1] - d[0]) / np.float64(self.alignment_gain)
             )
         if not 0 <= squared_agreement < np.inf:
             return []
-        return [
-            self._rates(agreement, (n[1] - n[0]) / (2 * (d[1] - d[0])))
-            for agreement in (np.sqrt(squared_agreement), -np.sqrt(squared_agreement))
-        ]
+        mixed = (n[1] - n[0]) / (2 * (d[1] - d[0]))
+        agreement = np.sqrt(squared_agreement)
+        return [self._rates(agreement, mixed), self._rates(-agreement, mixed)]
 
     def _rates(self, agreement: float, mixed: float) -> tuple[float, float]:
-        """(ε₊, ε₋) from a and A ȳ a + B b."""
+        """Return (ε₊, ε₋) from a and A ȳ a + B b."""
         balance = (mixed - self.alignment_gain * self.label_mean * agreement) / self.power_gain
         eps_pos = 0.5 - (agreement + balance) / (4 * (1 - self.pi_neg))
         eps_neg = 0.5 - (agreement - balance) / (4 * self.pi_neg)
@@ -272,7 +276,7 @@ class MomentSystem:
 
 @dataclass(frozen=True)
 class Match:
-    """The flip rates that explain two second moments, or come nearest."""
+    """Noise rates that match two second moments, or the nearest ones."""
 
     eps_pos: float
     eps_neg: float
@@ -283,23 +287,23 @@ class Match:
 def moment_system(
     *, mean_norm: float, pi_neg: float, aspect: float, reg: float, rho_pairs: ArrayLike
 ) -> MomentSystem:
-    """Return the equations for checked parameters; see `SecondMomentMatching`."""
+    """Return the equations after validating the parameters of `SecondMomentMatching`."""
     length = _checked_positive(
         mean_norm, "mean_norm", "‖μ‖, half the distance between the class means"
     )
-    penalty = _checked_positive(reg, "reg", "the ridge penalty γ, for example 0.1")
+    gamma = _checked_positive(reg, "reg", "the regularization strength γ, for example 0.1")
     prior = as_number(pi_neg, "pi_neg")
     if not 0 < prior < 1:
         raise ValueError(
-            f"pi_neg = {shown(pi_neg)} must lie strictly between 0 and 1: give the negative "
-            "class's proportion."
+            f"pi_neg = {shown(pi_neg)} must lie strictly between 0 and 1: pass the proportion of "
+            "the negative class."
         )
-    alignment_gain, power_gain = _gains(length, aspect, penalty)
+    alignment_gain, power_gain = _gains(length, aspect, gamma)
     return MomentSystem(alignment_gain, power_gain, prior, _checked_targets(rho_pairs))
 
 
 def match_moments(moments: FloatArray, system: MomentSystem, *, positive_share: float) -> Match:
-    """Solve for the flip rates.
+    """Solve for the noise rates.
 
     Parameters
     ----------
@@ -308,9 +312,9 @@ def match_moments(moments: FloatArray, system: MomentSystem, *, positive_share: 
     system : MomentSystem
         The equations.
     positive_share : float
-        Observed P(ỹ=+), which chooses between two roots inside.
+        Observed P(ỹ=+), which decides between two valid solutions.
     """
-    inside = [_clipped(root) for root in system.roots(moments) if _possible(*root)]
+    inside = [_clipped(root) for root in system.roots(moments) if _is_valid(*root)]
     if inside:
         eps_pos, eps_neg = min(
             inside, key=lambda root: abs(system.positive_share(*root) - positive_share)
@@ -322,7 +326,7 @@ def match_moments(moments: FloatArray, system: MomentSystem, *, positive_share: 
 
 
 def jackknife_covariance(left_out: LeaveOneOut, residual_maker: FloatArray) -> FloatArray:
-    r"""Covariance of the two second moments, from leaving out every row in turn (or an even sample of the rows).
+    r"""Return the jackknife covariance of the two second moments.
 
     With R = I − H, the fit without rows i and j gives row i the score
 
@@ -333,44 +337,44 @@ def jackknife_covariance(left_out: LeaveOneOut, residual_maker: FloatArray) -> F
     left_out : LeaveOneOut
         The fits without one row.
     residual_maker : ndarray of shape (n, n_left_out)
-        Columns of R that belong to the rows `left_out_rows`.
+        Columns of R for the rows `left_out_rows`.
     """
-    n, others = len(residual_maker), left_out_rows(len(residual_maker))
-    slack, residuals = left_out.slack[:, 0], left_out.residuals[:, 0, :]
-    determinant = slack[:, None] * slack[others] - residual_maker**2
-    determinant[others, np.arange(len(others))] = (
-        np.inf
-    )  # no pair; what it leaves is taken off below
-    without = np.empty((2, len(others)))
-    with np.errstate(
-        all="ignore"
-    ):  # two rows that alone determine a direction leave the error undefined
+    n = len(residual_maker)
+    rows = left_out_rows(n)
+    slack = left_out.slack[:, 0]
+    residuals = left_out.residuals[:, 0, :]
+    determinant = slack[:, None] * slack[rows] - residual_maker**2
+    # No pair with itself: its term is t_j², which is subtracted below.
+    determinant[rows, np.arange(len(rows))] = np.inf
+    moments = np.empty((2, len(rows)))
+    with np.errstate(all="ignore"):  # undefined if two rows alone determine a direction
         for pair in range(2):
+            targets = left_out.targets[:, pair]
             gap = (
-                slack[others] * residuals[:, [pair]] - residual_maker * residuals[others, pair]
+                slack[rows] * residuals[:, [pair]] - residual_maker * residuals[rows, pair]
             ) / determinant
-            squares = (left_out.targets[:, [pair]] - gap) ** 2
-            without[pair] = (squares.sum(axis=0) - left_out.targets[others, pair] ** 2) / (n - 1)
-        return np.asarray((n - 1) ** 2 / n * np.cov(without))
+            squares = (targets[:, None] - gap) ** 2
+            moments[pair] = (squares.sum(axis=0) - targets[rows] ** 2) / (n - 1)
+        return np.asarray((n - 1) ** 2 / n * np.cov(moments))
 
 
 def left_out_rows(n: int) -> IntArray:
-    """Rows that the jackknife leaves out."""
+    """Return the rows that the jackknife leaves out, evenly spaced."""
     return np.unique(np.linspace(0, n - 1, min(n, _ROWS_LEFT_OUT)).astype(np.intp))
 
 
 def standard_errors(jacobian: FloatArray, covariance: FloatArray) -> FloatArray:
-    """Delta method, capped at the range of a rate; a system that does not tell the rates gives that range."""
+    """Return standard errors of the rates by the delta method, at most 1, the range of a rate."""
     cofactors = np.array([[jacobian[1, 1], -jacobian[0, 1]], [-jacobian[1, 0], jacobian[0, 0]]])
-    with np.errstate(all="ignore"):  # what is not finite is the widest
+    with np.errstate(all="ignore"):  # a singular system gives errors of 1
         inverse = cofactors / (jacobian[0, 0] * jacobian[1, 1] - jacobian[0, 1] * jacobian[1, 0])
         errors = np.sqrt(np.diag(inverse @ covariance @ inverse.T))
-    return np.minimum(np.where(np.isfinite(errors), errors, _WIDEST), _WIDEST)
+    return np.minimum(np.where(np.isfinite(errors), errors, 1.0), 1.0)
 
 
 def _gains(mean_norm: float, aspect: float, reg: float) -> tuple[float, float]:
-    """Read A and B off the theory, at (E[t·y], E[t²]) = (1, 1) and (0, 1)."""
-    # Without an intercept the priors enter through these two moments only; any will do.
+    """Return A and B from the theory at (E[t·y], E[t²]) = (1, 1) and (0, 1)."""
+    # Without an intercept, the priors enter through these two moments only: their value is free.
     mixture = Mixture(
         mean_norm=mean_norm, aspect=aspect, noise=NoiseModel.none().with_priors([0.5, 0.5])
     )
@@ -387,24 +391,29 @@ def _gains(mean_norm: float, aspect: float, reg: float) -> tuple[float, float]:
 
 
 def _second_moments(left_out: LeaveOneOut) -> FloatArray:
+    """Return ν̂ of both pairs."""
     moments: FloatArray = np.mean(left_out.scores[:, 0, :] ** 2, axis=0)
     if not (np.isfinite(moments) & (moments > 0)).all():
         raise ValueError(
-            f"The second moments of the scores are {moments.tolist()}, which no mixture has: scale "
-            "the rows so that their noise has variance 1, or use another reg."
+            f"The second moments of the scores are {moments.tolist()}, but they must be positive "
+            "and finite: scale the rows so that their noise has variance 1, or use another reg."
         )
     return moments
 
 
 def _residual_maker(spectrum: Spectrum, n: int, reg: float) -> FloatArray:
-    """Columns of I − H: the residuals of unit targets."""
-    units = np.zeros((n, len(left_out_rows(n))))
-    units[left_out_rows(n), np.arange(units.shape[1])] = 1
+    """Return columns of I − H, the residuals of unit targets, for `left_out_rows`."""
+    rows = left_out_rows(n)
+    units = np.zeros((n, len(rows)))
+    units[rows, np.arange(len(rows))] = 1
     return np.asarray(spectrum.leave_one_out(units, [reg]).residuals[:, 0, :])
 
 
 def _nearest(moments: FloatArray, system: MomentSystem) -> tuple[float, float]:
-    """Least relative misfit over the triangle, in (ε₊ + ε₋, share of ε₊ in it), which make it a box."""
+    """Return the rates with the smallest relative misfit.
+
+    The valid rates form a triangle. In (ε₊ + ε₋, share of ε₊ in it) they form a box.
+    """
 
     def misfit(point: FloatArray) -> FloatArray:
         relative: FloatArray = system.second_moments(*_unpacked(point)) / moments - 1
@@ -420,7 +429,7 @@ def _unpacked(point: FloatArray) -> tuple[float, float]:
     return total * share, total * (1 - share)
 
 
-def _possible(eps_pos: float, eps_neg: float) -> bool:
+def _is_valid(eps_pos: float, eps_neg: float) -> bool:
     return min(eps_pos, eps_neg) >= -_ROUNDING and eps_pos + eps_neg <= 1 - _MARGIN
 
 
@@ -431,24 +440,24 @@ def _clipped(root: tuple[float, float]) -> tuple[float, float]:
 def _checked_positive(value: float, name: str, meaning: str) -> float:
     number = as_number(value, name)
     if not 0 < number < np.inf:
-        raise ValueError(f"{name} = {shown(value)} must be a positive number: give {meaning}.")
+        raise ValueError(f"{name} = {shown(value)} must be a positive number: pass {meaning}.")
     return number
 
 
 def _checked_targets(rho_pairs: ArrayLike) -> FloatArray:
-    """Targets of both pairs, or an error where they do not give two equations."""
+    """Return the targets of both pairs; raises `ValueError` unless they give two equations."""
     pairs = as_floats(rho_pairs, "rho_pairs")
     if pairs.shape != (2, 2):
         raise ValueError(
             f"rho_pairs = {shown(rho_pairs)} must be two pairs (rho_pos, rho_neg), for example "
             "((0, 0.1), (0, 0.4))."
         )
-    table = np.array([target_values.from_rho(*pair) for pair in pairs])
+    targets = np.array([target_values.from_rho(*pair) for pair in pairs])
     differences = pairs[:, 0] - pairs[:, 1]
-    if abs(differences[1] - differences[0]) <= _SAME_DIFFERENCE * np.abs(pairs).max(initial=1.0):
+    if abs(differences[1] - differences[0]) <= _ROUNDING * np.abs(pairs).max(initial=1.0):
         raise ValueError(
             f"rho_pairs = {rho_pairs!r} have the same difference rho_pos - rho_neg = "
-            f"{differences[0]:g}, so that their targets are multiples of each other and give one "
+            f"{differences[0]:g}, so their targets are multiples of each other and give one "
             "equation for two rates: change one of the pairs."
         )
-    return table
+    return targets

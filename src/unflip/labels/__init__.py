@@ -1,7 +1,7 @@
-"""Labels and their noise: the noise model, votes, annotators, and class encoding.
+"""Labels and label noise: the noise model, votes, annotators, and class encoding.
 
-In come labels as a user has them, transition matrices and votes. Out come class indices, and
-P(observed | true class) as a `Channel`. Knows no features, and loads without scikit-learn.
+Input: labels, transition matrices and votes. Output: class indices, and P(observation | true
+class) as a `Channel`. Uses no features, and loads without scikit-learn.
 """
 
 from unflip.labels.annotators import Annotators, Crowd

@@ -1,17 +1,15 @@
-r"""How each annotator votes, found from votes and features together.
+r"""Transition matrices of annotators, estimated from their votes and from features.
 
-Annotator w says b of a row of true class a with probability Tʷ_ab, whatever else the row is like, so
-votes on a row multiply: P(votes | a) = Π Tʷ_ab. The tables are those of Dawid and Skene (1979).
-Given tables, Bayes gives posteriors q of the true classes; given these, a table is what the annotator
-said of rows of each class,
+Annotator w gives label b to a row of true class a with probability Tʷ_ab, independently of the
+features and of the other annotators, so P(votes | a) = Π Tʷ_ab (Dawid and Skene 1979). EM repeats
+two steps. Bayes' rule gives the posterior q of the true classes. The matrices follow from q:
 
 .. math:: T^w_{ab} = \frac{n^w_{ab} + s\, T_{ab}}{\sum_b n^w_{ab} + s},
 
-with the sum n of q(a) over the rows of which w said b. T is the table of all votes together: a
-annotator of few votes is taken to be like the others, who lend s votes on each class, many where
-annotators hardly differ. EM repeats the two steps, with an s that follows from the tables that it
-finds. With features, P(a | xᵢ) stands in the place of the class proportions (Raykar and others
-2010); it must not know the row's own votes, which would vouch for themselves.
+where n is the sum of q(a) over the rows that w labelled b, and T is the matrix of all votes
+together. The Dirichlet prior of s pseudo-votes shrinks annotators with few votes towards T; s is
+large if annotators hardly differ. With features, P(a | xᵢ) replaces the class proportions (Raykar
+and others 2010). It must be leave-one-out: computed without the votes on row i.
 """
 
 from __future__ import annotations
@@ -28,27 +26,38 @@ from unflip.labels.classes import UNCHECKED
 from unflip.labels.noise import Channel, NoiseModel
 from unflip.labels.votes import Votes
 
-#: Votes on each class that the others may lend an annotator.
+#: Candidates for s, in votes on each class: a grid of powers of two from 1 to 1024.
 _STRENGTHS = 2.0 ** np.arange(11)
+#: Limit on EM rounds for one value of s.
 _MAX_ROUNDS = 500
-_SETTLED = 1e-6
-_SMALLEST_LOG = -300.0  # likelihoods below are no numbers; only their ratios matter
+#: EM stops once no posterior changes by more than this.
+_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Annotators:
-    """How each annotator votes.
+    """Transition matrix of each annotator.
 
     Attributes
     ----------
     names : ndarray of shape (w,)
         The annotators.
     transitions : ndarray of shape (w, k, k)
-        ``transitions[w, a, b]`` = P(annotator w says b | TRUE class a).
+        ``transitions[w, a, b]`` = P(annotator w gives label b | TRUE class a).
     priors : ndarray of shape (k,)
         Proportions of the true classes.
     transitions_std : ndarray of shape (w, k, k)
-        Standard error of each entry of ``transitions``; 0 where they were given.
+        Standard error of each entry of ``transitions``; 0 if the transition matrices are known.
+
+    Examples
+    --------
+    >>> noise = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1, pi_neg=0.5)
+    >>> votes = Votes.from_columns([[0, 0], [1, 0]], annotators=["Ann", "Bob"])
+    >>> annotators = Annotators.from_noise(noise, votes)
+    >>> annotators.names.tolist(), annotators.transitions.shape
+    (['Ann', 'Bob'], (2, 2, 2))
+    >>> annotators.channel(votes).posterior[0].round(2)  # two votes for class 0
+    array([0.95, 0.05])
     """
 
     names: NDArray[Any]
@@ -57,80 +66,89 @@ class Annotators:
     transitions_std: FloatArray
 
     @classmethod
-    def alike(cls, noise: NoiseModel, votes: Votes) -> Annotators:
-        """All annotators vote as this noise model, with priors, says."""
+    def from_noise(cls, noise: NoiseModel, votes: Votes) -> Annotators:
+        """Return annotators who all have the transition matrix of a noise model with priors."""
         shape = (len(votes.annotators), *noise.transition.shape)
-        tables = np.broadcast_to(noise.transition, shape)
-        return cls(votes.annotators, tables, noise.known_priors, np.zeros(shape))
+        transitions = np.broadcast_to(noise.transition, shape)
+        return cls(votes.annotators, transitions, noise.known_priors, np.zeros(shape))
 
     def log_likelihoods(self, votes: Votes) -> FloatArray:
-        """Log P(votes on the row | true class), (n, k)."""
+        """Return log P(votes on the row | true class), (n, k)."""
         if not np.array_equal(self.names, votes.annotators):
             raise ValueError(
-                "These votes are of other annotators than the tables: give votes of the same ones."
+                "The votes are from other annotators than the transition matrices: pass votes of "
+                "the same annotators."
             )
-        with np.errstate(
-            divide="ignore"
-        ):  # the log of 0 is −∞: a class that an annotator never calls so
+        with np.errstate(divide="ignore"):  # log 0 = −∞: a label that an annotator never gives
             logs = np.log(self.transitions)
         k = logs.shape[1]
-        found = np.asarray(votes.table @ logs.transpose(0, 2, 1).reshape(-1, k))
-        for row in np.flatnonzero(found.max(axis=1) == -np.inf):
-            said = votes.classes[votes.label[votes.row == row]].tolist()
+        sums = np.asarray(votes.table @ logs.transpose(0, 2, 1).reshape(-1, k))
+        for row in np.flatnonzero(sums.max(axis=1) == -np.inf):
+            labels = votes.classes[votes.label[votes.row == row]].tolist()
             raise ValueError(
-                f"No class can have the votes {said} of row {row}: give noise= without zeros."
+                f"The votes {labels} on row {row} have probability 0 for every class: pass noise= "
+                "without zeros."
             )
-        return found
+        return sums
 
     def channel(self, votes: Votes) -> Channel:
         """Return P(votes on a row | true class), with a column for each row."""
         logs = self.log_likelihoods(votes)
-        most = logs.max(axis=1, keepdims=True)
-        likelihoods = np.exp(logs - np.where(most < _SMALLEST_LOG, most, 0.0))
-        single = (
-            votes.n_votes[votes.row] == 1
-        )  # the entries themselves, without the rounding of a logarithm
-        likelihoods[votes.row[single]] = self.transitions[
-            votes.annotator[single], :, votes.label[single]
-        ]
+        largest = logs.max(axis=1, keepdims=True)
+        # Small likelihoods are rescaled: exp underflows float64 below about −745.
+        likelihoods = np.exp(logs - np.where(largest < -300, largest, 0.0))
+        # A single vote takes the entries themselves, without the rounding of a logarithm.
+        single = votes.n_votes[votes.row] == 1
+        entries = self.transitions[votes.annotator[single], :, votes.label[single]]
+        likelihoods[votes.row[single]] = entries
         return Channel(likelihoods.T, self.priors)
 
     def moved(self, true_class: int, change: float) -> Annotators:
-        """Return annotators who flip more (or fewer) labels of one class, with the same shares among the others."""
-        tables = self.transitions.copy()
-        others = np.arange(tables.shape[1]) != true_class
-        flips = tables[:, true_class, others]
-        total = flips.sum(axis=1, keepdims=True)
-        shares = np.where(total > 0, flips / np.where(total > 0, total, 1.0), 1 / others.sum())
-        wanted = np.clip(total + change, 0.0, 1.0)
-        tables[:, true_class, others], tables[:, true_class, true_class] = (
-            wanted * shares,
-            1 - wanted[:, 0],
-        )
-        return replace(self, transitions=tables)
+        """Return annotators whose noise rate of one class is changed, in the same proportions."""
+        transitions = self.transitions.copy()
+        wrong = np.arange(transitions.shape[1]) != true_class
+        rates = transitions[:, true_class, wrong]
+        total = rates.sum(axis=1, keepdims=True)
+        shares = np.where(total > 0, rates / np.where(total > 0, total, 1.0), 1 / wrong.sum())
+        new_total = np.clip(total + change, 0.0, 1.0)
+        transitions[:, true_class, wrong] = new_total * shares
+        transitions[:, true_class, true_class] = 1 - new_total[:, 0]
+        return replace(self, transitions=transitions)
 
     def one_error_away(self, votes: Votes, errors: FloatArray) -> list[Channel]:
-        """Return what votes would tell if all annotators flipped a standard error (k, k) more of one class at a time."""
-        flips = np.diag(errors)
+        """Return the channels with the noise rate of one class raised by its standard error.
+
+        One channel for each class whose rate, 1 − the diagonal entry of the transition, has a
+        positive standard error.
+
+        Parameters
+        ----------
+        votes : Votes
+            Votes of these annotators.
+        errors : ndarray of shape (k, k)
+            Standard errors of the transition of all annotators together.
+        """
+        rate_errors = np.diag(errors)
         return [
-            self.moved(int(a), float(flips[a])).channel(votes) for a in np.flatnonzero(flips > 0)
+            self.moved(int(a), float(rate_errors[a])).channel(votes)
+            for a in np.flatnonzero(rate_errors > 0)
         ]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Crowd:
-    """Votes on rows, and what else is known of them.
+    """Votes on rows, with weights, trusted labels and class proportions.
 
     Attributes
     ----------
     votes : Votes
-        Of n rows.
+        Votes on n rows.
     weights : ndarray of shape (n,)
-        How many independent rows each stands for.
+        Weight of each row, as a number of independent rows.
     truth : ndarray of shape (n,)
-        True class of the rows that were checked, `UNCHECKED` for the others.
+        True class of the rows with a trusted label, `UNCHECKED` for the others.
     priors : ndarray of shape (k,), optional
-        Proportions of the true classes, where known.
+        Proportions of the true classes. None: they are estimated.
     """
 
     votes: Votes
@@ -139,93 +157,95 @@ class Crowd:
     priors: FloatArray | None = None
 
     def by_agreement(self) -> Annotators:
-        """Tables by how often each annotator agrees with the votes on a row, their own among them.
+        """Estimate the transition matrices from how often annotators agree on a row.
 
-        They flatter the annotators, but are a safe start: EM from votes alone may swap rare classes,
-        or believe liars. Rows of one vote tell nothing.
+        The estimates are optimistic, because an annotator's own votes count. They are a safe start
+        of EM, which may swap rare classes if it starts from votes alone. Rows with a single vote
+        are ignored, unless their label is trusted.
         """
-        told = (self.votes.n_votes > 1) | (self.truth != UNCHECKED)
+        is_used = (self.votes.n_votes > 1) | (self.truth != UNCHECKED)
         counts = self.votes.counts + 1 / len(self.votes.classes)
         shares = self._with_truth(counts / counts.sum(axis=1, keepdims=True))
-        part = replace(self, weights=np.where(told, self.weights, 0.0))
-        return part._tables(shares, part._strength(shares))
+        crowd = replace(self, weights=np.where(is_used, self.weights, 0.0))
+        return crowd._estimate(shares, crowd._strength(shares))
 
     def with_features(self, log_odds: FloatArray, before: Annotators) -> Annotators:
-        """Find each annotator's own table from votes and features.
+        """Estimate the transition matrix of each annotator from votes and features.
 
         Parameters
         ----------
         log_odds : ndarray of shape (n, k)
-            Of each class against the first, by features alone: the row's own votes have no part in
-            them.
+            Leave-one-out log-odds of each class against the first, from the features.
         before : Annotators
-            What the log-odds rest on, where EM starts.
+            Annotators that the log-odds were computed with, where EM starts.
         """
-        annotators, posterior, strength = before, self._posterior(before, log_odds), np.inf
-        while (
-            likelier := self._strength(posterior)
-        ) < strength:  # annotators differ more, the better they are known
-            strength = likelier
+        annotators = before
+        posterior = self._posterior(before, log_odds)
+        strength = np.inf
+        # Better estimates show larger differences between annotators, so s only decreases.
+        while (likeliest := self._strength(posterior)) < strength:
+            strength = likeliest
             for _ in range(_MAX_ROUNDS):
-                annotators = self._tables(posterior, strength)
-                previous, posterior = posterior, self._posterior(annotators, log_odds)
-                if np.abs(posterior - previous).max() <= _SETTLED:
+                annotators = self._estimate(posterior, strength)
+                previous = posterior
+                posterior = self._posterior(annotators, log_odds)
+                if np.abs(posterior - previous).max() <= _TOLERANCE:
                     break
         return annotators
 
-    def _said(self, posterior: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """How often each annotator said b of rows of class a, (w, k, k), and the table of all votes together, (k, k)."""
-        k = posterior.shape[1]
-        weighted = self.weights[:, None] * posterior
-        said = np.asarray(self.votes.table.T @ weighted).reshape(-1, k, k).transpose(0, 2, 1)
-        pooled = said.sum(axis=0) + 1 / k
-        return said, pooled / pooled.sum(axis=1, keepdims=True)
-
-    def _strength(self, posterior: FloatArray) -> float:
-        """How much alike annotators are: the Dirichlet prior s·T under which what they said is likeliest."""
-        said, pooled = self._said(posterior)
-
-        def log_likelihood(s: float) -> float:
-            each = gammaln(said + s * pooled) - gammaln(s * pooled)
-            return float(each.sum() + (gammaln(s) - gammaln(said.sum(axis=2) + s)).sum())
-
-        return float(_STRENGTHS[np.argmax([log_likelihood(s) for s in _STRENGTHS.tolist()])])
-
-    def _tables(self, posterior: FloatArray, strength: float) -> Annotators:
-        """Tables and proportions by posteriors of the true classes."""
-        said, pooled = self._said(posterior)
-        counts = said + strength * pooled
-        tables = counts / counts.sum(axis=2, keepdims=True)
-        mass = self.weights @ posterior + 1  # a row of each class is added, so that none is empty
-        priors = mass / mass.sum() if self.priors is None else self.priors
-        # A row counts as far as its class is known: by q² instead of q.
-        known = self._said(posterior**2)[0].sum(axis=2, keepdims=True) + strength
-        return Annotators(
-            self.votes.annotators, tables, priors, np.sqrt(tables * (1 - tables) / (known + 1))
-        )
-
-    def _posterior(self, annotators: Annotators, log_odds: FloatArray) -> FloatArray:
-        """P(true class | votes, features), (n, k)."""
-        return self._with_truth(
-            np.asarray(softmax(annotators.log_likelihoods(self.votes) + log_odds, axis=1))
-        )
-
-    def _with_truth(self, posterior: FloatArray) -> FloatArray:
-        """Posteriors with certainty for the rows that were checked."""
-        certain = np.eye(posterior.shape[1])[np.maximum(self.truth, 0)]
-        return np.where((self.truth == UNCHECKED)[:, None], posterior, certain)
-
     def noise(self, annotators: Annotators) -> tuple[NoiseModel, FloatArray]:
-        """Return the noise of one vote of an annotator taken at random among votes, and its standard errors."""
-        by_annotator = np.bincount(self.votes.annotator, self.weights[self.votes.row])
-        transition = np.tensordot(by_annotator / by_annotator.sum(), annotators.transitions, axes=1)
+        """Return the noise model of a vote drawn at random, and its standard errors."""
+        n_votes = np.bincount(self.votes.annotator, self.weights[self.votes.row])
+        transition = np.tensordot(n_votes / n_votes.sum(), annotators.transitions, axes=1)
         transition /= transition.sum(axis=1, keepdims=True)
         if len(transition) == 2 and np.trace(transition) <= 1:
             raise ValueError(
-                "The votes on these rows agree no better than by chance, so they teach nothing: "
-                "give noise= or more votes."
+                "The votes agree no better than by chance, so noise rates cannot be estimated "
+                "from them: pass noise=, or more votes."
             )
-        rows = float(self.weights[self.votes.voted].sum()) * annotators.priors
-        return NoiseModel(transition, annotators.priors), np.sqrt(
-            transition * (1 - transition) / rows[:, None]
-        )
+        n_true = float(self.weights[self.votes.voted].sum()) * annotators.priors
+        errors = np.sqrt(transition * (1 - transition) / n_true[:, None])
+        return NoiseModel(transition, annotators.priors), errors
+
+    def _counts(self, posterior: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return n of each annotator, (w, k, k), and T of all votes together, (k, k)."""
+        k = posterior.shape[1]
+        weighted = self.weights[:, None] * posterior
+        counts = np.asarray(self.votes.table.T @ weighted).reshape(-1, k, k).transpose(0, 2, 1)
+        pooled = counts.sum(axis=0) + 1 / k
+        return counts, pooled / pooled.sum(axis=1, keepdims=True)
+
+    def _strength(self, posterior: FloatArray) -> float:
+        """Return the s under which the votes are likeliest, of the Dirichlet prior s·T."""
+        counts, pooled = self._counts(posterior)
+
+        def log_likelihood(s: float) -> float:
+            each = gammaln(counts + s * pooled) - gammaln(s * pooled)
+            return float(each.sum() + (gammaln(s) - gammaln(counts.sum(axis=2) + s)).sum())
+
+        return float(_STRENGTHS[np.argmax([log_likelihood(s) for s in _STRENGTHS.tolist()])])
+
+    def _estimate(self, posterior: FloatArray, strength: float) -> Annotators:
+        """Return transition matrices and priors for given posteriors of the true classes."""
+        votes, pooled = self._counts(posterior)
+        counts = votes + strength * pooled
+        transitions = counts / counts.sum(axis=2, keepdims=True)
+        if self.priors is None:
+            mass = self.weights @ posterior + 1  # one pseudo-row each, so that no class is empty
+            priors = mass / mass.sum()
+        else:
+            priors = self.priors
+        # Sums of q² instead of q: a row counts in proportion to the certainty of its class.
+        n_effective = self._counts(posterior**2)[0].sum(axis=2, keepdims=True) + strength
+        errors = np.sqrt(transitions * (1 - transitions) / (n_effective + 1))
+        return Annotators(self.votes.annotators, transitions, priors, errors)
+
+    def _posterior(self, annotators: Annotators, log_odds: FloatArray) -> FloatArray:
+        """Return P(true class | votes, features), (n, k)."""
+        logits = annotators.log_likelihoods(self.votes) + log_odds
+        return self._with_truth(np.asarray(softmax(logits, axis=1)))
+
+    def _with_truth(self, posterior: FloatArray) -> FloatArray:
+        """Return the posterior with probability 1 for trusted labels."""
+        certain = np.eye(posterior.shape[1])[np.maximum(self.truth, 0)]
+        return np.where((self.truth == UNCHECKED)[:, None], posterior, certain)

@@ -1,4 +1,4 @@
-"""Labels of any kind as class indices."""
+"""Class indices of labels, trusted labels included."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from scipy.linalg import helmert
 from unflip._utils.arrays import as_numpy, is_foreign, is_numpy
 from unflip._utils.typing import Array, FloatArray, IntArray
 
-#: Class index of a row whose true label is not known.
+#: Class index of a row without a trusted label.
 UNCHECKED = -1
 
 
 def encode(y: Array, owner: str) -> tuple[NDArray[Any], Array]:
-    """Return the sorted classes and the class index of each row, or an error where there is only one.
+    """Return the sorted classes on the host, and class indices on the device of the labels.
 
-    The indices are where the labels are; the classes are on the host.
+    Raises `ValueError` if there are fewer than two classes, or `y` does not hold class labels.
 
     Parameters
     ----------
     y : array of shape (n,)
         Labels.
     owner : str
-        Who asks, for the error.
+        Name of the caller, for the error message.
     """
-    kind, classes, codes = (_of_numpy if is_numpy(y) else _of_others)(y)
+    kind, classes, codes = _encode_numpy(y) if is_numpy(y) else _encode_array_api(y)
     if kind not in ("binary", "multiclass"):
         raise ValueError(
             f"{owner} needs class labels, but the type of the target is {kind}. Unknown label type."
@@ -41,9 +41,10 @@ def encode(y: Array, owner: str) -> tuple[NDArray[Any], Array]:
     return classes, codes
 
 
-def _of_numpy(y: NDArray[Any]) -> tuple[str, NDArray[Any], IntArray]:
-    """Return scikit-learn's type of the target, the classes and the indices."""
-    from sklearn.utils.multiclass import type_of_target  # the theory loads without scikit-learn
+def _encode_numpy(y: NDArray[Any]) -> tuple[str, NDArray[Any], IntArray]:
+    """Return scikit-learn's type of the target, the classes and the class indices."""
+    # Imported here, because `unflip.theory` loads without scikit-learn.
+    from sklearn.utils.multiclass import type_of_target
 
     if y.dtype == object:
         _check_comparable(y)
@@ -55,14 +56,14 @@ def _of_numpy(y: NDArray[Any]) -> tuple[str, NDArray[Any], IntArray]:
 
 
 def _check_comparable(y: NDArray[Any]) -> None:
-    """Raise where labels are missing or have no order; what is no label at all is left to scikit-learn."""
+    """Raise `ValueError` if labels are missing or cannot be sorted."""
     try:
         distinct = set(y.tolist())
-    except TypeError:
+    except TypeError:  # not labels: scikit-learn raises its own error
         return
     if any(map(is_missing, distinct)):
         raise ValueError(
-            "y holds a missing label: leave such rows out, or give Votes.from_columns(y), where "
+            "y holds a missing label: leave such rows out, or pass Votes.from_columns(y), where "
             "labels may be missing."
         )
     try:
@@ -70,19 +71,17 @@ def _check_comparable(y: NDArray[Any]) -> None:
     except TypeError:
         kinds = sorted({type(label).__name__ for label in distinct})
         raise ValueError(
-            f"y holds labels of several kinds ({', '.join(kinds)}), which have no order: make them "
-            "alike."
+            f"y holds labels of several types ({', '.join(kinds)}), which cannot be sorted: "
+            "convert them to one type."
         ) from None
 
 
-def _of_others(y: Array) -> tuple[str, NDArray[Any], Array]:
-    """Do the same with labels of other namespaces, which are numbers, in one sort."""
+def _encode_array_api(y: Array) -> tuple[str, NDArray[Any], Array]:
+    """Return the same for arrays of other namespaces, which hold numbers."""
     xp = array_namespace(y)
-    found = xp.unique_inverse(y)
-    classes, codes = (
-        as_numpy(found.values),
-        xp.astype(xp.reshape(found.inverse_indices, (-1,)), xp.int64, copy=False),
-    )
+    unique = xp.unique_inverse(y)
+    classes = as_numpy(unique.values)
+    codes = xp.astype(xp.reshape(unique.inverse_indices, (-1,)), xp.int64, copy=False)
     is_whole = classes.dtype.kind != "f" or bool((classes == np.round(classes)).all())
     return "multiclass" if is_whole else "continuous", classes, codes
 
@@ -90,40 +89,35 @@ def _of_others(y: Array) -> tuple[str, NDArray[Any], Array]:
 def true_codes(
     y_trusted: ArrayLike | None, n: int, rows: IntArray, classes: NDArray[Any], name: str
 ) -> IntArray:
-    """Return the class index of the true label of each of the rows, `UNCHECKED` where it is missing.
+    """Return the class index of the trusted label of each row, `UNCHECKED` if it is missing.
 
     Parameters
     ----------
     y_trusted : array-like of shape (n,) or None
-        True labels; None, NaN, pandas.NA or a mask where they are missing. None: all are.
+        Trusted labels; None, NaN, pandas.NA or a mask if missing. None: all are missing.
     n : int
         Number of all rows.
     rows : ndarray of int
-        The rows asked for.
+        Rows to return.
     classes : ndarray of shape (k,)
         Observed labels, sorted.
     name : str
-        What the caller calls `y_trusted`, for the error.
+        Name of `y_trusted` in the caller, for the error message.
     """
     if y_trusted is None:
         return np.full(len(rows), UNCHECKED)
     labels = np.asarray(as_numpy(y_trusted) if is_foreign(y_trusted) else y_trusted, dtype=object)
     if labels.shape != (n,):
         raise ValueError(
-            f"{name} has shape {labels.shape} but there are {n} rows: give one entry for each, "
-            "None where the true label is not known (cross-validation and searches do not split it "
+            f"{name} has shape {labels.shape} but there are {n} rows: pass one entry for each row, "
+            "None if the true label is unknown (cross-validation and searches do not split it "
             "with the rows)."
         )
-    missing = (
-        np.ma.getmaskarray(y_trusted)
-        if isinstance(y_trusted, np.ma.MaskedArray)
-        else np.zeros(n, dtype=bool)
-    )
+    if isinstance(y_trusted, np.ma.MaskedArray):
+        labels = labels.copy()
+        labels[np.ma.getmaskarray(y_trusted)] = None
     index = {label: code for code, label in enumerate(classes.tolist())}
-    return np.array(
-        [UNCHECKED if missing[i] else _true_code(labels[i], index, name) for i in rows],
-        dtype=np.intp,
-    )
+    return np.array([_true_code(labels[i], index, name) for i in rows], dtype=np.intp)
 
 
 def _true_code(label: Any, index: dict[Any, int], name: str) -> int:
@@ -134,20 +128,22 @@ def _true_code(label: Any, index: dict[Any, int], name: str) -> int:
     except (KeyError, TypeError):
         raise ValueError(
             f"{name} holds the label {label!r}, which is not among the observed classes "
-            f"{list(index)}: correct it, or put None where the true label is not known."
+            f"{list(index)}: correct it, or use None if the true label is unknown."
         ) from None
 
 
 def is_missing(label: Any) -> bool:
-    """Whether this stands for a missing value: None, NaN, NaT or pandas.NA."""
+    """Whether this is a missing value: None, NaN, NaT or pandas.NA."""
     if label is None:
         return True
     try:
-        return bool(label != label)  # NaN and NaT alone are unlike themselves
+        return bool(label != label)  # only NaN and NaT differ from themselves
     except (TypeError, ValueError):
-        return True  # pandas.NA does not know whether it is
+        return True  # the truth value of pandas.NA is undefined
 
 
 def contrasts(n_classes: int) -> FloatArray:
-    """Return k × (k − 1) values that tell classes apart: −1 and +1 for two, orthonormal contrasts for more."""
-    return np.array([[-1.0], [1.0]]) if n_classes == 2 else np.asarray(helmert(n_classes).T)
+    """Return k × (k − 1) contrasts of the classes: ∓1 for two, orthonormal ones for more."""
+    if n_classes == 2:
+        return np.array([[-1.0], [1.0]])
+    return np.asarray(helmert(n_classes).T)

@@ -1,4 +1,4 @@
-"""Noise models near a given one: rates moved by a standard error or any other amount."""
+"""Noise models with noise rates moved by their standard errors, for sensitivity analyses."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def channels_one_error_away(
     votes: Votes | None = None,
     annotators: Annotators | None = None,
 ) -> list[Channel]:
-    """Return what is observed under the noise, then with each rate moved by its standard error.
+    """Return the channel of the noise, then those with one rate moved by its standard error.
 
     Parameters
     ----------
     noise : NoiseModel
-        With priors.
+        Noise model with priors.
     errors : ndarray of shape (k, k)
         Standard errors of its transition.
     observed : ndarray of shape (k,) or None
@@ -35,67 +35,53 @@ def channels_one_error_away(
     """
     if votes is not None and annotators is not None:
         return [annotators.channel(votes), *annotators.one_error_away(votes, errors)]
-    models = other_noise(noise, errors, observed)
+    models = noise_models_one_error_away(noise, errors, observed)
     if votes is None:
         return list(models)
-    return [Annotators.alike(model, votes).channel(votes) for model in models]
+    return [Annotators.from_noise(model, votes).channel(votes) for model in models]
 
 
-def other_noise(
+def noise_models_one_error_away(
     noise: NoiseModel, errors: FloatArray, observed: FloatArray | None
 ) -> list[NoiseModel]:
-    """Return the noise model, and such as are one standard error away, the rates out of one true class at a time.
+    """Return the noise model, then one for each class whose rate has a standard error.
 
-    Parameters
-    ----------
-    noise : NoiseModel
-        With priors.
-    errors : ndarray of shape (k, k)
-        Standard errors of its transition.
-    observed : ndarray of shape (k,) or None
-        Observed class proportions that the priors follow; None where the priors are known.
+    A rate falls by its standard error where it can, and rises otherwise. Parameters are those of
+    `channels_one_error_away`.
     """
-    found = [moved_rate(noise, 0, 0.0, observed) or noise]
+    models = [moved_rate(noise, 0, 0.0, observed) or noise]
     for a in np.flatnonzero(np.diag(errors) > 0):
         error = float(errors[a, a])
-        fewer, more = (moved_rate(noise, int(a), sign * error, observed) for sign in (-1, 1))
         can_fall = 1 - noise.transition[a, a] >= error
-        moved = next(
-            (
-                model
-                for model in ((fewer, more) if can_fall else (more, fewer))
-                if model is not None
-            ),
-            None,
-        )
-        if moved is not None:
-            found.append(moved)
-    return found
+        for change in (-error, error) if can_fall else (error, -error):
+            model = moved_rate(noise, int(a), change, observed)
+            if model is not None:
+                models.append(model)
+                break
+    return models
 
 
 def moved_rate(
     noise: NoiseModel, a: int, change: float, observed: FloatArray | None
 ) -> NoiseModel | None:
-    """Return the noise model with more (or fewer) flips out of class a, or None where there is no such model.
+    """Return the noise model with the rate of class a changed, or None if it is invalid.
 
-    Flips keep their shares among the other classes; `observed` is that of `other_noise`.
+    Wrong labels keep their proportions. `observed` is that of `channels_one_error_away`.
     """
     transition = noise.transition.copy()
-    flips = 1 - transition[a, a]
-    others = np.arange(noise.n_classes) != a
-    share = (
-        transition[a, others] / flips
-        if flips > 0
-        else np.full(noise.n_classes - 1, 1 / (noise.n_classes - 1))
-    )
-    wanted = float(np.clip(flips + change, 0.0, 1.0))
-    transition[a, others], transition[a, a] = wanted * share, 1 - wanted
+    rate = 1 - transition[a, a]
+    wrong = np.arange(noise.n_classes) != a
+    if rate > 0:
+        shares = transition[a, wrong] / rate
+    else:
+        shares = np.full(noise.n_classes - 1, 1 / (noise.n_classes - 1))
+    new_rate = float(np.clip(rate + change, 0.0, 1.0))
+    transition[a, wrong] = new_rate * shares
+    transition[a, a] = 1 - new_rate
     try:
         model = NoiseModel(transition)
-        return (
-            model.with_priors(noise.known_priors)
-            if observed is None
-            else model.with_observed(observed)
-        )
+        if observed is None:
+            return model.with_priors(noise.known_priors)
+        return model.with_observed(observed)
     except ValueError:
         return None

@@ -1,4 +1,4 @@
-"""Votes of several annotators on the class of each row."""
+"""Labels given by several annotators to each row."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from unflip._utils.typing import FloatArray, IntArray, SparseArray
 from unflip._utils.validation import as_array, as_count, shown
 from unflip.labels.classes import is_missing
 
-#: Class index of a row without any vote.
+#: Class index of a row without votes.
 UNLABELLED = -1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Votes:
-    """Who said what of which row. Any row may have several votes, one, or none.
+    """Labels from several annotators. Each row may have several votes, one, or none.
 
-    `LPClassifier.fit` and `audit` take votes in place of labels. Make them by `from_table` or
+    `LPClassifier.fit` and `audit` take votes in place of labels. Create them with `from_table` or
     `from_columns`.
 
     Parameters
     ----------
     n_rows : int
-        Number of rows that votes were asked for.
+        Number of rows of X, rows without votes included.
     classes : ndarray of shape (k,)
-        Labels that were given, sorted.
+        Distinct labels, sorted.
     annotators : ndarray of shape (w,)
-        Annotators who gave them, sorted.
+        Distinct annotators, sorted.
     row, annotator, label : ndarray of int, shape (n_votes,)
         Row, index of the annotator and index of the class of each vote, sorted by row.
 
@@ -63,100 +63,108 @@ class Votes:
         *,
         n_rows: int | None = None,
     ) -> Votes:
-        """Read a table with a line for each vote.
+        """Return the votes of a table with one line per vote.
 
         Parameters
         ----------
         rows : array-like of int, shape (n_votes,)
-            Row of X that the vote is about, from 0.
+            Row of X of each vote, from 0.
         annotators : array-like of shape (n_votes,) or None
-            Who gave it; None where that is not known, and all are taken to be alike.
+            Annotator of each vote. None: unknown, and all votes share one transition matrix.
         labels : array-like of shape (n_votes,)
-            What was said: a label, or None, NaN or pandas.NA for no vote.
+            Label of each vote; None, NaN or pandas.NA for no vote.
         n_rows : int, optional
-            Number of rows of X, where the last of them have no vote.
+            Number of rows of X. None: the last row is the last one with a vote.
+
+        Examples
+        --------
+        >>> Votes.from_table([0, 0, 1], ["Ann", "Bob", "Ann"], ["cat", "dog", "cat"])
+        <3 votes of 2 annotators on 2 of 2 rows, classes ['cat', 'dog']>
         """
-        most = None if n_rows is None else as_count(n_rows, "n_rows")
-        said, about = _column(labels, "labels"), _checked_rows(rows, most)
-        who = (
-            np.zeros(len(about), dtype=np.intp)
-            if annotators is None
-            else _column(annotators, "annotators")
-        )
-        if not len(about) == len(who) == len(said):
+        total = None if n_rows is None else as_count(n_rows, "n_rows")
+        label_column = _column(labels, "labels")
+        row_column = _checked_rows(rows, total)
+        if annotators is None:
+            annotator_column: NDArray[Any] = np.zeros(len(row_column), dtype=np.intp)
+        else:
+            annotator_column = _column(annotators, "annotators")
+        if not len(row_column) == len(annotator_column) == len(label_column):
             raise ValueError(
-                f"rows, annotators and labels have {len(about)}, {len(who)} and {len(said)} entries: "
-                "give one of each for every vote."
+                f"rows, annotators and labels have {len(row_column)}, {len(annotator_column)} and "
+                f"{len(label_column)} entries: pass one of each for every vote."
             )
-        total = int(about.max(initial=-1)) + 1 if most is None else most
-        return cls._of(total, about, who, said)
+        if total is None:
+            total = int(row_column.max(initial=-1)) + 1
+        return cls._from_lines(total, row_column, annotator_column, label_column)
 
     @classmethod
     def from_columns(cls, columns: ArrayLike, annotators: ArrayLike | None = None) -> Votes:
-        """Read a table with a line for each row of X and a column for each annotator.
+        """Return the votes of a table with one line per row of X and one column per annotator.
 
         Parameters
         ----------
         columns : array-like of shape (n, w) or (n,)
-            Labels; None, NaN, pandas.NA or a mask where there is no vote.
+            Labels; None, NaN, pandas.NA or a mask for no vote.
         annotators : array-like of shape (w,), optional
             Names of the annotators; by default they are numbered from 0.
         """
         table = _as_objects(columns)
-        table = table[:, None] if table.ndim == 1 else table
+        if table.ndim == 1:
+            table = table[:, None]
         if table.ndim != 2:
             raise ValueError(
-                f"columns has shape {table.shape}: give a line for each row and a column for each "
+                f"columns has shape {table.shape}: pass a line for each row and a column for each "
                 "annotator."
             )
         n, w = table.shape
         names = np.arange(w) if annotators is None else _column(annotators, "annotators")
         if len(names) != w:
             raise ValueError(
-                f"annotators has {len(names)} names but there are {w} columns of votes: give one for "
-                "each."
+                f"annotators has {len(names)} names but there are {w} columns of votes: pass one "
+                "name for each column."
             )
-        return cls._of(n, np.repeat(np.arange(n), w), np.tile(names, n), table.ravel())
+        return cls._from_lines(n, np.repeat(np.arange(n), w), np.tile(names, n), table.ravel())
 
     @classmethod
-    def _of(cls, n_rows: int, row: IntArray, who: NDArray[Any], said: NDArray[Any]) -> Votes:
-        given = np.array([not is_missing(label) for label in said.tolist()], dtype=bool)
-        if not given.any():
-            raise ValueError("There is no vote at all: give at least one label.")
-        order = np.flatnonzero(given)[np.argsort(row[given], kind="stable")]
-        classes, label = _indexed(said[order], "labels")
-        annotators, annotator = _indexed(who[order], "annotators")
-        from sklearn.utils.multiclass import type_of_target  # the theory loads without it
+    def _from_lines(
+        cls, n_rows: int, row: IntArray, annotators: NDArray[Any], labels: NDArray[Any]
+    ) -> Votes:
+        """Return the votes of lines that may lack a label, sorted by row."""
+        has_label = np.array([not is_missing(label) for label in labels.tolist()], dtype=bool)
+        if not has_label.any():
+            raise ValueError("There are no votes: pass at least one label.")
+        order = np.flatnonzero(has_label)[np.argsort(row[has_label], kind="stable")]
+        classes, label = _indexed(labels[order], "labels")
+        names, annotator = _indexed(annotators[order], "annotators")
+        # Imported here, because `unflip.theory` loads without scikit-learn.
+        from sklearn.utils.multiclass import type_of_target
 
         kind = type_of_target(classes, input_name="labels", raise_unknown=True)
         if kind.startswith("continuous"):
             raise ValueError(
-                f"labels holds numbers such as {classes[0]!r}, which are no classes: give class "
+                f"labels holds numbers such as {classes[0]!r}, which are not classes: pass class "
                 "labels."
             )
-        return cls(n_rows, classes, annotators, row[order], annotator, label)
+        return cls(n_rows, classes, names, row[order], annotator, label)
 
     def __len__(self) -> int:
         return self.n_rows
 
     def __getitem__(self, rows: ArrayLike) -> Votes:
-        """Return the votes on some rows, by their indices or a mask, with the classes and annotators that these have."""
+        """Return the votes on rows, by indices or a mask; unused classes and annotators go."""
         indices = as_array(rows, "rows")
         if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "biu"):
             raise ValueError(f"rows = {shown(rows)} must be a list of row numbers, or a mask.")
-        wanted = np.arange(self.n_rows)[indices if indices.size else []]
-        ends = np.searchsorted(self.row, [wanted, wanted + 1])
-        n_each = ends[1] - ends[0]
-        row = np.repeat(np.arange(len(wanted)), n_each)
-        kept = (
-            np.arange(len(row))
-            - np.repeat(np.cumsum(n_each) - n_each, n_each)
-            + np.repeat(ends[0], n_each)
-        )
+        selected = np.arange(self.n_rows)[indices if indices.size else []]
+        starts, ends = np.searchsorted(self.row, [selected, selected + 1])
+        n_each = ends - starts
+        row = np.repeat(np.arange(len(selected)), n_each)
+        offsets = starts - (np.cumsum(n_each) - n_each)
+        kept = np.arange(len(row)) + np.repeat(offsets, n_each)
         label_codes, label = np.unique(self.label[kept], return_inverse=True)
         annotator_codes, annotator = np.unique(self.annotator[kept], return_inverse=True)
         return Votes(
-            len(wanted),
+            len(selected),
             self.classes[label_codes],
             self.annotators[annotator_codes],
             row,
@@ -165,8 +173,10 @@ class Votes:
         )
 
     def __repr__(self) -> str:
-        said = f"{len(self.row)} votes of {len(self.annotators)} annotators on {int(self.voted.sum())} of {self.n_rows} rows"
-        return f"<{said}, classes {self.classes.tolist()}>"
+        return (
+            f"<{len(self.row)} votes of {len(self.annotators)} annotators on "
+            f"{int(self.voted.sum())} of {self.n_rows} rows, classes {self.classes.tolist()}>"
+        )
 
     @property
     def n_votes(self) -> IntArray:
@@ -180,7 +190,7 @@ class Votes:
 
     @property
     def single(self) -> bool:
-        """Whether no row has more than one vote: then they are labels, some of them missing."""
+        """Whether no row has more than one vote, as with labels of which some are missing."""
         return bool((self.n_votes <= 1).all())
 
     @property
@@ -192,20 +202,20 @@ class Votes:
 
     @cached_property
     def table(self) -> SparseArray:
-        """Who said what of each row: a 1 for each vote, (n, w·k), in columns of an annotator's k labels."""
-        place = self.annotator * len(self.classes) + self.label
+        """Indicators of the votes, (n, w·k), with k columns for each annotator."""
+        column = self.annotator * len(self.classes) + self.label
         shape = (self.n_rows, len(self.annotators) * len(self.classes))
-        return csr_array((np.ones(len(place)), (self.row, place)), shape=shape)
+        return csr_array((np.ones(len(column)), (self.row, column)), shape=shape)
 
     def shares(self, weights: FloatArray) -> FloatArray:
-        """Proportions of the classes among the votes on rows of these weights, a row's votes sharing its weight."""
+        """Return class proportions of the votes; the votes on a row share its weight."""
         each = (weights / np.maximum(self.n_votes, 1))[self.row]
         return np.asarray(np.bincount(self.label, each, minlength=len(self.classes)) / each.sum())
 
     def majority(self, likelihoods: FloatArray) -> IntArray:
-        """Class index with most votes on each row; `UNLABELLED` where there are none.
+        """Return the class index with most votes on each row, `UNLABELLED` without votes.
 
-        Ties go to the class whose `likelihoods`, (n, k), are larger.
+        Ties go to the class of the largest likelihood, (n, k).
         """
         counts = self.counts
         tied = counts == counts.max(axis=1, keepdims=True)
@@ -214,20 +224,21 @@ class Votes:
 
 
 def _checked_rows(rows: ArrayLike, n_rows: int | None) -> IntArray:
-    about = as_array(rows, "rows")
-    if about.ndim != 1 or (about.size and not np.issubdtype(about.dtype, np.integer)):
+    indices = as_array(rows, "rows")
+    if indices.ndim != 1 or (indices.size and not np.issubdtype(indices.dtype, np.integer)):
         raise ValueError(
-            f"rows is {about.dtype} of shape {about.shape}: give the number of a row of X for each "
-            "vote."
+            f"rows is {indices.dtype} of shape {indices.shape}: pass the number of a row of X for "
+            "each vote."
         )
-    for outside in about[(about < 0) | (about >= (np.inf if n_rows is None else n_rows))]:
-        last = "" if n_rows is None else f", below n_rows = {n_rows}"
-        raise ValueError(f"rows holds {outside}, which is no row of X: number them from 0{last}.")
-    return about.astype(np.intp)
+    end = np.inf if n_rows is None else n_rows
+    for outside in indices[(indices < 0) | (indices >= end)]:
+        limit = "" if n_rows is None else f", below n_rows = {n_rows}"
+        raise ValueError(f"rows holds {outside}, which is not a row of X: count from 0{limit}.")
+    return indices.astype(np.intp)
 
 
 def _as_objects(values: ArrayLike) -> NDArray[Any]:
-    """Return an array of objects, None where there is a mask."""
+    """Return an array of objects, with None for masked entries."""
     table: NDArray[Any] = np.array(values, dtype=object)
     if isinstance(values, np.ma.MaskedArray):
         table[np.ma.getmaskarray(values)] = None
@@ -238,18 +249,18 @@ def _column(values: ArrayLike, name: str) -> NDArray[Any]:
     column = _as_objects(values)
     if column.ndim != 1 or any(isinstance(entry, list) for entry in column):
         raise ValueError(
-            f"{name} has shape {column.shape}: give one entry for each vote, in one dimension."
+            f"{name} has shape {column.shape}: pass a one-dimensional list, one entry per vote."
         )
     return column
 
 
 def _indexed(values: NDArray[Any], name: str) -> tuple[NDArray[Any], IntArray]:
-    """Return the sorted kinds of value, and the index of each value's kind."""
+    """Return the distinct values, sorted, and the index of each value among them."""
     try:
-        found, codes = np.unique(values, return_inverse=True)
+        distinct, codes = np.unique(values, return_inverse=True)
     except TypeError:
-        kinds = sorted({type(value).__name__ for value in values.tolist()})
+        types = sorted({type(value).__name__ for value in values.tolist()})
         raise ValueError(
-            f"{name} holds {' and '.join(kinds)}, which cannot be sorted: use one kind."
+            f"{name} holds {' and '.join(types)}, which cannot be sorted: convert them to one type."
         ) from None
-    return np.asarray(found.tolist()), codes.astype(np.intp)
+    return np.asarray(distinct.tolist()), codes.astype(np.intp)

@@ -1,8 +1,8 @@
-"""`LPClassifier`: from its parameters and a training set to a fitted classifier.
+"""`LPClassifier`: from parameters and a training set to a fitted classifier.
 
-In come a `TrainingSet` or `Moments` and the parameters. Out come coefficients, the calibrated
-decision rule, label posteriors and the expected accuracy. Joins the noise estimate, the ridge fit,
-the refinement of the targets and the calibration.
+Input: a `TrainingSet` or `Moments`, and the parameters. Output: coefficients, the calibrated
+decision rule, label posteriors and the expected accuracy. Combines the noise estimate, the ridge
+fit, the refinement of the targets and the calibration.
 """
 
 from unflip.model.classifier import LPClassifier

@@ -13,29 +13,29 @@ from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from unflip._utils.arrays import as_numpy, is_foreign, like, place, taken
+from unflip._utils.arrays import as_numpy, is_foreign, like, place, take
 from unflip._utils.namespaces import (
-    beside,
     check_reachable,
-    check_together,
+    check_same_device,
     checked_weights,
     precisions,
     reraise_out_of_memory,
+    to_device_of,
 )
 from unflip._utils.typing import Array, Rows
 from unflip._utils.validation import check_squares, check_unmasked, reading_rows
 from unflip._utils.warnings import warn_caller
-from unflip.data.centred import product
 from unflip.data.duplicates import DistinctRows, relative_weights
 from unflip.data.engines.engine import is_dask
-from unflip.data.lazy import (
-    PartitionedRows,
+from unflip.data.input_rows import (
     in_memory,
-    opened,
-    row_by_row,
+    lazy_for_dask,
+    open_dask,
     unchanged_on_error,
     validated,
 )
+from unflip.data.lazy import PartitionedRows
+from unflip.data.rows import product
 from unflip.data.training_set import TrainingSet
 from unflip.estimation.automatic import Automatic
 from unflip.estimation.noise_estimator import NoiseEstimator
@@ -47,9 +47,11 @@ from unflip.losses import Loss
 from unflip.model.fit_moments import ClosedFormFit, fit_moments
 from unflip.model.fit_rows import RowFit, fit_rows, warn_of_one_sided_targets
 from unflip.model.options import Options
-from unflip.ridge.moments import Moments, with_chunk
+from unflip.ridge.moments import Moments, add_chunk
 
-_NUMBERS = "biuf"  # kinds of labels that any namespace holds
+# Kinds of NumPy dtypes that every array namespace supports.
+_NUMERIC_KINDS = "biuf"
+# Attributes that predictions need.
 _PREDICTING = (
     "classes_",
     "coef_",
@@ -58,127 +60,117 @@ _PREDICTING = (
     "n_features_in_",
     "feature_names_in_",
 )
-_OF_ROWS = ("loo_decision_", "label_posterior_", "loo_log_odds_")
-_NOT_FROM_SUMS = (*_OF_ROWS, "association_")
+# Attributes with a value for each training sample.
+_PER_SAMPLE = ("loo_decision_", "label_posterior_", "loo_log_odds_")
 
 
 def _fits_from_moments(classifier: LPClassifier) -> bool:
     reason = classifier._options.why_not_from_moments()
     if reason is not None:
-        raise AttributeError(f"partial_fit keeps sums over rows alone: {reason}")
+        raise AttributeError(f"partial_fit uses sums over the rows alone: {reason}")
     return True
 
 
 class LPClassifier(ClassifierMixin, BaseEstimator):
-    """Labels-Perturbed Classifier: a linear fit to targets that account for flipped labels.
+    """Labels-Perturbed Classifier: a linear classifier that is robust to label noise.
 
-    Minimises (1/n)Σ wᵢℓ(b + βᵀxᵢ; tᵢ) + γ‖β‖², by default with ℓ(s; t) = (s − t)² and a target tᵢ
-    of each row's own, then reads the true class off the score. Of k > 2 classes there are k scores,
-    or k − 1 contrasts of them.
+    Minimises (1/n)Σ wᵢℓ(b + βᵀxᵢ; tᵢ) + γ‖β‖², by default with the squared loss ℓ(s; t) = (s − t)²
+    and a target tᵢ for each sample that accounts for the noise. A calibration of the scores then
+    predicts the true class. See docs/refinement.md for the method.
 
     Parameters
     ----------
     noise : "estimate", NoiseModel, array-like of shape (k, k), NoiseEstimator, or None
-        How labels were flipped: a noise model, or its transition matrix (row = true class). Its
-        classes are those of ``classes_``, in sorted order: the positive class of
-        `NoiseModel.binary` is the later label. Where it is not known, an estimator of
-        `unflip.estimation`, such as ``TrustedSubset(y_trusted)`` where some rows have true labels;
-        refined targets then are the true labels of these rows. "estimate" does what the data allow
-        (`unflip.estimation.Automatic`) and warns of what it had to assume. None: the labels are
-        right.
+        The label noise. "estimate" chooses an estimator that suits the data
+        (`unflip.estimation.Automatic`), and warns about its assumptions. If you know the noise,
+        pass a `NoiseModel` or its transition matrix (row = true class). Classes are in the order of
+        ``classes_``; the positive class of `NoiseModel.binary` is ``classes_[1]``. If some samples
+        have trusted labels, pass ``TrustedSubset(y_trusted)``. None means clean labels. See
+        docs/noise_rates.md.
     priors : array-like of shape (k,), optional
-        ClassProportions of the true classes, where known; for estimated rates they are nearly as good as
-        knowing the rates. Otherwise those of the noise model, or else inferred from the observed
-        proportions.
-    targets : {"refined", "optimized", "unbiased", "naive"}, (t_neg, t_pos) or array-like of shape (k, k)
-        What is fitted. "refined" gives each row a target of its own, from its label and its
-        leave-one-out score, and repeats (see `unflip.model.refinement.refine`). The others, the
-        paper's, give one value to each observed class, or a row of k. "optimized" is the posterior
-        mean E[y | ỹ]: the most accurate of these for two classes without an intercept; with one,
-        they all give the same direction and differ in the threshold alone. So do, for more classes,
-        all invertible tables with an intercept, the squared loss and the gaussian read-out.
+        Class priors of the true classes, if known. With estimated noise rates they help nearly as
+        much as knowing the rates. By default they are those of the noise model, or inferred from
+        the observed proportions.
+    targets : {"refined", "optimized", "unbiased", "naive"} or array-like of shape (2,) or (k, k)
+        Regression targets. "refined" gives each sample its own target, from its label and its
+        leave-one-out score (see docs/refinement.md). The others are those of the paper: one value,
+        or one row of k values, for each observed class. "optimized" is the posterior mean of the
+        true class given the label. Values are (t_neg, t_pos) for two classes, a table for more.
     readout : {"gaussian", "plain"}
-        "gaussian" corrects the thresholds for the noise and the priors: decision values are
-        log-odds of the true label. "plain" takes the sign of the fitted score, or the largest of k,
-        as the paper does.
+        "gaussian" calibrates the scores: decision values are log-odds of the true class, corrected
+        for noise and priors. "plain" takes the sign of the fitted score, or the largest of k
+        scores, as in the paper.
     reg : float, "loo" or "theory"
-        Ridge penalty γ ≥ 0 (scikit-learn's ``Ridge(alpha=n * reg)``, ``LogisticRegression(C=1 / (2
-        * n * reg))``). "loo" chooses it by leave-one-out scores: by their correlation with the
-        targets, or, where the plain score with an intercept decides, by their loss. Both are right
-        under label noise (see `unflip.ridge.selection`). "theory" takes the penalty that
-        `unflip.theory` predicts to be best (at most the largest that "loo" would try), for rows
-        that look like classes in isotropic noise; others are refused.
+        Regularization strength γ ≥ 0. It corresponds to ``Ridge(alpha=n * reg)`` and
+        ``LogisticRegression(C=1 / (2 * n * reg))``. "loo" selects it by leave-one-out scores, which
+        is valid under label noise (see docs/leave_one_out.md). "theory" takes the optimum that
+        `unflip.theory` predicts. It raises ValueError if the samples do not look like an isotropic
+        mixture.
     loss : {"squared", "logistic"} or Loss
-        Loss that is minimised. Each is perturbed by the targets in the same way (see
-        `unflip.losses`): the logistic one is softplus(s) − τs with τ = (1 + t)/2, and its softmax
-        counterpart for more than two classes. A `Loss` of your own is for two classes.
+        Loss function. "logistic" is the softmax loss for more than two classes. A custom `Loss` is
+        for two classes (see docs/losses.md).
     fit_intercept : bool
-        False is the paper's model: scores have no constant, so the origin must be a point around
-        which the classes lie evenly, for two of them the midpoint of their means. That knowledge is
-        worth a lot (see the README), and wrong where it does not hold.
+        Whether to fit an intercept. False is the paper's model. It is more accurate if the origin
+        is known to be the midpoint of the class means, and wrong otherwise (see
+        docs/how_to/origin.md).
     deployment_priors : array-like of shape (k,), "balanced" or None
-        Class proportions of the rows to predict, where they differ from those fitted to; "balanced"
-        weighs the classes alike, for balanced accuracy. Gaussian read-out only.
+        Class priors of the samples to predict, if they differ from those of the training samples.
+        "balanced" optimises balanced accuracy. Needs ``readout="gaussian"``.
     costs : array-like of shape (k, k), optional
-        ``costs[a, b]`` of predicting class b where a is true; predictions then cost least. Gaussian
-        read-out only. The decision value of two classes includes the shift that costs make, so that
-        its sign is the prediction. Those of more classes do not: `predict` may then differ from the
-        largest.
+        ``costs[a, b]`` is the cost of predicting class b if the true class is a. Predictions then
+        have the lowest expected cost. Needs ``readout="gaussian"``. The decision value of two
+        classes includes the shift by the costs. With more classes it does not, so `predict` may
+        differ from the class with the largest decision value.
 
     Attributes
     ----------
     classes_ : ndarray of shape (k,)
-        Labels, sorted; the first of two is the negative class. NumPy's where the labels were, else
-        where X is, as all other arrays are.
+        Class labels, sorted; the first of two is the negative class.
     coef_ : ndarray of shape (1, p) or (k, p)
-        Weights of the decision function.
+        Coefficients of the decision function.
     intercept_ : ndarray of shape (1,) or (k,)
-        Its constants.
+        Intercepts of the decision function.
     noise_ : NoiseModel
-        The noise model with priors.
+        Given or estimated noise model with priors. With votes, it is that of a single vote.
     noise_std_ : ndarray of shape (k, k)
-        Standard error of each entry of ``noise_.transition``; 0 where the noise model was given.
+        Standard errors of ``noise_.transition``; 0 if the noise was given.
     noise_estimator_ : NoiseEstimator or None
-        What estimated them, with its evidence; None where the noise model was given.
+        Fitted noise estimator; None if the noise was given.
     annotators_ : Annotators or None
-        How each annotator votes (``.names``, ``.transitions`` and their standard errors ``.transitions_std``), where
-        there were votes; ``noise_`` then is that of a single vote.
-    targets_ : ndarray of shape (2,) or (n,), for more than two classes (k, k) or (n, k)
-        (t_neg, t_pos) or the table; or the refined target of each row, of k classes its posterior.
-        Rows of no weight have no part in the fit: their refined target is 0, of k classes 1/k for
-        each.
+        Transition matrix of each annotator (``.names``, ``.transitions``, ``.transitions_std``), if
+        `y` are votes.
+    targets_ : ndarray of shape (2,), (n,), (k, k) or (n, k)
+        Targets of the observed classes, or with ``targets="refined"`` of each sample: a value
+        between −1 and 1 for two classes, class probabilities for more. Zero-weight samples have the
+        neutral target, 0 or 1/k.
     reg_ : float
-        The penalty γ used.
+        Regularization strength γ that was used.
     loo_decision_ : ndarray of shape (n,) or (n, k)
-        Leave-one-out decision values of the training rows: what the fit to all other rows, at the
-        same penalty nγ, says of each. A row is left out with its whole weight. With the squared
-        loss and the plain read-out they equal refits of the ridge regression on ``targets_``,
-        intercept included; for other losses see docs/losses.md. The gaussian read-out is that of
-        the whole fit, applied to scores without the traces that the row's own label leaves on the
-        others' mean (see docs/leave_one_out.md) and on their refined targets.
+        Leave-one-out decision values of the training samples, at the same nγ. With the squared loss
+        and ``readout="plain"`` they equal those of refits on ``targets_`` without the sample. With
+        ``readout="gaussian"`` the calibration is that of the whole fit, and scores are corrected
+        for label leakage (see docs/leave_one_out.md).
     label_posterior_ : ndarray of shape (n, k)
-        P(true class | row, observed label) of the training rows. Honest: the row's own label has no
-        part in its score, to first order (see `unflip.model.refinement.refine`). It tells which
-        labels are likely wrong; 0 or 1 for trusted rows.
+        P(true class | features, observed label) of the training samples, corrected to first order
+        for leakage of the sample's own label. Trusted samples have 0 or 1.
     loo_log_odds_ : ndarray of shape (n,) or (n, k − 1)
-        Log-odds of the training rows for each class but the first, against it, by what the other
-        rows say: neither a row's own label nor its copies have a part in them. With the labels they
-        make ``label_posterior_``.
+        Leakage-corrected leave-one-out log-odds of each class against the first. They use neither
+        the sample's own label nor its duplicates.
     n_effective_ : float
-        How many independent rows of equal weight the training rows stand for.
+        Effective sample size.
     association_ : float
-        Standard errors by which leave-one-out scores agree with the observed labels beyond chance.
-        Below 4 it is not sure that the features predict the labels: ``label_posterior_`` and
-        ``expected_accuracy_`` are then drawn towards the class priors, and below 1.5 rest on these
-        alone. So do predictions, unless refined scores agree so much more with the labels.
+        Test statistic of the association of leave-one-out scores and labels, in standard errors.
+        Below 4, the log-odds behind ``label_posterior_`` and ``expected_accuracy_`` are shrunk
+        towards the class priors, and below 1.5 they are those of the priors. Predictions then use
+        the priors alone, too, unless refined scores have a stronger association.
     expected_accuracy_ : float
-        Accuracy to expect on new rows with clean labels, known without any.
+        Expected accuracy on new samples with clean labels, estimated without clean labels.
     expected_accuracy_std_ : float
-        Its standard error, from the sample, the read-out and the noise rates.
+        Standard error of ``expected_accuracy_``.
     n_features_in_ : int
         Number of features.
     moments_ : Moments
-        Sums over the rows, after `partial_fit` and `from_moments` alone.
+        Sums over the samples; only after `partial_fit` and `from_moments`.
 
     Examples
     --------
@@ -237,35 +229,34 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     def fit(
         self, X: ArrayLike, y: ArrayLike | Votes, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Fit to rows X with observed labels y, or with several votes on some and none on others.
+        """Fit to samples X with observed labels or votes y.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, p)
-            Rows. Sparse ones are not made dense; of very many, leave-one-out is approximate (see
-            docs/sparse.md). Whatever else has a shape, a dtype and slices, such as a memory map or
-            an HDF5 data set, is read in blocks (see docs/out_of_core.md). Dask arrays and
-            DataFrames stay with their workers; attributes that describe single rows are Dask arrays
-            then, and so is what is predicted of Dask collections (see docs/dask.md). With
+            Training samples. Sparse matrices stay sparse (see docs/sparse.md). Memory maps, HDF5
+            data sets and similar objects are read in blocks (see docs/out_of_core.md). Dask
+            collections are supported (see docs/dask.md). With
             ``sklearn.set_config(array_api_dispatch=True)`` arrays of other namespaces, such as
-            torch tensors on a GPU, are fitted to where they are, and results are there, too (see
-            docs/gpu.md).
+            torch tensors on a GPU, are fitted where they are (see docs/gpu.md).
         y : array-like of shape (n,) or Votes
-            Observed labels, or votes (`unflip.Votes`). A given `noise` is then that of each vote,
-            and "estimate" tells the annotators apart. Labels and weights may be anywhere: they are put
-            where X is.
+            Observed labels, or votes of several annotators (`unflip.Votes`). With votes, a given
+            `noise` is that of each vote, and "estimate" estimates each annotator.
         sample_weight : array-like of shape (n,), optional
-            Weights of the rows; a row of weight 2 counts as two copies, one of weight 0 as absent.
+            Sample weights. A sample of weight 2 counts as two duplicates, and a zero-weight sample
+            as absent.
+
+        Returns
+        -------
+        self
         """
         self._options.check()
-        with (
-            unchanged_on_error(self),
-            reraise_out_of_memory(X),
-        ):  # rows may turn out to be unreadable half-way
-            data = self._prepared(X, y, sample_weight)
+        # Blocks of X may fail to load halfway through the fit.
+        with unchanged_on_error(self), reraise_out_of_memory(X):
+            data = self._training_set(X, y, sample_weight)
             classes = like(data.classes, data.y) if is_foreign(data.y) else data.classes
             default = Automatic(priors=self.priors)
-            self._keep(fit_rows(data, self._options, default), classes)
+            self._set_row_fit(fit_rows(data, self._options, default), classes)
             if is_dask(X):
                 self._partition(data.X)
         return self
@@ -279,32 +270,44 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         targets: str | ArrayLike = "optimized",
         **params: Any,
     ) -> Self:
-        """Fit from sums over rows alone (see docs/streaming.md).
+        """Fit from sums over the samples alone (see docs/streaming.md).
 
-        Attributes that describe single rows, such as ``loo_decision_``, are not there.
+        Attributes with a value for each sample, such as ``loo_decision_``, are missing.
 
         Parameters
         ----------
         moments : Moments
-            Sums over the rows, such as `Moments.from_chunks` makes.
+            Sums over the samples, such as `Moments.from_chunks` returns.
         noise : NoiseModel, array-like of shape (k, k) or None
-            How labels were flipped. It has to be given: estimates need rows.
-        targets : {"optimized", "unbiased", "naive"}, (t_neg, t_pos) or array-like of shape (k, k)
-            What is fitted.
+            The label noise. It must be given, because estimates need samples.
+        targets : {"optimized", "unbiased", "naive"} or array-like of shape (2,) or (k, k)
+            Regression targets.
         **params
-            Other parameters of the class; the loss is the squared one, and ``reg`` a number or
+            Other parameters of the class. The loss must be "squared", and ``reg`` a number or
             "loo".
+
+        Examples
+        --------
+        >>> from unflip import LPClassifier, Moments, NoiseModel
+        >>> from unflip.datasets import make_mixture
+        >>> X, y = make_mixture(500, 20, mean_norm=2.0, random_state=0)
+        >>> noise = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1)
+        >>> observed = noise.flip(y, random_state=0)
+        >>> chunks = [(X[:250], observed[:250]), (X[250:], observed[250:])]
+        >>> clf = LPClassifier.from_moments(Moments.from_chunks(chunks), noise)
+        >>> clf.coef_.shape
+        (1, 20)
         """
         if not isinstance(moments, Moments):
             raise TypeError(
                 f"moments is a {type(moments).__name__}: give Moments, such as Moments.from_chunks "
-                "makes."
+                "returns."
             )
-        found = cls(noise, targets=targets, **params)
-        reason = found._options.why_not_from_moments()
+        classifier = cls(noise, targets=targets, **params)
+        reason = classifier._options.why_not_from_moments()
         if reason is not None:
             raise ValueError(f"Moments are not enough: {reason}")
-        return found._fit_moments(moments)
+        return classifier._fit_moments(moments)
 
     @available_if(_fits_from_moments)  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def partial_fit(
@@ -314,77 +317,83 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Add rows to those of earlier calls, and fit to all of them.
+        """Fit to these samples and those of earlier calls.
 
-        It needs nothing but the sums over earlier rows, ``moments_``, so it exists only where these
-        are enough: see `from_moments`. What cannot be added leaves everything as it was. After
+        Only the sums over earlier samples, ``moments_``, are kept. So this method exists only for
+        parameters that `from_moments` supports. If it raises, the classifier stays unchanged. After
         `fit`, which keeps no sums, it starts anew.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, p)
-            New rows.
+            New samples.
         y : array-like of shape (n,)
             Their observed labels.
         classes : array-like of shape (k,), optional
-            All labels that there are; needed in the first call.
+            All class labels; required in the first call.
         sample_weight : array-like of shape (n,), optional
-            Weights of the rows.
+            Sample weights.
+
+        Returns
+        -------
+        self
         """
         self._options.check()
-        known = getattr(self, "moments_", None)
-        if known is None and classes is None and hasattr(self, "classes_"):
+        moments = getattr(self, "moments_", None)
+        if moments is None and classes is None and hasattr(self, "classes_"):
             classes = self.classes_
-            warn_caller("partial_fit starts anew: the rows of fit are forgotten.")
-        checked = clone(self) if known is None else self  # a first call that fails leaves no trace
+            warn_caller("partial_fit starts anew: the samples of fit are forgotten.")
+        # A first call that fails must not set any attribute.
+        validator = clone(self) if moments is None else self
         check_unmasked(y=y)
         with reading_rows(X):
             rows = validate_data(
-                checked, X, accept_sparse="csr", dtype=precisions(X), reset=known is None
+                validator, X, accept_sparse="csr", dtype=precisions(X), reset=moments is None
             )
-        names = getattr(checked, "feature_names_in_", None)
+        names = getattr(validator, "feature_names_in_", None)
         chunk = (rows, column_or_1d(y), sample_weight)
-        return self._fit_moments(with_chunk(known, chunk, classes=classes, feature_names=names))
+        return self._fit_moments(add_chunk(moments, chunk, classes=classes, feature_names=names))
 
-    @row_by_row
+    @lazy_for_dask
     def decision_function(self, X: ArrayLike) -> Array:
-        """Decision value of each row: one, positive for the second class, or for more than two classes one for each.
+        """Return the decision values of samples.
 
-        The gaussian read-out's are log-odds of the true class (about their mean over more than two
-        classes), the plain one's are fitted scores.
+        With ``readout="gaussian"`` they are log-odds of the true class, for more than two classes
+        relative to their mean. With ``readout="plain"`` they are fitted scores.
 
         Returns
         -------
         array of shape (n,) or (n, k)
+            For two classes one value, positive for the second class.
         """
         return _one_column(self._values(X, "decision_function"))
 
-    @row_by_row
+    @lazy_for_dask
     def predict(self, X: ArrayLike) -> Array:
-        """Predict the TRUE class of each row."""
-        values = self._values(X, "predict")  # first: there is no decision before a fit
+        """Predict the TRUE class of samples."""
+        values = self._values(X, "predict")  # raises NotFittedError before `_decision` is used
         codes = self._decision.classes(values)
-        if is_foreign(codes) and as_numpy(self.classes_).dtype.kind not in _NUMBERS:
+        if is_foreign(codes) and as_numpy(self.classes_).dtype.kind not in _NUMERIC_KINDS:
             codes = as_numpy(codes)  # labels such as strings exist on the host alone
-        return taken(like(as_numpy(self.classes_), codes), codes)
+        return take(like(as_numpy(self.classes_), codes), codes)
 
-    @row_by_row
+    @lazy_for_dask
     def predict_proba(self, X: ArrayLike) -> Array:
-        """Probability of each TRUE class.
+        """Return the probability of each TRUE class, (n, k).
 
-        Calibrated on leave-one-out scores under the noise model, for rows whose classes have the
-        proportions of ``deployment_priors``. With the plain read-out they keep to its threshold:
-        the likeliest class is the predicted one.
+        Probabilities are calibrated on leave-one-out scores under the noise model, for samples with
+        the class proportions ``deployment_priors``. With ``readout="plain"`` the likeliest class is
+        the predicted one.
         """
         values = self._values(X, "predict_proba")
         return self._decision.probabilities(values)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Accuracy of the predictions, by labels that are right."""
-        return float(super().score(opened(X), in_memory(y), in_memory(sample_weight)))
+        """Return the accuracy of predictions on samples with clean labels."""
+        return float(super().score(open_dask(X), in_memory(y), in_memory(sample_weight)))
 
     def __sklearn_tags__(self) -> Tags:
-        """Options that are made for two classes refuse more."""
+        """Return the tags; some parameters support two classes only."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = not self._options.for_two_classes
         tags.input_tags.sparse = True
@@ -392,68 +401,60 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     def _fit_moments(self, moments: Moments) -> Self:
-        """Fit from sums and keep them, or raise and stay as before."""
+        """Fit from sums and keep them; an error leaves the classifier unchanged."""
         self._options.check()
-        found = fit_moments(moments, self._options)
-        warn_of_one_sided_targets(found.targets, self._options)
-        for name in (*_NOT_FROM_SUMS, "feature_names_in_"):
+        fit = fit_moments(moments, self._options)
+        warn_of_one_sided_targets(fit.targets, self._options)
+        for name in (*_PER_SAMPLE, "association_", "feature_names_in_"):
             self.__dict__.pop(name, None)
-        self.moments_, self.classes_, self.n_features_in_ = (
-            moments,
-            moments.classes,
-            moments.n_features,
-        )
+        self.moments_ = moments
+        self.classes_ = moments.classes
+        self.n_features_in_ = moments.n_features
         if moments.feature_names is not None:
             self.feature_names_in_ = moments.feature_names.astype(object)
-        self.noise_, self.noise_std_, self.noise_estimator_ = (
-            found.noise,
-            np.zeros_like(found.noise.transition),
-            None,
-        )
+        self.noise_std_ = np.zeros_like(fit.noise.transition)
+        self.noise_estimator_ = None
         self.annotators_ = None
-        self._keep_fit(found)
+        self._set_fit(fit)
         return self
 
     @property
     def _options(self) -> Options:
         return Options(**{field.name: getattr(self, field.name) for field in fields(Options)})
 
-    def _keep(self, found: RowFit, classes: np.ndarray[Any, Any]) -> None:
-        """Keep what a fit to rows found."""
+    def _set_row_fit(self, fit: RowFit, classes: np.ndarray[Any, Any]) -> None:
+        """Set the attributes of a fit to samples."""
         self.__dict__.pop("moments_", None)
-        self.classes_, self.annotators_ = classes, found.annotators
-        self.noise_, self.noise_std_, self.noise_estimator_ = (
-            found.noise,
-            found.noise_std,
-            found.noise_estimator,
-        )
-        self.loo_decision_, self.label_posterior_ = (
-            _one_column(found.loo_decision),
-            found.label_posterior,
-        )
-        self.loo_log_odds_ = _one_column(found.loo_log_odds)
-        self.association_ = found.association
-        self._keep_fit(found)
+        self.classes_ = classes
+        self.noise_std_ = fit.noise_std
+        self.noise_estimator_ = fit.noise_estimator
+        self.annotators_ = fit.annotators
+        self.loo_decision_ = _one_column(fit.loo_decision)
+        self.label_posterior_ = fit.label_posterior
+        self.loo_log_odds_ = _one_column(fit.loo_log_odds)
+        self.association_ = fit.association
+        self._set_fit(fit)
 
-    def _keep_fit(self, found: RowFit | ClosedFormFit) -> None:
-        self.targets_, self.reg_, self._decision = found.targets, found.reg, found.decision
-        self.coef_, self.intercept_, self.n_effective_ = (
-            found.coef,
-            found.intercept,
-            found.n_effective,
-        )
-        self.expected_accuracy_, self.expected_accuracy_std_ = (
-            found.expected.value,
-            found.expected.error,
-        )
+    def _set_fit(self, fit: RowFit | ClosedFormFit) -> None:
+        """Set the attributes of any fit."""
+        self.noise_ = fit.noise
+        self.targets_ = fit.targets
+        self.reg_ = fit.reg
+        self.coef_ = fit.coef
+        self.intercept_ = fit.intercept
+        self.n_effective_ = fit.n_effective
+        self.expected_accuracy_ = fit.expected.value
+        self.expected_accuracy_std_ = fit.expected.error
+        self._decision = fit.decision
 
     def _partition(self, rows: PartitionedRows) -> None:
-        """Keep what describes single rows as Dask arrays, as the rows were given."""
-        for name in (*_OF_ROWS, *(["targets_"] if self._options.refines else [])):
+        """Turn attributes with a value for each sample into Dask arrays, partitioned as X."""
+        names = (*_PER_SAMPLE, "targets_") if self._options.refines else _PER_SAMPLE
+        for name in names:
             setattr(self, name, rows.partitioned(getattr(self, name)))
 
     def _alone(self) -> Self:
-        """Return what predicts alike, without anything that is as long as the rows."""
+        """Return a classifier with the same predictions, and no attribute of the samples."""
         alone = type(self)()
         alone.__dict__.update(
             {name: value for name, value in vars(self).items() if name in _PREDICTING}
@@ -464,15 +465,15 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         check_reachable(X=X)
         rows = validated(self, X, dtype=precisions(X), reset=False)
-        check_together(self.coef_, rows, f"{type(self).__name__}.{method}")
+        check_same_device(self.coef_, rows, f"{type(self).__name__}.{method}")
         with reraise_out_of_memory(rows):
             return product(rows, self.coef_.T) + self.intercept_
 
     def _check_votes(self, votes: Votes, X: Rows) -> None:
         if len(votes) != X.shape[0]:
             raise ValueError(
-                f"The votes are on {len(votes)} rows but X has {X.shape[0]}: give n_rows= where "
-                "the last have no vote."
+                f"The votes are on {len(votes)} rows but X has {X.shape[0]}: give n_rows= if the "
+                "last rows have no vote."
             )
         if not self._options.refines or self.reg == "theory":
             raise ValueError("Votes need targets='refined', and reg='loo' or a number: use these.")
@@ -480,55 +481,62 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     def _check_foreign(self, X: Rows, y: object) -> None:
         if is_foreign(X) and not self._options.is_squared:
             raise ValueError(
-                f"loss={self.loss!r} is fitted by NumPy, but X is a {place(X)}: give a NumPy copy "
-                "of X, or loss='squared'."
+                f"loss={self.loss!r} needs NumPy, but X is a {place(X)}: give X as a NumPy array, "
+                "or use loss='squared'."
             )
         if is_foreign(X) and isinstance(y, Votes):
             raise ValueError(
-                f"Votes are read by NumPy, but X is a {place(X)}: give a NumPy copy of X, or "
-                "labels."
+                f"Votes need NumPy, but X is a {place(X)}: give X as a NumPy array, or give labels."
             )
 
-    def _prepared(
+    def _training_set(
         self, X: ArrayLike, y: ArrayLike | Votes, sample_weight: ArrayLike | None
     ) -> TrainingSet:
+        """Validate and encode samples, labels and weights."""
         check_reachable(X=X, y=y, sample_weight=sample_weight)
         if isinstance(y, Votes):
-            given, labels = validated(self, X, dtype=precisions(X), ensure_min_samples=2), y
-            self._check_votes(y, given)
+            samples = validated(self, X, dtype=precisions(X), ensure_min_samples=2)
+            labels = y
+            self._check_votes(y, samples)
         else:
-            given, labels = validated(self, X, y, dtype=precisions(X), ensure_min_samples=2)
-        self._check_foreign(given, y)
-        labels = beside(labels, given)
-        weights = checked_weights(in_memory(sample_weight), given)
+            samples, labels = validated(self, X, y, dtype=precisions(X), ensure_min_samples=2)
+        self._check_foreign(samples, y)
+        labels = to_device_of(samples, labels)
+        weights = checked_weights(in_memory(sample_weight), samples)
         if not bool(array_namespace(weights).any(weights > 0)):
             raise ValueError("sample_weight is 0 for every row: give at least one non-zero weight.")
         weights = relative_weights(weights)
-        rows = DistinctRows.of(given, weights)
-        of_members = rows.pick_members(labels)
-        votes = of_members if isinstance(of_members, Votes) else None
-        of_votes = None if votes is None else votes.classes[votes.label]
-        classes, codes = encode(of_members if of_votes is None else of_votes, "LPClassifier")
+        rows = DistinctRows.of(samples, weights)
+        member_labels = rows.pick_members(labels)
+        if isinstance(member_labels, Votes):
+            votes = member_labels
+            classes, _ = encode(votes.classes[votes.label], "LPClassifier")
+            codes = np.arange(len(rows.members))
+        else:
+            votes = None
+            classes, codes = encode(member_labels, "LPClassifier")
+            codes = like(codes, rows.weights)
+        self._check_n_classes(len(classes))
+        _check_rows(rows)
+        return TrainingSet(samples, labels, weights, classes, rows, codes, votes)
+
+    def _check_n_classes(self, n_classes: int) -> None:
         binary = self._options.for_two_classes
-        if len(classes) > 2 and binary:
+        if n_classes > 2 and binary:
             raise ValueError(
                 f"Only binary classification is supported by {' and '.join(binary)} as given, but "
-                f"y has {len(classes)} classes: give as many proportions, rows and columns, or the "
-                "name of a loss."
+                f"y has {n_classes} classes: give values for all classes, or the name of a loss."
             )
-        _check_rows(rows)
-        codes = like(codes, rows.weights) if votes is None else np.arange(len(rows.members))
-        return TrainingSet(given, labels, weights, classes, rows, codes, votes)
 
 
-def _check_rows(distinct: DistinctRows) -> None:
-    if distinct.weights.shape[0] < 2:
+def _check_rows(rows: DistinctRows) -> None:
+    if rows.weights.shape[0] < 2:
         raise ValueError(
-            "All rows of X are alike, so no feature tells the classes apart: give rows that vary."
+            "All rows of X are equal, so no feature separates the classes: give rows that vary."
         )
-    check_squares(distinct.largest, int(np.prod(distinct.X.shape)))
+    check_squares(rows.largest, int(np.prod(rows.X.shape)))
 
 
 def _one_column(values: Array) -> Array:
-    """Return the one value that two classes have as a vector, as scikit-learn does."""
+    """Return the single column of two classes as a vector, as scikit-learn does."""
     return values[:, 0] if values.shape[1] == 1 else values

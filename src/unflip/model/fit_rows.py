@@ -1,4 +1,4 @@
-"""Everything that `LPClassifier` needs to fit to rows: from prepared rows and options to what it keeps."""
+"""Fit `LPClassifier` to rows: from a prepared training set to all fitted attributes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,13 @@ from unflip import targets as target_values
 from unflip._utils.arrays import as_numpy, like, sums_by_code
 from unflip._utils.typing import Array, FloatArray
 from unflip._utils.warnings import warn_caller
-from unflip.calibration.accuracy import (
-    ExpectedAccuracy,
-    expected_accuracy,
-)
+from unflip.calibration.accuracy import ExpectedAccuracy, expected_accuracy
 from unflip.calibration.decision import Decision, Rule
 from unflip.calibration.intercepts import class_probabilities
 from unflip.calibration.log_odds import SMALLEST_SLOPE, Calibration, common_slope, symmetric_slope
 from unflip.calibration.observations import Observations
-from unflip.data.centred import product
-from unflip.data.duplicates import chosen
+from unflip.data.duplicates import take_rows
+from unflip.data.rows import product
 from unflip.data.training_set import TrainingSet
 from unflip.estimation.isotropy import mixture_evidence
 from unflip.estimation.noise_estimator import NoiseEstimator
@@ -32,22 +29,20 @@ from unflip.labels.noise import Channel, NoiseModel
 from unflip.model.noise_sources import NoiseSource, centred, noise_source
 from unflip.model.options import Options
 from unflip.model.predicted_reg import predicted_reg
-from unflip.model.refinement.refine import known_rows, refine
-from unflip.model.refinement.rounds import Round, fit_table
-from unflip.ridge.selection import candidate_regs, coarse_regs, given_reg
+from unflip.model.refinement.refine import refine, with_trusted_labels
+from unflip.model.refinement.rounds import NoisyLabels, Round, fit_table
+from unflip.ridge.selection import candidate_regs, coarse_regs, fixed_reg
 from unflip.ridge.solvers.convex_fits import ConvexFits
 from unflip.ridge.spectrum.base import Spectrum
 from unflip.ridge.spectrum.decomposition import decompose
 
-_ROWS_PER_SLOPE = 2.0  # fewer make chance look like evidence
-_ONE_SIDED = 0.02  # share of scores on the rarer side of 0 that makes a plain read-out pointless
-
 
 @dataclass(frozen=True, eq=False)
 class RowFit:
-    """A fit to rows; attributes are those of `LPClassifier` without their underscores, of two classes in columns.
+    """A fit to rows; attributes are those of `LPClassifier` without the trailing underscore.
 
-    Arrays are where the rows are.
+    Attributes that have a value for each row or class are two-dimensional, for two classes too.
+    Arrays have the namespace and device of the rows.
     """
 
     noise: NoiseModel
@@ -67,6 +62,69 @@ class RowFit:
     expected: ExpectedAccuracy
 
 
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """What is to be fitted, and how.
+
+    Attributes
+    ----------
+    data : TrainingSet
+        The training set.
+    options : Options
+        Parameters of `LPClassifier`, validated.
+    spectrum : Spectrum
+        Spectrum of the distinct rows.
+    fits : Spectrum or ConvexFits
+        Fits of the loss; for the squared loss the spectrum itself.
+    """
+
+    data: TrainingSet
+    options: Options
+    spectrum: Spectrum
+    fits: Spectrum | ConvexFits
+
+    @classmethod
+    def of(cls, data: TrainingSet, options: Options) -> _Problem:
+        rows = data.rows
+        n_classes = len(data.classes)
+        shares = rows.memberships(data.codes, n_classes) if data.votes is None else None
+        spectrum = decompose(
+            rows.X, rows.spectrum_weights, fit_intercept=options.fit_intercept, shares=shares
+        )
+        if not spectrum.n_varying:
+            raise ValueError(
+                "The rows of X are equal up to rounding errors, so no feature separates the "
+                "classes: give rows that vary."
+            )
+        if options.is_squared:
+            return cls(data, options, spectrum, spectrum)
+        loss = losses.resolve(options.loss) if n_classes == 2 else losses.SoftmaxLoss
+        return cls(data, options, spectrum, ConvexFits(spectrum, loss))
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.data.classes)
+
+    @property
+    def observations(self) -> Observations:
+        """The observed labels that scores are calibrated against."""
+        rows = self.data.rows
+        return Observations(
+            self.data.codes, rows.member_weights, rows.n_effective, self.options.priors_known
+        )
+
+    def labels(self, source: NoiseSource) -> NoisyLabels:
+        """Return the labels with what is known about their noise."""
+        return NoisyLabels(
+            self.data.rows,
+            self.data.codes,
+            source.channel(self.data),
+            truth=self.data.trusted_codes(source.y_trusted),
+            infer_priors=source.counted and self.n_classes > 2,
+            priors_known=self.options.priors_known,
+        )
+
+
 def fit_rows(data: TrainingSet, options: Options, default: NoiseEstimator) -> RowFit:
     """Fit to a prepared training set.
 
@@ -75,203 +133,130 @@ def fit_rows(data: TrainingSet, options: Options, default: NoiseEstimator) -> Ro
     data : TrainingSet
         The training set.
     options : Options
-        Parameters of `LPClassifier`, checked.
+        Parameters of `LPClassifier`, validated.
     default : NoiseEstimator
-        What estimates the noise rates for ``noise="estimate"``.
+        Estimator of the noise rates for ``noise="estimate"``.
     """
-    rows, k = data.rows, len(data.classes)
-    shares = rows.memberships(data.codes, k) if data.votes is None else None
-    spectrum = decompose(
-        rows.X, rows.spectrum_weights, fit_intercept=options.fit_intercept, shares=shares
-    )
-    if not spectrum.n_varying:
-        raise ValueError(
-            "The rows of X are alike but for rounding errors, so no feature tells the classes "
-            "apart: give rows that vary."
-        )
-    fits = _fits(spectrum, options, k)
-    source = noise_source(options.noise, options.priors, data, spectrum, default)
-    table = None if options.refines else _table(source.noise, options)
-    found = _rounds(fits, spectrum, data, source, options, table)
-    if (
-        source.crowd is not None
-    ):  # what the scores say of the rows tells more of those who voted on them
-        source = source.with_features(found.reading.log_odds)
-        found = _rounds(fits, spectrum, data, source, options, table)
-    noise = source.noise.with_priors(found.noise.known_priors)
+    problem = _Problem.of(data, options)
+    source = noise_source(options.noise, options.priors, data, problem.spectrum, default)
+    table = None if options.refines else _target_table(source.noise, options)
+    last = _last_round(problem, source, table)
+    if source.crowd is not None:  # the features improve the estimates of the annotators
+        source = source.with_features(last.calibration.log_odds)
+        last = _last_round(problem, source, table)
+    noise = source.noise.with_priors(last.noise.known_priors)
     rule = Rule.of(noise, options.deployment_priors, options.costs)
-    decision = _decision(found, data, noise, rule, options)
+    decision = _decision(problem, last, noise, rule)
 
-    means = rows.average(found.targets)
-    path = fits.path(means, [found.reg])
-    coef, intercept = path.coef[:, 0, :], path.intercept[0, :]
+    mean_targets = data.rows.average(last.targets)
+    path = problem.fits.path(mean_targets, [last.reg])
+    coef = path.coef[:, 0, :]
+    intercept = path.intercept[0, :]
     if options.refines and options.readout == "plain":
-        _warn_of_one_sided_scores(
-            decision.classes(decision.values(product(data.X, coef) + intercept)), k
-        )
-    _warn_of_few_rows(rows.n_effective, k)
-    absent = _fitted(data, coef, intercept)
-    label_posterior, log_odds = _posteriors(found, data, source, absent)
+        fitted = product(data.X, coef) + intercept
+        _warn_of_one_sided_scores(decision.classes(decision.values(fitted)), problem.n_classes)
+    _warn_of_few_rows(data.rows.n_effective, problem.n_classes)
+    zero_weight_scores = _zero_weight_scores(data, coef, intercept)
+    label_posterior, log_odds = _label_posteriors(data, last, source, zero_weight_scores)
+    if table is None:
+        targets = _refined_targets(data, last, zero_weight_scores)
+    else:
+        targets = like(table, coef)
+    loo_scores = _loo_scores(problem, last, mean_targets, zero_weight_scores)
     return RowFit(
         noise=noise,
         noise_std=like(source.errors, coef),
         noise_estimator=source.estimator,
         annotators=source.annotators,
-        targets=_refined_targets(found, data, absent) if table is None else like(table, coef),
-        reg=found.reg,
+        targets=targets,
+        reg=last.reg,
         decision=decision,
         coef=(coef @ like(decision.slopes, coef)).T,
         intercept=decision.values(intercept),
-        loo_decision=decision.values(_left_out(fits, found, data, means, absent, options)),
+        loo_decision=decision.values(loo_scores),
         label_posterior=label_posterior,
         loo_log_odds=log_odds[:, 1:],
-        n_effective=rows.n_effective,
-        association=found.association,
-        expected=_expected(found, data, source, noise, decision, rule, options),
+        n_effective=data.rows.n_effective,
+        association=last.association,
+        expected=_expected_accuracy(problem, last, source, noise, decision, rule),
     )
 
 
 def warn_of_one_sided_targets(targets: FloatArray, options: Options) -> None:
-    """Warn where a plain read-out with an intercept would predict one class alone."""
-    if (
-        targets.ndim == 1
-        and options.readout == "plain"
-        and options.fit_intercept
-        and targets.prod() > 0
-    ):
+    """Warn if readout="plain" with an intercept would nearly always predict the same class."""
+    is_binary = targets.ndim == 1
+    keeps_sign = options.readout == "plain" and options.fit_intercept
+    if is_binary and keeps_sign and targets.prod() > 0:
         t_neg, t_pos = targets
         warn_caller(
             f"Both targets ({t_neg:.3g}, {t_pos:.3g}) have the same sign, so with an intercept "
-            "nearly all scores do: use readout='gaussian', which finds the threshold, or "
-            "fit_intercept=False at a known origin."
+            "nearly all scores have it, too: use readout='gaussian', which fits the threshold, or "
+            "fit_intercept=False if the origin is known."
         )
 
 
-def _fits(spectrum: Spectrum, options: Options, n_classes: int) -> Spectrum | ConvexFits:
-    """Return who fits the loss: the spectrum itself for the squared one."""
-    if options.is_squared:
-        return spectrum
-    return ConvexFits(
-        spectrum, losses.resolve(options.loss) if n_classes == 2 else losses.SoftmaxLoss
-    )
-
-
-def _table(noise: NoiseModel, options: Options) -> FloatArray:
-    """Return the target values of each observed class, checked."""
+def _target_table(noise: NoiseModel, options: Options) -> FloatArray:
+    """Return the validated target values of each observed class."""
     table = target_values.resolve_classes(options.targets, noise)
     warn_of_one_sided_targets(table, options)
+    # The softmax loss depends on contrasts of the targets alone.
     if not options.is_squared and table.ndim == 2 and not np.allclose(table.sum(axis=1), 1):
-        # Of the softmax loss only contrasts of the shares matter.
         raise ValueError(
-            "loss='logistic' takes targets as shares of the classes: make each row sum to 1."
+            "loss='logistic' takes class proportions as targets: make each row sum to 1."
         )
     return table
 
 
-def _rounds(
-    fits: Spectrum | ConvexFits,
-    spectrum: Spectrum,
-    data: TrainingSet,
-    source: NoiseSource,
-    options: Options,
-    table: FloatArray | None,
-) -> Round:
-    """Fit the targets, and read nothing off scores that may as well not predict the labels."""
-    found = _fitted_targets(fits, spectrum, data, source, options, table)
-    if found.has_support:
-        return found
-    flat = found.reading.without_signal(found.noise.known_priors, _relative_spread(found, data))
-    return replace(found, reading=flat)
+def _last_round(problem: _Problem, source: NoiseSource, table: FloatArray | None) -> Round:
+    """Fit the targets; without support by the labels, flatten the calibration to the priors."""
+    last = _fit_targets(problem, source, table)
+    if last.has_support:
+        return last
+    spread = _relative_spread(problem.data, last)
+    flat = last.calibration.flattened(last.noise.known_priors, spread)
+    return replace(last, calibration=flat)
 
 
-def _believed(found: Round) -> Calibration:
-    """Return what is reported of the rows: as much of the log-odds as the scores surely tell."""
-    if found.certainty == 1 or not found.has_support:
-        return found.reading
-    return found.reading.shrunk(found.certainty, found.noise.known_priors)
-
-
-def _relative_spread(found: Round, data: TrainingSet) -> float:
-    """Return the standard deviation of the scores relative to that of the targets."""
-    share = data.rows.member_weights / array_namespace(data.codes).sum(data.rows.member_weights)
-    scores, targets = (
-        _spread(columns, share) for columns in (data.rows.of_members(found.scores), found.targets)
-    )
-    return scores / (targets or 1.0)
-
-
-def _spread(columns: Array, share: Array) -> float:
-    return float(
-        np.sqrt(float(array_namespace(columns).sum(share @ (columns - share @ columns) ** 2)))
-    )
-
-
-def _fitted_targets(
-    fits: Spectrum | ConvexFits,
-    spectrum: Spectrum,
-    data: TrainingSet,
-    source: NoiseSource,
-    options: Options,
-    table: FloatArray | None,
-) -> Round:
-    """Fit the targets, refining them where there is no table, at the penalty given or chosen."""
-    noise = source.noise
-    regs = _candidates(fits, spectrum, data, noise, options)
-    infer_priors = source.counted and noise.n_classes > 2
+def _fit_targets(problem: _Problem, source: NoiseSource, table: FloatArray | None) -> Round:
+    """Fit a table of targets, or refine the targets if there is none."""
+    options = problem.options
+    fits = problem.fits
+    regs = _regs_to_try(problem, source.noise)
+    labels = problem.labels(source)
     if table is None:
-        found = refine(
-            fits,
-            data.rows,
-            data.codes,
-            source.channel(data),
-            regs,
-            search=options.searches,
-            scale_free=options.scale_free,
-            truth=data.trusted_codes(source.y_trusted),
-            infer_priors=infer_priors,
-            priors_known=options.knows_priors,
-        )
-        return replace(
-            found, reg=found.reg if options.searches else float(regs[0])
-        )  # free of rounding
-    columns = table.reshape(noise.n_classes, -1)
-    if options.in_contrasts(noise.n_classes):
-        columns = columns @ contrasts(noise.n_classes)
-    how = {
-        "scale_free": options.scale_free,
-        "infer_priors": infer_priors,
-        "priors_known": options.knows_priors,
-    }
-    return fit_table(fits, data.rows, data.codes, noise, regs, table=columns, **how)
+        last = refine(fits, labels, regs, search=options.searches, scale_free=options.scale_free)
+        # Without a search γ is the given one, free of the rounding errors of rescaling it.
+        return last if options.searches else replace(last, reg=float(regs[0]))
+    columns = table.reshape(problem.n_classes, -1)
+    if options.in_contrasts(problem.n_classes):
+        columns = columns @ contrasts(problem.n_classes)
+    return fit_table(fits, labels, regs, table=columns, scale_free=options.scale_free)
 
 
-def _candidates(
-    fits: Spectrum | ConvexFits,
-    spectrum: Spectrum,
-    data: TrainingSet,
-    noise: NoiseModel,
-    options: Options,
-) -> FloatArray:
-    """Return the penalties to choose from: one where it is given."""
-    candidates = candidate_regs(spectrum)
-    if isinstance(fits, ConvexFits):
-        candidates = fits.stiffness(len(data.classes) - 1) * coarse_regs(spectrum)
+def _regs_to_try(problem: _Problem, noise: NoiseModel) -> FloatArray:
+    """Return the regularization strengths to choose from; a single one if `reg` sets it."""
+    spectrum = problem.spectrum
+    options = problem.options
+    if isinstance(problem.fits, ConvexFits):
+        candidates = problem.fits.stiffness(problem.n_classes - 1) * coarse_regs(spectrum)
+    else:
+        candidates = candidate_regs(spectrum)
     if options.searches:
         return candidates
     if isinstance(options.reg, str):
-        predicted = _predicted_reg(centred(spectrum, data), data, noise, options)
+        predicted = _predicted_reg(problem, noise)
         return np.array([min(predicted, float(candidates[-1]))])
-    return given_reg(
-        options.reg, spectrum, readout="gaussian"
-    )  # which reads label_posterior_ off the scores
+    # label_posterior_ uses the gaussian calibration with either readout.
+    return fixed_reg(options.reg, spectrum, readout="gaussian")
 
 
-def _predicted_reg(
-    spectrum: Spectrum, data: TrainingSet, noise: NoiseModel, options: Options
-) -> float:
-    """Return γ* of the isotropic mixture behind the rows; it may be infinite."""
+def _predicted_reg(problem: _Problem, noise: NoiseModel) -> float:
+    """Return the theory's optimal γ for an isotropic mixture like the rows; may be infinite."""
+    data = problem.data
+    options = problem.options
     if data.rows.spectrum_weights is not None:
         raise ValueError("reg='theory' needs distinct rows without weights: use reg='loo'.")
+    spectrum = centred(problem.spectrum, data)
     codes = as_numpy(data.codes)
     evidence = mixture_evidence(spectrum, codes, noise.n_classes)
     if not evidence.supported:
@@ -287,161 +272,179 @@ def _predicted_reg(
     )
 
 
-def _refined_targets(found: Round, data: TrainingSet, absent: Array) -> Array:
-    """Return targets of all rows as values of y = ±1 (two classes), or as rows of class probabilities (more)."""
-    targets, k = data.rows.to_all_rows(found.targets, 0 * absent), len(data.classes)
-    return targets[:, 0] if k == 2 else targets @ like(contrasts(k).T, targets) + 1 / k
+def _reported_calibration(last: Round) -> Calibration:
+    """Return the calibration, shrunk towards the priors if the association is uncertain."""
+    if last.certainty == 1 or not last.has_support:
+        return last.calibration
+    return last.calibration.shrunk(last.certainty, last.noise.known_priors)
 
 
-def _decision(
-    found: Round, data: TrainingSet, noise: NoiseModel, rule: Rule, options: Options
-) -> Decision:
-    """Decide by log-odds, or, with the plain read-out, by the scores as they are."""
-    if options.readout == "gaussian":
-        log_odds = found.reading.model.under(rule.priors, noise.known_priors)
-        return Decision.by_log_odds(log_odds.slopes, log_odds.intercepts, rule)
-    k = noise.n_classes
-    scores = data.rows.of_members(found.scores)
-    observations = _observations(data, options)
-    kept = 1.0 if found.has_support else SMALLEST_SLOPE * min(_relative_spread(found, data), 1.0)
+def _relative_spread(data: TrainingSet, last: Round) -> float:
+    """Return the standard deviation of the scores relative to that of the targets."""
+    weights = data.rows.member_weights
+    share = weights / array_namespace(data.codes).sum(weights)
+    scores_std = _standard_deviation(data.rows.of_members(last.scores), share)
+    targets_std = _standard_deviation(last.targets, share)
+    return scores_std / (targets_std or 1.0)
+
+
+def _standard_deviation(columns: Array, share: Array) -> float:
+    variances = share @ (columns - share @ columns) ** 2
+    return float(np.sqrt(float(array_namespace(columns).sum(variances))))
+
+
+def _refined_targets(data: TrainingSet, last: Round, zero_weight_scores: Array) -> Array:
+    """Return the targets of all rows: one value for two classes, class probabilities for more."""
+    k = len(data.classes)
+    targets = data.rows.to_all_rows(last.targets, 0 * zero_weight_scores)
     if k == 2:
-        slope = symmetric_slope(scores[:, 0], observations, found.noise)
-        return Decision(np.eye(1), np.zeros(1), slope=kept * slope)
+        return targets[:, 0]
+    return targets @ like(contrasts(k).T, targets) + 1 / k
+
+
+def _decision(problem: _Problem, last: Round, noise: NoiseModel, rule: Rule) -> Decision:
+    """Return the decision rule: by log-odds, or with readout="plain" by the scores themselves."""
+    options = problem.options
+    rows = problem.data.rows
+    if options.readout == "gaussian":
+        model = last.calibration.model.with_priors(rule.priors, noise.known_priors)
+        return Decision.by_log_odds(model.slopes, model.intercepts, rule)
+    k = noise.n_classes
+    scores = rows.of_members(last.scores)
+    observations = problem.observations
+    factor = 1.0
+    if not last.has_support:
+        factor = SMALLEST_SLOPE * min(_relative_spread(problem.data, last), 1.0)
+    if k == 2:
+        slope = symmetric_slope(scores[:, 0], observations, last.noise)
+        return Decision(np.eye(1), np.zeros(1), slope=factor * slope)
     per_class = contrasts(k).T if options.in_contrasts(k) else np.eye(k)
-    slope = common_slope(scores @ like(per_class, scores), observations, found.noise)
-    return Decision(per_class, np.zeros(k), slope=kept * slope)
+    slope = common_slope(scores @ like(per_class, scores), observations, last.noise)
+    return Decision(per_class, np.zeros(k), slope=factor * slope)
 
 
-def _observations(data: TrainingSet, options: Options) -> Observations:
-    rows = data.rows
-    return Observations(data.codes, rows.member_weights, rows.n_effective, options.knows_priors)
+def _zero_weight_scores(data: TrainingSet, coef: Array, intercept: Array) -> Array:
+    """Return the fitted scores of the zero-weight rows."""
+    zero_weight = data.rows.zero_weight
+    if not zero_weight.shape[0]:
+        shape = (0, coef.shape[1])
+        return array_namespace(coef).zeros(shape, dtype=coef.dtype, device=device(coef))
+    return product(take_rows(data.X, zero_weight), coef) + intercept
 
 
-def _fitted(data: TrainingSet, coef: Array, intercept: Array) -> Array:
-    """Return the fitted scores of the rows of no weight."""
-    absent, xp = data.rows.zero_weight, array_namespace(coef)
-    if not absent.shape[0]:
-        return xp.zeros((0, coef.shape[1]), dtype=coef.dtype, device=device(coef))
-    return product(chosen(data.X, absent), coef) + intercept
-
-
-def _posteriors(
-    found: Round, data: TrainingSet, source: NoiseSource, absent: Array
+def _label_posteriors(
+    data: TrainingSet, last: Round, source: NoiseSource, zero_weight_scores: Array
 ) -> tuple[Array, Array]:
-    """Return label posteriors and log-odds, from scores that are free of the row's own label.
+    """Return label posteriors and log-odds of all rows, (n, k) each, from corrected scores.
 
-    Copies of a row leave together, so that none vouches for another; rows of no weight have their
-    fitted scores.
+    Duplicates are left out together. Zero-weight rows have fitted scores, and no label.
     """
-    reading = _believed(found)
-    posterior = known_rows(
-        reading.posterior(data.codes, found.noise), data.trusted_codes(source.y_trusted)
-    )
-    neutral = np.log(found.noise.known_priors / found.noise.known_priors[0])
-    fitted, share = reading.model.log_odds(absent), found.certainty if found.has_support else 1.0
-    of_absent = like((1 - share) * neutral, fitted) + share * fitted
-    return (
-        data.rows.to_all_rows(posterior, class_probabilities(of_absent)),
-        data.rows.to_all_rows(reading.log_odds, of_absent),
-    )
-
-
-def _left_out(
-    fits: Spectrum | ConvexFits,
-    found: Round,
-    data: TrainingSet,
-    means: Array,
-    absent: Array,
-    options: Options,
-) -> Array:
-    """Return leave-one-out scores of all rows, those of no weight as fitted."""
     rows = data.rows
-    left_out = fits.leave_one_out(means, [found.reg])
-    if rows.has_copies:
-        share = rows.member_weights / rows.of_members(rows.weights)
-        left_out = left_out.of_copies(rows.owner, found.targets, share)
-    if options.readout == "plain":
-        return data.rows.to_all_rows(left_out.scores[:, 0, :], absent)
-    # A read-out fitted to the others would move with their mean target: it needs the scores without
-    # that move.
-    return data.rows.to_all_rows(
-        left_out.corrected_scores[:, 0, :] - rows.of_members(found.leak), absent
+    calibration = _reported_calibration(last)
+    posterior = calibration.posterior(data.codes, last.noise)
+    posterior = with_trusted_labels(posterior, data.trusted_codes(source.y_trusted))
+    share = last.certainty if last.has_support else 1.0
+    priors = last.noise.known_priors
+    neutral = np.log(priors / priors[0])
+    log_odds = calibration.model.log_odds(zero_weight_scores)
+    log_odds = like((1 - share) * neutral, log_odds) + share * log_odds
+    return (
+        rows.to_all_rows(posterior, class_probabilities(log_odds)),
+        rows.to_all_rows(calibration.log_odds, log_odds),
     )
 
 
-def _expected(
-    found: Round,
-    data: TrainingSet,
+def _loo_scores(
+    problem: _Problem, last: Round, mean_targets: Array, zero_weight_scores: Array
+) -> Array:
+    """Return leave-one-out scores of all rows; zero-weight rows have fitted scores."""
+    rows = problem.data.rows
+    left_out = problem.fits.leave_one_out(mean_targets, [last.reg])
+    if rows.has_duplicates:
+        share = rows.member_weights / rows.of_members(rows.weights)
+        left_out = left_out.of_duplicates(rows.owner, last.targets, share)
+    if problem.options.readout == "plain":
+        return rows.to_all_rows(left_out.scores[:, 0, :], zero_weight_scores)
+    # A calibration of the other rows' scores would move with their mean target, so the scores must
+    # not contain that move.
+    scores = left_out.corrected_scores[:, 0, :] - rows.of_members(last.leakage)
+    return rows.to_all_rows(scores, zero_weight_scores)
+
+
+def _expected_accuracy(
+    problem: _Problem,
+    last: Round,
     source: NoiseSource,
     noise: NoiseModel,
     decision: Decision,
     rule: Rule,
-    options: Options,
 ) -> ExpectedAccuracy:
-    rows = data.rows
-    if options.readout == "plain":
-        predicted = decision.classes(decision.values(rows.of_members(found.scores)))
+    """Return the expected accuracy of the decision rule, with its standard error."""
+    if problem.options.readout == "plain":
+        scores = problem.data.rows.of_members(last.scores)
+        predicted = decision.classes(decision.values(scores))
     else:
-        predicted = _predicted(found.reading, noise, rule)
-    certain = found.certainty == 1
-    moved = (
-        _noise_one_error_away(data, source, noise, priors_known=options.knows_priors)
-        if certain
-        else [found.noise]
-    )
+        predicted = _predicted_classes(last.calibration, noise, rule)
+    # Log-odds that are shrunk have a wide standard error already.
+    channels = [last.noise]
+    if last.certainty == 1:
+        channels = _channels_one_error_away(problem, source, noise)
     return expected_accuracy(
-        _observations(data, options),
-        _believed(found),
-        found.noise,
-        base=moved[0],
-        others=moved[1:],
+        problem.observations,
+        _reported_calibration(last),
+        last.noise,
+        base=channels[0],
+        alternatives=channels[1:],
         deployed=rule.priors,
         predicted=predicted,
     )
 
 
-def _noise_one_error_away(
-    data: TrainingSet, source: NoiseSource, noise: NoiseModel, *, priors_known: bool
+def _channels_one_error_away(
+    problem: _Problem, source: NoiseSource, noise: NoiseModel
 ) -> list[Channel]:
     """Return the noise, then the noise with each rate moved by its standard error."""
-    votes, weights = data.votes, data.rows.member_weights
-    observed = data.observed if votes is None else votes.shares(weights)
+    data = problem.data
+    if problem.options.priors_known:
+        observed = None
+    elif data.votes is None:
+        observed = data.observed
+    else:
+        observed = data.votes.shares(data.rows.member_weights)
     return channels_one_error_away(
         noise,
         source.errors,
-        observed=None if priors_known else observed,
-        votes=votes,
+        observed=observed,
+        votes=data.votes,
         annotators=None if source.crowd is None else source.annotators,
     )
 
 
-def _predicted(reading: Calibration, noise: NoiseModel, rule: Rule) -> Array:
-    """Return what is predicted of rows by a read-out in which their own labels have no part."""
+def _predicted_classes(calibration: Calibration, noise: NoiseModel, rule: Rule) -> Array:
+    """Return the predicted class of each training row by its corrected log-odds."""
     shift = np.log(rule.priors / noise.known_priors)
-    by_log_odds = Decision.by_log_odds(np.eye(len(shift)), shift - shift[0], rule)
-    return by_log_odds.classes(by_log_odds.values(reading.log_odds))
+    decision = Decision.by_log_odds(np.eye(len(shift)), shift - shift[0], rule)
+    return decision.classes(decision.values(calibration.log_odds))
 
 
 def _warn_of_one_sided_scores(predicted: Array, n_classes: int) -> None:
     xp = array_namespace(predicted)
-    counts = sums_by_code(
-        predicted,
-        xp.ones(predicted.shape[0], dtype=xp.float64, device=device(predicted)),
-        n_classes,
-    )
-    most = float(counts.max() / counts.sum())
-    if most > 1 - _ONE_SIDED:
+    ones = xp.ones(predicted.shape[0], dtype=xp.float64, device=device(predicted))
+    counts = sums_by_code(predicted, ones, n_classes)
+    largest_share = float(counts.max() / counts.sum())
+    if largest_share > 0.98:
         warn_caller(
-            f"{most:.0%} of the fitted scores favour one class, so the plain read-out predicts it "
-            "almost everywhere: use readout='gaussian', which finds the threshold."
+            f"{largest_share:.0%} of the fitted scores favour one class, so readout='plain' "
+            "predicts it almost everywhere: use readout='gaussian', which fits the threshold."
         )
 
 
-def _warn_of_few_rows(n_rows: float, n_classes: int) -> None:
+def _warn_of_few_rows(n_effective: float, n_classes: int) -> None:
     n_slopes = (n_classes - 1) ** 2
-    if n_rows < _ROWS_PER_SLOPE * n_slopes and n_slopes > 1:
+    # With fewer than two rows per slope, chance looks like evidence.
+    if n_effective < 2.0 * n_slopes and n_slopes > 1:
         warn_caller(
-            f"{n_rows:.0f} rows are few for {n_classes} classes, whose read-out has {n_slopes} "
-            "slopes: probabilities, label_posterior_ and expected_accuracy_ are too sure. Merge "
-            "classes or add rows."
+            f"{n_effective:.0f} rows are few for {n_classes} classes, whose calibration has "
+            f"{n_slopes} slopes: probabilities, label_posterior_ and expected_accuracy_ are "
+            "overconfident. Merge classes or add rows."
         )

@@ -1,7 +1,7 @@
-"""Whatever a user says of the noise, as a noise model with standard errors.
+"""The noise model with standard errors that the parameters `noise=` and `priors=` stand for.
 
-Rows on a device stay there. What an estimate needs of them, columns such as scores, coordinates and
-classes, is brought to the host by `as_numpy`, here and where estimators read a `Spectrum`.
+Rows on a device stay there. Estimators bring the small arrays that they need, such as scores and
+class codes, to the host with `as_numpy`.
 """
 
 from __future__ import annotations
@@ -19,22 +19,34 @@ from unflip._utils.warnings import warn_caller
 from unflip.data.duplicates import DistinctRows
 from unflip.data.training_set import TrainingSet
 from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimator
-from unflip.estimation.priors_constraint import narrowed
+from unflip.estimation.priors_constraint import constrain_by_priors
 from unflip.labels.annotators import Annotators, Crowd
 from unflip.labels.classes import true_codes
 from unflip.labels.noise import Channel, NoiseModel, checked_proportions
 from unflip.labels.votes import Votes
+from unflip.model.options import is_estimate
 from unflip.ridge.spectrum.base import Spectrum
 from unflip.ridge.spectrum.decomposition import decompose
 
 
 @dataclass(frozen=True, eq=False)
 class NoiseSource:
-    """A noise model with priors, the standard errors of its transition, and what estimated them, if anything did.
+    """A noise model with priors, standard errors, and its estimator.
 
-    `counted` says that the priors are nothing but what explains the observed proportions. Votes
-    come with what is known of the annotators, and, where that was found from the votes, with the crowd
-    that they are, of which features tell more.
+    Attributes
+    ----------
+    noise : NoiseModel
+        Noise model with priors.
+    errors : ndarray of shape (k, k)
+        Standard errors of the transition matrix.
+    estimator : NoiseEstimator or None
+        Fitted estimator; None if the noise model was given.
+    counted : bool
+        Whether the priors only explain the observed proportions.
+    annotators : Annotators or None
+        Annotators, if there are votes.
+    crowd : Crowd or None
+        Votes from which the annotators were estimated; features can improve that estimate.
     """
 
     noise: NoiseModel
@@ -46,24 +58,21 @@ class NoiseSource:
 
     @property
     def y_trusted(self) -> ArrayLike | None:
-        """True labels of all rows, missing where a row was not checked; None without any."""
+        """Trusted labels of all rows, missing where a row was not checked; None without any."""
         return None if self.estimator is None else self.estimator.y_trusted
 
     def channel(self, data: TrainingSet) -> Channel:
-        """Return P(what is observed of a row | true class), in columns that are numbered by ``data.codes``."""
-        return (
-            self.noise
-            if self.annotators is None or data.votes is None
-            else self.annotators.channel(data.votes)
-        )
+        """Return P(label or votes | true class); ``data.codes`` are the columns of the rows."""
+        if self.annotators is None or data.votes is None:
+            return self.noise
+        return self.annotators.channel(data.votes)
 
     def with_features(self, log_odds: Array) -> NoiseSource:
-        """Return what votes and features, as log-odds of the true classes (n, k), say of the annotators."""
+        """Return the source with annotators estimated from votes and log-odds (n, k)."""
         if self.crowd is None or self.annotators is None:
             return self
-        return _of_crowd(
-            self.crowd, self.crowd.with_features(log_odds, self.annotators), self.estimator
-        )
+        annotators = self.crowd.with_features(log_odds, self.annotators)
+        return _from_crowd(self.crowd, annotators, self.estimator)
 
 
 def noise_source(
@@ -80,62 +89,63 @@ def noise_source(
     noise : "estimate", NoiseModel, NoiseEstimator, transition matrix, or None
         As in `LPClassifier`.
     priors : array-like of shape (k,), optional
-        ClassProportions of the true classes, where known.
+        Class priors, if known.
     data : TrainingSet
         The rows and labels.
     spectrum : Spectrum
-        Of the distinct rows, centred or not.
+        Spectrum of the distinct rows, centred or not.
     default : NoiseEstimator
-        What estimates the rates for "estimate"; it knows `priors` already.
+        Estimator for "estimate". It takes `priors` into account already.
     """
     if data.votes is not None:
-        return _of_votes(noise, priors, data, data.votes, default)
-    if _is_estimate(noise):
-        return _by_default(default, priors, data, centred(spectrum, data))
+        return _from_votes(noise, priors, data, data.votes, default)
+    if is_estimate(noise):
+        return _from_default(default, priors, data, centred(spectrum, data))
     if isinstance(noise, NoiseEstimator):
-        return _estimated(noise, priors, data, spectrum)
-    model = given_model(noise, priors, data.classes)
-    # Without flips there is nothing to infer: counting is exact.
-    counted = model.priors is None and not np.array_equal(model.transition, np.eye(model.n_classes))
-    known = with_some_priors(model, data.observed, data.rows.n_effective, data.classes)
-    return NoiseSource(known, np.zeros_like(known.transition), None, counted)
+        return _from_estimator(noise, priors, data, spectrum)
+    model = resolve_noise(noise, priors, data.classes)
+    # Without noise the observed proportions are the priors: nothing is inferred.
+    is_noisy = not np.array_equal(model.transition, np.eye(model.n_classes))
+    counted = model.priors is None and is_noisy
+    model = with_inferred_priors(model, data.observed, data.rows.n_effective, data.classes)
+    return NoiseSource(model, np.zeros_like(model.transition), None, counted)
 
 
-def given_model(noise: object, priors: ArrayLike | None, classes: NDArray[Any]) -> NoiseModel:
-    """Return the noise model that was given for these classes, with the priors if these are known.
+def resolve_noise(noise: object, priors: ArrayLike | None, classes: NDArray[Any]) -> NoiseModel:
+    """Return the given noise model for these classes, with the priors if they are known.
 
     Parameters are those of `noise_source`.
     """
     model = _as_model(noise, len(classes))
     if model.n_classes != len(classes):
         raise ValueError(
-            f"The noise model knows {model.n_classes} classes but y has {len(classes)}: give a "
+            f"The noise model has {model.n_classes} classes but y has {len(classes)}: give a "
             f"transition matrix for the classes {shown(classes.tolist())}, in that order."
         )
     if priors is None:
         return model
-    known = model.with_priors(priors)
-    if model.priors is not None and not np.allclose(model.priors, known.known_priors):
+    with_priors = model.with_priors(priors)
+    if model.priors is not None and not np.allclose(model.priors, with_priors.known_priors):
         raise ValueError(
             f"priors={priors!r} contradict those of the noise model, {model.priors.tolist()}: give "
-            "one."
+            "only one of them."
         )
-    return known
+    return with_priors
 
 
-def with_some_priors(
+def with_inferred_priors(
     noise: NoiseModel,
     observed: FloatArray,
-    n_rows: float,
+    n_effective: float,
     classes: NDArray[Any],
     *,
     tolerant: bool = False,
 ) -> NoiseModel:
-    """Return the noise with its priors, or else those behind the observed proportions.
+    """Return the noise with its priors, or with those that explain the observed proportions.
 
-    Of two classes, proportions that no priors explain contradict the rates, unless more rows are to
-    come (`tolerant`). Of more, chance does that to small classes: they are given a share of one
-    row.
+    If no priors explain the proportions of two classes, the rates are contradicted and
+    `ValueError` is raised, unless more rows are to come (`tolerant`). With more classes this
+    happens to small classes by chance: they get a share of one row.
     """
     if noise.priors is not None:
         return noise
@@ -145,31 +155,26 @@ def with_some_priors(
     empty = shares <= 0
     for a in np.flatnonzero(empty & (observed > 0)):
         warn_caller(
-            "The flip rates and the observed proportions leave no true row in class "
-            f"{classes.tolist()[a]!r}, by chance or because the rates are too high; it is given "
-            "one. Give priors= if you know the proportions."
+            "The noise rates and the observed class proportions leave no true row in class "
+            f"{classes.tolist()[a]!r}, by chance or because the rates are too high; assuming one "
+            "row. Give priors= if you know the class proportions."
         )
-    shares = np.where(empty, 1 / (n_rows + 1), shares)
+    shares = np.where(empty, 1 / (n_effective + 1), shares)
     return noise.with_priors(shares / shares.sum())
 
 
 def centred(spectrum: Spectrum, data: TrainingSet) -> Spectrum:
-    """Return the spectrum of the rows about their mean."""
-    return spectrum if spectrum.fit_intercept else _about_mean(data)
+    """Return the spectrum of the centred rows."""
+    return spectrum if spectrum.fit_intercept else _centred_spectrum(data)
 
 
-def _about_mean(data: TrainingSet) -> Spectrum:
+def _centred_spectrum(data: TrainingSet) -> Spectrum:
     rows = data.rows
-    return decompose(
-        rows.X, rows.spectrum_weights, shares=rows.memberships(data.codes, len(data.classes))
-    )
+    shares = rows.memberships(data.codes, len(data.classes))
+    return decompose(rows.X, rows.spectrum_weights, shares=shares)
 
 
-def _is_estimate(noise: object) -> bool:
-    return isinstance(noise, str) and noise == "estimate"
-
-
-def _by_default(
+def _from_default(
     estimator: NoiseEstimator, priors: ArrayLike | None, data: TrainingSet, spectrum: Spectrum
 ) -> NoiseSource:
     estimator.fit_from_spectrum(data, spectrum)
@@ -179,34 +184,31 @@ def _by_default(
     return NoiseSource(estimator.noise_, estimator.noise_std_, estimator, counted)
 
 
-def _estimated(
+def _from_estimator(
     estimator: NoiseEstimator, priors: ArrayLike | None, data: TrainingSet, spectrum: Spectrum
 ) -> NoiseSource:
     fitted = clone(estimator).fit_training_set(data, centred(spectrum, data))
-    if priors is None:
-        return NoiseSource(fitted.noise_, fitted.noise_std_, fitted)
-    return _narrowed(fitted, priors, data)
-
-
-def _narrowed(fitted: NoiseEstimator, priors: ArrayLike, data: TrainingSet) -> NoiseSource:
-    noise, errors = narrowed(fitted.noise_, fitted.noise_std_, priors, data.rows, data.codes)
+    noise = fitted.noise_
+    errors = fitted.noise_std_
+    if priors is not None:
+        noise, errors = constrain_by_priors(noise, errors, priors, data.rows, data.codes)
     return NoiseSource(noise, errors, fitted)
 
 
-def _of_votes(
+def _from_votes(
     noise: object,
     priors: ArrayLike | None,
     data: TrainingSet,
     votes: Votes,
     default: NoiseEstimator,
 ) -> NoiseSource:
-    """Votes: annotators with the given noise, or with a transition matrix each, estimated."""
+    """Return annotators with the given noise, or with an estimated transition matrix each."""
     estimator = noise if isinstance(noise, NoiseEstimator) else None
     if estimator is not None and not estimator.from_trusted_labels:
         raise ValueError(
             f"noise={noise!r} is for one label per row: with votes use 'estimate' or TrustedSubset."
         )
-    if estimator is not None or (_is_estimate(noise) and not votes.single):
+    if estimator is not None or (is_estimate(noise) and not votes.single):
         truth = true_codes(
             None if estimator is None else estimator.y_trusted,
             len(data.y),
@@ -214,35 +216,37 @@ def _of_votes(
             data.classes,
             "y_trusted",
         )
-        known = None if priors is None else checked_proportions(priors, len(data.classes), "priors")
-        crowd = Crowd(votes=votes, weights=data.rows.counts, truth=truth, priors=known)
-        return _of_crowd(crowd, crowd.by_agreement(), estimator)
-    if _is_estimate(noise):
-        source = _of_single_votes(default, priors, data, votes)
+        if priors is not None:
+            priors = checked_proportions(priors, len(data.classes), "priors")
+        crowd = Crowd(votes=votes, weights=data.rows.counts, truth=truth, priors=priors)
+        return _from_crowd(crowd, crowd.by_agreement(), estimator)
+    if is_estimate(noise):
+        source = _from_single_votes(default, priors, data, votes)
     else:
         observed = votes.shares(data.rows.member_weights)
-        given = given_model(noise, priors, data.classes)
-        model = with_some_priors(given, observed, data.rows.n_effective, data.classes)
+        model = resolve_noise(noise, priors, data.classes)
+        model = with_inferred_priors(model, observed, data.rows.n_effective, data.classes)
         source = NoiseSource(model, np.zeros_like(model.transition), None)
-    return replace(source, annotators=Annotators.alike(source.noise, votes), counted=False)
+    return replace(source, annotators=Annotators.from_noise(source.noise, votes), counted=False)
 
 
-def _of_crowd(
+def _from_crowd(
     crowd: Crowd, annotators: Annotators, estimator: NoiseEstimator | None
 ) -> NoiseSource:
     noise, errors = crowd.noise(annotators)
     return NoiseSource(noise, errors, estimator, annotators=annotators, crowd=crowd)
 
 
-def _of_single_votes(
+def _from_single_votes(
     default: NoiseEstimator, priors: ArrayLike | None, data: TrainingSet, votes: Votes
 ) -> NoiseSource:
-    """At most one vote per row: nothing but labels, some of them missing."""
+    """Estimate from at most one vote per row: these are labels, some of them missing."""
     voted = data.rows.members[votes.voted]
-    X, y, weights = data.X[voted], votes.classes[votes.label], data.weights[voted]
-    rows = DistinctRows.of(X, weights)
-    part = TrainingSet(X, y, weights, votes.classes, rows, votes.label)
-    return _by_default(default, priors, part, _about_mean(part))
+    X = data.X[voted]
+    y = votes.classes[votes.label]
+    weights = data.weights[voted]
+    labelled = TrainingSet(X, y, weights, votes.classes, DistinctRows.of(X, weights), votes.label)
+    return _from_default(default, priors, labelled, _centred_spectrum(labelled))
 
 
 def _as_model(noise: object, n_classes: int) -> NoiseModel:

@@ -1,4 +1,4 @@
-"""The options of `LPClassifier`, checked, and what follows from them alone."""
+"""The parameters of `LPClassifier`: validation, and what follows from them alone."""
 
 from __future__ import annotations
 
@@ -16,13 +16,18 @@ from unflip.losses import Loss
 
 
 def gives_priors(noise: object, priors: object) -> bool:
-    """Whether `noise=` and `priors=` give the class proportions, rather than leave them to the labels."""
+    """Whether `noise=` and `priors=` set the class priors, rather than leave them to the labels."""
     return priors is not None or (isinstance(noise, NoiseModel) and noise.priors is not None)
+
+
+def is_estimate(noise: object) -> bool:
+    """Whether the parameter `noise=` is "estimate"."""
+    return isinstance(noise, str) and noise == "estimate"
 
 
 @dataclass(frozen=True, eq=False)
 class Options:
-    """Parameters of `LPClassifier`, as they were given."""
+    """Parameters of `LPClassifier`, as given."""
 
     noise: Any
     priors: Any
@@ -35,7 +40,7 @@ class Options:
     costs: Any
 
     def check(self) -> None:
-        """Raise where an option is not known, or contradicts another."""
+        """Raise ValueError if a parameter is invalid or contradicts another."""
         check_choice(self.readout, ("gaussian", "plain"), "readout")
         if isinstance(self.targets, str) and self.targets not in ("refined", *target_values.NAMED):
             choices = ", ".join(map(repr, ("refined", *target_values.NAMED)))
@@ -57,41 +62,41 @@ class Options:
             raise ValueError(f"reg={self.reg!r} must be 'loo', 'theory' or a finite number γ ≥ 0.")
         if self.readout == "plain" and not (self.deployment_priors is None and self.costs is None):
             raise ValueError(
-                "deployment_priors and costs move the threshold, which readout='plain' keeps at 0: "
-                "drop them."
+                "deployment_priors and costs move the threshold, but readout='plain' keeps it at "
+                "0: use readout='gaussian'."
             )
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise ValueError(f"fit_intercept={self.fit_intercept!r} must be True or False.")
 
     @property
-    def knows_priors(self) -> bool:
-        """Whether the class proportions are given, rather than inferred from the labels."""
+    def priors_known(self) -> bool:
+        """Whether the class priors are given, rather than inferred from the labels."""
         return gives_priors(self.noise, self.priors)
 
     @property
     def refines(self) -> bool:
-        """Whether each row gets a target of its own."""
+        """Whether each row gets its own target."""
         return isinstance(self.targets, str) and self.targets == "refined"
 
     @property
     def searches(self) -> bool:
-        """Whether leave-one-out scores choose the penalty."""
+        """Whether leave-one-out scores choose the regularization strength."""
         return isinstance(self.reg, str) and self.reg == "loo"
 
     @property
     def is_squared(self) -> bool:
-        """Whether the loss is the squared one."""
+        """Whether the loss is the squared loss."""
         return losses.resolve(self.loss) is losses.SQUARED
 
     @property
     def scale_free(self) -> bool:
-        """Whether scores are read in a way that their scale does not change."""
+        """Whether decisions do not depend on the scale of the scores."""
         return self.readout == "gaussian" or not self.fit_intercept
 
     def in_contrasts(self, n_classes: int) -> bool:
-        """Whether k − 1 scores are fitted to k > 2 classes: what they sum to tells no class from another.
+        """Whether k > 2 classes have k − 1 scores; the sum of k scores separates no classes.
 
-        The plain read-out of a table keeps all k, which are those of ridge regressions.
+        readout="plain" with a table of targets keeps all k, which are those of ridge regressions.
         """
         return n_classes > 2 and (self.refines or self.readout == "gaussian" or not self.is_squared)
 
@@ -102,12 +107,10 @@ class Options:
                 "targets='refined' needs a second pass over the rows: use 'optimized', 'unbiased', "
                 "'naive' or values."
             )
-        if isinstance(self.noise, NoiseEstimator) or (
-            isinstance(self.noise, str) and self.noise == "estimate"
-        ):
+        if isinstance(self.noise, NoiseEstimator) or is_estimate(self.noise):
             return (
-                f"noise={self.noise!r} needs rows: give a NoiseModel, a transition matrix or None; "
-                "an estimator of unflip.estimation finds it from a sample of rows."
+                f"noise={self.noise!r} needs rows: give a NoiseModel, a transition matrix or None. "
+                "An estimator of unflip.estimation can be fitted to a sample of rows."
             )
         if self.loss is not losses.SQUARED and self.loss != "squared":
             return f"loss={self.loss!r} needs rows in every step: use loss='squared'."
@@ -120,18 +123,16 @@ class Options:
 
     @property
     def for_two_classes(self) -> list[str]:
-        """Names of the options that are made for two classes."""
+        """Names of the parameters whose values are for two classes."""
         names = ("noise", "priors", "targets", "deployment_priors", "costs")
-        found = [name for name in names if _n_classes_of(getattr(self, name)) == 2]
-        return found + ["loss"] * isinstance(self.loss, Loss)
+        binary = [name for name in names if _n_classes_of(getattr(self, name)) == 2]
+        return [*binary, "loss"] if isinstance(self.loss, Loss) else binary
 
 
 def _n_classes_of(option: object) -> int | None:
-    """Return the number of classes that an option is made for, None where it takes any."""
+    """Return the number of classes that a parameter's value is for, None if for any."""
     if option is None or isinstance(option, str | NoiseEstimator):
         return None
-    return (
-        option.n_classes
-        if isinstance(option, NoiseModel)
-        else len(np.atleast_1d(np.asarray(option, dtype=object)))
-    )
+    if isinstance(option, NoiseModel):
+        return option.n_classes
+    return len(np.atleast_1d(np.asarray(option, dtype=object)))

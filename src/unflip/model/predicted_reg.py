@@ -1,4 +1,4 @@
-"""The penalty that the theory calls best, for rows that look like classes in isotropic noise."""
+"""The regularization strength that the theory predicts to be best for an isotropic mixture."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ def predicted_reg(
     plain: bool,
     fit_intercept: bool,
 ) -> float:
-    """Return γ* of the isotropic mixture behind the rows; it may be infinite.
+    """Return the theory's optimal γ for an isotropic mixture like the rows; may be infinite.
 
     Parameters
     ----------
     spectrum : Spectrum
-        Of the rows about their mean, all of weight 1.
+        Spectrum of the centred rows, all of weight 1.
     codes : ndarray of shape (n,)
         Observed classes.
     noise : NoiseModel
-        With priors.
+        Noise with priors.
     targets : str or array-like
         As in `unflip.theory`.
     loss : Loss
-        The loss that is minimised; of more than two classes the squared one.
+        The loss; for more than two classes it must be the squared loss.
     plain : bool
-        Whether fitted scores decide as they are, without a threshold of their own.
+        Whether the sign or argmax of the fitted scores decides, as with readout="plain".
     fit_intercept : bool
         Whether there is an intercept.
     """
@@ -48,17 +48,27 @@ def predicted_reg(
     if noise.n_classes > 2:
         if loss is not SQUARED:
             raise ValueError(
-                "reg='theory' knows the squared loss alone for more than two classes: use "
+                "reg='theory' supports only the squared loss for more than two classes: use "
                 "reg='loo'."
             )
-        return (
-            _multiclass(spectrum, spikes, codes, noise, targets, plain, fit_intercept)
-            * spikes.noise_variance
+        if not fit_intercept:
+            raise ValueError(
+                "reg='theory' supports more than two classes only with an intercept: use "
+                "fit_intercept=True."
+            )
+        multiclass_reg = optimal_multiclass_reg(
+            means=_class_means(spikes, codes, noise, spectrum.n_varying),
+            n=len(codes),
+            noise=noise,
+            targets=targets,
+            readout="plain" if plain else "best",
+            fit_intercept=True,
         )
+        return multiclass_reg * spikes.noise_variance
     if plain and fit_intercept and loss is not SQUARED:
         raise ValueError(
-            "reg='theory' does not know where the plain scores of this loss change sign: use "
-            "readout='gaussian', or reg='loo'."
+            "reg='theory' supports readout='plain' with an intercept only for the squared loss: "
+            "use readout='gaussian', or reg='loo'."
         )
     priors = noise.known_priors
     mean_norm = np.sqrt(spikes.strengths[0] / (4 * priors[0] * priors[1]))
@@ -72,32 +82,8 @@ def predicted_reg(
     return float(best) * spikes.noise_variance
 
 
-def _multiclass(
-    spectrum: Spectrum,
-    spikes: Spikes,
-    codes: IntArray,
-    noise: NoiseModel,
-    targets: str | ArrayLike,
-    plain: bool,
-    fit_intercept: bool,
-) -> float:
-    if not fit_intercept:
-        raise ValueError(
-            "reg='theory' knows more than two classes about their mean only: use "
-            "fit_intercept=True."
-        )
-    return optimal_multiclass_reg(
-        means=_class_means(spikes, codes, noise, spectrum.n_varying),
-        n=len(codes),
-        noise=noise,
-        targets=targets,
-        readout="plain" if plain else "best",
-        fit_intercept=True,
-    )
-
-
 def _class_means(spikes: Spikes, codes: IntArray, noise: NoiseModel, n_features: int) -> FloatArray:
-    """Class means in units of the noise: along the spikes as the clusters show them, but for their shrinkage ρ."""
+    """Return class means in units of the noise: those of the clusters, corrected for shrinkage."""
     clusters = fit_clusters(spikes.coordinates, codes, noise.n_classes, noise.known_priors)
     along = clusters.means * np.sqrt(spikes.strengths / spikes.visibility)
     return np.asarray(np.pad(along, ((0, 0), (0, n_features - along.shape[1]))))

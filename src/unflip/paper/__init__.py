@@ -1,5 +1,6 @@
-"""The paper's table and figures, one module each, and the page that shows them.
+"""Reproduction of the paper's table and figures, one module each, and the results page.
 
-In come settings. Out come tables, figures and a page beside what the paper reports. A new piece is
-one new module with a `PIECE` (see `unflip.paper.piece.Piece`), named in `unflip.paper.registry`.
+Input: settings. Output: tables, figures and a page that compares them with the paper. To add a
+table or figure, write one module with a `PIECE` (see `unflip.paper.piece.Piece`) and list it in
+`unflip.paper.registry`.
 """

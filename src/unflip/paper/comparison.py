@@ -1,4 +1,4 @@
-"""Simulated points beside predicted curves, and how far apart they are."""
+"""Comparison of simulated points with predicted curves."""
 
 from __future__ import annotations
 
@@ -12,23 +12,20 @@ from unflip._utils.typing import FloatArray
 from unflip.paper.piece import Table
 from unflip.plotting import style
 
-#: Of the mean of a few draws, rounding aside.
-_SMALLEST_ERROR = 1e-12
-
 
 def comparison_rows(
     labels: Mapping[str, object], draws: FloatArray, predicted: FloatArray, x: FloatArray
 ) -> Table:
-    """Return a row for each point of a curve.
+    """Return one row per point of a curve.
 
     Parameters
     ----------
     labels : mapping
-        Columns that say which curve this is.
+        Columns that identify the curve.
     draws : ndarray of shape (n_draws, n_points)
         Simulated values.
     predicted, x : ndarray of shape (n_points,)
-        The theory's values, and where.
+        Predicted values and their positions.
     """
     return pd.DataFrame(
         {
@@ -43,12 +40,11 @@ def comparison_rows(
 
 
 def largest_deviations(table: Table, curve: Sequence[str]) -> Table:
-    """Return for every curve the largest |simulated − predicted|, in standard errors and as it is."""
+    """Return the largest |simulated − predicted| of every curve, also in standard errors."""
     difference = (table.simulated - table.predicted).abs()
-    marked = table.assign(
-        difference=difference,
-        standard_errors=difference / np.maximum(table.standard_error, _SMALLEST_ERROR),
-    )
+    # A standard error below 1e-12 is rounding error.
+    standard_errors = difference / np.maximum(table.standard_error, 1e-12)
+    marked = table.assign(difference=difference, standard_errors=standard_errors)
     rows = marked.loc[marked.groupby(list(curve), sort=False).standard_errors.idxmax()]
     largest = marked.groupby(list(curve), sort=False).difference.max()
     return pd.DataFrame(
@@ -63,7 +59,7 @@ def largest_deviations(table: Table, curve: Sequence[str]) -> Table:
 
 
 def draw_curve(ax: Axes, points: Table, variant: str, *, label: str | None = None) -> None:
-    """Draw the theory as a line and the simulation as markers with ± 2 standard errors."""
+    """Plot the theory as a line and the simulation as markers with ± 2 standard errors."""
     colour = style.COLOURS[variant]
     ax.plot(points.x, points.predicted, color=colour)
     ax.errorbar(
@@ -80,7 +76,7 @@ def draw_curve(ax: Axes, points: Table, variant: str, *, label: str | None = Non
 
 
 def worst_sentence(deviations: Table) -> str:
-    """Say where simulation and theory are furthest apart."""
+    """Return a sentence about the largest difference between simulation and theory."""
     column = "largest, in standard errors"
     position = int(deviations[column].argmax())
     names = deviations.columns[: deviations.columns.get_loc(column)]

@@ -1,4 +1,4 @@
-"""Histograms of the decision function of either class, with the predicted Gaussians."""
+"""Histograms of the decision function by true class, with the predicted Gaussians."""
 
 from __future__ import annotations
 
@@ -14,26 +14,17 @@ from unflip._utils.typing import FloatArray, IntArray
 from unflip.paper.piece import Table
 from unflip.plotting import style
 
-N_BINS = 25
-_CLASSES = ((0, style.NEGATIVE, "truly negative"), (1, style.POSITIVE, "truly positive"))
+# Class, colour and name in the legend.
+_CLASSES = ((0, style.NEGATIVE, "true negatives"), (1, style.POSITIVE, "true positives"))
 
 
 def histogram_rows(labels: Mapping[str, object], scores: FloatArray, true: IntArray) -> Table:
-    """Return the density of each class in bins of its own range."""
+    """Return the density of each class in 25 bins of its own range."""
     parts = []
     for label in (0, 1):
-        density, edges = np.histogram(scores[true == label], bins=N_BINS, density=True)
-        parts.append(
-            pd.DataFrame(
-                {
-                    **labels,
-                    "true": label,
-                    "left": edges[:-1],
-                    "right": edges[1:],
-                    "density": density,
-                }
-            )
-        )
+        density, edges = np.histogram(scores[true == label], bins=25, density=True)
+        bins = {"true": label, "left": edges[:-1], "right": edges[1:], "density": density}
+        parts.append(pd.DataFrame({**labels, **bins}))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -44,7 +35,7 @@ def class_rows(
     means: FloatArray,
     stds: FloatArray,
 ) -> Table:
-    """Return mean, spread and accuracy of each class's scores, beside the predicted (negative, positive) ones."""
+    """Return mean, standard deviation and accuracy of each class, observed and predicted."""
     own = [scores[true == label] for label in (0, 1)]
     return pd.DataFrame(
         {
@@ -61,25 +52,18 @@ def class_rows(
 
 
 def draw_bars(ax: Axes, bins: Table) -> None:
-    """Draw the histogram of each class."""
-    for label, colour, word in _CLASSES:
+    """Plot the histogram of each class."""
+    for label, colour, name in _CLASSES:
         own = bins[bins["true"] == label]
-        ax.bar(
-            own.left,
-            own.density,
-            own.right - own.left,
-            align="edge",
-            color=colour,
-            alpha=0.55,
-            label=word,
-        )
+        width = own.right - own.left
+        ax.bar(own.left, own.density, width, align="edge", color=colour, alpha=0.55, label=name)
     ax.axvline(0, color=style.INK, lw=0.8, ls=":")
     ax.set_yticks([])
     ax.grid(False)
 
 
 def draw_law(ax: Axes, classes: Table, *, label: str = "predicted", dashes: str = "-") -> None:
-    """Draw the predicted Gaussian of each class."""
+    """Plot the predicted Gaussian of each class."""
     for law in classes.itertuples():
         grid = law.predicted_mean + law.predicted_std * np.linspace(-3.7, 3.7, 161)
         density = norm.pdf(grid, law.predicted_mean, law.predicted_std)

@@ -1,6 +1,8 @@
-"""Figure 1: the law of the decision function, in low and in high dimension."""
+"""Figure 1: distribution of the decision function, in low and in high dimension."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,22 +17,35 @@ from unflip.paper.variants import VARIANTS, predict, target_columns
 from unflip.plotting import style
 from unflip.ridge.spectrum.decomposition import decompose
 
-N_ROWS, DIMENSIONS, MEAN_NORM, REG = 5000, (50, 1000), 2.0, 0.1
-NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=1 / 3)
+
+class Setup(NamedTuple):
+    """The paper's settings of Figure 1."""
+
+    n_rows: int = 5000
+    dimensions: tuple[int, ...] = (50, 1000)
+    mean_norm: float = 2.0
+    reg: float = 0.1
+    noise: NoiseModel = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=1 / 3)
+
+
+SETUP = Setup()
 
 
 def tasks(settings: Settings) -> list[Task]:
-    """One draw in each dimension."""
-    return [Task(f"p{p}", simulate, (p, settings.seed)) for p in DIMENSIONS]
+    """Return one draw in each dimension."""
+    return [Task(f"p{p}", simulate, (p, settings.seed)) for p in SETUP.dimensions]
 
 
 def simulate(p: int, seed: int) -> Tables:
-    """Histograms of the scores of new rows, and their law in each class, simulated and predicted."""
+    """Return histograms and moments of the scores of new rows by class."""
     scores, true = scores_of_new_rows(p, seed)
-    bins, classes = [], []
+    bins = []
+    classes = []
     for j, name in enumerate(VARIANTS):
         labels = {"p": p, "variant": name}
-        prediction = predict(name, NOISE, mean_norm=MEAN_NORM, aspect=p / N_ROWS, reg=REG)
+        prediction = predict(
+            name, SETUP.noise, mean_norm=SETUP.mean_norm, aspect=p / SETUP.n_rows, reg=SETUP.reg
+        )
         stds = np.full(2, np.sqrt(prediction.variance))
         bins.append(histogram_rows(labels, scores[:, j], true))
         classes.append(class_rows(labels, scores[:, j], true, np.array(prediction.means), stds))
@@ -38,19 +53,25 @@ def simulate(p: int, seed: int) -> Tables:
 
 
 def scores_of_new_rows(p: int, seed: int) -> tuple[FloatArray, IntArray]:
-    """Fit every variant to one draw and score a balanced test set of twice its size."""
+    """Fit every variant to one draw, and score a balanced test set of twice its size."""
     rng = np.random.default_rng([seed, p])
-    X, y = make_mixture(N_ROWS, p, mean_norm=MEAN_NORM, priors=NOISE.known_priors, random_state=rng)
-    columns = target_columns(NOISE, y, NOISE.flip(y, rng))
-    coef = decompose(X, fit_intercept=False).path(columns, [REG]).coef[:, 0, :]
-    X_new, y_new = make_mixture(2 * N_ROWS, p, mean_norm=MEAN_NORM, random_state=rng)
+    X, y = make_mixture(
+        SETUP.n_rows,
+        p,
+        mean_norm=SETUP.mean_norm,
+        priors=SETUP.noise.known_priors,
+        random_state=rng,
+    )
+    columns = target_columns(SETUP.noise, y, SETUP.noise.flip(y, rng))
+    coef = decompose(X, fit_intercept=False).path(columns, [SETUP.reg]).coef[:, 0, :]
+    X_new, y_new = make_mixture(2 * SETUP.n_rows, p, mean_norm=SETUP.mean_norm, random_state=rng)
     return X_new @ coef, y_new
 
 
 def draw(tables: Tables) -> Figure:
-    """Bars simulated, lines predicted; a row for each dimension, a column for each variant."""
-    figure, axes = style.new_figure(11, 5.6, len(DIMENSIONS), len(VARIANTS), sharex="col")
-    panels = ((p, name) for p in DIMENSIONS for name in VARIANTS)
+    """Plot simulated bars and predicted lines, one row per dimension, one column per variant."""
+    figure, axes = style.new_figure(11, 5.6, len(SETUP.dimensions), len(VARIANTS), sharex="col")
+    panels = ((p, name) for p in SETUP.dimensions for name in VARIANTS)
     for ax, (p, name) in zip(axes, panels, strict=True):
         classes = only(tables["classes"], p=p, variant=name)
         draw_bars(ax, only(tables["histograms"], p=p, variant=name))
@@ -66,46 +87,41 @@ def draw(tables: Tables) -> Figure:
 
 
 def summary(tables: Tables) -> Table:
-    """Accuracy and spread of each variant."""
-    classes = tables["classes"]
-    grouped = classes.groupby(["p", "variant"], sort=False)
-    return (
-        grouped[["accuracy", "predicted_accuracy", "std", "predicted_std"]]
-        .mean()
-        .reset_index()
-        .rename(
-            columns={"predicted_accuracy": "predicted accuracy", "predicted_std": "predicted std"}
-        )
-    )
+    """Return accuracy and standard deviation of each variant."""
+    grouped = tables["classes"].groupby(["p", "variant"], sort=False)
+    columns = ["accuracy", "predicted_accuracy", "std", "predicted_std"]
+    means = grouped[columns].mean().reset_index()
+    return means.rename(columns=lambda name: name.replace("_", " "))
 
 
 def notes(tables: Tables) -> list[str]:
-    """Compare measured and predicted laws."""
+    """Return sentences that compare observed and predicted distributions."""
     classes = tables["classes"]
     shift = (classes["mean"] - classes.predicted_mean).abs() / classes.predicted_std
     spread = (classes["std"] / classes.predicted_std - 1).abs()
     grouped = classes.groupby(["p", "variant"])[["accuracy", "predicted_accuracy"]].mean()
     accuracy = (grouped.accuracy - grouped.predicted_accuracy).abs()
     standard = classes[classes["true"] == 1].set_index(["p", "variant"])["std"]
-    low, high = (standard[(p, "unbiased")] / standard[(p, "oracle")] for p in DIMENSIONS)
+    low, high = (standard[(p, "unbiased")] / standard[(p, "oracle")] for p in SETUP.dimensions)
     return [
         f"The class means are within {shift.max():.3f} predicted standard deviations of the "
         f"theory, the standard deviations within {spread.max():.1%}, the accuracies within "
         f"{100 * accuracy.max():.2f} points, from one draw and 10,000 new rows.",
-        f"The unbiased classifier's scores spread {low:.1f} times as much as the oracle's at p = "
-        f"{DIMENSIONS[0]} and {high:.1f} times at p = {DIMENSIONS[1]}, as the paper says.",
+        "The standard deviation of the unbiased classifier's scores is "
+        f"{low:.1f} times the oracle's at p = {SETUP.dimensions[0]} and {high:.1f} times at p = "
+        f"{SETUP.dimensions[1]}, as the paper says.",
         "The optimized column is not in the paper's figure.",
-        "The theory uses the h of the paper's appendix, which is right, and not the one printed in "
+        "The theory uses h of the paper's appendix, which is correct, and not the one printed in "
         "its main text.",
     ]
 
 
 PIECE = Piece(
     name="fig1",
-    title="Figure 1. Law of the decision function",
-    paper="n = 5000, π₁ = 1/3, ε₊ = .4, ε₋ = .3, ‖μ‖ = 2, γ = .1, p = 50 (first row) and 1000 (second row). The "
-    "histograms follow the predicted Gaussians; the variance of the unbiased classifier grows with the dimension, "
-    "which costs accuracy.",
+    title="Figure 1. Distribution of the decision function",
+    paper="n = 5000, π₁ = 1/3, ε₊ = .4, ε₋ = .3, ‖μ‖ = 2, γ = .1, p = 50 (first row) and 1000 "
+    "(second row). The histograms follow the predicted Gaussians; the variance of the unbiased "
+    "classifier grows with the dimension, which costs accuracy.",
     full=Settings(draws=1, seed=1),
     quick=Settings(draws=1, seed=1),
     tasks=tasks,

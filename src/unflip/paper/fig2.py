@@ -1,6 +1,8 @@
-"""Figure 2: accuracy and risk as more positive labels are flipped, in three dimensions."""
+"""Figure 2: accuracy and risk against the noise rate ε₊, in three dimensions."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,124 +19,142 @@ from unflip.paper.variants import accuracy_and_risk, noise_seen, targets_of
 from unflip.plotting import style
 from unflip.ridge.spectrum.decomposition import decompose
 
-N_ROWS, DIMENSIONS, MEAN_NORM, REG, EPS_NEG, PI_NEG = 100, (10, 100, 1000), 2.0, 10.0, 0.2, 1 / 3
-EPS_POS = np.linspace(0, 0.65, 25)
-RHO = {"rho_pos": 0.2, "rho_neg": 0.0}
+
+class Setup(NamedTuple):
+    """The paper's settings of Figure 2."""
+
+    n_rows: int = 100
+    dimensions: tuple[int, ...] = (10, 100, 1000)
+    mean_norm: float = 2.0
+    reg: float = 10.0
+    eps_pos: FloatArray = np.linspace(0, 0.65, 25)
+    eps_neg: float = 0.2
+    pi_neg: float = 1 / 3
+    rho_pos: float = 0.2  # of LPC
+    rho_neg: float = 0.0  # of LPC
+
+
+SETUP = Setup()
 CURVES = ("naive", "unbiased", "LPC", "optimized", "oracle")
 METRICS = ("accuracy", "risk")
-_MODERATE = 15  # of EPS_POS: about .4
 
 
 def noise_at(eps_pos: float) -> NoiseModel:
-    """Return the flips at one rate."""
-    return NoiseModel.binary(eps_pos=eps_pos, eps_neg=EPS_NEG, pi_neg=PI_NEG)
+    """Return the noise model at one rate ε₊."""
+    return NoiseModel.binary(eps_pos=eps_pos, eps_neg=SETUP.eps_neg, pi_neg=SETUP.pi_neg)
 
 
 def targets_at(variant: str, eps_pos: float) -> FloatArray:
-    """Return what a curve's classifier regresses on at one rate."""
-    return (
-        target_values.from_rho(**RHO)
-        if variant == "LPC"
-        else targets_of(variant, noise_at(eps_pos))
-    )
+    """Return the targets of a curve at one rate ε₊."""
+    if variant == "LPC":
+        return target_values.from_rho(SETUP.rho_pos, SETUP.rho_neg)
+    return targets_of(variant, noise_at(eps_pos))
 
 
 def tasks(settings: Settings) -> list[Task]:
-    """All draws of each dimension."""
-    return [Task(f"p{p}", simulate, (p, settings.draws, settings.seed)) for p in DIMENSIONS]
+    """Return one task per dimension, with all draws."""
+    return [Task(f"p{p}", simulate, (p, settings.draws, settings.seed)) for p in SETUP.dimensions]
 
 
 def simulate(p: int, n_draws: int, seed: int) -> Tables:
-    """Accuracy and risk of every variant at every rate, simulated and predicted."""
+    """Return accuracy and risk of every variant at every rate, simulated and predicted."""
     draws = np.array([one_draw(p, np.random.default_rng([seed, p, i])) for i in range(n_draws)])
     rows = []
     for j, variant in enumerate(CURVES):
-        predicted = np.array([predicted_at(variant, p, rate) for rate in EPS_POS])
+        predicted = np.array([predicted_at(variant, p, rate) for rate in SETUP.eps_pos])
         for k, metric in enumerate(METRICS):
             labels = {"p": p, "variant": variant, "metric": metric}
-            rows.append(comparison_rows(labels, draws[:, k, :, j], predicted[:, k], EPS_POS))
+            rows.append(comparison_rows(labels, draws[:, k, :, j], predicted[:, k], SETUP.eps_pos))
     return {"points": pd.concat(rows)}
 
 
 def one_draw(p: int, rng: np.random.Generator) -> FloatArray:
     """Fit every variant at every rate to the same rows; shape (metrics, rates, variants)."""
     X, y = make_mixture(
-        N_ROWS, p, mean_norm=MEAN_NORM, priors=[PI_NEG, 1 - PI_NEG], random_state=rng
+        SETUP.n_rows,
+        p,
+        mean_norm=SETUP.mean_norm,
+        priors=[SETUP.pi_neg, 1 - SETUP.pi_neg],
+        random_state=rng,
     )
     columns = []
-    for rate in EPS_POS:
+    for rate in SETUP.eps_pos:
         observed = noise_at(rate).flip(y, rng)
         columns += [
             targets_at(variant, rate)[y if variant == "oracle" else observed] for variant in CURVES
         ]
-    coef = decompose(X, fit_intercept=False).path(np.column_stack(columns), [REG]).coef[:, 0, :]
-    return np.reshape(accuracy_and_risk(coef, MEAN_NORM), (len(METRICS), len(EPS_POS), len(CURVES)))
+    coef = (
+        decompose(X, fit_intercept=False).path(np.column_stack(columns), [SETUP.reg]).coef[:, 0, :]
+    )
+    return np.reshape(
+        accuracy_and_risk(coef, SETUP.mean_norm), (len(METRICS), len(SETUP.eps_pos), len(CURVES))
+    )
 
 
 def predicted_at(variant: str, p: int, eps_pos: float) -> tuple[float, float]:
-    """Accuracy and risk by the theory."""
+    """Return accuracy and risk by the theory."""
     noise = noise_seen(variant, noise_at(eps_pos))
-    mixture = theory.Mixture(mean_norm=MEAN_NORM, aspect=p / N_ROWS, noise=noise)
-    prediction = theory.predict(mixture, targets=targets_at(variant, eps_pos), reg=REG)
+    mixture = theory.Mixture(mean_norm=SETUP.mean_norm, aspect=p / SETUP.n_rows, noise=noise)
+    prediction = theory.predict(mixture, targets=targets_at(variant, eps_pos), reg=SETUP.reg)
     return float(prediction.accuracy), float(prediction.risk)
 
 
 def draw(tables: Tables) -> Figure:
-    """Lines predicted, markers simulated: accuracy above, risk below, a column for each dimension."""
-    figure, axes = style.new_figure(11, 6.2, len(METRICS), len(DIMENSIONS), sharex=True)
-    panels = ((metric, p) for metric in METRICS for p in DIMENSIONS)
+    """Plot predicted lines and simulated markers; rows are metrics, columns dimensions."""
+    figure, axes = style.new_figure(11, 6.2, len(METRICS), len(SETUP.dimensions), sharex=True)
+    panels = ((metric, p) for metric in METRICS for p in SETUP.dimensions)
     for ax, (metric, p) in zip(axes, panels, strict=True):
         for variant in CURVES:
             points = only(tables["points"], metric=metric, p=p, variant=variant)
-            draw_curve(
-                ax, points, variant, label="LPC, ρ₊ = .2, ρ₋ = 0" if variant == "LPC" else None
-            )
+            label = "LPC, ρ₊ = .2, ρ₋ = 0" if variant == "LPC" else variant
+            draw_curve(ax, points, variant, label=label)
         if metric == "accuracy":
-            style.set_title(ax, f"η = p/n = {p / N_ROWS:g}")
+            style.set_title(ax, f"η = p/n = {p / SETUP.n_rows:g}")
         else:
-            ax.set_xlabel("ε₊, share of positives that are flipped")
-    for ax, metric in zip(axes[:: len(DIMENSIONS)], METRICS, strict=True):
+            ax.set_xlabel("ε₊, noise rate of the positive class")
+    for ax, metric in zip(axes[:: len(SETUP.dimensions)], METRICS, strict=True):
         ax.set_ylabel(f"test {metric}")
     style.legend_below(figure, axes[0], len(CURVES))
     return figure
 
 
 def summary(tables: Tables) -> Table:
-    """Largest deviation from the theory on every curve."""
+    """Return the largest deviation from the theory on every curve."""
     return largest_deviations(tables["points"], ["p", "variant", "metric"])
 
 
 def notes(tables: Tables) -> list[str]:
-    """Measure the agreement and the effect of the dimension."""
+    """Return sentences on the agreement and the effect of the dimension."""
     naive = only(tables["points"], metric="accuracy", variant="naive")
+    moderate = 15  # index of ε₊ ≈ .4
     losses = []
-    for p in DIMENSIONS:
+    for p in SETUP.dimensions:
         predicted = only(naive, p=p).predicted.to_numpy()
-        losses.append(
-            f"{100 * (predicted[0] - predicted[_MODERATE]):.1f} points at η = {p / N_ROWS:g}"
-        )
+        loss = 100 * (predicted[0] - predicted[moderate])
+        losses.append(f"{loss:.1f} points at η = {p / SETUP.n_rows:g}")
     gap = (naive.simulated - naive.predicted).abs()
     worst = naive.loc[gap.idxmax()]
     return [
         worst_sentence(summary(tables)),
         "Accuracy and risk are computed exactly for each fit, without test rows: the standard "
-        "errors hold the spread between draws alone.",
-        f"The largest gap of an accuracy in plain points is {100 * gap.max():.0f} (naive, η = "
-        f"{worst.p / N_ROWS:g}, ε₊ = {worst.x:.2f}): near E[ỹy] = 0 some fits to {N_ROWS} rows "
-        "point the right way and some the other, and the mean of their accuracies is not the "
-        "accuracy of the mean fit.",
-        f"From no flips to ε₊ = {EPS_POS[_MODERATE]:.2f} the naive accuracy falls by "
+        "errors are those between draws.",
+        f"The largest difference in accuracy is {100 * gap.max():.0f} points (naive, η = "
+        f"{worst.p / SETUP.n_rows:g}, ε₊ = {worst.x:.2f}): near E[ỹy] = 0 some fits to "
+        f"{SETUP.n_rows} rows have the correct sign and some the opposite one, and the mean of "
+        "their accuracies is not the accuracy of the mean fit.",
+        f"From ε₊ = 0 to ε₊ = {SETUP.eps_pos[moderate]:.2f} the naive accuracy falls by "
         f"{', '.join(losses)}: noise matters more in high dimension, as the paper says.",
         "The optimized curve is not in the paper's figure. It has the best accuracy, not the best "
-        "risk: its targets are small where labels say little.",
+        "risk: its targets are small if the labels carry little information.",
     ]
 
 
 PIECE = Piece(
     name="fig2",
     title="Figure 2. Accuracy and risk against ε₊",
-    paper="n = 100, π₁ = 1/3, ε₋ = .2, ‖μ‖ = 2, γ = 10, and ρ = (.2, 0) for LPC; 100 draws. Simulation and theory "
-    "match very accurately even at this sample size, and label noise matters more at large η.",
+    paper="n = 100, π₁ = 1/3, ε₋ = .2, ‖μ‖ = 2, γ = 10, and ρ = (.2, 0) for LPC; 100 draws. "
+    "Simulation and theory match very accurately even at this sample size, and label noise matters "
+    "more at large η.",
     full=Settings(draws=100, seed=2),
     quick=Settings(draws=25, seed=2),
     tasks=tasks,

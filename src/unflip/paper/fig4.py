@@ -1,4 +1,4 @@
-"""Figure 4: the decision function on real reviews, against theories that know less and more of them."""
+"""Figure 4: decision function on book reviews, beside the isotropic and the general theory."""
 
 from __future__ import annotations
 
@@ -21,20 +21,22 @@ from unflip.ridge.spectrum.decomposition import decompose
 
 DOMAIN = "books"
 NOISE = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=reviews.PI_NEG)
+#: Line style of each theory.
 THEORIES = {"isotropic": "-", "general covariance": "--"}
 
 
 def tasks(settings: Settings) -> list[Task]:
-    """All draws at once."""
+    """Return one task with all draws."""
     return [Task(DOMAIN, simulate, (settings.draws, settings.seed))]
 
 
 def simulate(n_draws: int, seed: int) -> Tables:
-    """Scores of unseen reviews: a histogram of the first draw, and the law of each class in all draws."""
+    """Return a histogram of the first draw, and the moments of each class in all draws."""
     X, y = reviews.standardised(DOMAIN)
     laws = {"isotropic": isotropic_law(X, y), "general covariance": general_law(X, y)}
     stream = reviews.Stream(y, eps_pos=(NOISE.eps_pos,), eps_neg=NOISE.eps_neg, seed=seed)
-    bins, classes = [], []
+    bins = []
+    classes = []
     for i in range(n_draws):
         scores, true = scores_of_unseen(X, y, stream.draw())
         for j, name in enumerate(VARIANTS):
@@ -57,7 +59,7 @@ def simulate(n_draws: int, seed: int) -> Tables:
 def scores_of_unseen(
     X: FloatArray, y: IntArray, sample: reviews.Sample
 ) -> tuple[FloatArray, IntArray]:
-    """Fit every variant to a sample and score the rest."""
+    """Fit every variant to a sample, and score the rows that were not drawn."""
     true = y[sample.rows]
     columns = target_columns(NOISE, true, true ^ sample.flips[0])
     path = decompose(X[sample.rows], fit_intercept=False).path(columns, [reviews.REG])
@@ -65,26 +67,24 @@ def scores_of_unseen(
 
 
 def mean_norm(X: FloatArray, y: IntArray) -> float:
-    """‖μ‖ as the paper estimates it, √|⟨mean₊, mean₋⟩| of the standardised classes."""
+    """Return ‖μ‖ as the paper estimates it, √|⟨mean₊, mean₋⟩| of the standardised classes."""
     negative, positive = (X[y == label].mean(axis=0) for label in (0, 1))
     return float(np.sqrt(abs(negative @ positive)))
 
 
 def isotropic_law(X: FloatArray, y: IntArray) -> dict[str, tuple[FloatArray, FloatArray]]:
-    """Means and standard deviations of the classes if their covariance were the identity."""
-    size, aspect = mean_norm(X, y), X.shape[1] / reviews.N_ROWS
-    found = {
-        name: predict(name, NOISE, mean_norm=size, aspect=aspect, reg=reviews.REG)
-        for name in VARIANTS
-    }
-    return {
-        name: (np.array(law.means), np.full(2, np.sqrt(law.variance)))
-        for name, law in found.items()
-    }
+    """Return means and standard deviations of the classes by the isotropic theory."""
+    size = mean_norm(X, y)
+    aspect = X.shape[1] / reviews.N_ROWS
+    laws = {}
+    for name in VARIANTS:
+        law = predict(name, NOISE, mean_norm=size, aspect=aspect, reg=reviews.REG)
+        laws[name] = np.array(law.means), np.full(2, np.sqrt(law.variance))
+    return laws
 
 
 def general_law(X: FloatArray, y: IntArray) -> dict[str, tuple[FloatArray, FloatArray]]:
-    """Means and standard deviations with the classes' own covariances, and μ without the length that noise adds."""
+    """Return means and standard deviations of the classes by the theory of general covariances."""
     mixture = shortened_mixture(X, y)
     laws = {}
     for name in VARIANTS:
@@ -98,13 +98,13 @@ def general_law(X: FloatArray, y: IntArray) -> dict[str, tuple[FloatArray, Float
 
 
 def shortened_mixture(X: FloatArray, y: IntArray) -> theory.GeneralMixture:
-    """Return the two classes of the file, from its true labels, as a population to draw 1600 rows from."""
+    """Return the two classes of the file as a mixture, with the noise in ‖μ‖ removed."""
     mixture = estimate_mixture(X, y, NoiseModel.none(), common_covariance=False)
     return replace(mixture, n=reviews.N_ROWS, noise=NOISE)
 
 
 def draw(tables: Tables) -> Figure:
-    """Bars observed, lines predicted."""
+    """Plot observed bars and predicted lines."""
     figure, axes = style.new_figure(11, 3.6, 1, len(VARIANTS))
     for ax, name in zip(axes, VARIANTS, strict=True):
         classes = only(tables["classes"], variant=name)
@@ -122,47 +122,48 @@ def draw(tables: Tables) -> Figure:
 
 
 def summary(tables: Tables) -> Table:
-    """Law of each variant over all draws, observed and by both theories; accuracy is balanced."""
+    """Return moments and balanced accuracy over all draws, observed and by both theories."""
     classes = tables["classes"]
-    signed = classes.assign(mean=classes["mean"].abs(), predicted_mean=classes.predicted_mean.abs())
+    sizes = classes.assign(mean=classes["mean"].abs(), predicted_mean=classes.predicted_mean.abs())
     columns = ["mean", "predicted_mean", "std", "predicted_std", "accuracy", "predicted_accuracy"]
-    found = signed.groupby(["variant", "theory"], sort=False)[columns].mean().reset_index()
-    return found.rename(columns=lambda name: name.replace("_", " ").replace("mean", "|mean|"))
+    means = sizes.groupby(["variant", "theory"], sort=False)[columns].mean().reset_index()
+    return means.rename(columns=lambda name: name.replace("_", " ").replace("mean", "|mean|"))
 
 
 def notes(tables: Tables) -> list[str]:
-    """Say how far either theory is from the reviews, and why."""
+    """Return sentences on the deviation of both theories from the reviews, and its causes."""
     size = tables["mean"].iloc[0]
-    found = summary(tables)
+    means = summary(tables)
     sentences = []
     for kind in THEORIES:
-        own = only(found, theory=kind)
+        own = only(means, theory=kind)
         spread = own["predicted std"] / own["std"] - 1
         mean = own["predicted |mean|"] / own["|mean|"] - 1
         accuracy = 100 * (own["predicted accuracy"] - own["accuracy"])
         sentences.append(
-            f"The {kind} theory's mean score is {mean.min():+.0%} to {mean.max():+.0%} from that "
-            f"of unseen reviews over the four variants, its standard deviation {spread.min():+.0%} "
-            f"to {spread.max():+.0%}, its accuracy {accuracy.min():+.1f} to {accuracy.max():+.1f} "
+            f"{kind.capitalize()} theory, relative to unseen reviews over the four variants: mean "
+            f"score {mean.min():+.0%} to {mean.max():+.0%}, standard deviation {spread.min():+.0%} "
+            f"to {spread.max():+.0%}, accuracy {accuracy.min():+.1f} to {accuracy.max():+.1f} "
             "points."
         )
     return [
-        f"‖μ‖ is {size.mean_norm:.3f} by the paper's estimate √|⟨mean₊, mean₋⟩|. That holds the "
-        f"noise of the class means; without it {size.unbiased_mean_norm:.3f} is left, which the "
-        "general theory uses.",
+        f"‖μ‖ is {size.mean_norm:.3f} by the paper's estimate √|⟨mean₊, mean₋⟩|, which includes "
+        f"the noise of the class means. Without that noise it is {size.unbiased_mean_norm:.3f}, "
+        "which the general theory uses.",
         *sentences,
-        "The paper calls the match reasonable. What neither theory knows: the 1600 rows are drawn "
-        "with replacement (the file has 1000 positive reviews and 1120 are drawn), so that about a "
-        "third of them are copies; and word counts are not Gaussian. γ is 100, not “optimal”. The "
-        "oracle is not in the paper's figure.",
+        "The paper calls the match reasonable. Both theories ignore two facts: the 1600 rows are "
+        "drawn with replacement (the file has 1000 positive reviews and 1120 are drawn), so about "
+        "a third of them are duplicates; and word counts are not Gaussian. γ is 100, not "
+        "“optimal”. The oracle is not in the paper's figure.",
     ]
 
 
 PIECE = Piece(
     name="fig4",
     title="Figure 4. Decision function on book reviews",
-    paper="books, n = 1600, p = 400, π₁ = .3, ε₊ = .4, ε₋ = .3, “optimal γ”. The histograms match the Gaussians of the "
-    "isotropic theorem, with ‖μ‖ estimated from the standardised data, reasonably well.",
+    paper="books, n = 1600, p = 400, π₁ = .3, ε₊ = .4, ε₋ = .3, “optimal γ”. The histograms match "
+    "the Gaussians of the isotropic theorem, with ‖μ‖ estimated from the standardised data, "
+    "reasonably well.",
     full=Settings(draws=50, seed=1),
     quick=Settings(draws=10, seed=1),
     tasks=tasks,

@@ -1,4 +1,4 @@
-"""What a table or figure of the paper is made of."""
+"""A table or figure of the paper: its tasks, plot, summary and notes."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Tables: TypeAlias = dict[str, Table]
 
 @dataclass(frozen=True)
 class Settings:
-    """How much to simulate.
+    """Size of the simulation.
 
     Attributes
     ----------
     draws : int
         Repetitions of each simulation.
     seed : int
-        Where its random numbers start.
+        Seed of the random numbers.
     more : dict
-        What only one piece knows.
+        Further settings of a single piece.
     """
 
     draws: int
@@ -35,14 +35,14 @@ class Settings:
 
 @dataclass(frozen=True)
 class Task:
-    """A part of a piece that is computed on its own, in whatever process and order, and saved when it is done.
+    """An independent part of a piece, computed in any process and order, and saved when done.
 
     Attributes
     ----------
     name : str
-        Its name among the parts of the piece.
+        Unique name within the piece.
     function : callable
-        A function of a module that depends on its arguments alone and returns rows of the piece's
+        Module-level function that depends on its arguments only and returns rows of the piece's
         tables.
     arguments : tuple
         Its arguments, seeds included.
@@ -59,29 +59,28 @@ class Task:
 
 @dataclass(frozen=True)
 class Piece:
-    """One table or figure: how its numbers are computed, drawn and put into words.
+    """One table or figure of the paper.
 
-    The numbers are saved before anything else is done with them: `draw`, `summary` and `notes` see
-    only what is in the saved tables.
+    The numbers are saved first: `draw`, `summary` and `notes` use only the saved tables.
 
     Attributes
     ----------
     name : str
-        What the command line calls it.
+        Name on the command line.
     title : str
-        What it shows, in a line.
+        Title on the page.
     paper : str
-        What the paper says and reports there.
+        Settings and claims of the paper.
     full, quick : Settings
-        As the paper did it, or more; and with fewer repetitions.
+        At least as many repetitions as in the paper; and fewer.
     tasks : callable
-        The parts to compute at some settings.
+        Returns the tasks for given settings.
     draw : callable
-        The picture of the saved tables.
+        Returns the figure of the saved tables.
     summary : callable
-        The small table that the page shows under the picture.
+        Returns the small table below the figure on the page.
     notes : callable
-        Sentences that say where and why the results differ from the paper's, with measured numbers.
+        Returns sentences on the differences from the paper and their causes, with measured numbers.
     needs_data : sequence of str
         Folders of ``UNFLIP_DATA`` that it reads.
     """
@@ -103,7 +102,7 @@ class Piece:
 
 
 def gather(parts: Sequence[Tables]) -> Tables:
-    """Put the rows of each table together, part by part."""
+    """Concatenate the rows of each table over all parts."""
     names = dict.fromkeys(name for part in parts for name in part)
     return {
         name: pd.concat([part[name] for part in parts if name in part], ignore_index=True)
@@ -112,7 +111,7 @@ def gather(parts: Sequence[Tables]) -> Tables:
 
 
 def only(table: Table, **values: object) -> Table:
-    """Return the rows that have these values."""
+    """Return the rows with these values."""
     for name, value in values.items():
         table = table[table[name] == value]
     return table

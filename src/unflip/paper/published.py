@@ -1,8 +1,8 @@
-"""Numbers that the paper prints."""
+"""Numbers printed in the paper."""
 
 from __future__ import annotations
 
-#: Accuracy in percent of (naive, unbiased, optimized, oracle) in the paper's Table 1, by ε₊ and domain.
+#: Table 1: accuracy in percent of (naive, unbiased, optimized, oracle), by ε₊ and domain.
 TABLE1: dict[float, dict[str, tuple[float, float, float, float]]] = {
     0.3: {
         "books": (72.69, 71.66, 76.36, 78.78),
@@ -24,7 +24,7 @@ TABLE1: dict[float, dict[str, tuple[float, float, float, float]]] = {
     },
 }
 
-#: What the table prints after ±: the standard deviation of the three seeds' means.
+#: Numbers after ± in the table: the standard deviation of the means of the three seeds.
 TABLE1_SPREAD: dict[float, dict[str, tuple[float, float, float, float]]] = {
     0.3: {
         "books": (0.11, 0.25, 0.21, 0.07),

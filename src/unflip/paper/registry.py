@@ -1,4 +1,4 @@
-"""Every piece that can be remade, in the paper's order."""
+"""All pieces (tables and figures) that can be reproduced, in the paper's order."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ PIECES: dict[str, Piece] = {
 
 
 def chosen(names: list[str]) -> list[Piece]:
-    """Return the pieces with these names, in the paper's order; "all" stands for every one."""
+    """Return the pieces with these names, in the paper's order; "all" means every piece."""
     for name in names:
         if name not in (*PIECES, "all"):
             raise ValueError(
-                f"{name} is not a piece of the paper known here: choose from {', '.join(PIECES)}, "
-                "or all."
+                f"{name} is not a piece of the paper: choose from {', '.join(PIECES)}, or all."
             )
     return [piece for name, piece in PIECES.items() if name in names or "all" in names]

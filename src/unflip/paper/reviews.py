@@ -1,4 +1,4 @@
-"""The protocol of the paper's experiments on Amazon reviews, as it was run rather than as it is described."""
+"""Protocol of the paper's experiments on Amazon reviews, as in the published code."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from unflip._utils.typing import FloatArray, IntArray
 from unflip.datasets import load_amazon_reviews
 
 FOLDER = "amazon_reviews"
-N_NEGATIVE, N_POSITIVE = 480, 1120
+# Settings of the published code.
+N_NEGATIVE = 480
+N_POSITIVE = 1120
 N_ROWS = N_NEGATIVE + N_POSITIVE
 PI_NEG = N_NEGATIVE / N_ROWS
 REG = 100.0
 
 
 def standardised(domain: str) -> tuple[FloatArray, IntArray]:
-    """Load a domain with every column at mean 0 and variance 1 over ALL rows of the file, later test rows included."""
+    """Load a domain, with columns standardised over ALL rows of the file, test rows included."""
     X, y = load_amazon_reviews(domain)
     return StandardScaler().fit_transform(X), y
 
@@ -33,7 +35,7 @@ class Sample:
     rows : ndarray of int, shape (1600,)
         Rows of the file.
     flips : ndarray of bool, shape (n_rates, 1600)
-        Whether the label of each is flipped, at each rate ε₊.
+        Whether the label of each row is flipped, at each noise rate ε₊.
     unseen : ndarray of int
         Test rows.
     """
@@ -44,38 +46,34 @@ class Sample:
 
 
 class Stream:
-    """One stream of draws: NumPy's legacy generator, in the order of the published experiment.
+    """Random draws in the order of the published experiment, by NumPy's legacy generator.
 
-    Rows with replacement, 480 negative and 1120 positive, then a flip for every row at the rate of
-    the negatives and another at that of the positives, of which each row uses its own. A binomial
-    of size one takes one number from the stream at any rate, so that streams of several ε₊ go
-    through the same rows; they are drawn here side by side.
+    First 480 negative and 1120 positive rows with replacement; then, for every row, one flip at the
+    rate of the negatives and one at the rate of the positives, of which each row uses that of its
+    class. A binomial of size one takes one random number at any rate, so streams with different ε₊
+    draw the same rows. They are drawn together here.
     """
 
     def __init__(
         self, y: IntArray, *, eps_pos: tuple[float, ...], eps_neg: float, seed: int
     ) -> None:
-        self._y, self._classes = y, (np.flatnonzero(y == 0), np.flatnonzero(y == 1))
-        self._eps_pos, self._eps_neg = eps_pos, eps_neg
+        self._y = y
+        self._eps_pos = eps_pos
+        self._eps_neg = eps_neg
         self._generator = np.random.RandomState(seed)
 
     def draw(self) -> Sample:
-        """Draw once."""
+        """Return the next draw."""
         generator = self._generator
-        rows = np.concatenate(
-            [
-                generator.choice(own, size)
-                for own, size in zip(self._classes, (N_NEGATIVE, N_POSITIVE), strict=True)
-            ]
-        )
+        negatives = generator.choice(np.flatnonzero(self._y == 0), N_NEGATIVE)
+        positives = generator.choice(np.flatnonzero(self._y == 1), N_POSITIVE)
+        rows = np.concatenate([negatives, positives])
         flip_negative = generator.binomial(1, self._eps_neg, N_ROWS)
         state = generator.get_state()
         flips = []
         for eps_pos in self._eps_pos:
             generator.set_state(state)
-            flips.append(
-                np.where(self._y[rows] == 0, flip_negative, generator.binomial(1, eps_pos, N_ROWS))
-            )
-        return Sample(
-            rows, np.array(flips, dtype=bool), np.setdiff1d(np.arange(len(self._y)), rows)
-        )
+            flip_positive = generator.binomial(1, eps_pos, N_ROWS)
+            flips.append(np.where(self._y[rows] == 0, flip_negative, flip_positive))
+        unseen = np.setdiff1d(np.arange(len(self._y)), rows)
+        return Sample(rows, np.array(flips, dtype=bool), unseen)

@@ -1,4 +1,4 @@
-"""Running pieces: part by part, in several processes, taking up where an earlier run stopped."""
+"""Computation of pieces, part by part, in several processes; an interrupted run is resumed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
@@ -17,21 +17,20 @@ from unflip.paper.piece import Piece, Settings, Task, gather
 from unflip.paper.store import Folder, encode_part, fingerprint, read_part
 from unflip.plotting import style
 
-#: Told the piece, how many of its parts are done, and how many there are.
+#: Called with a piece, the number of its finished parts, and the number of all its parts.
 Listener: TypeAlias = Callable[[Piece, int, int], None]
-_IDLE_SECONDS = 20
 
 
 class PieceError(RuntimeError):
-    """A piece could not be computed or drawn; the message names it."""
+    """Raised if a piece cannot be computed or drawn; the message names it."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a piece: computed now, found finished, or skipped with a reason."""
+    """Outcome of a piece: computed now, finished before, or skipped with a reason."""
 
     piece: Piece
-    state: str  # "computed", "found" or "skipped"
+    state: Literal["computed", "finished", "skipped"]
     reason: str = ""
 
 
@@ -44,28 +43,28 @@ def run(
     workers: int = 1,
     listener: Listener = lambda piece, done, total: None,
 ) -> list[Outcome]:
-    """Compute and draw pieces that are not finished yet.
+    """Compute and draw the pieces that are not finished yet.
 
     Parameters
     ----------
     pieces : sequence of Piece
-        What to remake.
+        Pieces to reproduce.
     results : Path
-        Folder that gets a folder for each.
+        Folder of the results; each piece gets a folder in it.
     quick : bool
-        Fewer repetitions; a piece that is finished with all of them is left as it is.
+        Use fewer repetitions. A piece that is finished with all repetitions is not changed.
     again : bool
-        Compute finished pieces and parts again.
+        Recompute finished pieces and parts.
     workers : int
-        Processes. The results do not depend on it.
+        Number of processes. The results do not depend on it.
     listener : callable
-        Told of every part that is done.
+        Called after every finished part.
     """
     return [_run_piece(piece, results, quick, again, workers, listener) for piece in pieces]
 
 
 def missing_data(piece: Piece) -> str:
-    """Say in a sentence which data of a piece are missing; empty where none are."""
+    """Return a sentence that names the missing data of a piece, or "" if none are missing."""
     home = os.environ.get("UNFLIP_DATA")
     if piece.needs_data and not home:
         names = " and ".join(f"{name}/" for name in piece.needs_data)
@@ -84,7 +83,7 @@ def _run_piece(
     if not again and is_finished(piece, folder, quick):
         total = len(piece.tasks(settings))
         listener(piece, total, total)
-        return Outcome(piece, "found")
+        return Outcome(piece, "finished")
     reason = missing_data(piece)
     if reason:
         return Outcome(piece, "skipped", reason)
@@ -93,7 +92,7 @@ def _run_piece(
     try:
         _compute(piece, settings, folder, workers, listener)
         _finish(piece, settings, folder, quick)
-    except FileNotFoundError as error:  # a data set may lack a file
+    except FileNotFoundError as error:  # a file of a data set may be missing
         return Outcome(piece, "skipped", f"{piece.name} is skipped: {error}")
     except OSError:
         raise
@@ -103,27 +102,25 @@ def _run_piece(
 
 
 def is_finished(piece: Piece, folder: Folder, quick: bool) -> bool:
-    """Whether the saved results are those of the settings; full ones serve a quick run, too."""
+    """Whether the saved results have the right settings; full results also serve a quick run."""
     manifest = folder.manifest()
     accepted = [piece.full, piece.quick] if quick else [piece.full]
-    return manifest is not None and manifest.fingerprint in [
-        fingerprint(piece, settings) for settings in accepted
-    ]
+    fingerprints = [fingerprint(piece, settings) for settings in accepted]
+    return manifest is not None and manifest.fingerprint in fingerprints
 
 
 def _compute(
     piece: Piece, settings: Settings, folder: Folder, workers: int, listener: Listener
 ) -> None:
     """Compute the parts that are not saved yet."""
-    tasks, mark = piece.tasks(settings), fingerprint(piece, settings)
+    tasks = piece.tasks(settings)
+    mark = fingerprint(piece, settings)
     left = [task for task in tasks if not folder.part(mark, task).exists()]
     done = len(tasks) - len(left)
     listener(piece, done, len(tasks))
-    # One BLAS thread everywhere: sums are then rounded alike, however many processes there are.
-    # Workers that outlive a killed run go when they have been idle for a while.
-    processes = parallel_config(
-        backend="loky", inner_max_num_threads=1, idle_worker_timeout=_IDLE_SECONDS
-    )
+    # One BLAS thread everywhere, so that sums are rounded alike for any number of processes.
+    # Workers that outlive a killed run stop after 20 idle seconds.
+    processes = parallel_config(backend="loky", inner_max_num_threads=1, idle_worker_timeout=20)
     with processes, threadpool_limits(1):
         parallel = Parallel(n_jobs=min(workers, len(left)) or 1, return_as="generator_unordered")
         for _ in parallel(delayed(_run_task)(task, folder.part(mark, task)) for task in left):
@@ -138,7 +135,7 @@ def _run_task(task: Task, path: Path) -> None:
 
 
 def _finish(piece: Piece, settings: Settings, folder: Folder, quick: bool) -> None:
-    """Put the saved parts together and draw them."""
+    """Combine the saved parts, draw the figure, and save both."""
     mark = fingerprint(piece, settings)
     parts = [read_part(folder.part(mark, task)) for task in piece.tasks(settings)]
     tables = gather([part for part, _ in parts])

@@ -1,4 +1,4 @@
-"""Results on disk: written whole or not at all, and done only when the manifest says so."""
+"""Results on disk, written atomically; a piece is finished when its manifest is written."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ PICTURE = "picture"
 
 
 def fingerprint(piece: Piece, settings: Settings) -> str:
-    """Identify what a piece computes: its settings and the version of the library."""
+    """Return a hash of the piece, its settings and the version of the library."""
     content = [piece.name, asdict(settings), __version__]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a finished piece was made from, and the files it is made of."""
+    """Origin and files of a finished piece."""
 
     piece: str
     fingerprint: str
     quick: bool
     version: str
-    seconds: float  # of computing, all parts added up
+    seconds: float  # computing time, summed over all parts
     files: dict[str, str]  # name → SHA-256
 
 
@@ -43,26 +43,27 @@ class Folder:
         self.path = results / name
 
     def manifest(self) -> Manifest | None:
-        """Return the manifest, or None where it is missing, or a file is missing or not the one it names."""
+        """Return the manifest, or None if it is missing or does not match the files."""
         try:
-            found = Manifest(
-                **json.loads((self.path / "manifest.json").read_text(encoding="utf-8"))
-            )
-            whole = all(_digest(self.path / name) == digest for name, digest in found.files.items())
+            content = json.loads((self.path / "manifest.json").read_text(encoding="utf-8"))
+            manifest = Manifest(**content)
+            matches = [
+                _digest(self.path / name) == digest for name, digest in manifest.files.items()
+            ]
         except (OSError, ValueError, TypeError):
             return None
-        return found if whole else None
+        return manifest if all(matches) else None
 
     def clear(self) -> None:
-        """Forget everything computed so far."""
+        """Delete all results and parts of the piece."""
         shutil.rmtree(self.path, ignore_errors=True)
 
     def part(self, mark: str, task: Task) -> Path:
-        """Return where a part is saved."""
+        """Return the file of a part."""
         return self.path / "parts" / mark[:16] / f"{task.name}.json"
 
     def save(self, tables: Tables, pictures: dict[str, bytes], manifest: dict[str, Any]) -> None:
-        """Write tables and pictures, then the manifest, then drop the parts."""
+        """Write tables and pictures, then the manifest, then delete the parts."""
         contents = {
             f"{name}.csv": table.to_csv(index=False).encode() for name, table in tables.items()
         }
@@ -86,14 +87,13 @@ def _digest(path: Path) -> str:
 
 
 def encode_part(tables: Tables, seconds: float) -> bytes:
-    """Write a part as JSON, which keeps every bit of a float."""
+    """Return a part as JSON, which preserves floats exactly."""
     columns = {name: table.to_dict("list") for name, table in tables.items()}
     return json.dumps({"seconds": seconds, "tables": columns}).encode()
 
 
 def read_part(path: Path) -> tuple[Tables, float]:
-    """Read a part and the seconds it took."""
+    """Return the tables of a part and its computing time in seconds."""
     content = json.loads(path.read_bytes())
-    return {name: pd.DataFrame(columns) for name, columns in content["tables"].items()}, content[
-        "seconds"
-    ]
+    tables = {name: pd.DataFrame(columns) for name, columns in content["tables"].items()}
+    return tables, content["seconds"]

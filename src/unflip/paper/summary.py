@@ -1,4 +1,4 @@
-"""The page that shows every finished piece beside what the paper reports."""
+"""HTML page that compares every finished piece with the paper."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAGE = "index.html"
 
 @dataclass(frozen=True)
 class Section:
-    """What the page shows of one piece."""
+    """Content of the page for one piece."""
 
     piece: Piece
     quick: bool
@@ -33,16 +33,16 @@ class Section:
 
 
 def write_page(pieces: Sequence[Piece], results: Path, skipped: Sequence[str] = ()) -> Path:
-    """Write the page of all pieces that this version has finished in a folder.
+    """Write the page of all pieces that this version has finished in a folder; return its path.
 
     Parameters
     ----------
     pieces : sequence of Piece
-        In the order of the page.
+        Pieces in the order of the page.
     results : Path
-        Folder with their results; the page goes there.
+        Folder of the results, and of the page.
     skipped : sequence of str
-        Sentences about pieces that are not there.
+        Sentences about skipped pieces.
     """
     sections = [
         section for piece in pieces if (section := _section(piece, Folder(results, piece.name)))
@@ -89,7 +89,7 @@ def _cells(table: Table) -> list[list[str]]:
 
 
 def _number_format(column: Column) -> str:
-    """Return one format for all numbers of a column: enough digits to tell them apart, and no more."""
+    """Return one format for all numbers of a column, with as many digits as needed."""
     if column.dtype.kind != "f":
         return "{}"
     if (column.round(2) == column).all():

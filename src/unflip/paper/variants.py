@@ -1,4 +1,4 @@
-"""The classifiers that the paper compares, as labels to train on and targets to regress them on."""
+"""The classifiers that the paper compares: their training labels and regression targets."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ VARIANTS = ("naive", "unbiased", "optimized", "oracle")
 
 
 def noise_seen(variant: str, noise: NoiseModel) -> NoiseModel:
-    """Return the flips that a variant's training labels went through: none for the oracle."""
+    """Return the noise of a variant's training labels: none for the oracle."""
     return NoiseModel.none().with_priors(noise.known_priors) if variant == "oracle" else noise
 
 
 def targets_of(variant: str, noise: NoiseModel) -> FloatArray:
-    """Return the two values that a variant regresses on."""
+    """Return the two regression targets of a variant."""
     return target_values.resolve("naive" if variant == "oracle" else variant, noise)
 
 
 def target_columns(noise: NoiseModel, true: IntArray, observed: IntArray) -> FloatArray:
-    """Return what each variant regresses on, a column for each, row by row."""
+    """Return the target of every row, one column per variant."""
     columns = [targets_of(name, noise)[true if name == "oracle" else observed] for name in VARIANTS]
     return np.column_stack(columns)
 
@@ -32,17 +32,19 @@ def target_columns(noise: NoiseModel, true: IntArray, observed: IntArray) -> Flo
 def predict(
     variant: str, noise: NoiseModel, *, mean_norm: float, aspect: float, reg: float | FloatArray
 ) -> theory.Prediction:
-    """Return what the theory says of a variant at a known origin."""
+    """Return the theory's prediction for a variant without intercept."""
     mixture = theory.Mixture(mean_norm=mean_norm, aspect=aspect, noise=noise_seen(variant, noise))
     return theory.predict(mixture, targets=targets_of(variant, noise), reg=reg)
 
 
 def accuracy_and_risk(coef: FloatArray, mean_norm: float) -> tuple[FloatArray, FloatArray]:
-    """Return accuracy and risk of fits (along the first axis of `coef`) on infinitely many new rows of the mixture.
+    """Return accuracy and risk of fits on infinitely many new rows of the mixture.
 
-    Given the fit, the score of a new row ±μ + N(0, I) is Gaussian, so that no test rows are needed.
-    μ is the same in every coordinate, as in `unflip.datasets.make_mixture`.
+    The first axis of `coef` holds the coefficients of a fit. Given the fit, the score of a new row
+    ±μ + N(0, I) is Gaussian, so no test rows are needed. μ is the same in every coordinate, as in
+    `unflip.datasets.make_mixture`.
     """
     along = mean_norm / np.sqrt(len(coef)) * coef.sum(axis=0)
     variance = (coef**2).sum(axis=0)
-    return np.asarray(ndtr(along / np.sqrt(variance))), (along - 1) ** 2 + variance
+    accuracy = np.asarray(ndtr(along / np.sqrt(variance)))
+    return accuracy, (along - 1) ** 2 + variance

@@ -22,7 +22,7 @@ __all__ = [
     "SuspectsDisplay",
 ]
 
-if not TYPE_CHECKING:  # the explorer needs the style alone
+if not TYPE_CHECKING:  # lazy, because the explorer needs only the style
     __getattr__ = lazy_names(
         __name__,
         {

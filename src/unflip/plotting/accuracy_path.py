@@ -1,4 +1,4 @@
-"""Accuracy on clean labels along the penalty γ: of a fitted classifier's rows, or as the theory predicts it."""
+"""Plot of the accuracy on clean labels against the regularization strength γ."""
 
 from __future__ import annotations
 
@@ -25,25 +25,34 @@ from unflip.theory.model import check_mixture
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_THEORY_REGS = np.logspace(-3, 3, 121)
-_NAMED = ("naive", "unbiased", "optimized")
+_THEORY_REGS = np.logspace(-3, 3, 121)  # γ of `from_mixture`
 
 
 class AccuracyPathDisplay(Display):
-    """Accuracy against γ, a line for each kind of targets.
+    """Accuracy against γ, one line per kind of targets.
 
     Parameters
     ----------
     regs : array-like of shape (m,)
-        Penalties γ.
+        Regularization strengths γ.
     accuracies : mapping of str to array-like of shape (m,)
-        Accuracy along them, by name of the targets.
+        Accuracy at each γ, by name of the targets.
     errors : mapping of str to array-like of shape (m,), optional
         Standard errors.
     chosen_reg : float, optional
-        Penalty to mark.
+        γ to mark.
     limit : float, optional
-        Best accuracy that there is, to mark.
+        Accuracy of the Bayes classifier, to mark.
+
+    Examples
+    --------
+    >>> from unflip import NoiseModel, theory
+    >>> from unflip.plotting import AccuracyPathDisplay
+    >>> noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
+    >>> mixture = theory.Mixture(mean_norm=2.0, aspect=1.0, noise=noise)
+    >>> display = AccuracyPathDisplay.from_mixture(mixture)
+    >>> display.ax_.get_ylabel()
+    'accuracy on clean labels'
     """
 
     def __init__(
@@ -71,38 +80,41 @@ class AccuracyPathDisplay(Display):
         regs: ArrayLike | None = None,
         ax: Axes | None = None,
     ) -> Self:
-        """Draw the accuracy to expect at other penalties, with its standard error, from leave-one-out scores.
+        """Plot the expected accuracy and its standard error at several regularization strengths.
 
-        The classifier is fitted anew at each penalty.
+        The classifier is refitted at each γ. The accuracy is estimated from leave-one-out scores.
 
         Parameters
         ----------
         estimator : LPClassifier or Pipeline
-            Fitted; a pipeline ends in an LPClassifier, and its earlier steps are kept as they are.
+            Fitted estimator. A pipeline must end in an LPClassifier; its earlier steps are not
+            refitted.
         X, y
-            The rows and observed labels that it was fitted to.
+            The rows and observed labels of the fit.
         regs : array-like, optional
-            Penalties; by default some of those that ``reg="loo"`` tries, and the estimator's own.
+            Regularization strengths; by default a coarse grid over the range that ``reg="loo"``
+            searches, and the estimator's own γ.
         ax : matplotlib.axes.Axes, optional
             Axes to draw on.
         """
-        fitted, rows = last_step(estimator, LPClassifier), rows_of_last_step(estimator, X)
-        path = _worth_trying(rows, fitted.reg_) if regs is None else _checked_regs(regs)
+        fitted = last_step(estimator, LPClassifier)
+        rows = rows_of_last_step(estimator, X)
+        path = _default_regs(rows, fitted.reg_) if regs is None else _checked_regs(regs)
         name = fitted.targets if isinstance(fitted.targets, str) else "LPC"
-        found = np.array([_refitted(fitted, rows, y, float(reg)) for reg in path])
-        display = cls(path, {name: found[:, 0]}, errors={name: found[:, 1]}, chosen_reg=fitted.reg_)
+        accuracies, errors = np.transpose([_refitted(fitted, rows, y, float(reg)) for reg in path])
+        display = cls(path, {name: accuracies}, errors={name: errors}, chosen_reg=fitted.reg_)
         return display.plot(ax)
 
     @classmethod
     def from_mixture(
         cls, mixture: theory.Mixture, *, fit_intercept: bool = False, ax: Axes | None = None
     ) -> Self:
-        """Draw what the theory predicts for the paper's targets, and the best accuracy there is.
+        """Plot the predicted accuracy of the paper's targets, and the Bayes accuracy.
 
         Parameters
         ----------
         mixture : theory.Mixture
-            Of one ‖μ‖ and one p/n.
+            Mixture with one ‖μ‖ and one p/n.
         fit_intercept : bool
             As in `theory.predict`.
         ax : matplotlib.axes.Axes, optional
@@ -111,21 +123,29 @@ class AccuracyPathDisplay(Display):
         check_mixture(mixture)
         if np.size(mixture.mean_norm) != 1 or np.size(mixture.aspect) != 1:
             raise ValueError("from_mixture draws one mixture: give one mean_norm and one aspect.")
-        accuracies = {name: _predicted(mixture, name, fit_intercept) for name in _NAMED}
+        accuracies = {
+            name: _predicted(mixture, name, fit_intercept)
+            for name in ("naive", "unbiased", "optimized")
+        }
         accuracies["oracle"] = _predicted(mixture.clean, "naive", fit_intercept)
         return cls(_THEORY_REGS, accuracies, limit=float(mixture.bayes_accuracy)).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
         from unflip.plotting.style import COLOURS, FAINT, INK
 
+        marker = "o" if len(self.regs) < len(_THEORY_REGS) else ""
         for name, accuracy in self.accuracies.items():
-            few = len(self.regs) < len(_THEORY_REGS)
-            ax.plot(self.regs, accuracy, color=COLOURS[name], label=name, marker="o" if few else "")
+            ax.plot(self.regs, accuracy, color=COLOURS[name], label=name, marker=marker)
             if name in self.errors:
                 error = self.errors[name]
-                low, high = accuracy - error, accuracy + error
                 ax.fill_between(
-                    self.regs, low, high, color=COLOURS[name], alpha=0.15, lw=0, label="± 1 s.e."
+                    self.regs,
+                    accuracy - error,
+                    accuracy + error,
+                    color=COLOURS[name],
+                    alpha=0.15,
+                    lw=0,
+                    label="± 1 s.e.",
                 )
         if self.limit is not None:
             ax.axhline(self.limit, color=FAINT, ls=":", label="n → ∞")
@@ -134,35 +154,37 @@ class AccuracyPathDisplay(Display):
                 self.chosen_reg, color=INK, lw=0.9, ls="--", label=f"γ = {self.chosen_reg:.3g}"
             )
         ax.set_xscale("log")
-        ax.set_xlabel("penalty γ")
+        ax.set_xlabel("regularization strength γ")
         ax.set_ylabel("accuracy on clean labels")
-        ax.set_title("Accuracy along the penalty")
+        ax.set_title("Accuracy against regularization strength")
         ax.legend()
 
 
 def _checked_regs(regs: ArrayLike) -> FloatArray:
-    penalties = as_floats(regs, "regs")
-    if penalties.ndim != 1 or not len(penalties):
-        raise ValueError(f"regs = {shown(regs)} must be a list of penalties: give at least one.")
-    return penalties
+    values = as_floats(regs, "regs")
+    if values.ndim != 1 or not len(values):
+        raise ValueError(
+            f"regs = {shown(regs)} must be a list of regularization strengths: give at least one."
+        )
+    return values
 
 
 def _checked_lines(
     lines: Mapping[str, ArrayLike], name: str, regs: FloatArray
 ) -> dict[str, FloatArray]:
     check_kind(lines, Mapping, name, "give values along regs by the name of the targets")
-    found = {key: as_floats(values, f"{name}[{key!r}]") for key, values in lines.items()}
-    for key, values in found.items():
+    arrays = {key: as_floats(values, f"{name}[{key!r}]") for key, values in lines.items()}
+    for key, values in arrays.items():
         if values.shape != regs.shape:
             raise ValueError(
-                f"{name}[{key!r}] has shape {values.shape} and regs {regs.shape}: give as many of "
-                "both."
+                f"{name}[{key!r}] has shape {values.shape} and regs {regs.shape}: give equal "
+                "shapes."
             )
-    return found
+    return arrays
 
 
-def _worth_trying(X: ArrayLike, chosen: float) -> FloatArray:
-    """Return penalties over the range that leave-one-out tries, and the chosen one, which may lie beyond."""
+def _default_regs(X: ArrayLike, chosen: float) -> FloatArray:
+    """Return a grid over the range that leave-one-out searches, and the chosen γ."""
     rows = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
     regs = coarse_regs(decompose(rows))
     return np.union1d(regs, [chosen]) if chosen > 0 else regs
@@ -171,12 +193,12 @@ def _worth_trying(X: ArrayLike, chosen: float) -> FloatArray:
 def _refitted(
     estimator: LPClassifier, X: ArrayLike, y: ArrayLike, reg: float
 ) -> tuple[float, float]:
-    """Return the expected accuracy at another penalty, and its standard error."""
-    other = clone(estimator).set_params(reg=reg)
+    """Return the expected accuracy at another γ, and its standard error."""
+    refitted = clone(estimator).set_params(reg=reg)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # said at the estimator's own fit
-        other.fit(X, y)
-    return other.expected_accuracy_, other.expected_accuracy_std_
+        warnings.simplefilter("ignore", UserWarning)  # already shown by the estimator's own fit
+        refitted.fit(X, y)
+    return refitted.expected_accuracy_, refitted.expected_accuracy_std_
 
 
 def _predicted(mixture: theory.Mixture, targets: str, fit_intercept: bool) -> FloatArray:

@@ -1,4 +1,4 @@
-"""What every display has in common: `plot(ax=None)`, which leaves `figure_` and `ax_`."""
+"""Base class of the displays: `plot(ax=None)` sets `figure_` and `ax_`."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 
 class Display(ABC):
-    """A picture that holds its numbers, so that it can be drawn again.
+    """A plot that stores its numbers, so that it can be drawn again.
 
     Attributes
     ----------
     ax_ : matplotlib.axes.Axes
-        Where it was drawn.
+        Axes of the plot.
     figure_ : matplotlib.figure.Figure
-        The figure of these axes.
+        Figure of these axes.
     """
 
     ax_: Axes
     figure_: FigureBase
-    _size: ClassVar[tuple[float, float]] = (5.6, 3.9)  # inches of a figure of its own
+    _size: ClassVar[tuple[float, float]] = (5.6, 3.9)  # of a new figure, in inches
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the axes, or on a new figure.
@@ -42,18 +42,19 @@ class Display(ABC):
         """
         if find_spec("matplotlib") is None:
             raise ImportError(
-                f'{type(self).__name__} needs matplotlib; install it with: pip install "unflip[plot]"'
+                f"{type(self).__name__} needs matplotlib; install it with: "
+                'pip install "unflip[plot]"'
             )
-        # Here, not above: who never plots needs no matplotlib.
+        # Imported here, because matplotlib is optional.
         from matplotlib import pyplot
 
         from unflip.plotting.style import house_look
 
         with house_look():
-            self.ax_ = (
-                pyplot.subplots(figsize=self._size, layout="constrained")[1] if ax is None else ax
-            )
-            self._draw(self.ax_)
+            if ax is None:
+                _, ax = pyplot.subplots(figsize=self._size, layout="constrained")
+            self.ax_ = ax
+            self._draw(ax)
         self.figure_ = self.ax_.figure
         return self
 
@@ -63,7 +64,7 @@ class Display(ABC):
 
 
 def checked_labels(display_labels: ArrayLike | None, k: int) -> NDArray[Any]:
-    """Return the names of k classes, by default their numbers."""
+    """Return the names of k classes, by default 0 to k − 1."""
     labels = np.arange(k) if display_labels is None else as_array(display_labels, "display_labels")
     if labels.shape != (k,):
         raise ValueError(
@@ -73,5 +74,5 @@ def checked_labels(display_labels: ArrayLike | None, k: int) -> NDArray[Any]:
 
 
 def check_audit(audit: object) -> None:
-    """Raise unless this is an audit."""
-    check_kind(audit, Audit, "audit", "give what unflip.audit or audit_scores returns")
+    """Raise ValueError unless this is an audit."""
+    check_kind(audit, Audit, "audit", "give the result of unflip.audit or audit_scores")

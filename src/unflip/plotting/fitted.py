@@ -1,4 +1,4 @@
-"""The fitted classifier of what displays are given: itself, or the last step of a pipeline."""
+"""Access to the last step of a fitted pipeline."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from unflip._utils.validation import shown
 
 
 def last_step(estimator: object, *kinds: type) -> Any:
-    """Return the fitted estimator of one of these kinds, which may be the last step of a pipeline."""
-    found = estimator[-1] if isinstance(estimator, Pipeline) else estimator
-    if not isinstance(found, kinds):
+    """Return the fitted estimator, or the last step of a pipeline, if it is of one of the kinds."""
+    last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    if not isinstance(last, kinds):
         names = " or ".join(kind.__name__ for kind in kinds)
         raise TypeError(
             f"from_estimator draws a fitted {names}, or a Pipeline that ends in one: estimator = "
-            f"{shown(found)} is neither."
+            f"{shown(last)} is neither."
         )
-    check_is_fitted(found)
-    return found
+    check_is_fitted(last)
+    return last
 
 
 def rows_of_last_step(estimator: object, X: ArrayLike) -> Any:
-    """Return the rows as the last step of a pipeline sees them."""
+    """Return the rows transformed by all steps of a pipeline before the last one."""
     if not isinstance(estimator, Pipeline) or len(estimator) == 1:
         return X
     return estimator[:-1].transform(X)

@@ -1,4 +1,4 @@
-"""The flip rates as a table: P(observed label | true class), with standard errors."""
+"""Plot of the transition matrix P(observed label | true class), with standard errors."""
 
 from __future__ import annotations
 
@@ -18,18 +18,16 @@ from unflip.plotting.fitted import last_step
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_DARK = 0.55  # probability from which text on its shade is white
-
 
 class NoiseMatrixDisplay(Display):
-    """Flip rates, row = true class, column = observed label, each with its standard error.
+    """Transition matrix (row = true class, column = observed label) with standard errors.
 
     Parameters
     ----------
     transition : array-like of shape (k, k)
         P(observed label | true class).
     errors : array-like of shape (k, k), optional
-        Standard errors; 0 where a rate was given rather than estimated.
+        Standard errors; 0 for rates that were not estimated.
     display_labels : array-like of shape (k,), optional
         Names of the classes.
 
@@ -56,7 +54,7 @@ class NoiseMatrixDisplay(Display):
     ) -> None:
         self.transition = as_floats(transition, "transition")
         if self.transition.ndim != 2 or len(self.transition) != self.transition.shape[1]:
-            raise ValueError(f"transition has shape {self.transition.shape}: give a k×k table.")
+            raise ValueError(f"transition has shape {self.transition.shape}: give a k×k matrix.")
         k = len(self.transition)
         self.errors = np.zeros((k, k)) if errors is None else as_floats(errors, "errors")
         if self.errors.shape != (k, k):
@@ -69,7 +67,7 @@ class NoiseMatrixDisplay(Display):
     def from_estimator(
         cls, estimator: LPClassifier | NoiseEstimator | Pipeline, *, ax: Axes | None = None
     ) -> Self:
-        """Draw the rates of a fitted classifier or estimator of noise, or of a pipeline that ends in one."""
+        """Plot the noise rates of a fitted classifier, noise estimator or pipeline."""
         fitted = last_step(estimator, LPClassifier, NoiseEstimator)
         return cls(
             fitted.noise_.transition, errors=fitted.noise_std_, display_labels=fitted.classes_
@@ -77,7 +75,7 @@ class NoiseMatrixDisplay(Display):
 
     @classmethod
     def from_audit(cls, audit: Audit, *, ax: Axes | None = None) -> Self:
-        """Draw the rates of an audit."""
+        """Plot the noise rates of an audit."""
         check_audit(audit)
         return cls(
             audit.noise.transition, errors=audit.noise_std, display_labels=audit.classes
@@ -86,8 +84,8 @@ class NoiseMatrixDisplay(Display):
     def _draw(self, ax: Axes) -> None:
         ax.imshow(self.transition, cmap="Blues", vmin=0, vmax=1)
         for (a, b), rate in np.ndenumerate(self.transition):
-            colour = "white" if rate > _DARK else "black"
-            ax.text(b, a, self._written(a, b), ha="center", va="center", color=colour)
+            colour = "white" if rate > 0.55 else "black"  # legible on the cell's shade
+            ax.text(b, a, self._cell(a, b), ha="center", va="center", color=colour)
         ticks = range(len(self.transition))
         ax.set_xticks(ticks, self.display_labels)
         ax.set_yticks(ticks, self.display_labels)
@@ -96,6 +94,6 @@ class NoiseMatrixDisplay(Display):
         ax.set_ylabel("true class")
         ax.set_title("P(observed label | true class)")
 
-    def _written(self, a: int, b: int) -> str:
+    def _cell(self, a: int, b: int) -> str:
         error = self.errors[a, b]
         return f"{self.transition[a, b]:.2f}" + (f"\n± {error:.2f}" if error > 0 else "")

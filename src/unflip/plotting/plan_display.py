@@ -1,4 +1,4 @@
-"""What checking labels or adding rows would bring: accuracy now and after each effort."""
+"""Plot of the expected accuracy after checking labels or adding rows."""
 
 from __future__ import annotations
 
@@ -17,16 +17,23 @@ if TYPE_CHECKING:
 
 
 class PlanDisplay(Display):
-    """Accuracy to expect on clean labels, a line for each effort.
+    """Expected accuracy on clean labels, one line per effort.
 
     Parameters
     ----------
     efforts : sequence of str
-        What is done, in words; the first is nothing.
+        Description of each effort; the first is the present state.
     accuracies : array-like of shape (m,)
-        Accuracy after it.
+        Expected accuracy after each effort.
     error : float
         Standard error of the first.
+
+    Examples
+    --------
+    >>> from unflip.plotting import PlanDisplay
+    >>> display = PlanDisplay(["now", "10× rows"], [0.75, 0.85], error=0.01).plot()
+    >>> display.ax_.get_xlabel()
+    'expected accuracy on clean labels'
     """
 
     _size: ClassVar[tuple[float, float]] = (6.2, 3.2)
@@ -34,25 +41,23 @@ class PlanDisplay(Display):
     def __init__(
         self, efforts: Sequence[str], accuracies: ArrayLike, *, error: float = 0.0
     ) -> None:
-        self.efforts, self.accuracies = (
-            as_array(efforts, "efforts").tolist(),
-            as_floats(accuracies, "accuracies"),
-        )
+        self.efforts = as_array(efforts, "efforts").tolist()
+        self.accuracies = as_floats(accuracies, "accuracies")
         self.error = as_number(error, "error")
         if self.accuracies.ndim != 1 or np.shape(self.efforts) != self.accuracies.shape:
             raise ValueError(
                 f"efforts has shape {np.shape(self.efforts)} and accuracies "
-                f"{self.accuracies.shape}: give as many of both."
+                f"{self.accuracies.shape}: give equal shapes."
             )
         if not np.isfinite(self.accuracies).all():
             raise ValueError(
-                "The audit does not know what efforts would bring: give audit_scores "
-                "effective_dimension=."
+                "accuracies holds NaN, because the audit has no estimate of the gain: give "
+                "audit_scores effective_dimension=."
             )
 
     @classmethod
     def from_audit(cls, audit: Audit, *, ax: Axes | None = None) -> Self:
-        """Draw the plan of an audit."""
+        """Plot the plan of an audit."""
         check_audit(audit)
         plan = audit.plan
         return cls(plan.effort.tolist(), plan.accuracy, error=audit.expected_accuracy_std).plot(ax)
@@ -60,7 +65,8 @@ class PlanDisplay(Display):
     def _draw(self, ax: Axes) -> None:
         from unflip.plotting.style import COLOURS, FAINT, INK
 
-        now, lines = float(self.accuracies[0]), np.arange(len(self.efforts))
+        now = float(self.accuracies[0])
+        lines = np.arange(len(self.efforts))
         ax.axvspan(
             now - self.error, now + self.error, color=FAINT, alpha=0.2, lw=0, label="now ± 1 s.e."
         )
@@ -81,5 +87,5 @@ class PlanDisplay(Display):
         ax.margins(x=0.15)
         ax.grid(axis="y", visible=False)
         ax.set_xlabel("expected accuracy on clean labels")
-        ax.set_title("What each effort would bring")
+        ax.set_title("Expected gain of each effort")
         ax.legend(loc="best")

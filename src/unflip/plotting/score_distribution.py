@@ -1,4 +1,4 @@
-"""Where the rows of each observed class score, by what the other rows say of them, and the densities fitted to that."""
+"""Plot of the leave-one-out log-odds by observed label, with the fitted densities."""
 
 from __future__ import annotations
 
@@ -20,18 +20,15 @@ from unflip.plotting.fitted import last_step
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_BINS = 40
-_SHOWN = (0.002, 0.998)  # quantiles of the log-odds between which is drawn
-_HEADROOM = 1.4  # of the axis, for the legend
-_LARGEST = 30.0  # log-odds; probabilities of 0 and 1 have infinite ones
+_HEADROOM = 1.4  # factor by which the y axis is extended for the legend
 
 
 class ScoreDistributionDisplay(Display):
     """Leave-one-out log-odds of two classes by observed label.
 
-    No row's own label has a part in its log-odds. Lines are densities of two Gaussians with one
-    variance, a component for each true class; dashed is the component of the rows whose label is
-    wrong.
+    The log-odds are corrected for leakage of the row's own label. Solid lines are fitted mixtures
+    of two Gaussians with a common variance, one per true class. Dashed lines are the component of
+    the wrong labels.
 
     Parameters
     ----------
@@ -47,9 +44,21 @@ class ScoreDistributionDisplay(Display):
     Attributes
     ----------
     means_, std_ : ndarray of shape (2,) and float
-        Of the two Gaussians.
+        Means and standard deviation of the two Gaussians.
     shares_ : ndarray of shape (2, 2)
-        Share of each true class (column) among the rows of each observed one.
+        Fraction of each true class (column) among the rows of each observed class.
+
+    Examples
+    --------
+    >>> from unflip import LPClassifier, NoiseModel
+    >>> from unflip.datasets import make_mixture
+    >>> from unflip.plotting import ScoreDistributionDisplay
+    >>> X, y = make_mixture(400, 20, random_state=0)
+    >>> observed = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1).flip(y, random_state=0)
+    >>> clf = LPClassifier().fit(X, observed)
+    >>> display = ScoreDistributionDisplay.from_estimator(clf, observed)
+    >>> display.ax_.get_xlabel()
+    'leave-one-out log-odds of 1'
     """
 
     def __init__(
@@ -65,7 +74,7 @@ class ScoreDistributionDisplay(Display):
         self.posterior = as_floats(posterior, "posterior")
         if self.posterior.shape != (len(self.codes), 2) or self.log_odds.shape != self.codes.shape:
             raise ValueError(
-                f"{type(self).__name__} shows two classes, with a log-odds for each row: log_odds "
+                f"{type(self).__name__} shows two classes, with one log-odds per row: log_odds "
                 f"has shape {self.log_odds.shape}, posterior {self.posterior.shape}, and there are "
                 f"{len(self.codes)} labels."
             )
@@ -77,23 +86,24 @@ class ScoreDistributionDisplay(Display):
     def from_estimator(
         cls, estimator: LPClassifier | Pipeline, y: ArrayLike, *, ax: Axes | None = None
     ) -> Self:
-        """Draw the training rows of a fitted classifier.
+        """Plot the training rows of a fitted classifier.
 
         Parameters
         ----------
         estimator : LPClassifier or Pipeline
-            Fitted; a pipeline ends in an LPClassifier.
+            Fitted estimator; a pipeline must end in an LPClassifier.
         y : array-like of shape (n,)
-            The observed labels that it was fitted to.
+            The observed labels of the fit.
         ax : matplotlib.axes.Axes, optional
             Axes to draw on.
         """
         fitted = last_step(estimator, LPClassifier)
-        labels, classes = column_or_1d(y), fitted.classes_
+        labels = column_or_1d(y)
+        classes = fitted.classes_
         if labels.shape != fitted.label_posterior_.shape[:1]:
             raise ValueError(
                 f"y has {len(labels)} labels but the estimator was fitted to "
-                f"{len(fitted.label_posterior_)} rows: give the labels that it was fitted to."
+                f"{len(fitted.label_posterior_)} rows: give the labels of the fit."
             )
         _check_two(classes)
         codes = _codes(labels, classes)
@@ -103,51 +113,46 @@ class ScoreDistributionDisplay(Display):
 
     @classmethod
     def from_audit(cls, audit: Audit, *, ax: Axes | None = None) -> Self:
-        """Draw the rows of an audit."""
+        """Plot the rows of an audit."""
         check_audit(audit)
         _check_two(audit.classes)
         evidence = audit.evidence
-        with np.errstate(divide="ignore"):  # clipped
-            log_odds = np.clip(np.diff(np.log(evidence.probabilities))[:, 0], -_LARGEST, _LARGEST)
+        # Probabilities of 0 and 1 have infinite log-odds: clip them.
+        with np.errstate(divide="ignore"):
+            log_odds = np.clip(np.diff(np.log(evidence.probabilities))[:, 0], -30.0, 30.0)
         return cls(
             log_odds, evidence.codes, audit.label_posterior, display_labels=audit.classes
         ).plot(ax)
 
     def density(self, grid: FloatArray, observed: int) -> tuple[FloatArray, FloatArray]:
-        """Return the fitted density of an observed class, and the part of it whose label is wrong."""
+        """Return the fitted density of an observed class, and its part of wrong labels."""
         parts = self.shares_[observed][:, None] * norm.pdf(grid, self.means_[:, None], self.std_)
         return parts.sum(axis=0), parts[1 - observed]
 
     def _draw(self, ax: Axes) -> None:
         from unflip.plotting.style import INK, NEGATIVE, POSITIVE
 
-        low, high = np.quantile(self.log_odds, _SHOWN)
+        low, high = np.quantile(self.log_odds, (0.002, 0.998))  # without outliers
         grid = np.linspace(low, high, 300)
+        bins = np.linspace(low, high, 41).tolist()
+        inside = (self.log_odds >= low) & (self.log_odds <= high)
         for b, colour in enumerate((NEGATIVE, POSITIVE)):
-            inside = self.log_odds[
-                (self.codes == b) & (self.log_odds >= low) & (self.log_odds <= high)
-            ]
+            log_odds = self.log_odds[(self.codes == b) & inside]
             name = str(self.display_labels[b])
-            ax.hist(
-                inside,
-                bins=np.linspace(low, high, _BINS + 1).tolist(),
-                density=True,
-                color=colour,
-                alpha=0.35,
-            )
+            ax.hist(log_odds, bins=bins, density=True, color=colour, alpha=0.35)
             fitted, wrong = self.density(grid, b)
             ax.plot(grid, fitted, color=colour, label=name)
             ax.plot(grid, wrong, color=colour, ls="--", label=f"{name}, wrong")
         ax.axvline(0, ymax=1 / _HEADROOM, color=INK, lw=0.8, ls=":")
         ax.set_xlabel(f"leave-one-out log-odds of {self.display_labels[1]}")
         ax.set_ylabel("density")
-        ax.set_title("Scores by observed label: bars rows, lines fitted")
+        ax.set_title("Scores by observed label: rows (bars), fit (lines)")
         ax.set_ylim(top=_HEADROOM * ax.get_ylim()[1])
         ax.legend(ncols=2, loc="upper center", title="observed label", title_fontsize="small")
 
 
 def _two_gaussians(log_odds: FloatArray, posterior: FloatArray) -> tuple[FloatArray, float]:
-    """Return means and common standard deviation, each row counted for a class as far as it belongs to it."""
+    """Return means and common standard deviation of the classes, weighted by the posterior."""
     weights = posterior / np.maximum(posterior.sum(axis=0), np.finfo(float).tiny)
     means = log_odds @ weights
     variance = float((posterior * (log_odds[:, None] - means) ** 2).sum() / posterior.sum())
@@ -158,7 +163,8 @@ def _checked_codes(codes: ArrayLike) -> IntArray:
     classes = as_array(codes, "codes")
     if classes.ndim != 1 or not np.isin(classes, (0, 1)).all() or len(np.unique(classes)) < 2:
         raise ValueError(
-            f"codes = {shown(codes)} must hold the class of each row: 0 or 1, and both of them."
+            f"codes = {shown(codes)} must hold the class of each row: give 0 and 1, each at least "
+            "once."
         )
     return classes.astype(np.intp)
 

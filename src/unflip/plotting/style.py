@@ -1,4 +1,4 @@
-"""How every picture looks: one colour and one marker for each variant, and files that come out the same each time."""
+"""Style of all plots: one colour and one marker per variant, and reproducible image files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-# Okabe and Ito's palette: distinct for readers with any colour vision.
+# Palette of Okabe and Ito, which is safe for colour-blind readers.
 COLOURS = {
     "oracle": "#666666",
     "naive": "#D55E00",
@@ -28,13 +28,14 @@ MARKERS = {
     "LPC": "v",
     "refined": "*",
 }
-NEGATIVE, POSITIVE = "#56B4E9", "#E69F00"
-ESTIMATORS = ("#DDAA33", "#332288")  # Tol's: the paper's and ours
-CENTRED = "#882255"  # variants that coincide once the rows are centred
-INK, FAINT = "#222222", "#9A9A9A"
+NEGATIVE = "#56B4E9"  # class
+POSITIVE = "#E69F00"  # class
+ESTIMATORS = ("#DDAA33", "#332288")  # from Tol's palette: the paper's estimator and ours
+CENTRED = "#882255"  # variants that coincide after centring the rows
+INK = "#222222"
+FAINT = "#9A9A9A"
 
-_PNG_DPI = 130
-#: Settings of matplotlib for the look of the house.
+#: Settings of matplotlib.
 LOOK: Any = {
     "font.size": 9.5,
     "axes.titlesize": 10,
@@ -65,7 +66,7 @@ def new_figure(
     sharex: Sharing = False,
     sharey: Sharing = False,
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure of the house's look and its axes, row by row."""
+    """Return a figure in the project's style and its axes, row by row."""
     with rc_context(LOOK):
         figure = Figure(figsize=(width, height), layout="constrained")
         FigureCanvasAgg(figure)
@@ -74,18 +75,18 @@ def new_figure(
 
 
 def set_title(ax: Axes, text: str) -> None:
-    """Head a panel."""
+    """Set the title of a panel."""
     ax.set_title(text, fontsize=10)
 
 
 def legend_below(figure: Figure, axes: Axes, columns: int) -> None:
-    """Put the legend of some axes under all of them, where it covers no data."""
+    """Put the legend of one panel below all panels, where it covers no data."""
     with rc_context(LOOK):
         figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=columns)
 
 
 def as_svg(figure: Figure, name: str) -> bytes:
-    """Return the picture as SVG, the same bytes each time: no date, and identifiers that depend on its name alone."""
+    """Return the figure as SVG, with the same bytes each time: no date, identifiers from `name`."""
     buffer = io.BytesIO()
     with rc_context({**LOOK, "svg.hashsalt": name}):
         figure.savefig(buffer, format="svg", metadata={"Date": None})
@@ -93,13 +94,13 @@ def as_svg(figure: Figure, name: str) -> bytes:
 
 
 def as_png(figure: Figure) -> bytes:
-    """Return the picture as PNG."""
+    """Return the figure as PNG."""
     buffer = io.BytesIO()
     with rc_context(LOOK):
-        figure.savefig(buffer, format="png", dpi=_PNG_DPI)
+        figure.savefig(buffer, format="png", dpi=130)
     return buffer.getvalue()
 
 
 def house_look() -> AbstractContextManager[None]:
-    """Draw in the house's look within this context, also on axes that somebody else made."""
+    """Use the project's style within this context, also on existing axes."""
     return rc_context(LOOK)

@@ -1,4 +1,4 @@
-"""How sure the suspects of an audit are, one by one and together, and where to stop."""
+"""Plot of the probability that labels are wrong, and of the expected precision of the suspects."""
 
 from __future__ import annotations
 
@@ -15,21 +15,18 @@ from unflip.plotting.display import Display, check_audit
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_SHOWN_PER_SUSPECT, _LEAST_SHOWN = 3, 50
-_HEADROOM = 1.32  # top of the axis: room for the legend above all lines
-
 
 class SuspectsDisplay(Display):
-    """P(label wrong) of each row, worst first, and its mean over the first m: the precision to expect among them.
+    """P(label wrong) of each row, worst first, and the expected precision of the first m rows.
 
     Parameters
     ----------
     wrong : array-like of shape (n,)
         P(label wrong), in any order.
     n_suspects : int
-        How many suspects are acted on.
+        Number of suspects of the audit.
     false_discovery_rate : float
-        Share of right labels that is accepted among them.
+        Accepted fraction of correct labels among them.
 
     Attributes
     ----------
@@ -37,6 +34,13 @@ class SuspectsDisplay(Display):
         P(label wrong), the largest first.
     precision_ : ndarray of shape (n,)
         Mean of the first 1, 2, … of them.
+
+    Examples
+    --------
+    >>> from unflip.plotting import SuspectsDisplay
+    >>> display = SuspectsDisplay([0.1, 0.9, 0.7], n_suspects=2, false_discovery_rate=0.2)
+    >>> display.precision_.round(2)
+    array([0.9 , 0.8 , 0.57])
     """
 
     def __init__(self, wrong: ArrayLike, *, n_suspects: int, false_discovery_rate: float) -> None:
@@ -46,27 +50,34 @@ class SuspectsDisplay(Display):
                 f"wrong has shape {probability.shape}: give P(label wrong) of each row."
             )
         self.probability_: FloatArray = np.sort(probability)[::-1]
-        self.precision_: FloatArray = np.cumsum(self.probability_) / np.arange(
-            1, len(self.probability_) + 1
-        )
+        counts = np.arange(1, len(self.probability_) + 1)
+        self.precision_: FloatArray = np.cumsum(self.probability_) / counts
         self.n_suspects = as_count(n_suspects, "n_suspects")
         self.false_discovery_rate = checked_rate(false_discovery_rate)
 
     @classmethod
     def from_audit(cls, audit: Audit, *, ax: Axes | None = None) -> Self:
-        """Draw the suspects of an audit, without the rows that were checked."""
+        """Plot the suspects of an audit, without the checked rows."""
         check_audit(audit)
-        n_suspects, rate = audit.n_suspects, audit.false_discovery_rate
-        wrong = np.delete(audit.evidence.wrong, audit.checked)
-        return cls(wrong, n_suspects=n_suspects, false_discovery_rate=rate).plot(ax)
+        display = cls(
+            np.delete(audit.evidence.wrong, audit.checked),
+            n_suspects=audit.n_suspects,
+            false_discovery_rate=audit.false_discovery_rate,
+        )
+        return display.plot(ax)
 
     def _draw(self, ax: Axes) -> None:
         from unflip.plotting.style import COLOURS, FAINT, INK
 
-        shown = min(len(self.probability_), max(_SHOWN_PER_SUSPECT * self.n_suspects, _LEAST_SHOWN))
-        m = np.arange(1, shown + 1)
-        ax.plot(m, self.precision_[:shown], color=COLOURS["optimized"], label="mean of the first m")
-        ax.plot(m, self.probability_[:shown], color=COLOURS["naive"], ls="-.", label="the m-th row")
+        # Three times as many rows as suspects, so that the cut is inside the plot.
+        n_rows = min(len(self.probability_), max(3 * self.n_suspects, 50))
+        m = np.arange(1, n_rows + 1)
+        ax.plot(
+            m, self.precision_[:n_rows], color=COLOURS["optimized"], label="mean of the first m"
+        )
+        ax.plot(
+            m, self.probability_[:n_rows], color=COLOURS["naive"], ls="-.", label="the m-th row"
+        )
         ax.axhline(
             1 - self.false_discovery_rate,
             color=FAINT,
@@ -76,10 +87,10 @@ class SuspectsDisplay(Display):
         ax.vlines(
             self.n_suspects, 0, 1, color=INK, lw=0.9, ls="--", label=f"{self.n_suspects} suspects"
         )
-        ax.set_xlim(0, shown)
-        ax.set_ylim(0, _HEADROOM)
+        ax.set_xlim(0, n_rows)
+        ax.set_ylim(0, 1.32)  # room for the legend above all lines
         ax.set_yticks(np.linspace(0, 1, 6))
         ax.set_xlabel("rows, worst first (m)")
         ax.set_ylabel("P(label wrong)")
-        ax.set_title("How sure the suspects are")
+        ax.set_title("Suspects: probability of a wrong label")
         ax.legend(loc="upper center", ncols=2)

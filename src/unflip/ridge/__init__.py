@@ -1,8 +1,8 @@
 """Ridge regression: one decomposition for all targets and regularization strengths.
 
-In come rows and targets, or `Moments`, sums over rows that add up across chunks. Out come
-coefficients, exact leave-one-out scores, and the regularization strength they choose. Knows no
-label noise.
+Input: rows and targets, or `Moments`, sums over rows that add up across chunks. Output:
+coefficients, exact leave-one-out scores, and the regularization strength that they select. Label
+noise is handled elsewhere.
 """
 
 from unflip.ridge.contradictions import projection_onto_agreeing
@@ -12,22 +12,22 @@ from unflip.ridge.label_association import (
     UNSURE,
     association,
     certainty,
-    own_and_power,
+    loo_operator_diagonals,
 )
-from unflip.ridge.moments import Moments, with_chunk
+from unflip.ridge.moments import Moments, add_chunk
 from unflip.ridge.score_sums import ClassScores, ScoreSums
 from unflip.ridge.selection import (
-    best_reg,
+    best_reg_index,
     candidate_regs,
     canonical_correlation,
     coarse_regs,
     constant_scores,
     corrected_score_parts,
-    given_reg,
+    fixed_reg,
     loo_alignment,
-    searched_reg,
     second_moments,
-    without_copies,
+    select_reg,
+    without_duplicates,
 )
 from unflip.ridge.solvers.convex_fits import ConvexFits
 from unflip.ridge.solvers.descent import gradient_descent
@@ -51,8 +51,9 @@ __all__ = [
     "Moments",
     "ScoreSums",
     "Spectrum",
+    "add_chunk",
     "association",
-    "best_reg",
+    "best_reg_index",
     "candidate_regs",
     "canonical_correlation",
     "certainty",
@@ -60,14 +61,13 @@ __all__ = [
     "constant_scores",
     "corrected_score_parts",
     "decompose",
-    "given_reg",
+    "fixed_reg",
     "gradient_descent",
     "loo_alignment",
-    "own_and_power",
+    "loo_operator_diagonals",
     "projection_onto_agreeing",
-    "searched_reg",
     "second_moments",
+    "select_reg",
     "sums_of_eigenvalues",
-    "with_chunk",
-    "without_copies",
+    "without_duplicates",
 ]

@@ -1,4 +1,4 @@
-"""The sums over rows that every closed-form fit needs, and that add up across chunks and machines."""
+"""Sums over rows that every closed-form fit needs; they add up across chunks and machines."""
 
 from __future__ import annotations
 
@@ -18,44 +18,44 @@ from numpy.typing import ArrayLike, NDArray
 from unflip._utils.arrays import as_numpy, is_foreign
 from unflip._utils.typing import Array
 from unflip._utils.validation import as_array, as_count, as_flag, as_floats, as_path, shown
-from unflip.data.centred import DenseRows
 from unflip.data.chunks import (
     Block,
     Layout,
     block_height,
     checked_classes,
-    names_of,
-    parts_of,
+    feature_names_of,
     read_chunk,
     sorted_classes,
+    split_chunk,
 )
+from unflip.data.dense import DenseRows
 from unflip.data.engines.engine import dask_engine, is_dask
 from unflip.data.parquet import Path, as_paths, column_names, parquet_chunks
 
-_VERSION = 1  # of the files that `Moments.save` writes
-_STRIP = 256  # rows of a p×p matrix made at a time
-_ROUNDING = 1e-8  # relative, of sums over many rows
+# Version of the files that `Moments.save` writes.
+_VERSION = 1
+# Relative rounding error allowed in the sums of a file: about the square root of float64's.
+_ROUNDING = 1e-8
 
 
 class ChunkError(ValueError):
-    """A chunk could not be added; what was added before it is not lost.
+    """A chunk could not be added; the sum of the chunks before it is kept.
 
     Attributes
     ----------
     moments : Moments or None
-        Sum of the chunks before it; None where it is the first.
+        Sum of the chunks before it; None if it is the first.
     n_chunks : int
-        How many these are: the position, from 0, of the chunk that could not be added.
+        Number of chunks before it: the position, from 0, of the chunk that could not be added.
     """
 
     def __init__(self, reason: str, moments: Moments | None, n_chunks: int) -> None:
-        self.moments, self.n_chunks = moments, n_chunks
-        before = (
-            f" The sum of the {n_chunks} before it is in this error's attribute moments."
-            if n_chunks
-            else ""
-        )
-        super().__init__(f"Chunk {n_chunks + 1} was not added: {reason}.{before}")
+        self.moments = moments
+        self.n_chunks = n_chunks
+        message = f"Chunk {n_chunks + 1} was not added: {reason}."
+        if n_chunks:
+            message += f" The sum of the {n_chunks} before it is in this error's attribute moments."
+        super().__init__(message)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +63,11 @@ class Moments:
     """Class weights, class means and scatter of a set of rows.
 
     Labels enter the squared loss only through per-class sums, so these serve every target, every
-    penalty and both choices of the intercept. The scatter is kept about the mean, not the origin:
-    with features far from 0 the difference Gram − n·mean·meanᵀ would lose its digits.
+    regularization strength, and fits with and without an intercept. The scatter is about the mean,
+    not the origin: with features far from 0 the difference Gram − n·mean·meanᵀ would lose its
+    digits.
 
-    ``+`` and `sum` merge those of different rows.
+    ``+`` and `sum` merge the moments of different rows.
 
     Attributes
     ----------
@@ -77,16 +78,17 @@ class Moments:
     scatter : array of shape (p, p)
         Σ wᵢ (xᵢ − x̄)(xᵢ − x̄)ᵀ.
     classes : ndarray of shape (k,)
-        Their labels; 0, …, k − 1 where none are known.
+        Labels of the classes; 0, …, k − 1 by default.
     squared_weights : float
         Σ wᵢ².
     feature_names : ndarray of str, shape (p,), or None
-        Names of the columns, where known.
+        Names of the columns, if available.
 
     Examples
     --------
     >>> import numpy as np
-    >>> X, codes = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 0.0]]), np.array([0, 1, 1])
+    >>> X = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 0.0]])
+    >>> codes = np.array([0, 1, 1])
     >>> whole = Moments.from_rows(X, codes, n_classes=2)
     >>> parts = Moments.from_rows(X[:1], codes[:1], 2) + Moments.from_rows(X[1:], codes[1:], 2)
     >>> bool(np.allclose(whole.scatter, parts.scatter)), whole.class_means.tolist()
@@ -117,11 +119,13 @@ class Moments:
         sample_weight : array of shape (n,), optional
             Weight of each row, 1 by default.
         """
-        X, codes = _numbers(X, "X", "biuf"), _numbers(codes, "codes", "biu")
-        xp, k = array_namespace(X), as_count(n_classes, "n_classes", least=1)
+        X = _as_numbers(X, "X", "biuf")
+        codes = _as_numbers(codes, "codes", "biu")
+        k = as_count(n_classes, "n_classes", least=1)
+        xp = array_namespace(X)
         if X.ndim != 2 or codes.shape != (X.shape[0],):
             raise ValueError(
-                f"X has shape {X.shape} and codes {codes.shape}: give one class index for each row."
+                f"X has shape {X.shape} and codes {codes.shape}: pass one class index for each row."
             )
         if X.shape[0] and not 0 <= int(xp.min(codes)) <= int(xp.max(codes)) < k:
             raise ValueError(
@@ -129,21 +133,20 @@ class Moments:
                 f"0..{k - 1}, for n_classes = {k}."
             )
         if sample_weight is not None:
-            sample_weight = _numbers(sample_weight, "sample_weight", "biuf")
+            sample_weight = _as_numbers(sample_weight, "sample_weight", "biuf")
             if sample_weight.shape != codes.shape:
                 raise ValueError(
-                    f"sample_weight has shape {sample_weight.shape}: give a weight for each of the "
-                    "rows."
+                    f"sample_weight has shape {sample_weight.shape}: pass one weight for each row."
                 )
         classes = xp.arange(k, device=device(X))
         membership = xp.astype(codes[:, None] == classes[None, :], xp.float64)
         if sample_weight is not None:
             membership = membership * sample_weight[:, None]
-        with np.errstate(over="ignore", invalid="ignore"):  # told below
+        with np.errstate(over="ignore", invalid="ignore"):  # reported by the error below
             rows, scatter, sums = DenseRows.with_sums(X, membership, sample_weight)
         if not bool(xp.all(xp.isfinite(scatter))):
             raise ValueError(
-                "X holds values that are not finite, or whose squares are no numbers: rescale X."
+                "X holds values that are not finite, or whose squares overflow float64: rescale X."
             )
         counts = xp.sum(membership, axis=0)
         means = rows.mean[None, :] + sums / _or_one(counts)[:, None]
@@ -158,41 +161,42 @@ class Moments:
         *,
         feature_names: ArrayLike | None = None,
     ) -> Moments:
-        """Sum over chunks of rows, of which one is held at a time.
+        """Sum over chunks of rows, with one chunk in memory at a time.
 
         Parameters
         ----------
         chunks : iterable of (X, y) or (X, y, sample_weight)
             Rows of any array-API namespace, data frames, memory maps or sparse rows (made dense a
-            block at a time), with labels of any kind. A chunk of Dask collections is added up by
-            the workers (see docs/dask.md).
+            block at a time), with labels of any kind. The Dask workers sum over a chunk of Dask
+            collections (see docs/dask.md).
         classes : array-like, optional
-            All labels that there are. By default those of the first chunk: a later one with another
-            label is refused, so that a misspelt label does not become a class.
+            All labels. By default those of the first chunk. A later chunk with another label raises
+            `ChunkError`, so that a misspelt label does not become a class.
         feature_names : array-like of str, optional
             Names of the columns. By default those of the data frames among the chunks.
 
         Returns
         -------
         Moments
-            With classes in sorted order.
+            Moments of all rows, with classes in sorted order.
 
         Raises
         ------
         ChunkError
-            Where a chunk cannot be read or added. It holds the sum of those before it, so that you
-            can go on with ``error.moments + Moments.from_chunks(rest, error.moments.classes)``.
+            If a chunk cannot be read or added. It holds the sum of the chunks before it. Continue
+            with ``error.moments + Moments.from_chunks(rest, error.moments.classes)``.
 
         Examples
         --------
         >>> import numpy as np
         >>> rng = np.random.default_rng(0)
-        >>> chunks = ((rng.normal(size=(1000, 3)), rng.choice(["ham", "spam"], size=1000)) for _ in range(20))
-        >>> moments = Moments.from_chunks(chunks)
+        >>> def chunk():
+        ...     return rng.normal(size=(1000, 3)), rng.choice(["ham", "spam"], size=1000)
+        >>> moments = Moments.from_chunks(chunk() for _ in range(20))
         >>> moments.n, moments.classes.tolist()
         (20000.0, ['ham', 'spam'])
         """
-        running = _Running(Layout.of(classes, feature_names))
+        running = _RunningSum(Layout.of(classes, feature_names))
         try:
             iterator = iter(chunks)
         except TypeError:
@@ -201,21 +205,21 @@ class Moments:
             ) from None
         while True:
             try:
-                given = next(iterator)
+                chunk = next(iterator)
             except StopIteration:
                 break
             except Exception as error:
                 reason = f"reading it failed ({type(error).__name__}: {error})"
                 raise ChunkError(reason, running.total(), running.n_chunks) from error
             try:
-                running.add(given)
+                running.add(chunk)
             except ValueError as error:
                 raise ChunkError(
                     str(error).removesuffix("."), running.total(), running.n_chunks
                 ) from error
         total = running.total()
         if total is None:
-            raise ValueError("There is no chunk: give at least one.")
+            raise ValueError("There is no chunk: pass at least one.")
         return total
 
     @classmethod
@@ -228,7 +232,7 @@ class Moments:
         sample_weight: str | None = None,
         classes: ArrayLike | None = None,
     ) -> Moments:
-        """Sum over the rows of Parquet files, of which a few thousand are held at a time.
+        """Sum over the rows of Parquet files, with a few thousand rows in memory at a time.
 
         Needs ``pip install "unflip[parquet]"``.
 
@@ -244,38 +248,41 @@ class Moments:
         sample_weight : str, optional
             Column of the weights.
         classes : array-like, optional
-            As in `from_chunks`, which also says what happens to a chunk that cannot be added.
+            As in `from_chunks`, which also describes the error of a chunk that cannot be added.
         """
         files = as_paths(paths)
         names = column_names(files[0]) if features is None else list(features)
         names = [name for name in names if features or name not in (label, sample_weight)]
         if not names:
             raise ValueError(
-                f"There are no columns of features in {files[0]}: name some as features=."
+                f"There are no feature columns in {files[0]}: name some with features=."
             )
         chunks = parquet_chunks(files, label=label, features=names, sample_weight=sample_weight)
         return cls.from_chunks(chunks, classes, feature_names=names)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Moments:
-        """Read what `save` has written."""
+        """Read a file that `save` has written.
+
+        Raises ValueError if the file is damaged or does not hold Moments.
+        """
         source = as_path(path, "path")
         try:
             with source.open("rb") as file:
-                found = dict(np.load(file, allow_pickle=False))
+                arrays = dict(np.load(file, allow_pickle=False))
         except (BadZipFile, EOFError, KeyError, TypeError, ValueError, zlib.error) as error:
             raise ValueError(
-                f"{path} holds no Moments or is damaged ({error}): make it again."
+                f"{path} holds no Moments or is damaged ({error}): create it again."
             ) from error
-        return cls(**_checked_fields(found, path))
+        return cls(**_checked_fields(arrays, path))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a file that `load` reads, in NumPy's .npz format without pickle; all of it or nothing."""
+        """Write a file that `load` reads, atomically, in NumPy's .npz format without pickle."""
         arrays: dict[str, Any] = {
             name: as_numpy(value) for name, value in vars(self).items() if value is not None
         }
         for name, array in arrays.items():
-            if array.dtype == object:  # which NumPy would pickle
+            if array.dtype == object:  # NumPy would pickle these
                 raise ValueError(
                     f"{name}={array.tolist()} cannot be saved: use strings or numbers."
                 )
@@ -289,20 +296,33 @@ class Moments:
             part.unlink(missing_ok=True)
 
     def with_classes(self, classes: ArrayLike) -> Moments:
-        """Return the same sums with room for more classes: those here, and others that no row has yet."""
-        wanted = checked_classes(classes)
-        own, place = self.classes.tolist(), {label: i for i, label in enumerate(wanted.tolist())}
-        for label in own:
-            if label not in place:
+        """Return the same sums for a longer list of classes, which includes all those of the rows.
+
+        Examples
+        --------
+        >>> moments = Moments.from_rows(np.ones((2, 1)), np.array([0, 1]), n_classes=2)
+        >>> moments.with_classes([0, 1, 2]).counts.tolist()
+        [1.0, 1.0, 0.0]
+        """
+        new_classes = checked_classes(classes)
+        position = {label: i for i, label in enumerate(new_classes.tolist())}
+        old_classes = self.classes.tolist()
+        for label in old_classes:
+            if label not in position:
                 raise ValueError(
-                    f"classes={wanted.tolist()} leave out {label!r}, which rows here have: add it."
+                    f"classes={new_classes.tolist()} leave out {label!r}, which rows here have: "
+                    "add it."
                 )
         xp = array_namespace(self.counts)
-        spread = np.zeros((len(wanted), len(own)))
-        spread[[place[label] for label in own], np.arange(len(own))] = 1
-        onto = xp.asarray(spread, device=device(self.counts))
-        counts, means = xp.matmul(onto, self.counts), xp.matmul(onto, self.class_means)
-        return replace(self, counts=counts, class_means=means, classes=wanted)
+        selection = np.zeros((len(new_classes), len(old_classes)))
+        selection[[position[label] for label in old_classes], np.arange(len(old_classes))] = 1
+        onto = xp.asarray(selection, device=device(self.counts))
+        return replace(
+            self,
+            counts=xp.matmul(onto, self.counts),
+            class_means=xp.matmul(onto, self.class_means),
+            classes=new_classes,
+        )
 
     @property
     def n(self) -> float:
@@ -311,7 +331,7 @@ class Moments:
 
     @property
     def n_effective(self) -> float:
-        """How many rows of equal weight stand for as much (Kish), at any scale of the weights."""
+        """Effective sample size (Kish), (Σw)²/Σw²; it does not depend on the scale of w."""
         return self.n**2 / self.squared_weights if self.squared_weights else 0.0
 
     @property
@@ -325,19 +345,22 @@ class Moments:
         return array_namespace(self.counts).matmul(self.counts, self.class_means) / (self.n or 1.0)
 
     def gram(self, *, centred: bool) -> Array:
-        """Σ wᵢ xᵢxᵢᵀ about the mean or about the origin."""
+        """Return Σ wᵢ xᵢxᵢᵀ, about the mean or about the origin."""
         if as_flag(centred, "centred"):
             return self.scatter
         mean = self.mean
         return self.scatter + self.n * mean[:, None] * mean[None, :]
 
     def cross(self, targets: Array, *, centred: bool) -> Array:
-        """Σ wᵢ xᵢ t(ỹᵢ) for a target value, or a row of them, per class; about the mean or about the origin."""
+        """Return Σ wᵢ xᵢ t(ỹᵢ) for targets of each class, (k,) or (k, r).
+
+        Rows are taken about the mean or about the origin.
+        """
         xp = array_namespace(self.counts)
         values = targets if is_foreign(targets) else as_floats(targets, "targets")
         if values.ndim not in (1, 2) or values.shape[0] != self.counts.shape[0]:
             raise ValueError(
-                f"targets has shape {values.shape}: give a value, or a row, for each class."
+                f"targets has shape {values.shape}: pass a value, or a row, for each class."
             )
         origin = self.mean if as_flag(centred, "centred") else xp.zeros_like(self.mean)
         return xp.matmul((self.class_means - origin[None, :]).T * self.counts[None, :], values)
@@ -349,51 +372,51 @@ class Moments:
     def __add__(self, other: Moments) -> Moments:
         if not isinstance(other, Moments):
             return NotImplemented
-        _check_alike(self, other)
+        _check_same_layout(self, other)
         return _merged(self, other, overwrite=False)
 
     def __radd__(self, other: object) -> Moments:
-        # `sum` starts from 0.
-        return self if isinstance(other, int) and other == 0 else NotImplemented
+        if isinstance(other, int) and other == 0:  # `sum` starts from 0
+            return self
+        return NotImplemented
 
 
-def with_chunk(
-    known: Moments | None,
+def add_chunk(
+    moments: Moments | None,
     chunk: Any,
     *,
     classes: ArrayLike | None,
     feature_names: ArrayLike | None = None,
 ) -> Moments:
-    """Add one chunk to what is known, and return a new sum; scikit-learn's contract of `partial_fit`.
+    """Return the sum of moments and one more chunk, as scikit-learn's `partial_fit` needs it.
 
     Parameters
     ----------
-    known : Moments or None
+    moments : Moments or None
         Sum of the rows before; None in the first call.
     chunk : (X, y) or (X, y, sample_weight)
         New rows.
     classes : array-like or None
         All labels; needed in the first call.
     feature_names : array-like of str or None
-        Names of the columns, where known.
+        Names of the columns, if available.
     """
-    if known is None and classes is None:
-        raise ValueError("classes must be passed on the first call to partial_fit.")
-    layout = Layout.of(
-        known.classes if classes is None and known is not None else classes, feature_names
-    )
-    running = _Running(layout)
+    if classes is None:
+        if moments is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        classes = moments.classes
+    running = _RunningSum(Layout.of(classes, feature_names))
     try:
         running.add(chunk)
     except ValueError as error:
         raise ValueError(f"The rows were not added: {error}.") from error
     part = running.total()
     assert part is not None  # add() has not raised
-    return part if known is None else known + part
+    return part if moments is None else moments + part
 
 
-class _Running:
-    """A sum over chunks; the last rows wait until there are enough for a block."""
+class _RunningSum:
+    """A sum over chunks; rows are collected until they fill a block."""
 
     def __init__(self, layout: Layout) -> None:
         self.n_chunks = 0
@@ -401,32 +424,34 @@ class _Running:
         self._total: Moments | None = None
         self._block: Block | None = None
 
-    def add(self, given: Any) -> None:
-        """Add a chunk, or raise and stay as before."""
-        if is_dask(parts_of(given)[0]):
-            part, self._layout = _of_partitions(given, self._layout)
+    def add(self, chunk: Any) -> None:
+        """Add a chunk; if that raises, the sum is unchanged."""
+        if is_dask(split_chunk(chunk)[0]):
+            part, self._layout = _sum_partitions(chunk, self._layout)
             self._merge(part)
             self.n_chunks += 1
             return
-        chunk, self._layout = read_chunk(given, self._layout)
+        rows, self._layout = read_chunk(chunk, self._layout)
         if self._block is None:
-            self._block = Block(block_height(chunk.X.shape[1]), chunk)
+            self._block = Block(block_height(rows.X.shape[1]), rows)
         start = 0
-        while start < chunk.n_rows:
-            start = self._block.fill(chunk, start)
+        while start < rows.n_rows:
+            start = self._block.fill(rows, start)
             if self._block.is_full:
-                self._merge(self._of_block(self._block))
+                self._merge(self._sum_block(self._block))
         self.n_chunks += 1
 
     def total(self) -> Moments | None:
         """Return the sum of all chunks so far."""
         if self._block is not None and self._block.n_rows:
-            self._merge(self._of_block(self._block))
-        return self._total and replace(self._total, feature_names=self._layout.feature_names)
+            self._merge(self._sum_block(self._block))
+        if self._total is None:
+            return None
+        return replace(self._total, feature_names=self._layout.feature_names)
 
-    def _of_block(self, block: Block) -> Moments:
+    def _sum_block(self, block: Block) -> Moments:
         classes = self._layout.classes
-        assert classes is not None  # read_chunk has found them
+        assert classes is not None  # read_chunk has set them
         counts, means, scatter, squared = block.sums(len(classes))
         return Moments(counts, means, scatter, classes, squared)
 
@@ -434,23 +459,25 @@ class _Running:
         self._total = part if self._total is None else _merged(self._total, part, overwrite=True)
 
 
-def _of_partitions(given: Any, layout: Layout) -> tuple[Moments, Layout]:
-    """Sum over the partitions of Dask collections, on the workers, and return it with the layout of later chunks."""
+def _sum_partitions(chunk: Any, layout: Layout) -> tuple[Moments, Layout]:
+    """Sum over the partitions of Dask collections, on the workers; also return the new layout."""
     dask_rows = dask_engine()
-    X, y, sample_weight = parts_of(given)
+    X, y, sample_weight = split_chunk(chunk)
     classes = layout.classes
-    if classes is None:
-        classes = dask_rows.over_parts(_distinct, _all_distinct, y) if is_dask(y) else _distinct(y)
+    if classes is None and is_dask(y):
+        classes = dask_rows.over_parts(_distinct, _all_distinct, y)
+    elif classes is None:
+        classes = _distinct(y)
     columns = (X, y) if sample_weight is None else (X, y, sample_weight)
-    names = names_of(X._meta)
-    total: Moments = dask_rows.over_partitions(partial(_of_group, classes, names), sum, *columns)
+    names = feature_names_of(X._meta)
+    total: Moments = dask_rows.over_partitions(partial(_sum_group, classes, names), sum, *columns)
     return total, replace(layout.with_columns(total.n_features, names), classes=classes)
 
 
-def _of_group(
+def _sum_group(
     classes: NDArray[Any], names: NDArray[Any] | None, partitions: list[tuple[Any, ...]]
 ) -> Moments:
-    """Sum over (position, X, y) or (position, X, y, sample_weight) of some partitions; empty ones are left out."""
+    """Sum over partitions (position, X, y) or (position, X, y, sample_weight); skip empty ones."""
     filled = [(position, chunk) for position, *chunk in partitions if len(chunk[0])]
     try:
         return Moments.from_chunks((chunk for _, chunk in filled), classes, feature_names=names)
@@ -462,21 +489,21 @@ def _distinct(labels: Any) -> NDArray[Any]:
     return sorted_classes(as_numpy(labels))
 
 
-def _all_distinct(found: list[NDArray[Any]]) -> NDArray[Any]:
-    return sorted_classes(np.concatenate(found))
+def _all_distinct(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    return sorted_classes(np.concatenate(parts))
 
 
 def _merged(one: Moments, other: Moments, *, overwrite: bool) -> Moments:
-    """Add up (Chan's update, about the common mean), in the memory of the first scatter if that may be overwritten."""
+    """Add up, about the common mean (Chan's update); `overwrite` reuses the first scatter."""
     xp = array_namespace(one.counts)
     counts = one.counts + other.counts
     share = (other.counts / _or_one(counts))[:, None]
-    gap = one.mean - other.mean
-    gap = gap * (one.n * other.n / (one.n + other.n or 1.0)) ** 0.5
+    gap = (one.mean - other.mean) * (one.n * other.n / (one.n + other.n or 1.0)) ** 0.5
     scatter = one.scatter if overwrite else xp.asarray(one.scatter, copy=True)
     scatter += other.scatter
-    for start in range(0, one.n_features, _STRIP):  # a product of all would be one more p×p matrix
-        strip = slice(start, min(start + _STRIP, one.n_features))
+    height = 256  # rows at a time: the whole product would be one more p×p matrix
+    for start in range(0, one.n_features, height):
+        strip = slice(start, min(start + height, one.n_features))
         scatter[strip, :] += gap[strip, None] * gap[None, :]
     names = one.feature_names if other.feature_names is None else other.feature_names
     squared = one.squared_weights + other.squared_weights
@@ -484,7 +511,7 @@ def _merged(one: Moments, other: Moments, *, overwrite: bool) -> Moments:
     return Moments(counts, means, scatter, one.classes, squared, names)
 
 
-def _check_alike(one: Moments, other: Moments) -> None:
+def _check_same_layout(one: Moments, other: Moments) -> None:
     if one.n_features != other.n_features:
         raise ValueError(
             f"Moments of {one.n_features} and {other.n_features} features cannot be added: they "
@@ -495,30 +522,37 @@ def _check_alike(one: Moments, other: Moments) -> None:
             f"Moments of the classes {one.classes.tolist()} and {other.classes.tolist()} cannot be "
             "added: use with_classes() to give both the same list."
         )
-    names, others = one.feature_names, other.feature_names
-    if names is not None and others is not None and not np.array_equal(names, others):
-        j = int(np.flatnonzero(names != others)[0])
-        raise ValueError(
-            f"Column {j} of these Moments is {str(names[j])!r} and {str(others[j])!r}: order them "
-            "alike."
-        )
+    names = one.feature_names
+    other_names = other.feature_names
+    if names is None or other_names is None or np.array_equal(names, other_names):
+        return
+    j = int(np.flatnonzero(names != other_names)[0])
+    raise ValueError(
+        f"Column {j} of these Moments is {str(names[j])!r} and {str(other_names[j])!r}: order them "
+        "alike."
+    )
 
 
-def _checked_fields(found: dict[str, NDArray[Any]], path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what a file holds as arguments of `Moments`, or say why it cannot."""
-    version = found.pop("version", None)
+def _checked_fields(
+    arrays: dict[str, NDArray[Any]], path: str | os.PathLike[str]
+) -> dict[str, Any]:
+    """Return the arrays of a file as arguments of `Moments`.
+
+    Raises ValueError if they are none.
+    """
+    version = arrays.pop("version", None)
     if version is None or version.shape or not np.issubdtype(version.dtype, np.integer):
         raise ValueError(
-            f"{path} holds other arrays than Moments: give a file that Moments.save has written."
+            f"{path} holds other arrays than Moments: pass a file that Moments.save has written."
         )
     if int(version) != _VERSION:
         raise ValueError(
-            f"{path} is of version {int(version)}, and this library reads {_VERSION}: use the "
-            "other one."
+            f"{path} is of version {int(version)}, but this release reads version {_VERSION}: "
+            "create the file again, or use the release that wrote it."
         )
-    shapes = {name: array.shape for name, array in found.items()}
+    shapes = {name: array.shape for name, array in arrays.items()}
     k, p = shapes["class_means"] if len(shapes.get("class_means", ())) == 2 else (0, 0)
-    wanted = {
+    expected_shapes = {
         "counts": (k,),
         "class_means": (k, p),
         "scatter": (p, p),
@@ -526,45 +560,46 @@ def _checked_fields(found: dict[str, NDArray[Any]], path: str | os.PathLike[str]
         "squared_weights": (),
     }
     if "feature_names" in shapes:
-        wanted["feature_names"] = (p,)
+        expected_shapes["feature_names"] = (p,)
     numbers = ("counts", "class_means", "scatter", "squared_weights")
-    if shapes != wanted or not all(_are_finite(found[name]) for name in numbers):
-        raise ValueError(f"{path} holds Moments that do not fit together: make it again.")
-    _check_sums(found, path)
-    return {**found, "squared_weights": float(found["squared_weights"])}
+    if shapes != expected_shapes or not all(_are_finite(arrays[name]) for name in numbers):
+        raise ValueError(f"{path} holds Moments that do not fit together: create it again.")
+    _check_sums(arrays, path)
+    return {**arrays, "squared_weights": float(arrays["squared_weights"])}
 
 
 def _are_finite(values: NDArray[Any]) -> bool:
     return values.dtype.kind in "biuf" and bool(np.isfinite(values).all())
 
 
-def _check_sums(found: dict[str, NDArray[Any]], path: str | os.PathLike[str]) -> None:
-    """Raise where numbers of a file are no sums over rows: weights below 0, or a scatter that no rows have."""
-    counts, scatter, n = found["counts"], found["scatter"], float(found["counts"].sum())
-    classes, diagonal = found["classes"].tolist(), np.diag(scatter)
-    reach = np.sqrt(np.maximum(diagonal, 0.0))
-    slack = _ROUNDING * float(diagonal.max(initial=0.0))
-    wrong = {
-        "a class of negative weight": (counts < 0).any(),
-        "squared weights that its weights do not have": not 0
-        <= found["squared_weights"]
-        <= n**2 * (1 + _ROUNDING),
-        "classes that are not sorted, or repeat": any(
-            not low < high for low, high in pairwise(classes)
+def _check_sums(arrays: dict[str, NDArray[Any]], path: str | os.PathLike[str]) -> None:
+    """Raise ValueError if the numbers of a file cannot be sums over rows."""
+    counts = arrays["counts"]
+    scatter = arrays["scatter"]
+    largest_squares = float(counts.sum()) ** 2 * (1 + _ROUNDING)
+    variances = np.diag(scatter)
+    deviations = np.sqrt(np.maximum(variances, 0.0))
+    slack = _ROUNDING * float(variances.max(initial=0.0))
+    is_symmetric = (np.abs(scatter - scatter.T) <= slack).all()
+    is_bounded = (np.abs(scatter) <= np.outer(deviations, deviations) + slack).all()
+    is_sorted = all(low < high for low, high in pairwise(arrays["classes"].tolist()))
+    is_valid = {
+        "a class of negative weight": (counts >= 0).all(),
+        "squared weights that its weights do not have": (
+            0 <= arrays["squared_weights"] <= largest_squares
         ),
-        "a scatter of negative variance": (diagonal < 0).any(),
-        "a scatter that is not symmetric": (np.abs(scatter - scatter.T) > slack).any(),
-        "a scatter with a correlation beyond 1": (
-            np.abs(scatter) > np.outer(reach, reach) + slack
-        ).any(),
+        "classes that are not sorted, or repeat": is_sorted,
+        "a scatter of negative variance": (variances >= 0).all(),
+        "a scatter that is not symmetric": is_symmetric,
+        "a scatter with a correlation beyond 1": is_bounded,
     }
-    for what, is_so in wrong.items():
-        if is_so:
-            raise ValueError(f"{path} holds Moments with {what}: make it again.")
+    for defect, valid in is_valid.items():
+        if not valid:
+            raise ValueError(f"{path} holds Moments with {defect}: create it again.")
 
 
-def _numbers(values: Any, name: str, kinds: str) -> Array:
-    """Return an array of any namespace, or of what else NumPy reads as numbers of these kinds."""
+def _as_numbers(values: Any, name: str, kinds: str) -> Array:
+    """Return an array of any namespace, or a NumPy array of one of these kinds of dtype."""
     if is_foreign(values):
         return values
     array = as_array(values, name)
@@ -576,6 +611,6 @@ def _numbers(values: Any, name: str, kinds: str) -> Array:
 
 
 def _or_one(counts: Array) -> Array:
-    """Replace zeros by ones, to divide by: an absent class has sums of zero, which stay zero."""
+    """Replace zeros by ones, to divide by; sums of an absent class are 0 and stay 0."""
     xp = array_namespace(counts)
     return xp.where(counts > 0, counts, xp.ones_like(counts))

@@ -1,16 +1,16 @@
-r"""Leave-one-out scores without rows: their class means and products, from sums alone.
+r"""Class means and covariances of leave-one-out scores from sums alone, without the rows.
 
-Leaving row i out moves its score to tᵢ − (tᵢ − t̂ᵢ)/(1 − Hᵢ). Rows of one kind have hat values
-close to their mean h = Σ s/(s + nγ)/n (and 1/n for an intercept), as generalised cross-validation
-has it. With h for every Hᵢ the scores are
+Leaving row i out moves its score to tᵢ − (tᵢ − t̂ᵢ)/(1 − Hᵢ). As in generalised cross-validation,
+every leverage Hᵢ is replaced by the mean leverage h = Σ s/(s + nγ)/n (plus 1/n for an intercept).
+The scores then are
 
 .. math:: s_i = \bar t + \alpha (\hat t_i - \bar t) + \kappa (t_i - \bar t), \qquad
-          \alpha = \frac1{1 - h}, \quad \kappa = \frac1{n - 1} - \frac h{1 - h}
+          \alpha = \frac1{1 - h}, \quad \kappa = \frac1{n - 1} - \frac h{1 - h}.
 
-(without the first term of κ, which takes back the trace of a row's label on the mean of the others,
-and with 0 for t̄, where there is no intercept). So sums over rows of products of scores and targets
-follow from those of fitted values and targets, which the Gram matrix and the class sums give: with
-Z the class sums in principal coordinates, ZᵀρZ and Zᵀsρ²Z, ρ = 1/(s + nγ).
+The first term of κ corrects for the leakage of a row's label into the mean of the other rows.
+Without an intercept this term is absent and t̄ is 0. So sums over rows of products of scores and
+targets follow from those of fitted values and targets, which the Gram matrix and the class sums
+give: with Z the class sums in principal coordinates, ZᵀρZ and Zᵀsρ²Z, ρ = 1/(s + nγ).
 """
 
 from __future__ import annotations
@@ -18,127 +18,148 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unflip._utils.arrays import as_numpy
 from unflip._utils.typing import FloatArray
 from unflip.ridge.contradictions import projection_onto_agreeing
 from unflip.ridge.moments import Moments
-from unflip.ridge.spectrum.base import SMALLEST_SLACK
 from unflip.ridge.spectrum.gram import GramSpectrum
-from unflip.ridge.spectrum.left_out import CannotLeaveOutError
+from unflip.ridge.spectrum.left_out import SMALLEST_SLACK, CannotLeaveOutError
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreSums:
-    """Products of fitted values and targets of one table, for every penalty, and what leaving a row out makes of them.
+    """Sums of products of fitted values and targets, for every regularization strength.
 
     Attributes
     ----------
     table : ndarray of shape (k, r)
-        Targets of each observed class, less their mean where there is an intercept.
+        Targets of each observed class, minus their mean if there is an intercept.
     mean_target : ndarray of shape (r,)
         That mean; 0 without an intercept.
     counts : ndarray of shape (k,)
         Weight of each observed class.
-    with_targets : ndarray of shape (n_regs, k, r)
-        Sum of the fitted values, less the mean target, over each observed class.
-    power : ndarray of shape (n_regs, r, r)
+    fitted_sums : ndarray of shape (n_regs, k, r)
+        Sum of the fitted values, minus the mean target, over each observed class.
+    fitted_products : ndarray of shape (n_regs, r, r)
         Products of the fitted values, summed over rows.
-    hat : ndarray of shape (n_regs,)
-        Mean hat value.
-    n_rows : float
-        How many rows of equal weight there are.
+    mean_leverage : ndarray of shape (n_regs,)
+        Mean leverage h.
+    n_effective : float
+        Effective sample size.
     fit_intercept : bool
         Whether there is an intercept.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> codes = rng.integers(2, size=200)
+    >>> X = rng.normal(size=(200, 3)) + codes[:, None]
+    >>> moments = Moments.from_rows(X, codes, n_classes=2)
+    >>> spectrum = GramSpectrum.from_moments(moments, fit_intercept=True)
+    >>> sums = ScoreSums.of(moments, spectrum, np.array([[-1.0], [1.0]]), np.array([0.1, 1.0]))
+    >>> sums.criterion_values(scale_free=True).shape, sums.scores(0).means.shape
+    ((2,), (2, 1))
     """
 
     table: FloatArray
     mean_target: FloatArray
     counts: FloatArray
-    with_targets: FloatArray
-    power: FloatArray
-    hat: FloatArray
-    n_rows: float
+    fitted_sums: FloatArray
+    fitted_products: FloatArray
+    mean_leverage: FloatArray
+    n_effective: float
     fit_intercept: bool
 
     @classmethod
     def of(
         cls, moments: Moments, spectrum: GramSpectrum, table: FloatArray, regs: FloatArray
     ) -> ScoreSums:
-        """Add up the scores of a table of targets, (k, r), for every penalty."""
-        counts, n_rows = as_numpy(moments.counts), moments.n_effective
-        mean = counts @ table / moments.n if spectrum.fit_intercept else np.zeros(table.shape[1])
-        centred = table - mean
-        eigenvalues, inverse = as_numpy(spectrum.eigenvalues), as_numpy(spectrum.inverse(regs))
+        """Sum over the rows for a (k, r) table of targets and every regularization strength."""
+        counts = as_numpy(moments.counts)
+        mean_target = np.zeros(table.shape[1])
+        if spectrum.fit_intercept:
+            mean_target = counts @ table / moments.n
+        centred = table - mean_target
+        inverse = as_numpy(spectrum.inverse(regs))
+        shrinkage = as_numpy(spectrum.eigenvalues)[:, None] * inverse
         class_sums = as_numpy(spectrum.class_sums(moments))
         rotated = class_sums @ centred
-        kept = eigenvalues[:, None] * inverse
         return cls(
             table=centred,
-            mean_target=mean,
+            mean_target=mean_target,
             counts=counts,
-            with_targets=np.einsum("pk,pg,pr->gkr", class_sums, inverse, rotated, optimize=True),
-            power=np.einsum("pq,pg,pr->gqr", rotated, kept * inverse, rotated, optimize=True),
-            hat=(kept.sum(axis=0) + spectrum.fit_intercept) / n_rows,
-            n_rows=n_rows,
+            fitted_sums=np.einsum("pk,pg,pr->gkr", class_sums, inverse, rotated, optimize=True),
+            fitted_products=np.einsum(
+                "pq,pg,pr->gqr", rotated, shrinkage * inverse, rotated, optimize=True
+            ),
+            mean_leverage=(shrinkage.sum(axis=0) + spectrum.fit_intercept) / moments.n_effective,
+            n_effective=moments.n_effective,
             fit_intercept=spectrum.fit_intercept,
         )
 
     @property
-    def usable(self) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-        """Whether rows can be left out, at each penalty."""
-        return np.asarray(1 - self.hat > SMALLEST_SLACK)
+    def usable(self) -> NDArray[np.bool_]:
+        """Whether rows can be left out, at each regularization strength."""
+        return np.asarray(1 - self.mean_leverage > SMALLEST_SLACK)
 
-    def merits(self, *, scale_free: bool) -> FloatArray:
-        """Alignment of the scores with the targets at each penalty, or minus their squared error.
+    def criterion_values(self, *, scale_free: bool) -> FloatArray:
+        """Return alignment or negative squared error, at each regularization strength.
 
         These are the criteria of `unflip.ridge.selection`.
         """
         alpha, kappa = self._factors()
-        of_targets = float(np.sum(self.counts[:, None] * self.table**2))
-        of_fits = np.einsum("kr,gkr->g", self.table, self.with_targets)
-        common = alpha * of_fits + kappa * of_targets
-        power = np.trace(self._products(alpha, kappa), axis1=1, axis2=2)
+        target_power = float(np.sum(self.counts[:, None] * self.table**2))
+        fitted_agreement = np.einsum("kr,gkr->g", self.table, self.fitted_sums)
+        agreement = alpha * fitted_agreement + kappa * target_power
+        score_power = np.trace(self._score_products(alpha, kappa), axis1=1, axis2=2)
         if not scale_free:
-            return np.asarray(2 * common - power - of_targets)
-        norms = np.sqrt(np.maximum(power, 0) * of_targets)
-        return np.asarray(common / np.where(norms > 0, norms, 1.0))
+            return np.asarray(2 * agreement - score_power - target_power)
+        norms = np.sqrt(np.maximum(score_power, 0) * target_power)
+        return np.asarray(agreement / np.where(norms > 0, norms, 1.0))
 
     def scores(self, index: int = 0) -> ClassScores:
-        """Return class means and covariance of the scores at one penalty."""
-        if (
-            not self.usable[index] and self.table[self.counts > 0].any()
-        ):  # where nothing is fitted, none is missed
+        """Return class means and covariance of the scores at one regularization strength.
+
+        Raises `CannotLeaveOutError` if rows cannot be left out, unless all targets are 0.
+        """
+        present = self.counts > 0
+        if not self.usable[index] and self.table[present].any():
             raise CannotLeaveOutError
         alpha, kappa = self._factors()
-        present = self.counts > 0
-        fitted = self.with_targets[index] / np.where(present, self.counts, 1.0)[:, None]
+        fitted = self.fitted_sums[index] / np.where(present, self.counts, 1.0)[:, None]
         means = alpha[index] * fitted + kappa[index] * self.table
         share = self.counts / self.counts.sum()
         centre = share @ means
-        means = np.where(present[:, None], means, centre)  # no row says where an absent class is
-        total = self._products(alpha, kappa)[index] / self.counts.sum() - np.outer(centre, centre)
-        return ClassScores(
-            means + self.mean_target, total, self.table, share, self.n_rows
-        ).without_contradictions()
+        # An absent class has no rows to locate it: put it at the centre.
+        means = np.where(present[:, None], means, centre)
+        products = self._score_products(alpha, kappa)[index] / self.counts.sum()
+        total = products - np.outer(centre, centre)
+        scores = ClassScores(means + self.mean_target, total, self.table, share, self.n_effective)
+        return scores.drop_contradictions()
 
     def _factors(self) -> tuple[FloatArray, FloatArray]:
-        slack = np.where(self.usable, 1 - self.hat, 1.0)
-        trace = 1 / (self.n_rows - 1) if self.fit_intercept and self.n_rows > 1 else 0.0
-        return 1 / slack, trace - self.hat / slack
+        """Return α and κ."""
+        slack = np.where(self.usable, 1 - self.mean_leverage, 1.0)
+        leakage = 0.0
+        if self.fit_intercept and self.n_effective > 1:
+            leakage = 1 / (self.n_effective - 1)
+        return 1 / slack, leakage - self.mean_leverage / slack
 
-    def _products(self, alpha: FloatArray, kappa: FloatArray) -> FloatArray:
-        """Products of the scores, less the mean target, summed over rows, (n_regs, r, r)."""
-        mixed = np.einsum("kq,gkr->gqr", self.table, self.with_targets)
+    def _score_products(self, alpha: FloatArray, kappa: FloatArray) -> FloatArray:
+        """Products of the scores, minus the mean target, summed over rows, (n_regs, r, r)."""
+        mixed = np.einsum("kq,gkr->gqr", self.table, self.fitted_sums)
         targets = (self.counts[:, None] * self.table).T @ self.table
-        mixed = (mixed + np.swapaxes(mixed, 1, 2)) / 2  # symmetric but for rounding
-        square = (alpha**2)[:, None, None] * self.power + (kappa**2)[:, None, None] * targets
+        mixed = (mixed + np.swapaxes(mixed, 1, 2)) / 2  # symmetric except for rounding
+        square = (alpha**2)[:, None, None] * self.fitted_products
+        square = square + (kappa**2)[:, None, None] * targets
         return np.asarray(square + 2 * (alpha * kappa)[:, None, None] * mixed)
 
 
 @dataclass(frozen=True, eq=False)
 class ClassScores:
-    """What is known of leave-one-out scores at one penalty.
+    """Moments of leave-one-out scores at one regularization strength.
 
     Attributes
     ----------
@@ -147,18 +168,18 @@ class ClassScores:
     total : ndarray of shape (r, r)
         Covariance of the scores of all rows.
     targets : ndarray of shape (k, r)
-        What the observed classes were fitted to.
+        Targets of the observed classes.
     share : ndarray of shape (k,)
-        Share of each observed class.
-    n_rows : float
-        How many rows of equal weight there are.
+        Proportion of each observed class.
+    n_effective : float
+        Effective sample size.
     """
 
     means: FloatArray
     total: FloatArray
     targets: FloatArray
     share: FloatArray
-    n_rows: float
+    n_effective: float
 
     @property
     def centre(self) -> FloatArray:
@@ -167,22 +188,24 @@ class ClassScores:
 
     @property
     def within(self) -> FloatArray:
-        """Covariance of the scores within an observed class, the mean over these."""
-        apart = self.means - self.centre
-        return np.asarray(self.total - (self.share * apart.T) @ apart)
+        """Covariance of the scores within an observed class, averaged over the classes."""
+        deviations = self.means - self.centre
+        return np.asarray(self.total - (self.share * deviations.T) @ deviations)
 
-    def without_contradictions(self) -> ClassScores:
+    def drop_contradictions(self) -> ClassScores:
         """Drop directions that contradict the labels; see `unflip.ridge.contradictions`."""
         if self.means.shape[1] == 1:
             return self
         labels = self.targets - self.share @ self.targets
         weighted = self.share[:, None] * labels
-        onto = projection_onto_agreeing(
+        projection = projection_onto_agreeing(
             self.total,
             (self.means - self.centre).T @ weighted,
             labels.T @ weighted,
-            self.n_rows,
+            self.n_effective,
         )
-        if onto is None:
+        if projection is None:
             return self
-        return replace(self, means=self.means @ onto, total=onto @ self.total @ onto)
+        return replace(
+            self, means=self.means @ projection, total=projection @ self.total @ projection
+        )

@@ -1,9 +1,9 @@
-r"""The law of the score of any smooth convex loss in the isotropic mixture, by a fixed point in four numbers.
+r"""Distribution of the score for smooth convex losses in the isotropic mixture, by a fixed point.
 
 The classifier minimises (1/n) Σ ℓ_t(s_i) + γ‖w‖² over scores s = wᵀx (+ b), with ℓ_t of
-`unflip.losses`. Given its true class y, the score of a row by the fit to the other rows is r ~ N(ym
-+ b, σ²). The fit to all rows moves it to ŝ, where ŝ + κℓ_t′(ŝ) = r, and the row pulls with c =
-−ℓ_t′(ŝ). With u = ‖μ‖² and θ = E[ℓ_t″/(1 + κℓ_t″)],
+`unflip.losses`. Given its true class y, the leave-one-out score of a row is r ~ N(ym + b, σ²). The
+fit that includes the row moves its score to ŝ, where ŝ + κℓ_t′(ŝ) = r. Write c = −ℓ_t′(ŝ) for the
+negative gradient there. With u = ‖μ‖² and θ = E[ℓ_t″/(1 + κℓ_t″)],
 
 .. math::
     \kappa = \frac{\eta}{\theta + 2\gamma}, \qquad
@@ -30,20 +30,11 @@ from unflip.theory.isotropic import predict_squared
 from unflip.theory.model import Mixture, Prediction, check_mixture
 from unflip.theory.resolvent import delta
 
-_LABELS = np.array([-1.0, 1.0])[
-    :, None, None
-]  # axes: true class, observed class, node of the quadrature
-_NODES = 256
-_REACH = 8.5  # standard deviations, beyond which a Gaussian has less mass than a float resolves
-_BISECTIONS = 100  # enough for the digits of a float, and for where a kink leaves no exact root
-_TOLERANCE = 1e-9
-_STEPS = np.log([8.0, 2.0, 1.2])  # of log γ, down from a strong penalty
-_STRONG = 100.0  # a penalty at which the squared loss is a good start
-_QUADRATIC = (
-    1e-7  # scores this close to their centre: any loss is quadratic there to as many digits
-)
-_STRONGEST = 1e9  # E[t²] of targets for which the fixed point is known to be found
-_ANGLES = 12  # of targets, to tell the highest hill
+# Axes of all arrays of the quadrature: true class, observed class, node.
+_LABELS = np.array([-1.0, 1.0])[:, None, None]
+_NODES = 256  # of the quadrature; a solution must also hold with twice as many
+_TOLERANCE = 1e-9  # relative residual of the fixed point, and negative curvature due to rounding
+_MAX_TARGET_POWER = 1e9  # tests find the fixed point for E[t²] between 1/this and this
 
 
 def predict_convex(
@@ -54,9 +45,9 @@ def predict_convex(
     loss: str | Loss,
     fit_intercept: bool = False,
 ) -> Prediction:
-    """Predict for a convex loss, by the fixed point. Parameters are those of `unflip.theory.predict`.
+    """Predict for a convex loss, by the fixed point; parameters as in `unflip.theory.predict`.
 
-    γ must be positive and finite, and the loss have a continuous curvature.
+    γ must be positive and finite, and the loss must have a continuous second derivative.
 
     Examples
     --------
@@ -64,30 +55,30 @@ def predict_convex(
     >>> noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
     >>> mixture = Mixture(mean_norm=2.0, aspect=1.0, noise=noise)
     >>> for name in ("naive", "unbiased", "optimized"):
-    ...     print(name, predict_convex(mixture, targets=name, reg=1.0, loss="logistic").accuracy.round(3))
+    ...     prediction = predict_convex(mixture, targets=name, reg=1.0, loss="logistic")
+    ...     print(name, prediction.accuracy.round(3))
     naive 0.759
     unbiased 0.795
     optimized 0.876
     """
     check_mixture(mixture)
     values = target_values.resolve(targets, mixture.noise)
-    penalty = as_floats(reg, "reg")
-    for value in penalty[~(np.isfinite(penalty) & (penalty > 0))].ravel():
-        raise ValueError(f"reg = {value:g} must be positive and finite: it is the ridge penalty γ.")
+    regs = as_floats(reg, "reg")
+    for value in regs[~(np.isfinite(regs) & (regs > 0))].ravel():
+        raise ValueError(
+            f"reg = {value:g} must be positive and finite: it is the regularization strength γ."
+        )
     norm, aspect, gamma = np.broadcast_arrays(
-        np.asarray(mixture.mean_norm, dtype=float), mixture.aspect, penalty
+        np.asarray(mixture.mean_norm, dtype=float), mixture.aspect, regs
     )
-    laws = np.array(
-        [
-            _Problem(
-                TargetLoss(resolve(loss), values[:, None]), mixture.noise, *entry, fit_intercept
-            ).solve()
-            for entry in zip(
-                norm.ravel().tolist(), aspect.ravel().tolist(), gamma.ravel().tolist(), strict=True
-            )
-        ]
+    target_loss = TargetLoss(resolve(loss), values[:, None])
+    entries = zip(
+        norm.ravel().tolist(), aspect.ravel().tolist(), gamma.ravel().tolist(), strict=True
     )
-    half, std, centre = np.moveaxis(laws.reshape(*norm.shape, 3), -1, 0)
+    solutions = np.array(
+        [_Problem(target_loss, mixture.noise, *entry, fit_intercept).solve() for entry in entries]
+    )
+    half, std, centre = np.moveaxis(solutions.reshape(*norm.shape, 3), -1, 0)
     return Prediction(
         means=(centre - half, centre + half),
         variance=np.asarray(std**2),
@@ -99,20 +90,21 @@ def predict_convex(
 def optimal_convex_targets(
     mixture: Mixture, *, reg: float, loss: str | Loss, power: float | None = None
 ) -> FloatArray:
-    """Find the targets (t_neg, t_pos) of a given strength E[t²] with the best predicted separation, without intercept.
+    """Return the targets (t_neg, t_pos) of fixed power E[t²] with the best predicted separation.
 
-    For the squared loss they are the posterior targets t(ỹ) = E[y | ỹ] at any strength. For other
-    losses the best direction depends on the strength, which acts like a penalty: no choice of loss,
-    targets and penalty beats the posterior targets with the squared loss at γ = ∞, and a loss of
-    bounded slope comes near that as its targets grow (docs/theory/convex.md). So there is a best
-    choice only at a given strength; with an intercept, not even then.
+    The classifier has no intercept. For the squared loss they are the posterior targets t(ỹ) =
+    E[y | ỹ] at any power. For other losses the best direction depends on the power, which acts like
+    regularization: no choice of loss, targets and γ beats the posterior targets with the squared
+    loss at γ = ∞, and a loss with a bounded derivative approaches that as its targets grow
+    (docs/theory/convex.md). So an optimum exists only at a fixed power; with an intercept, not even
+    then.
 
     Parameters
     ----------
     mixture : Mixture
         One setting: ‖μ‖ and η are numbers.
     reg : float
-        γ, positive and finite.
+        Regularization strength γ, positive and finite.
     loss : {"squared", "logistic"} or Loss
         As in `predict_convex`.
     power : float, optional
@@ -122,6 +114,14 @@ def optimal_convex_targets(
     -------
     ndarray of shape (2,)
         (t_neg, t_pos) with t_neg < t_pos.
+
+    Examples
+    --------
+    >>> from unflip import NoiseModel
+    >>> noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
+    >>> mixture = Mixture(mean_norm=2.0, aspect=1.0, noise=noise)
+    >>> print(optimal_convex_targets(mixture, reg=1.0, loss="squared").round(2))
+    [0.14 0.65]
     """
     check_mixture(mixture)
     if np.ndim(mixture.mean_norm) or np.ndim(mixture.aspect) or as_floats(reg, "reg").ndim:
@@ -130,72 +130,79 @@ def optimal_convex_targets(
             "setting."
         )
     posterior = target_values.optimized(mixture.noise)
-    spread = np.sqrt(mixture.noise.observed)
-    strength = (
-        float(mixture.noise.observed @ posterior**2) if power is None else as_number(power, "power")
-    )
-    if not 1 / _STRONGEST <= strength <= _STRONGEST:
+    root_shares = np.sqrt(mixture.noise.observed)
+    if power is None:
+        target_power = float(mixture.noise.observed @ posterior**2)
+    else:
+        target_power = as_number(power, "power")
+    if not 1 / _MAX_TARGET_POWER <= target_power <= _MAX_TARGET_POWER:
         raise ValueError(
-            f"power = {shown(power)} must lie between {1 / _STRONGEST:g} and {_STRONGEST:g}: it is "
-            "E[t²], about 1."
+            f"power = {shown(power)} must lie between {1 / _MAX_TARGET_POWER:g} and "
+            f"{_MAX_TARGET_POWER:g}: it is E[t²], about 1."
         )
 
-    def at(angle: float) -> FloatArray:
-        return np.asarray(np.sqrt(strength) * np.array([np.cos(angle), np.sin(angle)]) / spread)
+    def targets_at(angle: float) -> FloatArray:
+        direction = np.array([np.cos(angle), np.sin(angle)])
+        return np.asarray(np.sqrt(target_power) * direction / root_shares)
 
-    def badness(angle: float) -> float:
-        return -float(predict_convex(mixture, targets=at(angle), reg=reg, loss=loss).separation)
+    def cost(angle: float) -> float:
+        prediction = predict_convex(mixture, targets=targets_at(angle), reg=reg, loss=loss)
+        return -float(prediction.separation)
 
-    first = np.arctan2(
-        spread[1], spread[0]
-    )  # where t_neg = t_pos; half a turn on, so are they again
-    angles = first + np.pi * np.arange(1, _ANGLES) / _ANGLES
-    best = angles[np.argmin([badness(angle) for angle in angles])]
-    reach = np.pi / _ANGLES
-    found = minimize_scalar(
-        badness, bounds=(best - reach, best + reach), method="bounded", options={"xatol": 1e-7}
+    # t_neg = t_pos at the first angle and again half a turn later. A grid of 11 angles in between
+    # finds the highest of several maxima.
+    first = np.arctan2(root_shares[1], root_shares[0])
+    step = np.pi / 12
+    angles = first + np.pi * np.arange(1, 12) / 12
+    best = angles[np.argmin([cost(angle) for angle in angles])]
+    refined = minimize_scalar(
+        cost, bounds=(best - step, best + step), method="bounded", options={"xatol": 1e-7}
     )
-    return at(float(found.x))
+    return targets_at(float(refined.x))
 
 
 def prox(loss: TargetLoss, r: ArrayLike, kappa: float) -> FloatArray:
-    """ŝ with ŝ + κℓ_t′(ŝ) = r, the score of a row by the fit that includes it.
+    """Return ŝ with ŝ + κℓ_t′(ŝ) = r, the score of a row by the fit that includes it.
 
-    The left side grows by at least as much as ŝ, so that the root lies between r and r − κℓ_t′(r):
-    Newton's steps are taken where they stay in that bracket and halve the error, bisection
-    elsewhere.
+    The left side has slope at least 1, so the root lies between r and r − κℓ_t′(r). Newton's
+    method is used while it stays in that bracket and halves the error, bisection otherwise.
 
     Parameters
     ----------
     loss : TargetLoss
         A convex ℓ_t; its targets broadcast against `r`.
     r : array-like
-        Scores by the fit to the other rows.
+        Leave-one-out scores.
     kappa : float
         κ > 0, the leverage of a row.
     """
     start = np.asarray(r, dtype=float)
     pull = kappa * loss.gradient(start)
     s = start = np.broadcast_to(start, pull.shape)
-    low, high = np.minimum(s, s - pull), np.maximum(s, s - pull)
+    low = np.minimum(s, s - pull)
+    high = np.maximum(s, s - pull)
     previous = np.full(pull.shape, np.inf)
-    for _ in range(_BISECTIONS):
-        pull, slope = kappa * loss.gradient(s), 1 + kappa * loss.curvature(s)
+    # 100 bisections reach float64 precision, also at a kink that leaves no exact root.
+    for _ in range(100):
+        pull = kappa * loss.gradient(s)
+        slope = 1 + kappa * loss.curvature(s)
         excess = s + pull - start
         rounding = np.spacing(np.abs(start) + np.abs(pull)) + slope * np.spacing(np.abs(s))
         moving = np.abs(excess) > 8 * rounding
         if not moving.any():
             break
-        low, high = np.where(excess < 0, s, low), np.where(excess > 0, s, high)
+        low = np.where(excess < 0, s, low)
+        high = np.where(excess > 0, s, high)
         newton = s - excess / slope
         fast = (newton >= low) & (newton <= high) & (np.abs(excess) < previous / 2)
-        s, previous = np.where(moving, np.where(fast, newton, (low + high) / 2), s), np.abs(excess)
+        s = np.where(moving, np.where(fast, newton, (low + high) / 2), s)
+        previous = np.abs(excess)
     return s
 
 
 @dataclass(frozen=True)
 class _Moments:
-    """What the fixed point needs to know of the pulls c = −ℓ_t′(ŝ)."""
+    """Moments of the negative gradients c = −ℓ_t′(ŝ) that the fixed point needs."""
 
     stiffness: float  # θ
     mean: float  # E[c]
@@ -205,7 +212,7 @@ class _Moments:
 
 @dataclass(frozen=True)
 class _Problem:
-    """One fixed point, in the unknowns (log σ, log κ, m/(‖μ‖σ)) and, with an intercept, b/(1 + σ)."""
+    """A fixed point in (log σ, log κ, m/(‖μ‖σ)) and, with an intercept, b/(1 + σ)."""
 
     loss: TargetLoss
     noise: NoiseModel
@@ -215,19 +222,23 @@ class _Problem:
     fit_intercept: bool
 
     def solve(self) -> tuple[float, float, float]:
-        """Return (m, σ, b), or an error where no solution is found."""
+        """Return (m, σ, b); raises ValueError if no solution is found."""
         start = self.start()
-        half, std, centre = self._law(start)
-        if abs(half) + std < _QUADRATIC:  # and their spread is lost in the rounding of an intercept
+        half, std, centre = self._mean_std_centre(start)
+        # Any loss is quadratic to float64 precision on scores this close to their centre, and an
+        # intercept would round their spread away.
+        if abs(half) + std < 1e-7:
             return half, std, centre
-        found = self._root(start)
-        return self._law(self._continued() if found is None else found)
+        solution = self._root(start)
+        if solution is None:
+            solution = self._continued()
+        return self._mean_std_centre(solution)
 
     def start(self) -> FloatArray:
-        """Solve for the squared loss that has the slopes and the mean curvature of ℓ_t at the best constant score.
+        """Return the unknowns for the quadratic approximation of ℓ_t at the best constant score.
 
-        (k/2)(s − t′)² with t′ = s₀ − ℓ_t′(s₀)/k is a ridge problem with the penalty 2γ/k, where κ =
-        δ/k.
+        It has the slopes of ℓ_t and the mean curvature k there: (k/2)(s − t′)² with t′ = s₀ −
+        ℓ_t′(s₀)/k is a ridge problem with regularization strength 2γ/k, where κ = δ/k.
         """
         centre = self._best_constant() if self.fit_intercept else 0.0
         observed = self.noise.observed
@@ -235,22 +246,23 @@ class _Problem:
         curvature = max(float(observed @ self.loss.curvature(centre)[:, 0]), np.finfo(float).tiny)
         mixture = Mixture(mean_norm=self.mean_norm, aspect=self.aspect, noise=self.noise)
         reg = 2 * self.reg / curvature
-        law = predict_squared(
+        prediction = predict_squared(
             mixture, targets=centre - slopes / curvature, reg=reg, fit_intercept=self.fit_intercept
         )
         leverage = float(delta(self.aspect, reg)) / curvature
-        along = 0.0 if self.mean_norm == 0 else float(law.separation) / 2 / self.mean_norm
-        std = float(np.sqrt(law.variance))
-        middle = [float(sum(law.means)) / 2 / (1 + std)] if self.fit_intercept else []
-        return np.array([np.log(std), np.log(leverage), along, *middle])
+        along = 0.0 if self.mean_norm == 0 else float(prediction.separation) / 2 / self.mean_norm
+        std = float(np.sqrt(prediction.variance))
+        unknowns = [np.log(std), np.log(leverage), along]
+        if self.fit_intercept:
+            unknowns.append(float(sum(prediction.means)) / 2 / (1 + std))
+        return np.array(unknowns)
 
     def residuals(self, unknowns: FloatArray, n_nodes: int = _NODES) -> FloatArray:
-        """How far the fixed point is from holding, in relative units."""
+        """Return the relative residuals of the fixed-point equations."""
         log_std, log_leverage, along, centre = self._unpacked(unknowns)
-        with np.errstate(
-            all="ignore"
-        ):  # steps may leave what floats hold: what is not finite is no solution
-            std, leverage = np.exp(log_std), np.exp(log_leverage)
+        with np.errstate(all="ignore"):  # a step may overflow; the solver rejects it then
+            std = np.exp(log_std)
+            leverage = np.exp(log_leverage)
             moments = self.moments(self.mean_norm * along * std, std, centre, leverage, n_nodes)
             stiffness = moments.stiffness + 2 * self.reg
             signal = self.mean_norm * moments.alignment / stiffness
@@ -267,18 +279,21 @@ class _Problem:
     def moments(
         self, half: float, std: float, centre: float, leverage: float, n_nodes: int
     ) -> _Moments:
-        """Take expectations over r and the four pairs of true and observed class, by the trapezoid rule.
+        """Return expectations over r and the true and observed class, by the trapezoid rule.
 
         The variable of integration is asinh ŝ instead of r: then r is explicit, the bend of the
         loss near ŝ = 0 is resolved however wide the scores are, and the rule converges
         geometrically in the number of nodes.
         """
         means = _LABELS * half + centre
-        ends = prox(self.loss, means + std * np.array([-_REACH, _REACH]), leverage)
-        first, last = np.arcsinh(ends[..., :1]), np.arcsinh(ends[..., 1:])
+        # A Gaussian has less mass beyond 8.5 standard deviations than float64 resolves.
+        ends = prox(self.loss, means + std * np.array([-8.5, 8.5]), leverage)
+        first = np.arcsinh(ends[..., :1])
+        last = np.arcsinh(ends[..., 1:])
         grid = first + (last - first) * np.linspace(0, 1, n_nodes)
         scores = np.sinh(grid)
-        pull, curvature = -self.loss.gradient(scores), self._checked_curvature(scores)
+        pull = -self.loss.gradient(scores)
+        curvature = self._checked_curvature(scores)
         z = (scores - leverage * pull - means) / std
         slope = 1 + leverage * curvature
         step = (last - first) / (n_nodes - 1)
@@ -303,7 +318,7 @@ class _Problem:
         return curvature
 
     def _best_constant(self) -> float:
-        """Find the constant score of least expected loss, E[ℓ_t′(s₀)] = 0."""
+        """Return the constant score of least expected loss, E[ℓ_t′(s₀)] = 0."""
 
         def slope(score: float) -> float:
             return float(self.noise.observed @ self.loss.gradient(score)[:, 0])
@@ -314,29 +329,23 @@ class _Problem:
         low, high = np.asarray(self.loss.target)[:, 0]
         raise ValueError(
             f"The {self.loss.loss.name} loss with targets ({low:g}, {high:g}) has no finite "
-            "intercept, because their mean is out of its reach: move the targets towards 0, or use "
+            "intercept, because no score has their mean: move the targets towards 0, or use "
             "fit_intercept=False."
         )
 
     def _continued(self) -> FloatArray:
-        """Follow the solution from a strong penalty, where the loss is nearly quadratic, down to γ."""
-        for step in _STEPS:
-            n_steps = int(np.ceil(np.log(max(_STRONG / self.reg, 2.0)) / step))
+        """Follow the solution from strong regularization, where ℓ_t is nearly quadratic, to γ."""
+        for step in np.log([8.0, 2.0, 1.2]):  # of log γ; finer where a coarse step fails
+            # Start at γ = 100 or above, where the quadratic approximation is a good guess.
+            n_steps = int(np.ceil(np.log(max(100.0 / self.reg, 2.0)) / step))
             regs = self.reg * np.exp(step * np.arange(n_steps, -1, -1))
             path: list[FloatArray] = []
             for reg in regs:
-                here = replace(self, reg=float(reg))
-                guess = (
-                    here.start()
-                    if not path
-                    else path[-1]
-                    if len(path) == 1
-                    else 2 * path[-1] - path[-2]
-                )
-                found = here._root(guess)
-                if found is None:
+                problem = replace(self, reg=float(reg))
+                solution = problem._root(problem._guess(path))
+                if solution is None:
                     break
-                path.append(found)
+                path.append(solution)
             else:
                 return path[-1]
         raise ValueError(
@@ -345,14 +354,22 @@ class _Problem:
             "or a loss with a continuous curvature."
         )
 
-    def _root(self, start: FloatArray) -> FloatArray | None:
-        """Newton's method with a trust region; the solution must also hold on twice the nodes."""
-        with np.errstate(all="ignore"):  # likewise
-            found = root(self.residuals, start, method="hybr", options={"xtol": 1e-13}).x
-        worst = np.abs(self.residuals(found, 2 * _NODES)).max()
-        return found if worst < _TOLERANCE else None
+    def _guess(self, path: list[FloatArray]) -> FloatArray:
+        """Extrapolate the solutions at larger γ linearly in log γ."""
+        if not path:
+            return self.start()
+        if len(path) == 1:
+            return path[-1]
+        return 2 * path[-1] - path[-2]
 
-    def _law(self, unknowns: FloatArray) -> tuple[float, float, float]:
+    def _root(self, start: FloatArray) -> FloatArray | None:
+        """Return the solution by Powell's hybrid method, or None if it fails on twice the nodes."""
+        with np.errstate(all="ignore"):  # as in `residuals`
+            unknowns = root(self.residuals, start, method="hybr", options={"xtol": 1e-13}).x
+        worst = np.abs(self.residuals(unknowns, 2 * _NODES)).max()
+        return unknowns if worst < _TOLERANCE else None
+
+    def _mean_std_centre(self, unknowns: FloatArray) -> tuple[float, float, float]:
         log_std, _, along, centre = self._unpacked(unknowns)
         std = float(np.exp(log_std))
         return self.mean_norm * along * std, std, centre

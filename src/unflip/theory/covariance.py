@@ -1,4 +1,4 @@
-r"""Classes with covariances of their own: the paper's general theorem, corrected, with and without an intercept.
+r"""Ridge scores of two classes with different covariances: the paper's general theorem, corrected.
 
 The mean weights are w̄ = Q̄ Σ_b π_b e_b μ_b/(1 + δ_b) with e_b = E[t | y = b], the mean scores m_b
 = w̄ᵀμ_b, and the second moment of the score of a new row of class a is
@@ -6,10 +6,10 @@ The mean weights are w̄ = Q̄ Σ_b π_b e_b μ_b/(1 + δ_b) with e_b = E[t | y 
 .. math:: \nu_a = \bar w^\top\Sigma_a\bar w + \sum_b \tau_{ab} \bigl(s_b - 2e_bm_b + m_b^2
           + \bar w^\top C_b\bar w\bigr), \qquad \tau_{ab} = \frac{\pi_bT_{ab}}{(1+\delta_b)^2},
 
-with s_b = E[t² | y = b] and T_ab = tr(Σ_b E[QΣ_aQ])/n: the score's own spread plus what the errors
-of the fit on each class add. For means ∓μ it is the paper's theorem (thm_general_covariance) with
-the factor 2 on its T_b terms that the printed formula lost (docs/errata.md). With an intercept,
-means and targets are taken about their averages.
+with s_b = E[t² | y = b] and T_ab = tr(Σ_b E[QΣ_aQ])/n: the variance within the class plus the
+variance that the errors of the fit on each class add. For means ∓μ it is the paper's theorem
+(thm_general_covariance) with the factor 2 on its T_b terms that the printed formula omits
+(docs/errata.md). With an intercept, means and targets are centred.
 """
 
 from __future__ import annotations
@@ -31,19 +31,17 @@ from unflip.theory.model import (
     Prediction,
     best_threshold,
     check_binary_noise,
-    check_distance,
+    check_mean_size,
 )
-
-_COMMUTING = 1e-10
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassPrediction(Prediction):
-    """Law of the score of one class: its own variance, beside the means of both.
+    """Score distribution of one class: its variance, and the means of both classes.
 
-    ``accuracy`` and ``best_accuracy`` are shares of this class, with the threshold half-way between
-    the means and with the one that is best for both classes together; ``second_moment`` and
-    ``risk`` are this class's.
+    ``accuracy`` and ``best_accuracy`` are the recall of this class, with the threshold midway
+    between the means and with the best threshold for both classes; ``second_moment`` and ``risk``
+    are those of this class.
     """
 
     label: int  # 0 for the negative class, 1 for the positive
@@ -61,18 +59,18 @@ class ClassPrediction(Prediction):
 
     @property
     def best_accuracy(self) -> FloatArray:
-        """Share of this class on its side of the threshold that is best for both."""
+        """Recall of this class with the best threshold for both classes."""
         return self.recall_at(self.shared_threshold)[self.label]
 
 
 class GeneralPrediction(NamedTuple):
-    """Law of the score in either class; the two predictions share their means and differ in variance."""
+    """Score distributions of the two classes, which differ in their variances."""
 
     neg: ClassPrediction
     pos: ClassPrediction
 
     def class_accuracies_at(self, threshold: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Share of each class on its side of a threshold: (negatives below it, positives above it)."""
+        """Fraction of the negatives below a threshold and of the positives above it."""
         return self.neg.recall_at(threshold)[0], self.pos.recall_at(threshold)[1]
 
     def accuracy_at(self, threshold: ArrayLike) -> FloatArray:
@@ -83,7 +81,7 @@ class GeneralPrediction(NamedTuple):
 
     @property
     def accuracy(self) -> FloatArray:
-        """Accuracy with the threshold half-way between the class means: 0 without an intercept."""
+        """Accuracy with the threshold midway between the class means: 0 without an intercept."""
         return self.accuracy_at((self.neg.means[0] + self.neg.means[1]) / 2)
 
     @property
@@ -104,19 +102,29 @@ class GeneralPrediction(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GeneralMixture:
-    """Two Gaussian classes N(−μ, C₋) and N(+μ, C₊) with flipped labels, and n rows of them.
+    """Two Gaussian classes N(−μ, C₋) and N(+μ, C₊), and n rows with noisy labels.
 
     Parameters
     ----------
     mean : array-like of shape (p,)
         μ, half the difference of the class means.
     cov_neg, cov_pos : array-like of shape (p, p) or (p,)
-        Covariances of the classes; a vector is a diagonal. Equal or commuting ones are diagonalised
-        once.
+        Covariances of the classes; a vector is a diagonal. Equal or commuting covariances are
+        diagonalised once.
     n : int
         Number of rows.
     noise : NoiseModel
-        Flip rates and proportions of the two true classes.
+        Noise rates and priors of the two true classes.
+
+    Examples
+    --------
+    >>> noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.5)
+    >>> variances = [0.5, 2.0]
+    >>> mixture = GeneralMixture(
+    ...     mean=[1.0, 1.0], cov_neg=variances, cov_pos=variances, n=100, noise=noise
+    ... )
+    >>> round(mixture.bayes_accuracy, 3)
+    0.943
     """
 
     mean: ArrayLike
@@ -134,14 +142,14 @@ class GeneralMixture:
 
     @property
     def clean(self) -> GeneralMixture:
-        """The same rows with labels that are right: the oracle's data."""
+        """The same rows with clean labels: the oracle's data."""
         return replace(self, noise=NoiseModel.none().with_priors(self.noise.known_priors))
 
     @property
     def bayes_accuracy(self) -> float:
-        """Best accuracy that any classifier can have, knowing the classes, where they share a covariance.
+        """Accuracy of the Bayes classifier; raises ValueError unless the covariances are equal.
 
-        Two covariances make Bayes' rule quadratic, and its accuracy has no closed form.
+        With two covariances the Bayes rule is quadratic, and its accuracy has no closed form.
         """
         mean, spectra, _ = self._basis
         if spectra is None or not np.allclose(
@@ -159,7 +167,7 @@ class GeneralMixture:
         return float(Mixture(mean_norm=distance, aspect=1.0, noise=self.noise).bayes_accuracy)
 
     def class_moments(self, *, fit_intercept: bool) -> ClassMoments:
-        """Means about the origin, or about their average with an intercept, and covariances."""
+        """Return class means, centred if an intercept is fitted, and covariances."""
         mean, spectra, matrices = self._basis
         centre = float(np.diff(self.noise.known_priors)[0]) if fit_intercept else 0.0
         means = np.array([(-1 - centre) * mean, (1 - centre) * mean])
@@ -169,13 +177,13 @@ class GeneralMixture:
 
     @cached_property
     def _basis(self) -> tuple[FloatArray, FloatArray | None, FloatArray]:
-        """The mean and, where the covariances commute, their eigenvalues in the common eigenbasis."""
+        """The mean, eigenvalues in a common eigenbasis or None, and full covariances if needed."""
         mean = as_floats(self.mean, "mean")
         if mean.ndim != 1 or not len(mean) or not np.isfinite(mean).all():
             raise ValueError(
                 f"mean has shape {mean.shape}: give one finite number for each feature."
             )
-        check_distance(mean, "mean")
+        check_mean_size(mean, "mean")
         covariances = [
             _checked_covariance(value, name, len(mean))
             for value, name in ((self.cov_neg, "cov_neg"), (self.cov_pos, "cov_pos"))
@@ -201,18 +209,18 @@ def predict_general(
     reg: float,
     fit_intercept: bool = False,
 ) -> GeneralPrediction:
-    """Predict the scores of a ridge classifier when the classes have covariances of their own.
+    """Predict the scores of a ridge classifier when the classes have different covariances.
 
     Parameters
     ----------
     mean, cov_neg, cov_pos, n, noise
         The data, as in `GeneralMixture`.
     targets : {"naive", "unbiased", "optimized"} or (t_neg, t_pos)
-        What the observed classes are regressed on.
+        Regression targets of the two observed classes.
     reg : float
-        γ > 0.
+        Regularization strength γ > 0.
     fit_intercept : bool
-        False is the paper's model: the origin is the midpoint of the class means.
+        If False, the origin is the midpoint of the class means, as in the paper.
 
     Returns
     -------
@@ -226,7 +234,12 @@ def predict_general(
     >>> noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
     >>> variances = np.linspace(0.5, 2.0, 400)
     >>> neg, pos = predict_general(
-    ...     mean=np.full(400, 0.1), cov_neg=variances, cov_pos=2 * variances, n=1000, noise=noise, reg=1.0
+    ...     mean=np.full(400, 0.1),
+    ...     cov_neg=variances,
+    ...     cov_pos=2 * variances,
+    ...     n=1000,
+    ...     noise=noise,
+    ...     reg=1.0,
     ... )
     >>> print(f"{neg.accuracy:.3f} {pos.accuracy:.3f}")
     0.769 0.699
@@ -242,38 +255,51 @@ def predict_mixture(
     reg: float,
     fit_intercept: bool = False,
 ) -> GeneralPrediction:
-    """Predict for a `GeneralMixture`: what can be diagonalised is diagonalised once for all calls.
+    """Predict for a `GeneralMixture`, whose eigendecomposition is reused between calls.
 
     Parameters are those of `predict_general`.
+
+    Examples
+    --------
+    >>> noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.5)
+    >>> mixture = GeneralMixture(
+    ...     mean=np.full(50, 0.3), cov_neg=np.ones(50), cov_pos=np.ones(50), n=100, noise=noise
+    ... )
+    >>> for reg in (0.1, 10.0):
+    ...     print(f"{predict_mixture(mixture, reg=reg).accuracy:.3f}")
+    0.627
+    0.857
     """
     check_kind(
         mixture, GeneralMixture, "mixture", "give theory.GeneralMixture(mean=..., cov_neg=..., ...)"
     )
     as_flag(fit_intercept, "fit_intercept")
-    penalty = as_number(reg, "reg")
-    if not 0 < penalty < np.inf:
+    gamma = as_number(reg, "reg")
+    if not 0 < gamma < np.inf:
         raise ValueError(
             f"reg = {shown(reg)} must be one number, positive and finite, for general covariances."
         )
-    noise, priors = mixture.noise, mixture.noise.known_priors
+    noise = mixture.noise
+    priors = noise.known_priors
     values = target_values.resolve(targets, noise)
     average = float(noise.observed @ values) if fit_intercept else 0.0
-    first, second = (
-        noise.transition @ (values - average),
-        noise.transition @ (values - average) ** 2,
-    )  # e_b, s_b
+    first = noise.transition @ (values - average)  # e_b
+    second = noise.transition @ (values - average) ** 2  # s_b
 
     moments = mixture.class_moments(fit_intercept=fit_intercept)
-    equivalent = solve(moments, priors, penalty)
+    equivalent = solve(moments, priors, gamma)
     weights = equivalent.resolvent.times_means @ (equivalent.weights * first)
-    means, own = moments.means @ weights, moments.quadratic(weights)
+    means = moments.means @ weights
+    own = moments.quadratic(weights)
     errors = second - 2 * first * means + means**2 + own
     variances = own + equivalent.amplification() @ errors
-    return pair_of(means + average, variances, priors)
+    return class_predictions(means + average, variances, priors)
 
 
-def pair_of(means: FloatArray, variances: FloatArray, priors: FloatArray) -> GeneralPrediction:
-    """Pair the predictions of two classes with given means and variances of their scores."""
+def class_predictions(
+    means: FloatArray, variances: FloatArray, priors: FloatArray
+) -> GeneralPrediction:
+    """Return the predictions of two classes from the means and variances of their scores."""
     both = (np.asarray(means[0]), np.asarray(means[1]))
     threshold = best_threshold(both, (variances[0], variances[1]), priors)
     gap = float(means[1] - means[0])
@@ -318,14 +344,14 @@ def _checked_covariance(values: ArrayLike, name: str, p: int) -> FloatArray:
 
 
 def _common_eigenbasis(covariances: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-    """Eigenvalues (k, p) and common eigenvectors of commuting covariances, or None."""
+    """Return eigenvalues (k, p) and common eigenvectors of commuting covariances, or None."""
     first, second = covariances
     product = first @ second
     sizes = np.linalg.norm(first) * np.linalg.norm(second)
-    if np.linalg.norm(product - product.T) > _COMMUTING * sizes:
+    if np.linalg.norm(product - product.T) > 1e-10 * sizes:  # more than rounding error
         return None
-    # A generic combination has no eigenspace that either covariance would still have to be split
-    # in.
+    # Eigenvectors of a generic linear combination diagonalise both covariances, even if either of
+    # them has repeated eigenvalues.
     mixing = np.sqrt(2) * np.linalg.norm(first) / (np.linalg.norm(second) or 1.0)
     _, vectors = np.linalg.eigh(first + mixing * second)
     rotated = vectors.T @ covariances @ vectors

@@ -1,4 +1,4 @@
-r"""The deterministic equivalent of the resolvent for classes with covariances of their own.
+r"""Deterministic equivalent of the resolvent for classes with different covariances.
 
 With class second moments Σ_b = C_b + μ_bμ_bᵀ, proportions π_b and n rows (the paper's Lemmas DEQ
 and de QAQ),
@@ -22,13 +22,12 @@ import numpy as np
 from unflip._utils.typing import FloatArray
 from unflip.theory.resolvent import delta as isotropic_delta
 
-_TOLERANCE = 1e-12
-_MAX_STEPS = 200
+_MAX_STEPS = 200  # of Newton's method and the plain iteration together
 
 
 @dataclass(frozen=True)
 class Resolvent:
-    """What is needed of Q̄ for given weights of the classes."""
+    """Traces and products of Q̄ at fixed class weights."""
 
     traces: FloatArray  # tr(Σ_b Q̄)/n, shape (k,)
     products: FloatArray  # tr(Σ_b Q̄ Σ_c Q̄)/n, shape (k, k)
@@ -37,7 +36,7 @@ class Resolvent:
 
 @dataclass(frozen=True)
 class DenseMoments:
-    """Covariances as full matrices: an inverse for every evaluation."""
+    """Class moments with full covariance matrices; every evaluation inverts one matrix."""
 
     means: FloatArray  # (k, p)
     covariances: FloatArray  # (k, p, p)
@@ -66,28 +65,26 @@ class DenseMoments:
 
 @dataclass(frozen=True)
 class CommutingMoments:
-    """Covariances that share their eigenvectors, in that basis: sums over features for every evaluation."""
+    """Class moments with covariances that share their eigenvectors, in the basis of these."""
 
     means: FloatArray  # (k, p), in the eigenbasis
     eigenvalues: FloatArray  # (k, p)
     n: float
 
     def resolvent(self, weights: FloatArray, reg: float) -> Resolvent:
-        """(Σ_b weights_b Σ_b + γI)⁻¹, the means' low rank by Woodbury's identity in an orthonormal basis of theirs."""
+        """(Σ_b weights_b Σ_b + γI)⁻¹, with Woodbury's identity for the means' low-rank part."""
         bulk = 1 / (weights @ self.eigenvalues + reg)  # diagonal part of the inverse
         basis = self._span_of_means()
         coordinates = basis.T @ self.means.T
         inner = (coordinates * weights) @ coordinates.T
         gram = basis.T @ (bulk[:, None] * basis)
         kept = np.asarray(np.linalg.inv(np.eye(len(gram)) + inner @ gram), dtype=float)
-        smoothed_means = bulk[:, None] * (
-            basis @ (kept @ coordinates)
-        )  # no difference, which would cancel
+        # A product, because a difference would cancel.
+        smoothed_means = bulk[:, None] * (basis @ (kept @ coordinates))
         core = kept @ inner
         spectra = self.eigenvalues * bulk  # (k, p)
-        reduced = [
-            basis.T @ ((row * bulk)[:, None] * basis) @ core for row in spectra
-        ]  # the low rank's share
+        # The low-rank part of each trace.
+        reduced = [basis.T @ ((row * bulk)[:, None] * basis) @ core for row in spectra]
         traces = spectra.sum(axis=1) - np.array([np.trace(part) for part in reduced])
         products = spectra @ spectra.T
         for b, c in np.ndindex(products.shape):
@@ -99,11 +96,10 @@ class CommutingMoments:
         return Resolvent((traces + own) / self.n, products / self.n, smoothed_means)
 
     def _span_of_means(self) -> FloatArray:
-        """Orthonormal columns that span the means, which are collinear for two classes about their centre."""
+        """Return orthonormal columns that span the means; two centred means are collinear."""
         vectors, sizes, _ = np.linalg.svd(self.means.T, full_matrices=False)
-        return np.asarray(
-            vectors[:, sizes > 1e-12 * max(sizes.max(), np.finfo(float).tiny)], dtype=float
-        )
+        smallest = 1e-12 * max(sizes.max(), np.finfo(float).tiny)  # below: rounding error
+        return np.asarray(vectors[:, sizes > smallest], dtype=float)
 
     def quadratic(self, vector: FloatArray) -> FloatArray:
         """vᵀC_bv for each class."""
@@ -120,7 +116,7 @@ ClassMoments: TypeAlias = DenseMoments | CommutingMoments
 
 @dataclass(frozen=True)
 class Equivalent:
-    """δ_b with the resolvent at them."""
+    """The solution δ_b, and the resolvent there."""
 
     deltas: FloatArray  # (k,)
     resolvent: Resolvent
@@ -132,20 +128,22 @@ class Equivalent:
         return np.asarray(self.priors / (1 + self.deltas))
 
     def amplification(self) -> FloatArray:
-        """π_bT_b/(1 + δ_b)² for A = Σ_a, shape (a, b): how errors on class b spread the scores of class a."""
+        """π_bT_b/(1 + δ_b)² for A = Σ_a, shape (a, b).
+
+        Entry (a, b) is the variance of the scores of class a per squared error on class b.
+        """
         squared = self.priors / (1 + self.deltas) ** 2
         products = self.resolvent.products
-        spread = np.linalg.solve(
-            np.eye(len(squared)) - products * squared, products
-        )  # column a: T for A = Σ_a
-        return np.asarray(spread.T * squared)
+        # Column a holds T for A = Σ_a.
+        traces = np.linalg.solve(np.eye(len(squared)) - products * squared, products)
+        return np.asarray(traces.T * squared)
 
 
 def solve(moments: ClassMoments, priors: FloatArray, reg: float) -> Equivalent:
-    """Find δ_b = tr(Σ_bQ̄)/n by Newton's method, falling back on the plain iteration where a step overshoots.
+    """Solve δ_b = tr(Σ_bQ̄)/n by Newton's method, or by the plain iteration if a step overshoots.
 
-    The derivative of the right-hand side is π_c/(1 + δ_c)² tr(Σ_bQ̄Σ_cQ̄)/n, which the resolvent
-    brings along.
+    The derivative of the right-hand side is π_c/(1 + δ_c)² tr(Σ_bQ̄Σ_cQ̄)/n, from the resolvent's
+    products.
     """
     deltas = _starting_point(moments, reg)
     previous_error = np.inf
@@ -153,20 +151,21 @@ def solve(moments: ClassMoments, priors: FloatArray, reg: float) -> Equivalent:
         resolvent = moments.resolvent(priors / (1 + deltas), reg)
         residual = resolvent.traces - deltas
         error = float(np.abs(residual / (1 + deltas)).max())
-        if error <= _TOLERANCE:
+        if error <= 1e-12:  # relative
             return Equivalent(deltas, resolvent, priors)
         derivative = resolvent.products * (priors / (1 + deltas) ** 2)
         newton = deltas + np.linalg.solve(np.eye(len(deltas)) - derivative, residual)
-        deltas = newton if (newton > 0).all() and error < previous_error else resolvent.traces
+        newton_works = (newton > 0).all() and error < previous_error
+        deltas = newton if newton_works else resolvent.traces
         previous_error = error
     raise ValueError(
         f"The fixed point of delta did not converge at reg = {reg:g} (error {error:.1e}): use a "
-        "larger reg, or covariances of a more moderate condition number."
+        "larger reg, or covariances with a smaller condition number."
     )
 
 
 def _starting_point(moments: ClassMoments, reg: float) -> FloatArray:
-    """δ of isotropic classes of the same size."""
+    """Return δ of isotropic classes with the same total variance."""
     variances = moments.variances()
     typical = float(variances.mean()) or 1.0
     aspect = moments.means.shape[1] / moments.n

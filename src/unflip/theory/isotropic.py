@@ -1,4 +1,4 @@
-r"""The law of the ridge score in the isotropic mixture: the paper's Theorem and Proposition, and the intercept.
+r"""Distribution of the ridge score in the isotropic mixture, with and without an intercept.
 
 With targets t(ỹ), y = ±1, u = ‖μ‖² and the bulk gain q = 1/(1 + γ(1 + δ)):
 
@@ -14,8 +14,8 @@ with intercept     Cov(t, y)            Var(t)        4π₁π₂
     V = \frac1h \Bigl[ \frac{m^2}{u} + (1 - h)\,(S - 2cm + v m^2) \Bigr], \qquad 1 - h = \eta q^2,
 
 and the score of a new row is N(±m, V) without an intercept, N(E[t] − 2π₂m, V) and N(E[t] + 2π₁m, V)
-for the negative and the positive class with one. The first is the paper's Theorem (thm_main) with ν
-= V + m²; the second is derived in docs/theory/isotropic.md.
+for the negative and the positive class with one. The first is the paper's Theorem (thm_main) and
+Proposition with ν = V + m²; the second is derived in docs/theory/isotropic.md.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _LABELS = np.array([-1.0, 1.0])
 
 @dataclass(frozen=True)
 class TargetMoments:
-    """The moments (c, S, v) through which targets and flips enter the theory, and the mean target."""
+    """Moments (c, S, v) of targets and true labels that the theory needs, and the mean target."""
 
     alignment: float  # c
-    # S − c²/v, the power of what true labels do not say of targets: a difference that must not
-    # cancel
+    # S − c²/v, the power of the targets that the true labels do not explain. It is stored because
+    # the difference would cancel.
     misfit: float
     label_power: float  # v
     mean: float  # E[t] with an intercept, 0 without
@@ -54,12 +54,15 @@ class TargetMoments:
 
 
 def target_moments(targets: ArrayLike, noise: NoiseModel, *, fit_intercept: bool) -> TargetMoments:
-    """Return the moments of targets and true labels, centred where an intercept absorbs their means."""
-    values, joint = np.asarray(targets, dtype=float), noise.joint
+    """Return the moments of targets and true labels, centred if an intercept is fitted."""
+    values = np.asarray(targets, dtype=float)
+    joint = noise.joint
     mean = float(joint.sum(axis=0) @ values) if fit_intercept else 0.0
     label_mean = float(joint.sum(axis=1) @ _LABELS) if fit_intercept else 0.0
-    centred, labels = values - mean, _LABELS - label_mean
-    alignment, label_power = float(labels @ joint @ centred), float(joint.sum(axis=1) @ labels**2)
+    centred = values - mean
+    labels = _LABELS - label_mean
+    alignment = float(labels @ joint @ centred)
+    label_power = float(joint.sum(axis=1) @ labels**2)
     errors = centred - (alignment / label_power) * labels[:, None]
     return TargetMoments(alignment, float((joint * errors**2).sum()), label_power, mean)
 
@@ -67,7 +70,7 @@ def target_moments(targets: ArrayLike, noise: NoiseModel, *, fit_intercept: bool
 def predict_squared(
     mixture: Mixture, *, targets: str | ArrayLike, reg: ArrayLike, fit_intercept: bool
 ) -> Prediction:
-    """Predict for the squared loss, in closed form. Parameters are those of `unflip.theory.predict`."""
+    """Predict for the squared loss, in closed form; parameters as in `unflip.theory.predict`."""
     values = target_values.resolve(targets, mixture.noise)
     moments = target_moments(values, mixture.noise, fit_intercept=fit_intercept)
     return predict_from_moments(moments, mixture, reg, fit_intercept=fit_intercept)
@@ -76,10 +79,11 @@ def predict_squared(
 def predict_from_moments(
     moments: TargetMoments, mixture: Mixture, reg: ArrayLike, *, fit_intercept: bool
 ) -> Prediction:
-    """Predict from (c, S, v), whatever targets they come from."""
+    """Predict from the moments (c, S, v) of any targets."""
     power = as_floats(mixture.mean_norm, "mean_norm") ** 2
     aspect = as_floats(mixture.aspect, "aspect")
-    gain, share = bulk_gain(aspect, reg), variance_share(aspect, reg)
+    gain = bulk_gain(aspect, reg)
+    share = variance_share(aspect, reg)
     if (share == 0).any():
         raise ValueError(
             "reg = 0 at aspect = 1 has no finite variance: use a positive reg or another aspect."
@@ -94,12 +98,12 @@ def predict_from_moments(
 def _scores_per_gain(
     moments: TargetMoments, power: FloatArray, aspect: FloatArray, gain: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """m/q and hV/q², both finite in the limit q → 0 of a strong penalty."""
+    """m/q and hV/q², both finite in the limit q → 0 of strong regularization."""
     c, v = moments.alignment, moments.label_power
     whitening = 1 + v * power * gain  # how much more the means' direction is shrunk than the bulk
     shrunk = c / whitening
-    # S − 2cm + vm² as a sum of positive terms, for c − vm = c/(1 + vuq): far means would cancel its
-    # digits.
+    # S − 2cm + vm² as a sum of positive terms, since c − vm = c/(1 + vuq). The difference would
+    # cancel if the class means are far apart.
     spread = power * shrunk**2 + aspect * (moments.misfit + shrunk**2 / v)
     return power * shrunk, spread
 
@@ -112,10 +116,10 @@ def _prediction(
     std_per_gain: FloatArray,
     fit_intercept: bool,
 ) -> Prediction:
-    # Half the distance between the class means is m with either choice; only their centre differs.
+    # Half the distance between the class means is m in both cases; only their centre differs.
     below, above = (2 * priors[1], 2 * priors[0]) if fit_intercept else (1.0, 1.0)
     m = mean_per_gain * gain
-    with np.errstate(invalid="ignore"):  # 0/0 of targets that are alike is no separation
+    with np.errstate(invalid="ignore"):  # equal targets give 0/0: no separation
         separation = np.where(std_per_gain > 0, 2 * mean_per_gain / std_per_gain, 0.0)
     return Prediction(
         means=(moments.mean - below * m, moments.mean + above * m),

@@ -1,4 +1,4 @@
-r"""The law of the ridge scores of k classes with isotropic noise, and the accuracy of their argmax.
+r"""Distribution of the ridge scores of k isotropic classes, and the accuracy of their argmax.
 
 Rows are x = μ_b + N(0, I) in class b, with proportions π_b. Let K = MMᵀ be the Gram matrix of the
 class means, Π = diag(π), C the transition matrix, D = diag(P(observed)) and q the bulk gain.
@@ -29,28 +29,34 @@ from unflip import targets as target_values
 from unflip._utils.typing import FloatArray
 from unflip._utils.validation import as_count, as_flag, as_floats, as_number, shown
 from unflip.labels.noise import NoiseModel, check_noise
-from unflip.theory.model import check_distance
+from unflip.theory.model import check_mean_size
 from unflip.theory.orthant import MAX_DIMENSION, orthant_probability
 from unflip.theory.resolvent import bulk_gain
 from unflip.theory.resolvent import h as variance_share
 
-_ROUNDING = 1e-12  # a share below this is rounding error
-_N_STARTS = 1024
-_N_POLISHED = 10
+_ROUNDING = 1e-12  # a relative difference below this is rounding error
+_N_STARTS = 1024  # points of the search in `optimal_multi_lpc`
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MulticlassPrediction:
-    """Gaussian law of the c scores Wᵀx (+ b) of a new row, given its true class.
+    """Gaussian distribution of the c scores Wᵀx (+ b) of a new row, given its true class.
 
     Attributes
     ----------
     means : ndarray of shape (k, c)
         Mean scores of each class.
     covariance : ndarray of shape (c, c)
-        Covariance of the scores within a class, the same in all.
+        Covariance of the scores within a class, the same for all classes.
     priors : ndarray of shape (k,)
         Proportions of the true classes.
+
+    Examples
+    --------
+    >>> priors = np.full(2, 0.5)
+    >>> law = MulticlassPrediction(means=np.eye(2), covariance=np.eye(2), priors=priors)
+    >>> round(law.accuracy, 4)
+    0.7602
     """
 
     means: FloatArray
@@ -59,11 +65,11 @@ class MulticlassPrediction:
 
     @cached_property
     def class_accuracies(self) -> FloatArray:
-        """Share of each class whose own score is the largest; the first of equal scores counts as the largest."""
+        """Recall of each class when the largest score decides; the first of equal scores wins."""
         n_classes, n_scores = self.means.shape
         if n_scores != n_classes:
             raise ValueError(
-                f"{n_scores} scores of {n_classes} classes have no class each: give targets with "
+                f"{n_scores} scores of {n_classes} classes do not match: give targets with "
                 f"{n_classes} columns, or use readout_accuracy."
             )
         return _argmax_accuracies(self.means, self.covariance)
@@ -77,8 +83,8 @@ class MulticlassPrediction:
     def readout_accuracy(self) -> float:
         """Accuracy on clean labels of the best linear rule on the scores, Fisher's discriminants.
 
-        Class b has the discriminant m_bᵀV⁻¹s − ½m_bᵀV⁻¹m_b + log π_b. No k×k table of targets does
-        better with any thresholds, and every invertible one does as well as any other.
+        Class b has the discriminant m_bᵀV⁻¹s − ½m_bᵀV⁻¹m_b + log π_b. No k×k table of targets is
+        more accurate with any thresholds, and all invertible tables are equally accurate.
         """
         whitened = _whitened(self.means, self.covariance)
         gram = whitened @ whitened.T
@@ -102,14 +108,14 @@ def predict_multiclass(
     means : array-like of shape (k, p)
         Means of the classes.
     n : int
-        Number of rows to fit.
+        Number of training rows.
     noise : NoiseModel
-        Flips and proportions of the k classes.
+        Transition matrix and priors of the k classes.
     targets : {"naive", "unbiased", "optimized"} or array-like of shape (k, c)
-        What the observed classes (rows) are regressed on: the one-hot label, the inverse
-        transition, the posterior P(true class | observed label), or a table.
+        Regression targets of the observed classes (rows): the one-hot label, the inverse of the
+        transition matrix, the posterior P(true class | observed label), or a table.
     reg : float
-        γ, finite.
+        Regularization strength γ, finite.
     fit_intercept : bool
         Whether an intercept is fitted to each score.
 
@@ -122,8 +128,10 @@ def predict_multiclass(
     >>> noise = NoiseModel([[0.7, 0.3, 0.0], [0.0, 0.6, 0.4], [0.5, 0.0, 0.5]], [0.3, 0.3, 0.4])
     >>> means = np.outer([-2.0, 0.0, 2.0], np.eye(200)[0])
     >>> for name in ("naive", "unbiased", "optimized"):
-    ...     found = predict_multiclass(means=means, n=2000, noise=noise, targets=name, reg=10.0, fit_intercept=True)
-    ...     print(name, round(found.accuracy, 3), round(found.readout_accuracy, 3))
+    ...     law = predict_multiclass(
+    ...         means=means, n=2000, noise=noise, targets=name, reg=10.0, fit_intercept=True
+    ...     )
+    ...     print(name, round(law.accuracy, 3), round(law.readout_accuracy, 3))
     naive 0.381 0.761
     unbiased 0.656 0.761
     optimized 0.403 0.761
@@ -133,10 +141,17 @@ def predict_multiclass(
 
 
 def multiclass_bayes_accuracy(*, means: ArrayLike, noise: NoiseModel) -> float:
-    """Best accuracy that any classifier can have, knowing the class means: the limit of infinitely many rows.
+    """Return the accuracy of the Bayes classifier, the limit of infinitely many rows.
 
-    Given the means, x enters Bayes' rule through the scores Mx alone, whose class means and
+    Given the means, x enters the Bayes rule through the scores Mx alone, whose class means and
     covariance are K = MMᵀ.
+
+    Examples
+    --------
+    >>> noise = NoiseModel.none(3).with_priors([0.3, 0.3, 0.4])
+    >>> means = np.outer([-2.0, 0.0, 2.0], np.eye(5)[0])
+    >>> round(multiclass_bayes_accuracy(means=means, noise=noise), 3)
+    0.795
     """
     centres, _ = _checked(means, 1, noise, 0.0)
     centres = centres - centres.mean(axis=0)
@@ -155,11 +170,11 @@ def optimal_multi_lpc(
     fit_intercept: bool = False,
     worst: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
-    """(α, β) of the paper's Multi-LPC family with the best predicted accuracy, or with the worst.
+    """Return (α, β) of the paper's Multi-LPC family with the best or worst predicted accuracy.
 
-    Adding one number to all of α and β adds the same to all scores, and a common positive factor
-    scales them: neither changes the argmax. Of all such pairs the one with Σβ = 0 and ‖α‖² + ‖β‖² =
-    k is returned, as (1, …, 1) and (0, …, 0), the naive targets, have it.
+    Adding one number to all of α and β adds it to all scores, and a common positive factor scales
+    them: neither changes the argmax. The returned pair has Σβ = 0 and ‖α‖² + ‖β‖² = k, as do the
+    naive targets (1, …, 1) and (0, …, 0).
 
     Parameters
     ----------
@@ -171,18 +186,24 @@ def optimal_multi_lpc(
     Returns
     -------
     alpha, beta : ndarray of shape (k,)
-        For `unflip.targets.multi_lpc`. The search starts from fixed points, so the answer is always
-        the same; it is the best of several local optima, without proof that there is no better one.
+        For `unflip.targets.multi_lpc`. The search is deterministic. It returns the best of several
+        local optima, which need not be the global one.
+
+    Examples
+    --------
+    >>> noise = NoiseModel.none(2).with_priors([0.5, 0.5])
+    >>> alpha, beta = optimal_multi_lpc(means=[[1.0], [-1.0]], n=10, noise=noise, reg=1.0)
+    >>> alpha.shape, beta.shape
+    ((2,), (2,))
     """
     law = _one_hot_law(means, n, noise, reg, fit_intercept)
     as_flag(worst, "worst")
 
     def objective(scores: FloatArray, coarse: bool = False) -> float:
         alpha, beta = _pair(law, scores)
-        found = law.regressed_on(target_values.multi_lpc(alpha, beta))
-        accuracy = float(
-            law.priors @ _argmax_accuracies(found.means, found.covariance, coarse=coarse)
-        )
+        prediction = law.regressed_on(target_values.multi_lpc(alpha, beta))
+        accuracies = _argmax_accuracies(prediction.means, prediction.covariance, coarse=coarse)
+        accuracy = float(law.priors @ accuracies)
         return accuracy if worst else -accuracy
 
     def polish(scores: FloatArray, coarse: bool = False) -> FloatArray:
@@ -191,9 +212,8 @@ def optimal_multi_lpc(
         )
 
     starts = sorted(_starts(noise.n_classes), key=lambda scores: objective(scores, coarse=True))
-    alpha, beta = _pair(
-        law, polish(min((polish(start, True) for start in starts[:_N_POLISHED]), key=objective))
-    )
+    best = min((polish(start, coarse=True) for start in starts[:10]), key=objective)
+    alpha, beta = _pair(law, polish(best))
     level = beta.mean()
     scale = np.sqrt(noise.n_classes / np.sum((alpha - level) ** 2 + (beta - level) ** 2))
     return scale * (alpha - level), scale * (beta - level)
@@ -201,20 +221,17 @@ def optimal_multi_lpc(
 
 @dataclass(frozen=True)
 class _OneHotLaw:
-    """Law (G, B) of the scores of one-hot targets, from which every table's follows."""
+    """Distribution (G, B) of the scores of one-hot targets; that of any table follows from it."""
 
     means: FloatArray  # G
-    root: (
-        FloatArray  # of B = rootᵀroot, which keeps the digits of small variances beside large ones
-    )
+    root: FloatArray  # B = rootᵀroot; the root keeps the digits of small variances
     priors: FloatArray
 
     def regressed_on(self, table: FloatArray) -> MulticlassPrediction:
-        """Law of the scores of a table; those that are constant have a variance of exactly zero."""
+        """Return the distribution for a table of targets; constant scores get variance zero."""
         spread = self.root @ table
-        spread[np.abs(spread) <= _ROUNDING * np.max(np.abs(self.root) @ np.abs(table), axis=0)] = (
-            0.0
-        )
+        largest = np.max(np.abs(self.root) @ np.abs(table), axis=0)
+        spread[np.abs(spread) <= _ROUNDING * largest] = 0.0
         return MulticlassPrediction(
             means=self.means @ table, covariance=spread.T @ spread, priors=self.priors
         )
@@ -223,16 +240,19 @@ class _OneHotLaw:
 def _one_hot_law(
     means: ArrayLike, n: int, noise: NoiseModel, reg: float, fit_intercept: bool
 ) -> _OneHotLaw:
-    centres, penalty = _checked(means, n, noise, reg)
+    centres, gamma = _checked(means, n, noise, reg)
     as_flag(fit_intercept, "fit_intercept")
-    priors, observed, expected = noise.known_priors, noise.observed, noise.transition
-    flips = _root_of_flips(priors, expected)
-    offset = np.zeros_like(observed)
+    priors = noise.known_priors
+    expected = noise.transition
+    label_spread = _root_of_label_covariance(priors, expected)
+    offset = np.zeros_like(noise.observed)
     if fit_intercept:
-        offset = observed
-        centres, expected = centres - priors @ centres, expected - offset
+        offset = noise.observed
+        centres = centres - priors @ centres
+        expected = expected - offset
     aspect = centres.shape[1] / n
-    gain, share = float(bulk_gain(aspect, penalty)), float(variance_share(aspect, penalty))
+    gain = float(bulk_gain(aspect, gamma))
+    share = float(variance_share(aspect, gamma))
     if share == 0:
         raise ValueError(
             "reg = 0 at p = n has no finite variance: use a positive reg or another n."
@@ -240,30 +260,32 @@ def _one_hot_law(
     root = np.sqrt(priors)[:, None]
     axes, lengths, _ = np.linalg.svd(root * centres, full_matrices=len(root) > centres.shape[1])
     lengths = np.pad(lengths, (0, len(root) - len(lengths)))[:, None]
-    # √Π(C − G) = (I + q√ΠK√Π)⁻¹√ΠC along these axes; as a difference it would cancel where classes
-    # are far apart.
+    # √Π(C − G) = (I + q√ΠK√Π)⁻¹√ΠC along these axes; the difference would cancel if classes are far
+    # apart.
     missed = axes.T @ (root * expected) / (1 + gain * lengths**2)
     weights = gain * lengths * missed  # the mean of W along its directions
     scores = axes @ (lengths * weights) / root
-    parts = np.vstack([weights, np.sqrt(aspect) * gain * np.vstack([flips, missed])])  # 1 − h = ηq²
+    errors = np.sqrt(aspect) * gain * np.vstack([label_spread, missed])  # 1 − h = ηq²
+    parts = np.vstack([weights, errors])
     return _OneHotLaw(scores + offset, parts / np.sqrt(share), priors)
 
 
-def _root_of_flips(priors: FloatArray, transition: FloatArray) -> FloatArray:
-    """Root of D − CᵀΠC, the spread within classes: Cholesky's factor.
+def _root_of_label_covariance(priors: FloatArray, transition: FloatArray) -> FloatArray:
+    """Return the Cholesky factor of D − CᵀΠC, the covariance of the labels within classes.
 
-    The matrix is Σ wᵢⱼ(eᵢ − eⱼ)(eᵢ − eⱼ)ᵀ over pairs of labels, wᵢⱼ being how often a class has
-    both. A label that is eliminated adds to the pairs of the others, so that nothing is subtracted,
-    and rare flips keep their digits.
+    The matrix is Σ wᵢⱼ(eᵢ − eⱼ)(eᵢ − eⱼ)ᵀ over pairs of labels, with weights wᵢⱼ = Σ_b π_bC_biC_bj.
+    Eliminating a label adds to the weights of the remaining pairs. Nothing is subtracted, so small
+    noise rates keep their digits.
     """
-    both = (transition.T * priors) @ transition
-    root = np.zeros_like(both)
+    pair_weights = (transition.T * priors) @ transition
+    root = np.zeros_like(pair_weights)
     for label in range(len(priors) - 1):
-        others = slice(label + 1, None)
-        pairs = both[label, others]
-        if total := float(pairs.sum()):
-            root[label, label], root[label, others] = np.sqrt(total), -pairs / np.sqrt(total)
-            both[others, others] += np.outer(pairs / total, pairs)
+        rest = slice(label + 1, None)
+        weights = pair_weights[label, rest]
+        if total := float(weights.sum()):
+            root[label, label] = np.sqrt(total)
+            root[label, rest] = -weights / np.sqrt(total)
+            pair_weights[rest, rest] += np.outer(weights / total, weights)
     return root
 
 
@@ -274,16 +296,16 @@ def _argmax_accuracies(
     k = len(means)
     if k > MAX_DIMENSION + 1:
         raise ValueError(
-            f"Accuracies are known for up to {MAX_DIMENSION + 1} classes; this mixture has {k}."
+            f"Accuracies are available for up to {MAX_DIMENSION + 1} classes; this mixture has {k}."
         )
     accuracies = np.empty(k)
     for b in range(k):
         rivals = np.delete(np.arange(k), b)
         leads = np.eye(k)[b] - np.eye(k)[rivals]
-        lead, spread = leads @ means[b], leads @ covariance @ leads.T
-        scale = max(
-            np.abs(lead).max(), np.sqrt(max(spread.diagonal().max(), 0.0))
-        )  # of the leads: offsets cancel
+        lead = leads @ means[b]
+        spread = leads @ covariance @ leads.T
+        # The scale of the leads, not of the scores: a common offset cancels.
+        scale = max(np.abs(lead).max(), np.sqrt(max(spread.diagonal().max(), 0.0)))
         certain = spread.diagonal() <= _ROUNDING * scale**2
         spread[certain] = spread[:, certain] = 0.0
         tied = certain & (np.abs(lead) <= np.sqrt(_ROUNDING) * scale)
@@ -293,14 +315,12 @@ def _argmax_accuracies(
 
 
 def _whitened(means: FloatArray, covariance: FloatArray) -> FloatArray:
-    """Coordinates of the class means in which the covariance is the identity.
+    """Return the class means in coordinates where the covariance is the identity.
 
     Directions without variance are dropped: the weights vanish there, so the classes do not differ
     (with an intercept, one-hot scores sum to 1 in every class).
     """
-    means = means - means.mean(
-        axis=0
-    )  # a common shift tells no class from another, but would drown the rest
+    means = means - means.mean(axis=0)  # a large common shift would cost digits
     std = np.sqrt(covariance.diagonal())
     unit = np.where(std > 0, std, 1.0)
     values, vectors = np.linalg.eigh(covariance / np.outer(unit, unit))
@@ -309,7 +329,7 @@ def _whitened(means: FloatArray, covariance: FloatArray) -> FloatArray:
 
 
 def _starts(k: int) -> list[FloatArray]:
-    """Slopes and offsets to start from, spread evenly; scores of very different sizes are among the best."""
+    """Return slopes and intercepts to start from, with scores of very different sizes."""
     points = qmc.Halton(3 * k, scramble=False).random(_N_STARTS + 1)[1:]  # the first is the origin
     sizes = 10.0 ** (-3 * points[:, :k])
     starts = np.tile(sizes, 2) * ndtri(points[:, k:])
@@ -317,28 +337,30 @@ def _starts(k: int) -> list[FloatArray]:
 
 
 def _pair(law: _OneHotLaw, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(α, β) of which each score is offset + slope · the standardised one-hot score: units that suit a search."""
-    slopes, offsets = np.split(scores, 2)
+    """Return (α, β) such that score j is intercept + slope · the standardised one-hot score j."""
+    slopes, intercepts = np.split(scores, 2)
     centre = law.priors @ law.means
     std = np.sqrt(np.sum(law.root**2, axis=0) + law.priors @ (law.means - centre) ** 2)
-    beta = offsets - slopes * centre / std
+    beta = intercepts - slopes * centre / std
     return beta + slopes / std, beta
 
 
 def _checked(means: ArrayLike, n: int, noise: NoiseModel, reg: float) -> tuple[FloatArray, float]:
     check_noise(noise)
-    centres, penalty = as_floats(means, "means"), as_number(reg, "reg")
+    centres = as_floats(means, "means")
+    gamma = as_number(reg, "reg")
     if centres.ndim != 2 or len(centres) != noise.n_classes or not centres.shape[1]:
         raise ValueError(
             f"means has shape {centres.shape}: give one row of p features for each of the noise "
             f"model's {noise.n_classes} classes."
         )
     if not np.isfinite(centres).all():
-        raise ValueError("means hold a value that is not finite: give numbers.")
-    check_distance(centres, "means")
+        raise ValueError("means hold a value that is not finite: give finite numbers.")
+    check_mean_size(centres, "means")
     as_count(n, "n", least=1)
-    if not 0 <= penalty < np.inf:
+    if not 0 <= gamma < np.inf:
         raise ValueError(
-            f"reg = {shown(reg)} must be zero or positive and finite: it is the ridge penalty γ."
+            f"reg = {shown(reg)} must be zero or positive and finite: it is the regularization "
+            "strength γ."
         )
-    return centres, penalty
+    return centres, gamma

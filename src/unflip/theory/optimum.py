@@ -1,4 +1,4 @@
-"""The best and the worst choices according to the theory: ρ*, ρ̄ and γ*."""
+"""Optimal and worst choices of ρ and γ according to the theory: ρ*, ρ̄ and γ*."""
 
 from __future__ import annotations
 
@@ -23,25 +23,29 @@ from unflip.theory.prediction import predict
 
 Objective: TypeAlias = Literal["accuracy", "risk"]
 
+# The search covers γ from 10⁻⁸ to 10⁸, times the variance of the features.
 _DECADES = 8.0
-_MULTICLASS_DECADES = 5.0
-_TIE_BREAK = 1e-6
-_CONVEX_DECADES = 3.0  # where the fixed point of a convex loss is known to converge
 
 
 def optimal_rho(noise: NoiseModel, rho_neg: ArrayLike = 0.0) -> FloatArray:
-    """ρ₊*(ρ₋), the paper's boxed optimum: the most accurate ρ₊ for any given ρ₋.
+    """Return ρ₊*(ρ₋), the paper's boxed optimum: the most accurate ρ₊ at a fixed ρ₋.
 
-    ρ₊* − ρ₋ = [π₂²ε₊(1 − ε₊) − π₁²ε₋(1 − ε₋)] / [π₁π₂(1 − ε₊ − ε₋)]. It exceeds 1 − ρ₋ in strong
-    noise, where the loss as printed turns the classifier round; `unflip.targets.from_rho` keeps it
-    upright.
+    ρ₊* − ρ₋ = [π₂²ε₊(1 − ε₊) − π₁²ε₋(1 − ε₋)] / [π₁π₂(1 − ε₊ − ε₋)]. Under strong noise it exceeds
+    1 − ρ₋. There the loss as printed inverts the classifier; `unflip.targets.from_rho` corrects
+    the sign.
 
     Parameters
     ----------
     noise : NoiseModel
-        Flip rates and priors of two classes.
+        Noise rates and priors of two classes.
     rho_neg : array-like
         ρ₋.
+
+    Examples
+    --------
+    >>> noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
+    >>> print(optimal_rho(noise).round(2))
+    1.57
     """
     check_binary_noise(noise, "optimal_rho")
     pi_neg, pi_pos = noise.known_priors
@@ -53,9 +57,16 @@ def optimal_rho(noise: NoiseModel, rho_neg: ArrayLike = 0.0) -> FloatArray:
 
 
 def worst_rho(noise: NoiseModel, rho_neg: ArrayLike = 0.0) -> FloatArray:
-    """ρ̄₊(ρ₋), where E[t·y] = 0 and the classifier without intercept is a coin toss.
+    """Return ρ̄₊(ρ₋), where E[t·y] = 0 and the classifier without intercept guesses at random.
 
-    ρ̄₊ − ρ₋ = (1 − 2π₁ε₋ − 2π₂ε₊)/(2π₁ − 1). It does not exist for balanced classes.
+    ρ̄₊ − ρ₋ = (1 − 2π₁ε₋ − 2π₂ε₊)/(2π₁ − 1). Raises ValueError for balanced classes, where it does
+    not exist.
+
+    Examples
+    --------
+    >>> noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
+    >>> print(worst_rho(noise).round(2))
+    -0.65
     """
     check_binary_noise(noise, "worst_rho")
     pi_neg, pi_pos = noise.known_priors
@@ -76,33 +87,39 @@ def optimal_reg(
     loss: str | Loss = "squared",
     fit_intercept: bool = False,
 ) -> FloatArray:
-    """γ*, the ridge penalty with the best predicted accuracy or risk.
+    """Return γ*, the regularization strength with the best predicted accuracy or risk.
 
-    In the isotropic mixture the accuracy of every target that leans the right way (E[t·y] > 0, or
-    any target with an intercept) grows with γ (proof in docs/theory/isotropic.md), so γ* = ∞ for
-    ``"accuracy"``: the difference of the class means is the best direction where the noise has
-    none. Targets that lean the wrong way do least harm at γ* = 0. With general covariances, and for
-    the risk, which also judges the scale of the scores, the optimum is finite as a rule.
+    In the isotropic mixture the accuracy grows with γ for all targets with E[t·y] > 0, and for any
+    targets with an intercept (proof in docs/theory/isotropic.md). So γ* = ∞ for ``"accuracy"``:
+    without correlated features, the difference of the class means is the best direction. For
+    targets with E[t·y] < 0, γ* = 0. With general covariances, and for the risk, which also depends
+    on the scale of the scores, the optimum is usually finite.
 
     Parameters
     ----------
     mixture : Mixture or GeneralMixture
-        A Mixture may hold arrays; the answer has their broadcast shape.
+        A Mixture may hold arrays; the result has their broadcast shape.
     targets : {"naive", "unbiased", "optimized"} or (t_neg, t_pos)
-        What the observed classes are regressed on.
+        Regression targets of the two observed classes.
     objective : {"accuracy", "risk"}
-        What to optimise: accuracy with the best threshold (largest) or E[(score − y)²] (smallest).
+        Maximise the accuracy with the best threshold, or minimise E[(score − y)²].
     loss, fit_intercept
-        As in `predict`; general covariances have the squared loss only.
+        As in `predict`; general covariances support the squared loss only.
 
     Returns
     -------
     ndarray
-        γ*. In the isotropic mixture with the squared loss it may be 0 or ∞. Otherwise it lies
-        between 1e-8 and 1e8 times the variance of the features (1e-3 and 1e3 for other losses), and
-        is that bound where more would be better still.
+        γ*. In the isotropic mixture with the squared loss it may be 0 or ∞. Otherwise it is
+        limited to 1e-8 to 1e8 times the variance of the features (1e-3 to 1e3 for other losses).
+
+    Examples
+    --------
+    >>> noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
+    >>> mixture = Mixture(mean_norm=2.0, aspect=1.0, noise=noise)
+    >>> print(optimal_reg(mixture), optimal_reg(mixture, objective="risk").round(2))
+    inf 0.86
     """
-    check_kind(mixture, (Mixture, GeneralMixture), "mixture", "give one of the two")
+    check_kind(mixture, (Mixture, GeneralMixture), "mixture", "give one of these")
     check_choice(objective, ("accuracy", "risk"), "objective")
     as_flag(fit_intercept, "fit_intercept")
     values = target_values.resolve(targets, mixture.noise)
@@ -120,17 +137,14 @@ def optimal_reg(
     norms, aspects = (
         np.broadcast_to(value, shape).ravel() for value in (mixture.mean_norm, mixture.aspect)
     )
-    found = [
-        _isotropic_reg(
-            replace(mixture, mean_norm=norm, aspect=aspect),
-            values,
-            objective,
-            resolve(loss),
-            fit_intercept,
-        )
+    mixtures = [
+        replace(mixture, mean_norm=norm, aspect=aspect)
         for norm, aspect in zip(norms, aspects, strict=True)
     ]
-    return np.reshape(found, shape)
+    regs = [
+        _isotropic_reg(one, values, objective, resolve(loss), fit_intercept) for one in mixtures
+    ]
+    return np.reshape(regs, shape)
 
 
 def optimal_multiclass_reg(
@@ -142,31 +156,41 @@ def optimal_multiclass_reg(
     readout: Literal["plain", "best"] = "best",
     fit_intercept: bool = False,
 ) -> float:
-    """γ* of k classes, for the largest score or for the best linear rule on the scores.
+    """Return γ* of k classes, for the largest score or for the best linear rule on the scores.
 
     Parameters
     ----------
     means, n, noise, targets, fit_intercept
         As in `predict_multiclass`.
     readout : {"plain", "best"}
-        "plain" judges the accuracy of the largest score, "best" that of Fisher's discriminants,
+        "plain" maximises the accuracy of the largest score, "best" that of Fisher's discriminants,
         which is the same for every invertible table of targets.
+
+    Examples
+    --------
+    >>> noise = NoiseModel([[0.7, 0.3, 0.0], [0.0, 0.6, 0.4], [0.5, 0.0, 0.5]], [0.3, 0.3, 0.4])
+    >>> means = np.outer([-2.0, 0.0, 2.0], np.eye(20)[0])
+    >>> options = {"targets": "unbiased", "readout": "plain", "fit_intercept": True}
+    >>> round(optimal_multiclass_reg(means=means, n=100, noise=noise, **options), 1)
+    4.9
     """
     check_choice(readout, ("plain", "best"), "readout")
 
     def cost(reg: float) -> float:
-        found = predict_multiclass(
+        prediction = predict_multiclass(
             means=means, n=n, noise=noise, targets=targets, reg=reg, fit_intercept=fit_intercept
         )
-        return -(found.accuracy if readout == "plain" else found.readout_accuracy)
+        return -(prediction.accuracy if readout == "plain" else prediction.readout_accuracy)
 
-    return search_reg(cost, decades=_MULTICLASS_DECADES)
+    return search_reg(cost, decades=5.0)
 
 
-def search_reg(cost: Callable[[float], float], scale: float = 1.0, decades: float = 8.0) -> float:
-    """Return the penalty of least cost: the best of a grid around `scale`, half a decade apart, then refined.
+def search_reg(
+    cost: Callable[[float], float], scale: float = 1.0, decades: float = _DECADES
+) -> float:
+    """Return the γ of least cost, by a grid around `scale` and a local refinement.
 
-    Where the grid's first or last point is the best, that point.
+    Grid points are half a decade apart. The first or last of them is returned as it is.
     """
     log_regs = np.log10(scale) + np.linspace(-decades, decades, round(4 * decades) + 1)
     lowest = int(np.argmin([cost(10.0**log_reg) for log_reg in log_regs]))
@@ -189,9 +213,8 @@ def _general_reg(
         pair = predict_mixture(mixture, targets=values, reg=reg, fit_intercept=fit_intercept)
         if objective == "risk":
             return float(pair.risk)
-        # Where a constant rule is best at every penalty, the midpoint's accuracy tells the
-        # penalties apart.
-        return -float(pair.best_accuracy) - _TIE_BREAK * float(pair.accuracy)
+        # The accuracy at the midpoint breaks ties where a constant rule is best at every γ.
+        return -float(pair.best_accuracy) - 1e-6 * float(pair.accuracy)
 
     typical = mixture.class_moments(fit_intercept=fit_intercept).variances().mean()
     return search_reg(cost, float(typical) or 1.0)
@@ -201,11 +224,15 @@ def _isotropic_reg(
     mixture: Mixture, values: FloatArray, objective: Objective, loss: Loss, fit_intercept: bool
 ) -> float:
     def cost(reg: float) -> float:
-        found = predict(mixture, targets=values, reg=reg, loss=loss, fit_intercept=fit_intercept)
-        return -float(found.separation) if objective == "accuracy" else float(found.risk)
+        law = predict(mixture, targets=values, reg=reg, loss=loss, fit_intercept=fit_intercept)
+        return -float(law.separation) if objective == "accuracy" else float(law.risk)
 
     if loss is not SQUARED:
-        return search_reg(cost, decades=_CONVEX_DECADES)
-    # The closed form has limits at both ends, so the search need not stop at them.
-    found = search_reg(cost, decades=_DECADES)
-    return 0.0 if found <= 10**-_DECADES else np.inf if found >= 10**_DECADES else found
+        return search_reg(cost, decades=3.0)  # tests find the fixed point from γ = 10⁻³ to 10³
+    # The closed form has limits at both ends: a result at the edge of the grid is 0 or ∞.
+    reg = search_reg(cost)
+    if reg <= 10**-_DECADES:
+        return 0.0
+    if reg >= 10**_DECADES:
+        return np.inf
+    return reg

@@ -1,14 +1,14 @@
-r"""The probability that a Gaussian vector is positive in every coordinate, the same number every time.
+r"""Probability that a Gaussian vector is positive in every coordinate, by a deterministic rule.
 
 With X = m + L y, y ~ N(0, I) and a lower triangular L, the conditions X > 0 bound one yⱼ after
 another:
 
 .. math:: P(X > 0) = E\Bigl[\prod_j \bigl(\Phi(b_j) - \Phi(a_j)\bigr)\Bigr],
 
-where the bounds aⱼ, bⱼ depend on y₁, …, yⱼ₋₁, each drawn between its own bounds (Genz 1992). Where
-the covariance has rank r below d, the surplus conditions bound the same r coordinates (Genz and
-Kwong 2000): a singular covariance makes the problem smaller, not harder. The expectation over the
-first r − 1 coordinates is the mean over a fixed lattice.
+where the bounds aⱼ, bⱼ depend on y₁, …, yⱼ₋₁, each drawn between its own bounds (Genz 1992). If the
+covariance has rank r < d, the remaining conditions bound the same r coordinates (Genz and Kwong
+2000), so a singular covariance makes the problem smaller. The expectation over the first r − 1
+coordinates is the mean over a fixed lattice.
 """
 
 from __future__ import annotations
@@ -22,20 +22,18 @@ from scipy.special import erfcx, ndtr, ndtri, owens_t
 from unflip._utils.typing import FloatArray, IntArray
 from unflip._utils.validation import as_floats
 
-MAX_DIMENSION = 9
+MAX_DIMENSION = 9  # the lattices below are chosen for up to 8 coordinates, one less
 # Number of points n, a prime, and multiplier a of the lattice (1, a, a², …)/n. Of all multipliers
 # these come closest to the smallest error on smooth periodic functions (P₂) of 2, …, 8 variables at
 # once: within a factor 1.6 of each.
 _FINE = (16381, 3905)
 _COARSE = (1021, 223)
-_SINGULAR = (
-    1e-12  # a share of a coordinate's variance that is left by the others and counts as none
-)
-_TINY, _EPS = np.finfo(float).tiny, np.finfo(float).epsneg
+_SINGULAR = 1e-12  # a fraction of variance below this is rounding error
+_TINY = np.finfo(float).tiny
 
 
 def orthant_probability(mean: ArrayLike, covariance: ArrayLike, *, coarse: bool = False) -> float:
-    """P(X > 0 in every coordinate) for X ~ N(mean, covariance), in up to nine dimensions.
+    """Return P(X > 0 in every coordinate) for X ~ N(mean, covariance), in up to nine dimensions.
 
     Exact in one and two dimensions and for a covariance of rank one; otherwise within 1e-4
     (measured: 1e-5 in three dimensions, 5e-5 in nine).
@@ -45,10 +43,9 @@ def orthant_probability(mean: ArrayLike, covariance: ArrayLike, *, coarse: bool 
     mean : array-like of shape (d,)
         Mean.
     covariance : array-like of shape (d, d)
-        Covariance; it may be singular. A coordinate without variance counts as positive where its
-        mean is.
+        Covariance; it may be singular. A coordinate without variance is positive if its mean is.
     coarse : bool
-        Whether to use 16 times fewer points: good to about 1e-3, for a search.
+        Whether to use 16 times fewer points: accurate to about 1e-3, for a search.
 
     Returns
     -------
@@ -76,26 +73,26 @@ def orthant_probability(mean: ArrayLike, covariance: ArrayLike, *, coarse: bool 
 
 
 def _quadrant(a: float, b: float, correlation: float) -> float:
-    """P(x < a, y < b) of two standard normals, by Owen's T function."""
-    a, b = (
-        0.0 if abs(bound) < _TINY else bound for bound in (a, b)
-    )  # products with less are 0, and so is −0
+    """Return P(x < a, y < b) of two standard normals, by Owen's T function."""
+    # Subnormal numbers and −0 count as 0: products with them vanish.
+    a, b = (0.0 if abs(bound) < _TINY else bound for bound in (a, b))
     if a == b == 0:
         return float(0.25 + np.arcsin(correlation) / (2 * np.pi))
     slope = np.sqrt((1 - correlation) * (1 + correlation))
-    values, others = np.array([a, b]), np.array([b, a])
+    values = np.array([a, b])
+    swapped = np.array([b, a])
     with np.errstate(divide="ignore", over="ignore"):  # T(0, ∞) is finite
-        wedges = owens_t(values, (others - correlation * values) / (slope * values))
-    signs = np.sign(a) * np.sign(b)  # a·b may vanish though neither does
+        wedges = owens_t(values, (swapped - correlation * values) / (slope * values))
+    signs = np.sign(a) * np.sign(b)  # a·b could underflow
     opposite = signs < 0 or (signs == 0 and a + b < 0)
     return float(np.sum(ndtr(values) / 2 - wedges) - opposite / 2)
 
 
 def _triangular(correlation: FloatArray, bounds: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Factor L with LLᵀ = correlation, one column for each rank, and the last column that each row uses.
+    """Return L with LLᵀ = correlation, one column per rank, and the last column each row uses.
 
-    Rows are taken in the order of their conditional probabilities, the smallest first: that leaves
-    the least variation to the later ones.
+    Rows are taken in the order of their conditional probabilities, the smallest first: this leaves
+    the least variance to the later ones.
     """
     factor = np.zeros((len(bounds), 0))
     expected = np.zeros(0)
@@ -115,40 +112,41 @@ def _triangular(correlation: FloatArray, bounds: FloatArray) -> tuple[FloatArray
 
 
 def _mean_below(bound: float) -> float:
-    """E[y | y < bound] of a standard normal, which holds its digits in either tail."""
+    """Return E[y | y < bound] of a standard normal, accurate in both tails."""
     return float(-np.sqrt(2 / np.pi) / erfcx(-bound / np.sqrt(2)))
 
 
 def _sequential(
     factor: FloatArray, bounds: FloatArray, ends: IntArray, lattice: tuple[int, int]
 ) -> float:
-    """P(L y < bounds), one coordinate of y after another."""
+    """Return P(L y < bounds), one coordinate of y after another."""
     rank = factor.shape[1]
-    uniform = _lattice(*lattice) if rank > 1 else np.zeros((0, 1))  # rank 1 needs no mean
+    uniform = _lattice(*lattice) if rank > 1 else np.zeros((0, 1))  # rank 1 is exact
     drawn = np.zeros((rank, uniform.shape[1]))
     probability = np.ones(uniform.shape[1])
     for j in range(rank):
-        low, high = np.zeros_like(probability), np.ones_like(probability)
+        low = np.zeros_like(probability)
+        high = np.ones_like(probability)
         for i in np.flatnonzero(ends == j):
             limit = ndtr((bounds[i] - factor[i, :j] @ drawn[:j]) / factor[i, j])
-            low, high = (
-                (low, np.minimum(high, limit))
-                if factor[i, j] > 0
-                else (np.maximum(low, limit), high)
-            )
+            if factor[i, j] > 0:
+                high = np.minimum(high, limit)
+            else:
+                low = np.maximum(low, limit)
         width = np.maximum(high - low, 0.0)
         probability *= width
         if j < rank - 1:
-            drawn[j] = ndtri(np.clip(low + uniform[j] * width, _TINY, 1 - _EPS))
+            below_one = 1 - np.finfo(float).epsneg
+            drawn[j] = ndtri(np.clip(low + uniform[j] * width, _TINY, below_one))
     return float(probability.mean())
 
 
 @cache
 def _lattice(n: int, multiplier: int) -> FloatArray:
-    """Points of the lattice, a row for each coordinate, folded so that the integrand is periodic.
+    """Return the points of the lattice, one row per coordinate, folded to a periodic integrand.
 
-    Shifted by a quarter step, each folded coordinate takes every value (i + ½)/n once and never
-    reaches 0 or 1.
+    The lattice is shifted by a quarter step: each folded coordinate takes every value (i + ½)/n
+    once and never reaches 0 or 1.
     """
     generator = [pow(multiplier, j, n) for j in range(MAX_DIMENSION - 1)]
     points = np.outer(generator, np.arange(n)) % n
@@ -156,21 +154,22 @@ def _lattice(n: int, multiplier: int) -> FloatArray:
 
 
 def _checked(mean: ArrayLike, covariance: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    centre, spread = as_floats(mean, "mean"), as_floats(covariance, "covariance")
+    centre = as_floats(mean, "mean")
+    spread = as_floats(covariance, "covariance")
     if centre.ndim != 1 or not 1 <= len(centre) <= MAX_DIMENSION:
         raise ValueError(f"mean has shape {centre.shape}: it needs one to {MAX_DIMENSION} entries.")
     if spread.shape != 2 * centre.shape:
         raise ValueError(
-            f"covariance has shape {spread.shape}: a mean of {len(centre)} entries needs a square "
-            "of them."
+            f"covariance has shape {spread.shape}: give ({len(centre)}, {len(centre)}), as mean "
+            f"has {len(centre)} entries."
         )
     if not (np.isfinite(centre).all() and np.isfinite(spread).all()):
-        raise ValueError("mean and covariance hold a value that is not finite: give numbers.")
-    size = float(np.abs(spread).max())
-    if (
-        np.abs(spread - spread.T).max() > 1e-8 * size
-        or np.linalg.eigvalsh(spread).min() < -1e-8 * size
-    ):
+        raise ValueError(
+            "mean or covariance holds a value that is not finite: give finite numbers."
+        )
+    rounding = 1e-8 * float(np.abs(spread).max())
+    asymmetry = np.abs(spread - spread.T).max()
+    if asymmetry > rounding or np.linalg.eigvalsh(spread).min() < -rounding:
         raise ValueError(
             "covariance is not symmetric and positive semi-definite: check how it was made."
         )

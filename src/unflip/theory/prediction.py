@@ -1,4 +1,4 @@
-"""What accuracy to expect in the isotropic mixture: one door for every loss."""
+"""Predicted accuracy in the isotropic mixture, for the squared loss and other convex losses."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def predict(
     Parameters
     ----------
     mixture : Mixture
-        ‖μ‖, η and the noise; ‖μ‖ and η may be arrays.
+        ‖μ‖, η and the noise model; ‖μ‖ and η may be arrays.
     targets : {"naive", "unbiased", "optimized"} or (t_neg, t_pos)
-        What the observed classes are regressed on; for other losses, how they weigh the loss of
-        either label.
+        Regression targets of the two observed classes. For other losses they set the weights of
+        the losses of the two labels (`unflip.losses.TargetLoss`).
     reg : array-like
-        γ; broadcasts against the mixture. With the squared loss ``np.inf`` gives the limit γ → ∞,
-        where the scores vanish but their separation does not.
+        Regularization strength γ; broadcasts against the mixture. With the squared loss ``np.inf``
+        gives the limit γ → ∞, where the scores vanish but their separation does not.
     loss : {"squared", "logistic"} or Loss
-        The loss that the classifier minimises; your own needs its first two derivatives
+        Loss that the classifier minimises. A custom loss needs its first two derivatives
         (`unflip.losses.Loss`).
     fit_intercept : bool
-        False is the paper's model: the origin is the midpoint of the class means.
+        If False, the origin is the midpoint of the class means, as in the paper.
 
     Returns
     -------
@@ -53,7 +53,8 @@ def predict(
     optimized 0.883
     """
     check_mixture(mixture)
-    intercept, resolved = as_flag(fit_intercept, "fit_intercept"), resolve(loss)
+    intercept = as_flag(fit_intercept, "fit_intercept")
+    resolved = resolve(loss)
     if resolved is SQUARED:
         return predict_squared(mixture, targets=targets, reg=reg, fit_intercept=intercept)
     return predict_convex(mixture, targets=targets, reg=reg, loss=resolved, fit_intercept=intercept)

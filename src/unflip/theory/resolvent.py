@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike
 from unflip._utils.typing import FloatArray
 from unflip._utils.validation import as_floats
 
-_LARGEST = 1e150  # whose square is a number
+# Largest aspect and regularization strength: their squares do not overflow float64.
+_LARGEST = 1e150
 
 
 def delta(aspect: ArrayLike, reg: ArrayLike) -> FloatArray:
@@ -38,9 +39,7 @@ def delta(aspect: ArrayLike, reg: ArrayLike) -> FloatArray:
     """
     eta, gamma = _checked(aspect, reg)
     root = _root(eta, gamma)
-    with np.errstate(
-        all="ignore"
-    ):  # γ of 0 and of ∞ have limits of their own, below; δ may exceed all floats
+    with np.errstate(all="ignore"):  # the limits γ = 0 and γ = ∞ are set below; δ may overflow
         value = np.where(
             1 + gamma > eta,
             2 * eta / ((1 - eta) + gamma + root),
@@ -51,22 +50,22 @@ def delta(aspect: ArrayLike, reg: ArrayLike) -> FloatArray:
 
 
 def h(aspect: ArrayLike, reg: ArrayLike) -> FloatArray:
-    """Share of the score's variance that dimension does not amplify: h = 1 − η/(1 + γ(1 + δ))², the appendix's form.
+    """Return h = 1 − η/(1 + γ(1 + δ))²; its inverse is the variance inflation due to dimension.
 
-    It is 1 in low dimension or under a strong penalty and 0 at the interpolation threshold η = 1, γ
-    = 0.
+    This is the form of the paper's appendix. It is 1 in low dimension or under strong
+    regularization, and 0 at the interpolation threshold η = 1, γ = 0.
     """
     eta, gamma = _checked(aspect, reg)
-    with np.errstate(invalid="ignore"):  # γ of ∞ has a limit of its own, below
+    with np.errstate(invalid="ignore"):  # the limit γ = ∞ is set below
         value = 2 * _root(eta, gamma) / (1 + eta + gamma + _root(eta, gamma))
     return np.where(np.isinf(gamma), 1.0, value)
 
 
 def bulk_gain(aspect: ArrayLike, reg: ArrayLike) -> FloatArray:
-    """1/(1 + γ(1 + δ)) = Q̄/(1 + δ) on every direction but the means': how far noise directions are shrunk.
+    """1/(1 + γ(1 + δ)), the factor by which noise directions are shrunk.
 
-    It falls from 1 (γ = 0, η ≤ 1) to 0 (γ = ∞), and is the one number through which γ enters the
-    theory.
+    It is Q̄/(1 + δ) on every direction except that of the means. It falls from 1 (γ = 0, η ≤ 1) to
+    0 (γ = ∞). γ enters the theory through this number alone.
     """
     eta, gamma = _checked(aspect, reg)
     return 2 / (1 + eta + gamma + _root(eta, gamma))
@@ -79,17 +78,16 @@ def _root(eta: FloatArray, gamma: FloatArray) -> FloatArray:
 
 
 def _checked(aspect: ArrayLike, reg: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    eta, gamma = as_floats(aspect, "aspect"), as_floats(reg, "reg")
+    eta = as_floats(aspect, "aspect")
+    gamma = as_floats(reg, "reg")
     for value in eta[~(np.isfinite(eta) & (eta > 0))].ravel():
         raise ValueError(f"aspect = {value:g} must be positive and finite: it is p/n.")
     for value in eta[eta > _LARGEST].ravel():
-        raise ValueError(
-            f"aspect = {value:g} is so large that its square is no number: use a smaller p/n."
-        )
+        raise ValueError(f"aspect = {value:g} overflows float64 when squared: use a smaller p/n.")
     for value in gamma[~(gamma >= 0)].ravel():
-        raise ValueError(f"reg = {value:g} must be zero or positive: it is the ridge penalty γ.")
-    for value in gamma[np.isfinite(gamma) & (gamma > _LARGEST)].ravel():
         raise ValueError(
-            f"reg = {value:g} is so large that its square is no number: use inf, the limit."
+            f"reg = {value:g} must be zero or positive: it is the regularization strength γ."
         )
+    for value in gamma[np.isfinite(gamma) & (gamma > _LARGEST)].ravel():
+        raise ValueError(f"reg = {value:g} overflows float64 when squared: use inf, the limit.")
     return eta, gamma

@@ -1,1 +1,1 @@
-"""The audit as one HTML file, to review the suspects in a browser."""
+"""The HTML page of an audit, to review the suspects in a browser."""

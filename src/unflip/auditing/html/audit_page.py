@@ -1,4 +1,4 @@
-"""The page of an audit: one HTML file that needs nothing else, with the suspects to look through and decide on."""
+"""The HTML page of an audit: one self-contained file to review and decide on the suspects."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ _SCRIPTS = (
     "outlook.js",
     "start.js",
 )
-_LONGEST_TEXT = 2000
-_GRID_STEPS = 48
-_GROWTHS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
+_LONGEST_TEXT = 2000  # characters shown of a row's text
+_GRID_STEPS = 48  # positions of the slider of checked labels, besides the number of suspects
+_GROWTHS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0)  # numbers of rows to choose from, relative to today
 
 
-def write_page(audit: Audit, path: Path, **shown: Any) -> None:
-    """Write the page of an audit. A file that is there is replaced once the new one is whole.
+def write_page(audit: Audit, path: Path, **options: Any) -> None:
+    """Write the page of an audit; an existing file is replaced only after the new one is complete.
 
     Parameters
     ----------
     audit : Audit
-        What was found.
+        The audit.
     path : Path
-        Where to write the page.
-    **shown
+        File to write.
+    **options
         Options of `page`.
     """
-    write_atomically(path, page(audit, **shown))
+    write_atomically(path, page(audit, **options))
 
 
 def page(
@@ -67,18 +67,17 @@ def page(
     Parameters
     ----------
     audit : Audit
-        What was found.
+        The audit.
     texts, ids : sequence of str, optional
-        What to show of each row, and its name; one for each of the n rows. Long texts are cut.
+        Text and id to show for each row; one of each for each of the n rows. Long texts are cut.
     numbers : sequence of int, optional
-        Number of each row in the data, where these have more rows than were audited.
+        Row number in the data of each audited row, if not all rows of the data were audited.
     source : str
         Name of the data.
     assumptions : sequence of str
-        Further sentences on what was assumed.
+        More assumptions to list.
     by_command : bool
-        Whether the command line made the audit, so that advice speaks of commands rather than of
-        Python.
+        Whether to advise on commands rather than on Python.
     """
     suspects = _suspects(
         audit,
@@ -87,7 +86,8 @@ def page(
         numbers=_in_order(numbers, audit, "numbers"),
     )
     data = _data(audit, suspects, source)
-    style, script = _read("style.css"), "\n".join(_read(name) for name in _SCRIPTS)
+    style = _read("style.css")
+    script = "\n".join(_read(name) for name in _SCRIPTS)
     content = _template().render(
         audit=audit,
         prose=prose,
@@ -108,7 +108,7 @@ def page(
 
 
 def script_safe_json(data: Any) -> Markup:
-    r"""Return JSON that a script element can hold: in ASCII, with <, > and & as \u003c, \u003e and \u0026."""
+    r"""Return ASCII JSON for a script element, with <, > and & as \u003c, \u003e and \u0026."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -135,30 +135,30 @@ def _read(name: str) -> str:
 
 
 def _hash(content: str) -> str:
-    """Return what the page's content security policy calls a script or style that may run."""
+    """Return the hash by which the content security policy allows a script or style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
 def _in_order(values: Iterable[Any] | None, audit: Audit, name: str) -> list[Any] | None:
-    """Return one entry for each row, in the order of the rows: a pandas Series would be looked up by its index."""
+    """Return a list with an entry for each row; a pandas Series would be indexed by its labels."""
     if values is None:
         return None
     try:
         entries = list(values)
     except TypeError:
         raise TypeError(
-            f"{name} = {values!r} must be a sequence: give one entry for each row."
+            f"{name} = {values!r} must be a sequence: pass one entry for each row."
         ) from None
     n = len(audit.evidence.codes)
     if len(entries) != n:
         raise ValueError(
-            f"{name} has {len(entries)} entries but the audit has {n} rows: give one for each row."
+            f"{name} has {len(entries)} entries but the audit has {n} rows: pass one for each row."
         )
     return entries
 
 
 def _data(audit: Audit, suspects: dict[str, Any], source: str) -> dict[str, Any]:
-    """Return all that the page's scripts work with."""
+    """Return the data of the page's scripts."""
     content = {
         "source": source,
         "classes": [str(label) for label in audit.classes.tolist()],
@@ -176,15 +176,14 @@ def _suspects(
 ) -> dict[str, Any]:
     suspects = audit.suspects
     rows = suspects.row.tolist()
+    checked_places = np.flatnonzero(np.isin(suspects.row, audit.checked))
     return {
         "row": rows if numbers is None else [numbers[row] for row in rows],
         "id": None if ids is None else [str(ids[row]) for row in rows],
         "text": None if texts is None else [_cut(str(texts[row])) for row in rows],
         "observed": np.searchsorted(audit.classes, suspects.observed).tolist(),
         "proposed": np.searchsorted(audit.classes, suspects.proposed).tolist(),
-        "checked": np.flatnonzero(
-            np.isin(suspects.row, audit.checked)
-        ).tolist(),  # places in this list
+        "checked": checked_places.tolist(),
         "probability": suspects.probability.round(6).tolist(),
     }
 
@@ -205,7 +204,7 @@ def _panel(panel: ScorePanel) -> dict[str, Any]:
 
 
 def _outlook(audit: Audit) -> dict[str, Any] | None:
-    """Return the accuracy after checks on a grid, for each growth; None where it is not known."""
+    """Return the accuracy after checks on a grid, for each growth; None if it is not known."""
     if np.isnan(audit.accuracy_after(0)):
         return None
     checked = _grid(len(audit.evidence.codes), audit.n_suspects)
@@ -214,14 +213,13 @@ def _outlook(audit: Audit) -> dict[str, Any] | None:
         "checked": checked,
         "growth": list(_GROWTHS),
         "accuracy": [[round(value, 6) for value in line] for line in accuracy],
-        # In words from here, so that no tie is rounded one way in the headline and another on the
-        # slider.
-        "accuracy_said": [[page_tables.percent(value) for value in line] for line in accuracy],
-        "gain_said": [[page_tables.gain(audit, value) for value in line] for line in accuracy],
+        # Formatted here, because JavaScript may round ties differently.
+        "accuracy_text": [[page_tables.percent(value) for value in line] for line in accuracy],
+        "gain_text": [[page_tables.gain(audit, value) for value in line] for line in accuracy],
     }
 
 
 def _grid(n: int, n_suspects: int) -> list[int]:
-    """Return numbers of checked rows from 0 to n, denser where they are small, with the number of suspects."""
+    """Return numbers of checked rows from 0 to n, denser near 0, including `n_suspects`."""
     steps: FloatArray = n * np.linspace(0, 1, _GRID_STEPS + 1) ** 2
     return sorted({*steps.round().astype(int).tolist(), n_suspects})

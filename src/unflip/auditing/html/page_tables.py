@@ -1,4 +1,4 @@
-"""The figures of the audit page: its cards and tables, formatted."""
+"""The formatted numbers of the audit page: its cards and tables."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from unflip.auditing import prose
 from unflip.auditing.report import Audit
 
-_HEAT_STEPS = 10
+_HEAT_STEPS = 10  # shades of the transition matrix, as in style.css
 _Z_95 = 1.96  # standard errors either side of a 95% confidence interval
 
 
 @dataclass(frozen=True)
 class Card:
-    """One figure of the headline, with the sentence it comes from."""
+    """One number at the top of the page, with a sentence about it."""
 
     heading: str
     figure: str
@@ -30,7 +30,7 @@ class Cell:
     rate: str
     error: str  # ± its standard error; empty if it was given
     interval: str
-    heat: int  # 0 to 10, by the root of the rate: small rates matter
+    heat: int  # shade, 0 to 10, by the square root of the rate, so that small rates are visible
     is_noise: bool
 
 
@@ -61,25 +61,27 @@ def cards(audit: Audit) -> list[Card]:
 
 def noise_cells(audit: Audit) -> list[list[Cell]]:
     """Return the transition matrix, a list of cells for each true class."""
-    transition, errors = audit.noise.transition, audit.noise_std
+    transition = audit.noise.transition
+    errors = audit.noise_std
     return [
         [
-            _cell(float(rate), float(error), a != b)
-            for b, (rate, error) in enumerate(zip(rates, doubts, strict=True))
+            _cell(float(transition[a, b]), float(errors[a, b]), is_noise=a != b)
+            for b in range(len(transition))
         ]
-        for a, (rates, doubts) in enumerate(zip(transition, errors, strict=True))
+        for a in range(len(transition))
     ]
 
 
-def _cell(rate: float, error: float, is_noise: bool) -> Cell:
-    low, high = max(0.0, rate - _Z_95 * error), min(1.0, rate + _Z_95 * error)
+def _cell(rate: float, error: float, *, is_noise: bool) -> Cell:
+    low = max(0.0, rate - _Z_95 * error)
+    high = min(1.0, rate + _Z_95 * error)
     interval = f"{low:.0%} to {high:.0%}" if error > 0 else ""
     spread = f"± {error:.1%}" if error > 0 else ""
     return Cell(f"{rate:.1%}", spread, interval, round(_HEAT_STEPS * rate**0.5), is_noise)
 
 
 def plan_lines(audit: Audit) -> list[tuple[str, str, str]]:
-    """Return effort, accuracy and gain; none where the accuracy after checks is not known."""
+    """Return effort, accuracy and gain of the plan; empty if accuracy after checks is unknown."""
     if np.isnan(audit.plan.accuracy).any():
         return []
     return [
@@ -88,21 +90,21 @@ def plan_lines(audit: Audit) -> list[tuple[str, str, str]]:
 
 
 def percent(accuracy: float) -> str:
-    """Return an accuracy in percent, with the same digits everywhere on the page."""
+    """Return an accuracy in percent, with one decimal."""
     return f"{accuracy:.1%}"
 
 
 def gain(audit: Audit, accuracy: float) -> str:
-    """Return what is gained over today, in points."""
+    """Return the gain over the expected accuracy of today, in percentage points."""
     points = round(100 * (accuracy - audit.expected_accuracy), 1)
     return f"{points + 0.0:+.1f}"  # never -0.0
 
 
 def sensitivity_lines(audit: Audit) -> list[list[str]]:
-    """Return the sensitivity table: what moves, number to act on, wrong labels, accuracy, overlap."""
+    """Return the sensitivity table: rate, suspects, wrong labels, accuracy and overlap."""
     return [
         [
-            f"{name}: {rate:.1%}" if name else "as estimated",
+            f"{name}: {rate:.1%}" if name else "as in this audit",
             f"{n_suspects:,}",
             f"{wrong:,.0f}",
             percent(accuracy),

@@ -1,9 +1,8 @@
-"""What an audit's scores look like by observed class, beside what the noise model expects of them.
+"""Histograms of the scores by observed class, with the counts that the noise model expects.
 
-Bars count the rows of an observed class by the log-odds of a true class. A line is what the fitted
-model expects there: each row counts in true class a with P(a | row), and the noise model sends a
-share T_ab of it to observed class b. Where bars and line part, the labels contradict the model at
-that score.
+Bars count the rows of an observed class by the log-odds of a true class. Lines are expected counts:
+a row belongs to true class a with P(a | row), and has label b with probability T_ab. Where bars and
+line differ, the labels contradict the noise model.
 """
 
 from __future__ import annotations
@@ -18,15 +17,12 @@ from scipy.special import logit
 from unflip._utils.typing import FloatArray
 from unflip.auditing.evidence import Evidence
 
-MOST_PANELS = 12
+MOST_PANELS = 12  # classes whose scores are shown
 
-_SURE = 1e-6  # probabilities nearer to 0 or 1 are shown there
-_OUTLYING = 0.002  # share of the rows on either side that goes into the outermost bar
-_FEWEST_BINS, _MOST_BINS = 8, 40
-_FINE = 6  # points of a line for each bar
+_LEAST_PROBABILITY = 1e-6  # probabilities are clipped to this distance from 0 and 1
+_POINTS_PER_BIN = 6  # of a line
+# Probabilities to mark on the axis, the most important first.
 _MARKS = (0.5, 0.1, 0.9, 0.01, 0.99, 0.001, 0.999, 1e-4, 1 - 1e-4, 1e-5, 1 - 1e-5)
-_MARK_GAP = 1 / 7  # least distance of two marks on the axis, as a share of it
-_MARK_MARGIN = 0.05  # and of a mark from its ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +36,9 @@ class ScorePanel:
     low, high : float
         Ends of the axis, in log-odds.
     counts : ndarray of shape (2, n_bins)
-        Rows that are labelled otherwise, and rows labelled with the class.
+        Number of rows with another label, and with the label of the class.
     expected : ndarray of shape (2, n_points)
-        What the model expects of them, in rows for each bar, at the middles of equal intervals.
+        Expected number of rows per bar, at the centres of equal intervals.
     marks : list of float
         Probabilities to mark on the axis.
     """
@@ -56,7 +52,7 @@ class ScorePanel:
 
 
 def score_panels(evidence: Evidence) -> list[ScorePanel]:
-    """Return one panel for two classes, otherwise one for each of the `MOST_PANELS` largest observed classes."""
+    """Return one panel for two classes, else one for each of the largest observed classes."""
     k = len(evidence.classes)
     if k == 2:
         return [_panel(evidence, 1)]
@@ -66,13 +62,12 @@ def score_panels(evidence: Evidence) -> list[ScorePanel]:
 
 
 def _panel(evidence: Evidence, code: int) -> ScorePanel:
-    probabilities, codes = (
-        evidence.probabilities[evidence.labelled],
-        evidence.codes[evidence.labelled],
-    )
-    scores = logit(np.clip(probabilities[:, code], _SURE, 1 - _SURE))
+    probabilities = evidence.probabilities[evidence.labelled]
+    codes = evidence.codes[evidence.labelled]
+    clipped = np.clip(probabilities[:, code], _LEAST_PROBABILITY, 1 - _LEAST_PROBABILITY)
+    scores = logit(clipped)
     low, high = _ends(scores)
-    n_bins = int(np.clip(2 * np.cbrt(len(scores)), _FEWEST_BINS, _MOST_BINS))
+    n_bins = int(np.clip(2 * np.cbrt(len(scores)), 8, 40))  # Rice's rule, within limits
     inside = np.clip(scores, low, high)
     labelled = (codes == code).astype(float)
     likely = probabilities @ evidence.noise.model.transition[:, code]
@@ -89,7 +84,8 @@ def _panel(evidence: Evidence, code: int) -> ScorePanel:
 
 
 def _ends(scores: FloatArray) -> tuple[float, float]:
-    low, high = np.quantile(scores, [_OUTLYING, 1 - _OUTLYING])
+    # 0.2% of the rows on either side go into the outermost bars.
+    low, high = np.quantile(scores, [0.002, 1 - 0.002])
     margin = max(0.03 * (high - low), 0.25)
     return float(low - margin), float(high + margin)
 
@@ -97,19 +93,21 @@ def _ends(scores: FloatArray) -> tuple[float, float]:
 def _smooth_counts(
     scores: FloatArray, share: FloatArray, n_bins: int, ends: tuple[float, float]
 ) -> FloatArray:
-    """Rows for each bar, on a fine grid, smoothed over about a bar."""
-    fine, _ = np.histogram(scores, _FINE * n_bins, ends, weights=share)
-    return np.asarray(_FINE * gaussian_filter1d(fine, sigma=_FINE / 2, mode="reflect"))
+    """Return the number of rows per bar on a fine grid, smoothed over about a bar."""
+    fine, _ = np.histogram(scores, _POINTS_PER_BIN * n_bins, ends, weights=share)
+    smooth = gaussian_filter1d(fine, sigma=_POINTS_PER_BIN / 2, mode="reflect")
+    return np.asarray(_POINTS_PER_BIN * smooth)
 
 
 def _marks(low: float, high: float) -> Iterator[float]:
-    """Yield probabilities within the axis, the roundest first, none too near to another."""
+    """Yield probabilities to mark on the axis, with enough space between them."""
     taken: list[float] = []
-    margin = _MARK_MARGIN * (high - low)
+    margin = 0.05 * (high - low)
+    gap = 1 / 7 * (high - low)
     for mark in _MARKS:
         place = float(logit(mark))
         if low + margin <= place <= high - margin and all(
-            abs(place - other) >= _MARK_GAP * (high - low) for other in taken
+            abs(place - other) >= gap for other in taken
         ):
             taken.append(place)
             yield mark

@@ -1,1 +1,1 @@
-"""One module for each command, or for two that belong together; imported when it is run."""
+"""The commands, one module for each or for two related ones; imported on demand."""

@@ -1,4 +1,4 @@
-"""unflip apply."""
+"""The command `unflip apply`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 from unflip._utils.atomic_files import write_atomically
 from unflip.cli import arguments
 from unflip.cli.files.decision_files import NO_SINGLE_LABEL, Decision, decide
-from unflip.cli.files.request import Request, noted, prepare
+from unflip.cli.files.request import Request, collect_warnings, prepare
 from unflip.cli.files.tables import ending, read_table, rewritten
 from unflip.cli.fit_table import Fit, fit_decided, fit_labels
 from unflip.cli.terminal import check_out, fail, say, say_json, working
@@ -22,16 +22,16 @@ from unflip.cli.terminal import check_out, fail, say, say_json, working
 def apply(
     data: arguments.Data,
     decisions: Annotated[
-        Path, typer.Argument(help="Decisions (.csv), as the page of an audit saves them.")
+        Path, typer.Argument(help="Decisions (.csv) exported from the page of an audit.")
     ],
-    out: Annotated[Path, typer.Option(help="Where to write the corrected data.")],
+    out: Annotated[Path, typer.Option(help="File for the corrected data.")],
     label: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="COLUMN", help="Column of the labels.", show_default="found by the decisions"
+            metavar="COLUMN", help="Column of labels.", show_default="matched by the decisions"
         ),
     ] = None,
-    item: Annotated[str | None, typer.Option(hidden=True)] = None,  # of votes, which are refused
+    item: Annotated[str | None, typer.Option(hidden=True)] = None,  # for a clear error
     text: arguments.Text = None,
     embedding: arguments.Embedding = None,
     eps: arguments.Eps = None,
@@ -42,10 +42,10 @@ def apply(
     ignore: arguments.Ignore = None,
     as_json: arguments.AsJson = False,
 ) -> None:
-    """Put decisions on suspects into a copy of the data, and tell what that is worth.
+    """Apply decisions on suspects to a copy of the data.
 
-    All other cells stay as they are, and so does the file. The options of the
-    audit serve to tell what accuracy to expect before and after.
+    All other cells stay the same, and the original file is not changed. Pass
+    the options of the audit to print the expected accuracy before and after.
     """
     if item is not None or len(label or ()) > 1:
         fail(NO_SINGLE_LABEL)
@@ -62,49 +62,47 @@ def apply(
             priors=priors,
             trusted=trusted,
             group=group,
-            name=name,
+            id_column=name,
             ignore=tuple(ignore or ()),
         )
         fits, reason = _fits(request, decided.rows, tell)
         tell("Writing")
         write_atomically(out, rewritten(data, decided.label, decided.changes))
-    changed, kept = len(decided.changes), len(decided.rows) - len(decided.changes)
+    changed = len(decided.changes)
+    confirmed = len(decided.rows) - changed
     if as_json:
-        counts = {"decided": len(decided.rows), "changed": changed, "confirmed": kept}
-        worth = {"expected_accuracy": _accuracies(fits), "why_no_accuracy": reason or None}
-        say_json({"file": str(out), "label": decided.label, **counts, **worth})
+        counts = {"decided": len(decided.rows), "changed": changed, "confirmed": confirmed}
+        accuracy = {"expected_accuracy": _accuracies(fits), "why_no_accuracy": reason or None}
+        say_json({"file": str(out), "label": decided.label, **counts, **accuracy})
         return
     labels = "label" if changed == 1 else "labels"
     say(
-        f"{out}: {changed} {labels} of column {decided.label!r} changed, {kept} confirmed; all "
-        "else is as it was."
+        f"{out}: {changed} {labels} of column {decided.label!r} changed, {confirmed} confirmed. "
+        "All other cells are unchanged."
     )
+    if fits:
+        say(_comparison(fits))
+    else:
+        say(f"The expected accuracy needs the features: {reason}")
+    command = f"unflip fit {shlex.join([str(data), '--decisions', str(decisions)])} ..."
     say(
-        _worth(fits)
-        if fits
-        else f"What that is worth cannot be told without the features: {reason}"
-    )
-    command = " ".join(
-        ["unflip fit", shlex.quote(str(data)), "--decisions", shlex.quote(str(decisions)), "..."]
-    )
-    say(
-        f"To fit a classifier, give the decisions with the data as they were ({command}): what is "
-        "still wrong cannot be told from labels of which the worst are put right."
+        f"To fit a classifier, pass the original data and the decisions ({command}). Do not fit to "
+        "the corrected labels: their noise rates cannot be estimated without bias."
     )
 
 
 def _fits(
     request: Request, decided: Mapping[int, Decision], tell: Callable[[str], None]
 ) -> tuple[tuple[Fit, Fit] | None, str]:
-    """Return the fits before and after, or why there are none: the decisions are applied in any case."""
+    """Return the fits before and after; without options of the audit, None and the error."""
     try:
         prepared = prepare(request, tell)
         tell("Fitting before and after")
-        with noted(prepared.table.name):  # the audit said it
+        with collect_warnings(prepared.table.name):  # the audit printed them
             before = fit_labels(prepared)
             after = fit_decided(prepared, before, decided)
     except ValueError as error:
-        if replace(request, labels=(), name=None) != Request(path=request.path):
+        if replace(request, labels=(), id_column=None) != Request(path=request.path):
             raise
         return None, str(error)
     return (before, after), ""
@@ -113,17 +111,16 @@ def _fits(
 def _accuracies(fits: tuple[Fit, Fit] | None) -> dict[str, dict[str, float]] | None:
     if fits is None:
         return None
-    moments = dict(zip(("before", "after"), fits, strict=True))
     return {
-        moment: {"value": fit.accuracy, "standard_error": fit.error}
-        for moment, fit in moments.items()
+        time: {"value": fit.accuracy, "standard_error": fit.error}
+        for time, fit in zip(("before", "after"), fits, strict=True)
     }
 
 
-def _worth(fits: tuple[Fit, Fit]) -> str:
+def _comparison(fits: tuple[Fit, Fit]) -> str:
     before, after = (f"{fit.accuracy:.1%} ± {fit.error:.1%}" for fit in fits)
     points = 100 * (fits[1].accuracy - fits[0].accuracy)
     return (
         f"Expected accuracy of a classifier on clean labels: {before} before, {after} with the "
-        f"decided rows as certain ({points:+.1f} points)."
+        f"decisions as trusted labels ({points:+.1f} points)."
     )

@@ -1,4 +1,4 @@
-"""unflip audit."""
+"""The command `unflip audit`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COLUMNS = (
     "probability_wrong",
     "probability_proposed",
 )
-_LONGEST_TEXT = 1000
+_LONGEST_TEXT = 1000  # characters of the text of a row in the table of suspects
 
 
 def audit(
@@ -41,19 +41,17 @@ def audit(
     group: arguments.Group = None,
     name: arguments.Name = None,
     ignore: arguments.Ignore = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Page (.html) to look through the suspects and decide.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Page (.html) to review the suspects.")] = None,
     suspects: Annotated[
-        Path | None, typer.Option(help="Table (.csv) of the suspects and of proposed labels.")
+        Path | None, typer.Option(help="Table (.csv) of suspects and proposed labels.")
     ] = None,
     as_json: arguments.AsJson = False,
 ) -> None:
-    """Find labels that look wrong in a file: how many, which, what that costs and what to do.
+    """Find labels of a file that are probably wrong, and what to do about them.
 
     The features are all numeric columns, the words of --text, or the columns
-    of --embedding. Rows without a label are given one, apart from the audit.
-    Of several votes per row, the label that most of them favour is audited.
+    of --embedding. Labels are proposed for unlabelled rows. With several
+    votes per row, the majority labels are audited.
     """
     _check_outs(data, out, suspects)
     request = Request(
@@ -67,21 +65,21 @@ def audit(
         priors=priors,
         trusted=trusted,
         group=group,
-        name=name,
+        id_column=name,
         ignore=tuple(ignore or ()),
     )
     with working(f"Reading {data.name}") as tell:
-        found = audit_file(request, tell)
+        result = audit_file(request, tell)
         tell("Writing")
-        contents = {} if suspects is None else {suspects: _suspects_file(found)}
+        contents = {} if suspects is None else {suspects: _suspects_file(result)}
         if out is not None:
-            contents[out] = _page(found)
+            contents[out] = _page(result)
         write_together(contents)
-    print_notes(found.notes)
+    print_notes(result.notes)
     if as_json:
-        say_json(_answer(found, request, out, suspects))
+        say_json(_as_json(result, request, out, suspects))
     else:
-        say(audit_text.summary(found, request, out, suspects))
+        say(audit_text.summary(result, request, out, suspects))
 
 
 def _check_outs(data: Path, out: Path | None, suspects: Path | None) -> None:
@@ -91,44 +89,45 @@ def _check_outs(data: Path, out: Path | None, suspects: Path | None) -> None:
         check_out(suspects, [".csv"], data)
 
 
-def _suspects_file(found: FileAudit) -> bytes:
-    """Return the table of suspects; its empty column of decisions makes it a worksheet for `unflip apply`.
+def _suspects_file(result: FileAudit) -> bytes:
+    """Return the table of suspects, with an empty column of decisions for `unflip apply`.
 
-    Votes have none: there is no single label that a decision could change.
+    With votes there is no such column, because there is no single label to change.
     """
-    header = [*_COLUMNS, *(["decision"] if found.prepared.votes is None else []), "shown"]
+    header = [*_COLUMNS, *(["decision"] if result.prepared.votes is None else []), "shown"]
     lines = [
-        {**line, "decision": "", "shown": found.shown(line["row"])[:_LONGEST_TEXT]}
-        for line in found.suspect_rows
+        {**line, "decision": "", "shown": result.description(line["row"])[:_LONGEST_TEXT]}
+        for line in result.suspect_rows
     ]
     return csv_bytes(header, ([line[column] for column in header] for line in lines))
 
 
-def _page(found: FileAudit) -> bytes:
+def _page(result: FileAudit) -> bytes:
     try:
         from unflip.auditing.html.audit_page import page
     except ModuleNotFoundError as missing:
         fail(f'The page needs {missing.name}: install it with pip install "unflip[cli]".')
-    prepared = found.prepared
+    prepared = result.prepared
+    features = prepared.features.with_dimension(prepared.rows.shape[1])
     return page(
-        found.audit,
-        texts=found.page_texts,
-        ids=found.page_ids,
-        numbers=None if prepared.items.column is None else found.file_rows.tolist(),
+        result.audit,
+        texts=result.page_texts,
+        ids=result.page_ids,
+        numbers=None if prepared.items.column is None else result.file_rows.tolist(),
         source=prepared.table.name,
-        assumptions=[
-            f"The features are {prepared.features.with_dimension(prepared.rows.shape[1])}."
-        ],
+        assumptions=[f"The features are {features}."],
         by_command=True,
     )
 
 
-def _answer(
-    found: FileAudit, request: Request, out: Path | None, suspects: Path | None
+def _as_json(
+    result: FileAudit, request: Request, out: Path | None, suspects: Path | None
 ) -> dict[str, Any]:
-    audit, prepared = found.audit, found.prepared
-    lines = found.suspect_rows
-    classes, transition = audit.classes.tolist(), audit.noise.transition
+    audit = result.audit
+    prepared = result.prepared
+    lines = result.suspect_rows
+    classes = audit.classes.tolist()
+    transition = audit.noise.transition
     n = len(audit.evidence.codes)
     return {
         "file": str(request.path),
@@ -164,14 +163,14 @@ def _answer(
         "false_discovery_rate": audit.false_discovery_rate,
         "suspects": [line for line in lines if line["part"] != "unlabelled"],
         "unlabelled": [line for line in lines if line["part"] == "unlabelled"],
-        "check_next": found.check_next,
+        "check_next": result.check_next,
         "summary": {
             "label_noise": prose.noise(audit),
             "expected_accuracy": prose.accuracy(audit),
             "suspects": prose.suspects(audit),
             "assumption": prose.dependence(audit),
         },
-        "notes": found.notes,
+        "notes": result.notes,
         "page": None if out is None else str(out),
         "table": None if suspects is None else str(suspects),
     }

@@ -1,4 +1,4 @@
-"""`unflip explore`: parsing."""
+"""Command `unflip explore`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from unflip.cli.terminal import fail
 
 def explore(
     port: Annotated[
-        int | None, typer.Option(help="Port of this machine to serve at; any free one by default.")
+        int | None, typer.Option(help="Port of this machine; any free one by default.")
     ] = None,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Only print the address.")
     ] = False,
 ) -> None:
-    """Move sliders and see what the theory predicts, on a page of this machine's own."""
+    """Open a local page with sliders that shows the theory's predictions."""
     try:
         serve(port, not no_browser)
     except (ValueError, ImportError) as error:

@@ -1,4 +1,4 @@
-"""unflip fit and unflip predict."""
+"""The commands `unflip fit` and `unflip predict`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from unflip.cli.terminal import (
 
 def fit(
     data: arguments.Data,
-    out: Annotated[Path, typer.Option(help="Where to write the model (.skops).")],
+    out: Annotated[Path, typer.Option(help="File for the model (.skops).")],
     label: arguments.Label = None,
     item: arguments.Item = None,
     annotator: arguments.Annotator = None,
@@ -42,13 +42,13 @@ def fit(
     group: arguments.Group = None,
     decisions: Annotated[
         Path | None,
-        typer.Option(help="Decisions (.csv) on suspects of these data, to be taken as certain."),
+        typer.Option(help="Decisions (.csv) on suspects, used as trusted labels."),
     ] = None,
     name: arguments.Name = None,
     ignore: arguments.Ignore = None,
     as_json: arguments.AsJson = False,
 ) -> None:
-    """Fit a classifier of the true labels to a file of noisy ones, or of votes."""
+    """Fit a classifier to the noisy labels or votes of a file."""
     check_out(out, [".skops"], data, *([] if decisions is None else [decisions]))
     request = Request(
         path=data,
@@ -61,21 +61,21 @@ def fit(
         priors=priors,
         trusted=trusted,
         group=group,
-        name=name,
+        id_column=name,
         ignore=tuple(ignore or ()),
     )
     with working(f"Reading {data.name}") as tell:
         prepared = prepare(request, tell)
-        n_rows, votes = len(prepared.audited), prepared.votes
-        if decisions is not None and votes is not None:
-            fail(NO_SINGLE_LABEL)
-        decided = (
-            None
-            if decisions is None
-            else decide(decisions, prepared.table, request.labels[0], name).rows
-        )
-        tell(f"Fitting to {n_rows} {prepared.items.words}")
-        model, found, notes = fit_model(prepared, decided)
+        n_rows = len(prepared.audited)
+        votes = prepared.votes
+        decided = None
+        if decisions is not None:
+            if votes is not None:
+                fail(NO_SINGLE_LABEL)
+            decided = decide(decisions, prepared.table, request.labels[0], name).rows
+        items = f"{n_rows} {prepared.items.plural}"
+        tell(f"Fitting to {items}")
+        model, result, notes = fit_model(prepared, decided)
         tell("Writing")
         write_atomically(out, saved(model))
     print_notes(notes)
@@ -85,79 +85,76 @@ def fit(
         for a, label in enumerate(fitted.classes_.tolist())
     }
     if as_json:
-        accuracy = {"value": found.accuracy, "standard_error": found.error}
-        columns = {"kind": model.features.kind, "columns": list(model.features.columns)}
         answer = {
             "model": str(out),
             "rows": n_rows,
             "votes": count_votes(votes),
-            "features": columns,
+            "features": {"kind": model.features.kind, "columns": list(model.features.columns)},
+            "flip_rate": rates,
+            "expected_accuracy": {"value": result.accuracy, "standard_error": result.error},
+            "notes": notes,
         }
-        say_json({**answer, "flip_rate": rates, "expected_accuracy": accuracy, "notes": notes})
+        say_json(answer)
         return
-    said = ", ".join(f"{rate:.0%} of {label!r}" for label, rate in rates.items())
-    fitted_to = (
-        f"{n_rows} {prepared.items.words}"
-        if votes is None
-        else f"{describe_votes(votes)} on {n_rows} {prepared.items.words}"
-    )
+    fitted_to = items if votes is None else f"{describe_votes(votes)} on {items}"
+    noisy = "labels" if votes is None else "votes"
+    each_rate = ", ".join(f"{label!r}: {rate:.0%}" for label, rate in rates.items())
     say(
-        f"{out}: fitted to {fitted_to} by {model.features.with_dimension(fitted.n_features_in_)}.\n"
-        f"{'Labels' if votes is None else 'Votes'} flipped: {said}.\n"
-        f"Expected accuracy on clean labels: {found.accuracy:.1%} ± {found.error:.1%}."
+        f"{out}: fitted to {fitted_to}.\n"
+        f"Features: {model.features.with_dimension(fitted.n_features_in_)}.\n"
+        f"Noise rates of the {noisy} by true class: {each_rate}.\n"
+        f"Expected accuracy on clean labels: {result.accuracy:.1%} ± {result.error:.1%}."
     )
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="Model that unflip fit wrote.")],
+    model: Annotated[Path, typer.Argument(help="Model written by unflip fit.")],
     data: arguments.Data,
     out: Annotated[
         Path | None,
-        typer.Option(help="Where to write the predictions (.csv); needed unless --json is given."),
+        typer.Option(help="File for the predictions (.csv); required without --json."),
     ] = None,
     name: arguments.Name = None,
     as_json: arguments.AsJson = False,
 ) -> None:
-    """Predict the true labels of new rows."""
+    """Predict the true classes of new rows."""
     with working(f"Reading {model.name}") as tell:
         loaded = load_model(model)
         if out is None and not as_json:
-            fail("predict needs --out predictions.csv, or --json: say where the predictions go.")
+            fail("predict needs --out predictions.csv or --json: pass one of them.")
         if out is not None:
             check_out(out, [".csv"], data, model)
         tell(f"Reading {data.name}")
         table = read_table(data)
-        names = None if name is None else table.texts(name)
+        ids = None if name is None else table.texts(name)
         tell(f"Predicting {table.n_rows} rows")
         predicted, probabilities = loaded.predict(table)
-        lines = prediction_rows(predicted, probabilities, names)
-        header = _header(loaded, name is not None)
+        lines = prediction_rows(predicted, probabilities, ids)
+        header = _header(loaded, has_ids=name is not None)
         if out is not None:
             tell("Writing")
             write_atomically(out, csv_bytes(header, lines))
     labels, counts = np.unique(predicted, return_counts=True)
-    shares = dict(zip(labels.tolist(), counts.tolist(), strict=True))
+    n_predicted = dict(zip(labels.tolist(), counts.tolist(), strict=True))
     if as_json:
         answer = {
             "file": str(data),
             "rows": table.n_rows,
-            "predicted": shares,
+            "predicted": n_predicted,
             "out": None if out is None else str(out),
         }
-        say_json(
-            answer
-            if out is not None
-            else {**answer, "rows": [dict(zip(header, line, strict=True)) for line in lines]}
-        )
+        if out is None:
+            answer["rows"] = [dict(zip(header, line, strict=True)) for line in lines]
+        say_json(answer)
         return
-    said = ", ".join(f"{count} {label!r}" for label, count in shares.items())
-    sure = float(probabilities.max(axis=1).mean())
+    each_count = ", ".join(f"{count} {label!r}" for label, count in n_predicted.items())
+    confidence = float(probabilities.max(axis=1).mean())
     say(
-        f"{out}: {table.n_rows} rows predicted, {said}.\nAbout {sure:.1%} should be right, fewer "
-        "where the model was fitted to these very rows."
+        f"{out}: {table.n_rows} rows predicted, {each_count}.\n"
+        f"Expected accuracy: {confidence:.1%}, or less if the model was fitted to these rows."
     )
 
 
-def _header(model: Model, named: bool) -> list[str]:
+def _header(model: Model, *, has_ids: bool) -> list[str]:
     classes = [f"p({label})" for label in model.classifier.classes_.tolist()]
-    return ["row", *(["id"] if named else []), "predicted", "probability", *classes]
+    return ["row", *(["id"] if has_ids else []), "predicted", "probability", *classes]

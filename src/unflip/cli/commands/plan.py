@@ -1,4 +1,4 @@
-"""unflip plan."""
+"""Command `unflip plan`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,10 @@ from unflip.cli import arguments
 from unflip.cli.terminal import fail, say_json
 from unflip.labels.noise import NoiseModel
 
-_GROWTHS = (2, 5, 10)
-_SHARES = (0.05, 0.2, 0.5)
-
 
 def plan(
-    n: Annotated[int, typer.Option("--n", min=1, help="Rows.")],
-    p: Annotated[int, typer.Option("--p", min=1, help="Features.")],
+    n: Annotated[int, typer.Option("--n", min=1, help="Number of rows.")],
+    p: Annotated[int, typer.Option("--p", min=1, help="Number of features.")],
     mean_norm: Annotated[
         float,
         typer.Option(
@@ -26,14 +23,15 @@ def plan(
         ),
     ],
     eps_pos: Annotated[
-        float, typer.Option(help="Share of the positive class that is labelled negative.")
+        float, typer.Option(help="Noise rate of the positive class: share labelled negative.")
     ],
     eps_neg: Annotated[
-        float, typer.Option(help="Share of the negative class that is labelled positive.")
+        float, typer.Option(help="Noise rate of the negative class: share labelled positive.")
     ],
-    pi_neg: Annotated[float, typer.Option(help="True share of the negative class.")] = 0.5,
+    pi_neg: Annotated[float, typer.Option(help="Prior of the negative class.")] = 0.5,
     reg: Annotated[
-        float | None, typer.Option(help="Ridge penalty.", show_default="the best one in this model")
+        float | None,
+        typer.Option(help="Regularization strength.", show_default="the best one in this model"),
     ] = None,
     known_origin: Annotated[
         bool,
@@ -43,77 +41,75 @@ def plan(
     ] = False,
     as_json: arguments.AsJson = False,
 ) -> None:
-    """Tell what more rows, checked rows or cleaner labels would bring, before any effort is made.
+    """Predict the gain from more rows or checked rows, without data.
 
-    For two Gaussian classes with independent features; no data are needed.
+    The model is two Gaussian classes with independent features.
     """
     try:
         noise = NoiseModel.binary(eps_pos=eps_pos, eps_neg=eps_neg, pi_neg=pi_neg)
-        penalty = np.inf if reg is None else reg
-        with np.errstate(
-            over="raise", divide="raise", invalid="raise"
-        ):  # what is no number is an error, said below
-            made = theory.plan(
+        # Raise ArithmeticError, which is reported below, instead of computing with inf and NaN.
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            prediction = theory.plan(
                 n=n,
                 p=p,
                 mean_norm=mean_norm,
                 noise=noise,
-                reg=penalty,
+                reg=np.inf if reg is None else reg,
                 fit_intercept=not known_origin,
             )
-            answer = _answer(made)
+            answer = _answer(prediction)
     except ValueError as error:
         fail(str(error))
     except ArithmeticError:
-        given = f"--n {n} --p {p} --mean-norm {mean_norm:g}" + (
-            "" if reg is None else f" --reg {reg:g}"
-        )
-        fail(
-            f"{given} leads to numbers that are too large or too small to compute with: give less "
-            "extreme ones."
-        )
+        options = f"--n {n} --p {p} --mean-norm {mean_norm:g}"
+        if reg is not None:
+            options += f" --reg {reg:g}"
+        fail(f"{options} over- or underflows float64: give less extreme values.")
     if as_json:
         say_json(answer)
     else:
-        typer.echo(_words(made, answer))
+        typer.echo(_text(answer))
 
 
-def _answer(made: theory.Plan) -> dict[str, Any]:
-    checked = {round(share * made.n): share for share in _SHARES}
+def _answer(prediction: theory.Plan) -> dict[str, Any]:
+    n = prediction.n
+    counts = dict.fromkeys(round(fraction * n) for fraction in (0.05, 0.2, 0.5))
     return {
-        "n": made.n,
-        "p": made.p,
-        "accuracy": made.accuracy,
-        "all_labels_right": made.oracle_accuracy,
-        "infinitely_many_rows": made.bayes_accuracy,
-        "worth_clean_rows": made.clean_rows,
+        "n": n,
+        "p": prediction.p,
+        "accuracy": prediction.accuracy,
+        "all_labels_right": prediction.oracle_accuracy,
+        "infinitely_many_rows": prediction.bayes_accuracy,
+        "worth_clean_rows": prediction.clean_rows,
         "more_rows": [
-            {"rows": g * made.n, "accuracy": float(made.accuracy_of(rows=g * made.n))}
-            for g in _GROWTHS
+            {"rows": factor * n, "accuracy": float(prediction.accuracy_of(rows=factor * n))}
+            for factor in (2, 5, 10)
         ],
         "checked_rows": [
             {
-                "checked": m,
-                "accuracy": float(made.accuracy_of(checked=m)),
-                "worth_rows": made.worth_in_rows(m),
+                "checked": count,
+                "accuracy": float(prediction.accuracy_of(checked=count)),
+                "worth_rows": prediction.worth_in_rows(count),
             }
-            for m in checked
-            if m > 0
+            for count in counts
+            if count > 0
         ],
     }
 
 
-def _words(made: theory.Plan, answer: dict[str, Any]) -> str:
+def _text(answer: dict[str, Any]) -> str:
     lines = [
-        f"Accuracy to expect on clean labels: {made.accuracy:.1%} now, {made.oracle_accuracy:.1%} "
-        f"with every label right, {made.bayes_accuracy:.1%} with infinitely many rows.",
-        f"These {made.n} rows are worth {made.clean_rows:.0f} with clean labels.",
-        "More rows, labelled as they are now:",
+        f"Expected accuracy on clean labels: {answer['accuracy']:.1%} now, "
+        f"{answer['all_labels_right']:.1%} with clean training labels, "
+        f"{answer['infinitely_many_rows']:.1%} with infinitely many rows.",
+        f"Effective number of clean labels: {answer['worth_clean_rows']:.0f} of {answer['n']} "
+        "rows.",
+        "With more rows at the same noise rates:",
         *(f"  {line['rows']:>10} rows     {line['accuracy']:.1%}" for line in answer["more_rows"]),
-        "Labels of rows picked at random checked and set right:",
+        "With randomly chosen rows checked and corrected:",
         *(
-            f"  {line['checked']:>10} checked  {line['accuracy']:.1%}, as {line['worth_rows']:.0f} "
-            "more rows would give"
+            f"  {line['checked']:>10} checked  {line['accuracy']:.1%}, equivalent to "
+            f"{line['worth_rows']:.0f} more rows"
             for line in answer["checked_rows"]
         ),
     ]

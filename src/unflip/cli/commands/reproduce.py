@@ -1,4 +1,4 @@
-"""unflip reproduce."""
+"""Command `unflip reproduce`."""
 
 from __future__ import annotations
 
@@ -19,28 +19,29 @@ if TYPE_CHECKING:
     from unflip.paper.runner import Listener
 
 _console = Console()
-_SKIPPED = 3  # exit code of a run that left pieces out because their data are missing
+_SKIPPED = 3  # exit code if pieces were skipped because their data are missing
 
 
 def reproduce(
     pieces: Annotated[
-        list[str], typer.Argument(help="Pieces such as table1 or fig3, or all.", metavar="PIECE...")
+        list[str],
+        typer.Argument(
+            help="Pieces of the paper, such as table1 or fig3, or all.", metavar="PIECE..."
+        ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results"),
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions.")] = False,
-    again: Annotated[
-        bool, typer.Option("--again", help="Compute finished pieces once more.")
-    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Recompute finished pieces.")] = False,
     workers: Annotated[
         int,
         typer.Option(
             min=1,
-            help="Processes; the results do not depend on it.",
-            show_default="one for each core",
+            help="Number of processes; the results do not depend on it.",
+            show_default="one per core",
         ),
     ] = os.cpu_count() or 1,
 ) -> None:
-    """Remake the paper's table and figures, and a page that sets them beside what it reports."""
+    """Recompute the paper's table and figures, and write a page that compares them."""
     try:
         from unflip.paper import registry, runner, summary
     except ModuleNotFoundError as missing:
@@ -48,10 +49,10 @@ def reproduce(
     if out.exists() and not out.is_dir():
         fail(f"{out} is a file: give the name of a folder.")
     try:
-        wanted = registry.chosen(pieces)
-        with _bars(wanted) as show:
+        chosen = registry.chosen(pieces)
+        with _bars(chosen) as show:
             outcomes = runner.run(
-                wanted, out, quick=quick, again=again, workers=workers, listener=show
+                chosen, out, quick=quick, again=again, workers=workers, listener=show
             )
         skipped = [outcome.reason for outcome in outcomes if outcome.state == "skipped"]
         path = summary.write_page(list(registry.PIECES.values()), out, skipped)
@@ -60,11 +61,11 @@ def reproduce(
     except OSError as error:
         fail(f"{error.filename or out} cannot be written or read: {error.strerror or error}.")
     except KeyboardInterrupt:
-        typer.echo("unflip: stopped; the same command goes on from here.", err=True)
+        typer.echo("unflip: stopped; run the same command to continue.", err=True)
         raise typer.Exit(code=INTERRUPTED) from None
     for outcome in outcomes:
-        if outcome.state == "found":
-            typer.echo(f"{outcome.piece.name} was finished before; --again computes it once more.")
+        if outcome.state == "finished":
+            typer.echo(f"{outcome.piece.name} was finished before; --again recomputes it.")
     for sentence in skipped:
         typer.echo(f"unflip: {sentence}", err=True)
     typer.echo(f"Page: {path}")
@@ -74,7 +75,7 @@ def reproduce(
 
 @contextmanager
 def _bars(pieces: list[Piece]) -> Iterator[Listener]:
-    """Show a bar for each piece, and yield what is to be told of its parts."""
+    """Show a progress bar for each piece, and yield the function that updates it."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

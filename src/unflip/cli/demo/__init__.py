@@ -1,1 +1,1 @@
-"""The simulation and the picture of `unflip demo`."""
+"""Simulation and figure of `unflip demo`."""

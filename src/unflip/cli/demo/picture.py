@@ -1,4 +1,4 @@
-"""The picture of the demonstration: scores and accuracies, simulated against predicted."""
+"""Figure of the demonstration: scores and accuracies, simulated and predicted."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from unflip.cli.demo import theory_check as story
+from unflip.cli.demo.theory_check import SETUP, Demo, predict
 from unflip.plotting.style import COLOURS, MARKERS, NEGATIVE, POSITIVE
 
 
-def picture(result: story.Demo) -> bytes:
-    """Return the picture as PNG."""
+def picture(result: Demo) -> bytes:
+    """Return the figure as PNG."""
     figure = Figure(figsize=(12, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots(1, 4, width_ratios=(1, 1, 1, 1.6))
@@ -23,8 +23,8 @@ def picture(result: story.Demo) -> bytes:
     axes[0].set_ylabel("density of the score on new rows")
     _draw_curves(axes[3], result)
     figure.suptitle(
-        f"Learning from flipped labels: n = {story.N_ROWS}, p = {story.N_FEATURES}, ‖μ‖ = "
-        f"{story.MEAN_NORM:g}, ε₊ = {story.EPS_POS:g}, ε₋ = {story.EPS_NEG:g} — bars and markers "
+        f"Learning from noisy labels: n = {SETUP.n_rows}, p = {SETUP.n_features}, ‖μ‖ = "
+        f"{SETUP.mean_norm:g}, ε₊ = {SETUP.eps_pos:g}, ε₋ = {SETUP.eps_neg:g} — bars and markers "
         "simulated, lines predicted",
         fontsize=11,
     )
@@ -33,23 +33,17 @@ def picture(result: story.Demo) -> bytes:
     return buffer.getvalue()
 
 
-def _draw_scores(ax: Axes, result: story.Demo, variant: str) -> None:
-    scores, prediction = result.scores[variant], story.predict(variant, story.EPS_POS)
+def _draw_scores(ax: Axes, result: Demo, variant: str) -> None:
+    scores = result.scores[variant]
+    prediction = predict(variant, SETUP.eps_pos)
     grid = np.linspace(scores.min(), scores.max(), 200)
+    bins = grid[::6].tolist()
     std = float(np.sqrt(prediction.variance))
-    for label, colour, word in ((0, NEGATIVE, "truly negative"), (1, POSITIVE, "truly positive")):
-        bins = grid[::6].tolist()
-        ax.hist(
-            scores[result.true == label],
-            bins=bins,
-            density=True,
-            color=colour,
-            alpha=0.35,
-            label=word,
-        )
-        density = np.exp(-0.5 * ((grid - prediction.means[label]) / std) ** 2) / (
-            std * np.sqrt(2 * np.pi)
-        )
+    for label, colour, name in ((0, NEGATIVE, "true negatives"), (1, POSITIVE, "true positives")):
+        own = scores[result.true == label]
+        ax.hist(own, bins=bins, density=True, color=colour, alpha=0.35, label=name)
+        standardised = (grid - prediction.means[label]) / std
+        density = np.exp(-0.5 * standardised**2) / (std * np.sqrt(2 * np.pi))
         ax.plot(grid, density, color=colour, lw=1.8)
     ax.axvline(0, color="black", lw=0.8, ls=":")
     ax.set_title(f"{variant}: {float(prediction.accuracy):.1%} predicted", fontsize=10)
@@ -60,18 +54,14 @@ def _draw_scores(ax: Axes, result: story.Demo, variant: str) -> None:
         ax.legend(fontsize=8, loc="upper left", frameon=False)
 
 
-def _draw_curves(ax: Axes, result: story.Demo) -> None:
-    fine = np.linspace(min(story.EPS_POS_GRID), max(story.EPS_POS_GRID), 61)
+def _draw_curves(ax: Axes, result: Demo) -> None:
+    rates = np.linspace(min(SETUP.eps_pos_grid), max(SETUP.eps_pos_grid), 61)
     for variant, points in result.curves.items():
         colour = COLOURS[variant]
-        ax.plot(
-            fine,
-            [float(story.predict(variant, rate).accuracy) for rate in fine],
-            color=colour,
-            lw=1.5,
-        )
+        predicted = [float(predict(variant, rate).accuracy) for rate in rates]
+        ax.plot(rates, predicted, color=colour, lw=1.5)
         ax.errorbar(
-            story.EPS_POS_GRID,
+            SETUP.eps_pos_grid,
             [point.simulated for point in points],
             yerr=[2 * point.standard_error for point in points],
             fmt=MARKERS[variant],
@@ -80,8 +70,8 @@ def _draw_curves(ax: Axes, result: story.Demo) -> None:
             capsize=2,
             label=variant,
         )
-    ax.set_xlabel("ε₊, share of positives that are flipped")
+    ax.set_xlabel("ε₊, noise rate of the positive class")
     ax.set_ylabel("accuracy on clean labels")
-    ax.set_title("what flips cost (± 2 standard errors)", fontsize=10)
+    ax.set_title("accuracy against noise rate (± 2 standard errors)", fontsize=10)
     ax.grid(alpha=0.25)
     ax.legend(fontsize=8, loc="lower left")

@@ -1,1 +1,1 @@
-"""The page of `unflip explore`: sliders, and what the theory predicts for them."""
+"""The page of `unflip explore`: sliders, and the theory's predictions for their values."""

@@ -1,4 +1,4 @@
-"""What the page shows for one setting of its sliders: numbers and curves of `unflip.theory`, nothing else."""
+"""Numbers and curves of `unflip.theory` that the page shows for one setting of the sliders."""
 
 from __future__ import annotations
 
@@ -12,36 +12,34 @@ from unflip import theory
 from unflip._utils.typing import FloatArray
 from unflip.labels.noise import NoiseModel
 
-#: Targets to choose from; the last takes ρ₊ − ρ₋ from a slider.
+#: Kinds of targets; the last takes ρ₊ − ρ₋ from a slider.
 CHOICES = ("naive", "unbiased", "optimized", "LPC")
-#: Values of ρ₊ − ρ₋ that the curve is drawn over. Accuracy depends on the difference alone: it fixes t₊/t₋.
+#: ρ₊ − ρ₋ of the accuracy curve. The accuracy depends on this difference only, as it fixes t₊/t₋.
 RHO_GRID = np.linspace(-4.0, 4.0, 121)
-_GRID_POINTS = 161
-_SHOWN_DEVIATIONS = 3.6
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """Where the sliders stand.
+    """Values of the sliders.
 
     Attributes
     ----------
     n, p : int
-        Rows and features.
+        Number of rows and of features.
     mean_norm : float
         ‖μ‖.
     eps_pos, eps_neg : float
-        Flip rates.
+        Noise rates.
     pi_neg : float
-        Share of true negatives.
+        Prior of the negative class.
     reg : float
-        γ.
+        Regularization strength γ.
     targets : {"naive", "unbiased", "optimized", "LPC"}
-        What is fitted; "LPC" takes `rho`.
+        Kind of targets; "LPC" takes `rho`.
     rho : float
         ρ₊ − ρ₋ of "LPC".
     fit_intercept : bool
-        Whether the origin has to be found.
+        Whether an intercept is fitted.
     """
 
     n: int = 1000
@@ -57,20 +55,18 @@ class Setting:
 
     @cached_property
     def mixture(self) -> theory.Mixture:
-        """The model behind the rows."""
+        """The mixture with these values."""
         noise = NoiseModel.binary(eps_pos=self.eps_pos, eps_neg=self.eps_neg, pi_neg=self.pi_neg)
         return theory.Mixture(mean_norm=self.mean_norm, aspect=self.p / self.n, noise=noise)
 
     def values(self, choice: str) -> FloatArray:
-        """Return (t_neg, t_pos) of a choice of targets."""
-        return (
-            _from_difference(self.rho)
-            if choice == "LPC"
-            else target_values.resolve(choice, self.mixture.noise)
-        )
+        """Return (t_neg, t_pos) of a kind of targets."""
+        if choice == "LPC":
+            return _from_difference(self.rho)
+        return target_values.resolve(choice, self.mixture.noise)
 
     def predict(self, values: FloatArray) -> theory.Prediction:
-        """Return what the theory says of these targets."""
+        """Return the prediction for these targets."""
         return theory.predict(
             self.mixture, targets=values, reg=self.reg, fit_intercept=self.fit_intercept
         )
@@ -78,38 +74,38 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """One choice of targets: what it fits and what to expect of it."""
+    """One kind of targets: their values and predicted accuracy."""
 
     name: str
     targets: tuple[float, float]
-    accuracy: float  # threshold half-way between the class means
-    best_accuracy: float  # best threshold for the class proportions
+    accuracy: float  # threshold midway between the class means
+    best_accuracy: float  # best threshold for the class priors
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """Everything that is drawn.
+    """All numbers that the page shows for a setting.
 
     Attributes
     ----------
     setting : Setting
-        What it answers.
+        Values of the sliders.
     variants : dict of str to Variant
         By name, in the order of `CHOICES`.
     oracle : float
-        Accuracy of the same fit if no label were flipped.
+        Accuracy of the same fit with clean labels.
     bayes : float
-        Accuracy that infinitely many rows tend to.
+        Accuracy in the limit of infinitely many rows.
     scores : ndarray of shape (m,)
-        Scores of new rows over which the densities are drawn.
+        Grid of scores for the densities.
     densities : (ndarray, ndarray)
-        Of negatives and of positives at these scores, each times the share of its class.
+        Score densities of negatives and positives, each times the prior of its class.
     threshold : float
-        Half-way between the class means.
+        Midpoint of the class means.
     rho_accuracy : ndarray
         Accuracy along `RHO_GRID`.
     marked : dict of str to float
-        ρ₊ − ρ₋ of each choice.
+        ρ₊ − ρ₋ of each kind of targets.
     """
 
     setting: Setting
@@ -124,17 +120,18 @@ class Answer:
 
     @property
     def chosen(self) -> Variant:
-        """The targets that are selected."""
+        """The selected targets."""
         return self.variants[self.setting.targets]
 
 
 def answer(setting: Setting) -> Answer:
-    """Ask the theory everything that the page shows; raises its ValueError where the setting makes no model."""
+    """Return all numbers for a setting; raises ValueError if the setting is not valid."""
     if setting.targets not in CHOICES:
         raise ValueError(
             f"targets={setting.targets!r} is not known: use {', '.join(map(repr, CHOICES))}."
         )
-    mixture, chosen = setting.mixture, setting.predict(setting.values(setting.targets))
+    mixture = setting.mixture
+    chosen = setting.predict(setting.values(setting.targets))
     clean = theory.predict(
         mixture.clean, targets="naive", reg=setting.reg, fit_intercept=setting.fit_intercept
     )
@@ -156,14 +153,17 @@ def answer(setting: Setting) -> Answer:
 
 def _variant(setting: Setting, name: str) -> Variant:
     values = setting.values(name)
-    found = setting.predict(values)
-    t_neg, t_pos = map(float, values)
-    accuracy, best = float(found.accuracy), float(found.best_accuracy)
-    return Variant(name=name, targets=(t_neg, t_pos), accuracy=accuracy, best_accuracy=best)
+    prediction = setting.predict(values)
+    return Variant(
+        name=name,
+        targets=(float(values[0]), float(values[1])),
+        accuracy=float(prediction.accuracy),
+        best_accuracy=float(prediction.best_accuracy),
+    )
 
 
 def _from_difference(rho: float) -> FloatArray:
-    """Return targets of ρ₊ − ρ₋ = ρ, of which ρ₊ + ρ₋ = 0 sets the scale."""
+    """Return targets with ρ₊ − ρ₋ = ρ; ρ₊ + ρ₋ = 0 sets their scale."""
     return target_values.from_rho(rho / 2, -rho / 2)
 
 
@@ -172,14 +172,14 @@ def _difference(values: FloatArray) -> float:
     return rho_pos - rho_neg
 
 
-def _densities(found: theory.Prediction) -> tuple[FloatArray, tuple[FloatArray, FloatArray]]:
-    """Return scores and the Gaussian densities there, each times the share of its class."""
-    std = float(np.sqrt(found.variance))
-    middles = [float(mean) for mean in found.means]
-    margin = _SHOWN_DEVIATIONS * std
-    scores = np.linspace(min(middles) - margin, max(middles) + margin, _GRID_POINTS)
-    low, high = (
-        share * np.exp(-(((scores - middle) / std) ** 2) / 2) / (std * np.sqrt(2 * np.pi))
-        for share, middle in zip(found.priors, middles, strict=True)
+def _densities(prediction: theory.Prediction) -> tuple[FloatArray, tuple[FloatArray, FloatArray]]:
+    """Return a grid of scores and the Gaussian densities, each times the prior of its class."""
+    std = float(np.sqrt(prediction.variance))
+    means = [float(mean) for mean in prediction.means]
+    margin = 3.6 * std  # the densities vanish beyond
+    scores = np.linspace(min(means) - margin, max(means) + margin, 161)
+    negative, positive = (
+        prior * np.exp(-(((scores - mean) / std) ** 2) / 2) / (std * np.sqrt(2 * np.pi))
+        for prior, mean in zip(prediction.priors, means, strict=True)
     )
-    return scores, (low, high)
+    return scores, (negative, positive)

@@ -1,4 +1,4 @@
-"""Line charts as SVG text: a page that redraws at every move of a slider cannot wait for a plotting library."""
+"""Line charts as SVG text, fast enough to redraw at every move of a slider."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from matplotlib.ticker import MaxNLocator
 from unflip._utils.typing import FloatArray
 from unflip.plotting.style import FAINT, INK
 
-_WIDTH, _HEIGHT = 440, 260
+# Size and margins of a chart, in SVG units; the chart scales with the page.
+_WIDTH = 440
+_HEIGHT = 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 16, 10, 44
-_GRID = "#E3E3E3"
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,9 @@ class Axis:
 
     def ticks(self) -> list[float]:
         """Return round numbers within the range."""
-        found = MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]).tick_values(self.low, self.high)
-        slack = 1e-9 * (self.high - self.low)
-        return [float(tick) for tick in found if self.low - slack <= tick <= self.high + slack]
+        ticks = MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]).tick_values(self.low, self.high)
+        slack = 1e-9 * (self.high - self.low)  # rounding error
+        return [float(tick) for tick in ticks if self.low - slack <= tick <= self.high + slack]
 
     def written(self, tick: float) -> str:
         """Return a tick as text."""
@@ -39,7 +40,7 @@ class Axis:
 
 @dataclass
 class Chart:
-    """A chart that is added to, back to front."""
+    """A chart; what is added later covers what was added before."""
 
     x: Axis
     y: Axis
@@ -58,7 +59,7 @@ class Chart:
         self._text((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 8, self.x.name, "middle", INK)
 
     def area(self, x: FloatArray, y: FloatArray, colour: str) -> None:
-        """Fill what lies under a line, and draw the line."""
+        """Draw a line and fill the area below it."""
         outline = self._points(
             np.concatenate([x[:1], x, x[-1:]]), np.concatenate([[0.0], y, [0.0]])
         )
@@ -68,43 +69,41 @@ class Chart:
     def line(self, x: FloatArray, y: FloatArray, colour: str) -> None:
         """Draw a line."""
         self._parts.append(
-            f'<polyline points="{self._points(x, y)}" fill="none" stroke="{colour}" stroke-width="2.2"/>'
+            f'<polyline points="{self._points(x, y)}" fill="none" stroke="{colour}" '
+            'stroke-width="2.2"/>'
         )
 
     def threshold(self, x: float, name: str) -> None:
-        """Draw a dashed upright line with a name at its top."""
+        """Draw a dashed vertical line with a name at its top."""
         across = self._across(x)
         self._parts.append(
-            f'<line x1="{across:.1f}" x2="{across:.1f}" y1="{_TOP}" y2="{_HEIGHT - _BOTTOM}" stroke="{INK}" '
-            'stroke-dasharray="4 3"/>'
+            f'<line x1="{across:.1f}" x2="{across:.1f}" y1="{_TOP}" y2="{_HEIGHT - _BOTTOM}" '
+            f'stroke="{INK}" stroke-dasharray="4 3"/>'
         )
         self._text(across + 5, _TOP + 10, name, "start", INK)
 
     def point(self, x: float, y: float, colour: str, *, large: bool) -> None:
-        """Draw a dot, if it lies within the axes."""
+        """Draw a dot if it lies within the axes."""
         if self.x.low <= x <= self.x.high:
+            radius = 7 if large else 4.5
             self._parts.append(
-                f'<circle cx="{self._across(x):.1f}" cy="{self._up(y):.1f}" r="{7 if large else 4.5}" fill="{colour}" '
-                'stroke="white" stroke-width="1.5"/>'
+                f'<circle cx="{self._across(x):.1f}" cy="{self._up(y):.1f}" r="{radius}" '
+                f'fill="{colour}" stroke="white" stroke-width="1.5"/>'
             )
 
     def svg(self) -> str:
-        """Return the chart; it grows and shrinks with the page."""
+        """Return the chart as an SVG element."""
         return (
-            f'<svg class="unflip-chart" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(self.title)}">'
-            + "".join(self._parts)
-            + "</svg>"
+            f'<svg class="unflip-chart" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
+            f'aria-label="{escape(self.title)}">{"".join(self._parts)}</svg>'
         )
 
     def _across(self, x: float) -> float:
         return _LEFT + (x - self.x.low) / (self.x.high - self.x.low) * (_WIDTH - _LEFT - _RIGHT)
 
     def _up(self, y: float) -> float:
-        return (
-            _HEIGHT
-            - _BOTTOM
-            - (y - self.y.low) / (self.y.high - self.y.low) * (_HEIGHT - _TOP - _BOTTOM)
-        )
+        fraction = (y - self.y.low) / (self.y.high - self.y.low)
+        return _HEIGHT - _BOTTOM - fraction * (_HEIGHT - _TOP - _BOTTOM)
 
     def _points(self, x: FloatArray, y: FloatArray) -> str:
         pairs: Sequence[tuple[float, float]] = list(zip(x.tolist(), y.tolist(), strict=True))
@@ -114,10 +113,11 @@ class Chart:
         x1, x2 = (_LEFT, _WIDTH - _RIGHT) if across is None else (across, across)
         y1, y2 = (_TOP, _HEIGHT - _BOTTOM) if up is None else (up, up)
         self._parts.append(
-            f'<line x1="{x1:.1f}" x2="{x2:.1f}" y1="{y1:.1f}" y2="{y2:.1f}" stroke="{_GRID}"/>'
+            f'<line x1="{x1:.1f}" x2="{x2:.1f}" y1="{y1:.1f}" y2="{y2:.1f}" stroke="#E3E3E3"/>'
         )
 
     def _text(self, x: float, y: float, text: str, anchor: str, colour: str) -> None:
         self._parts.append(
-            f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{escape(text)}</text>'
+            f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">'
+            f"{escape(text)}</text>"
         )

@@ -1,4 +1,4 @@
-"""`unflip explore`: serve the page on this machine alone, until Ctrl-C."""
+"""Server of `unflip explore`, which is reachable from this machine only."""
 
 from __future__ import annotations
 
@@ -12,28 +12,24 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 _HOST = "127.0.0.1"
-_OWN_NAMES = re.compile(
-    r"(127\.0\.0\.1|localhost)(:[0-9]{1,5})?"
-)  # what a browser on this machine calls the server
-_PATIENCE = 10.0  # seconds until a connection that is silent is closed
-_MOST_CONNECTIONS = 32  # answered at a time, each by a thread
-_MOST_WAITING = 1024  # connections that are kept until their turn, where the system allows so many
-# The page may run its own script and ask this server; whatever else it were made to load is refused
-# by the browser.
+# Host headers of requests from this machine. Any other name is rejected (DNS rebinding).
+_OWN_NAMES = re.compile(r"(127\.0\.0\.1|localhost)(:[0-9]{1,5})?")
+_MAX_CONNECTIONS = 32  # served at a time, each by one thread
+# The page may run its own script and connect to this server. Browsers block everything else.
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
 )
 
 
 def explore(port: int | None = None, open_browser: bool = True) -> None:
-    """Serve the page and, if wanted, open it in the browser; returns once Ctrl-C has stopped the server.
+    """Serve the page until Ctrl-C.
 
     Parameters
     ----------
     port : int, optional
-        Port of 127.0.0.1 to serve at; any free one by default.
+        Port of 127.0.0.1; any free one by default.
     open_browser : bool
-        Whether to open the page.
+        Whether to open the page in the browser.
     """
     if find_spec("matplotlib") is None:
         raise ImportError('explore needs matplotlib; install it with: pip install "unflip[cli]"')
@@ -49,16 +45,16 @@ def explore(port: int | None = None, open_browser: bool = True) -> None:
 
 
 class _Server(ThreadingHTTPServer):
-    """Answers a limited number of connections at a time; others wait for their turn."""
+    """Serves a limited number of connections at a time; the rest wait."""
 
-    request_queue_size = _MOST_WAITING
+    request_queue_size = 1024  # waiting connections; the system may allow fewer
 
     def __init__(self, port: int) -> None:
-        self._free = Semaphore(_MOST_CONNECTIONS)
+        self._free = Semaphore(_MAX_CONNECTIONS)
         super().__init__((_HOST, port), _Page)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Start a thread for a connection once fewer than the limit are running."""
+        """Start a thread for a connection as soon as fewer than the limit are running."""
         self._free.acquire()
         try:
             super().process_request(request, client_address)
@@ -67,39 +63,38 @@ class _Server(ThreadingHTTPServer):
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer a connection, and make room for the next."""
+        """Serve a connection, then admit the next one."""
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Report errors, but not that a browser has gone away."""
+        """Report errors, except connections closed by the browser."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
 
 class _Page(BaseHTTPRequestHandler):
-    """The page itself, and its answers."""
+    """Handler of requests for the page and for its numbers."""
 
     protocol_version = "HTTP/1.1"  # one connection for all moves of a slider
-    timeout = _PATIENCE
+    timeout = 10.0  # seconds until a silent connection is closed
 
     def do_GET(self) -> None:
         """Answer a request."""
         from unflip.cli.explorer.controls import document  # imports matplotlib
 
-        hosts, (path, _, query) = self.headers.get_all("Host", []), self.path.partition("?")
-        if len(hosts) != 1 or not _OWN_NAMES.fullmatch(
-            hosts[0]
-        ):  # a name of somebody else's that leads here
-            self._send(403, "This page is served to this machine alone.")
+        hosts = self.headers.get_all("Host", [])
+        path, _, query = self.path.partition("?")
+        if len(hosts) != 1 or not _OWN_NAMES.fullmatch(hosts[0]):
+            self._send(403, "This page is available on this machine only.")
         elif path == "/":
             self._send(200, document())
         elif path == "/answer":
             self._send(200, _answer(query))
         else:
-            self._send(404, "There is no such page.")
+            self._send(404, "This page does not exist.")
 
     def log_message(self, format: str, *args: object) -> None:
         """Keep the terminal quiet."""
@@ -120,12 +115,12 @@ class _Page(BaseHTTPRequestHandler):
 
 def _answer(query: str) -> str:
     from unflip.cli.explorer.controls import read_setting
-    from unflip.cli.explorer.page import refusal, render
+    from unflip.cli.explorer.page import error_message, render
 
     try:
         return render(read_setting(dict(parse_qsl(query))))
     except ValueError as error:
-        return refusal(str(error))
+        return error_message(str(error))
 
 
 def _listening(port: int | None) -> _Server:

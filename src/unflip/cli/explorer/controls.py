@@ -1,4 +1,4 @@
-"""The page's sliders: their steps, how they are written as HTML, and how a request is read back as a setting."""
+"""Sliders of the page: their values, their HTML, and the setting that a request asks for."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from unflip.cli.explorer.page import render
 
 @dataclass(frozen=True)
 class Slider:
-    """A field of `Setting`, what the page calls it, and the values that it can take."""
+    """A slider for a field of `Setting`, with its label and its values."""
 
     name: str
     label: str
     steps: list[float]
 
     def html(self, value: float) -> str:
-        """Return the slider, standing at the step closest to a value."""
-        at = int(np.argmin(np.abs(np.array(self.steps) - value)))
-        reach = f'min="0" max="{len(self.steps) - 1}" value="{at}" data-steps="{json.dumps(self.steps)}"'
+        """Return the slider as HTML, set to the step closest to a value."""
+        position = int(np.argmin(np.abs(np.array(self.steps) - value)))
         return (
-            f"<label><span>{escape(self.label)}</span><output>{self.steps[at]:g}</output>"
-            f'<input type="range" name="{self.name}" {reach}></label>'
+            f"<label><span>{escape(self.label)}</span><output>{self.steps[position]:g}</output>"
+            f'<input type="range" name="{self.name}" min="0" max="{len(self.steps) - 1}" '
+            f'value="{position}" data-steps="{json.dumps(self.steps)}"></label>'
         )
 
 
@@ -41,17 +41,20 @@ SLIDERS = (
     Slider("n", "n, rows", _COUNTS),
     Slider("p", "p, features", _COUNTS),
     Slider("mean_norm", "‖μ‖, half the distance", np.linspace(0, 5, 101).round(2).tolist()),
-    Slider("reg", "γ, penalty", [float(f"{10**power:.2g}") for power in np.linspace(-3, 3, 61)]),
-    Slider("eps_pos", "ε₊, flipped positives", _RATES),
-    Slider("eps_neg", "ε₋, flipped negatives", _RATES),
-    Slider("pi_neg", "π, true negatives", np.linspace(0.02, 0.98, 97).round(2).tolist()),
+    Slider(
+        "reg", "γ, regularization", [float(f"{10**power:.2g}") for power in np.linspace(-3, 3, 61)]
+    ),
+    Slider("eps_pos", "ε₊, noise rate of positives", _RATES),
+    Slider("eps_neg", "ε₋, noise rate of negatives", _RATES),
+    Slider("pi_neg", "π, prior of negatives", np.linspace(0.02, 0.98, 97).round(2).tolist()),
     Slider("rho", "ρ₊ − ρ₋ of LPC", np.linspace(-4, 4, 161).round(2).tolist()),
 )
 
 
 def document() -> str:
-    """Return the whole page as it opens; it needs no other file."""
-    start, folder = Setting(), files("unflip.cli.explorer")
+    """Return the complete page with the default setting; it loads no other file."""
+    start = Setting()
+    folder = files("unflip.cli.explorer")
     options = "".join(
         f"<option{' selected' * (name == start.targets)}>{name}</option>" for name in CHOICES
     )
@@ -65,21 +68,25 @@ def document() -> str:
 
 
 def read_setting(query: Mapping[str, str]) -> Setting:
-    """Return the setting that a request asks for, or an error that names what is wrong in it."""
+    """Return the setting of a request; raises ValueError if a value is not valid."""
     numbers = {slider.name: _number(query, slider) for slider in SLIDERS}
-    n, p = int(numbers.pop("n")), int(numbers.pop("p"))
-    fit_intercept = query.get("fit_intercept") == "true"
     return Setting(
-        n=n, p=p, **numbers, targets=query.get("targets", ""), fit_intercept=fit_intercept
+        n=int(numbers.pop("n")),
+        p=int(numbers.pop("p")),
+        **numbers,
+        targets=query.get("targets", ""),
+        fit_intercept=query.get("fit_intercept") == "true",
     )
 
 
 def _number(query: Mapping[str, str], slider: Slider) -> float:
-    given, low, high = query.get(slider.name, ""), slider.steps[0], slider.steps[-1]
+    text = query.get(slider.name, "")
+    low = slider.steps[0]
+    high = slider.steps[-1]
     try:
-        value = float(given)
+        value = float(text)
     except ValueError:
-        raise ValueError(f"{slider.name} = {given!r} must be a number.") from None
+        raise ValueError(f"{slider.name} = {text!r} must be a number.") from None
     if not low <= value <= high:
         raise ValueError(f"{slider.name} = {value:g} must lie between {low:g} and {high:g}.")
     return value

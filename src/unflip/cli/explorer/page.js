@@ -2,7 +2,7 @@ const controls = document.getElementById("unflip-controls");
 const shown = document.getElementById("unflip-shown");
 let busy = false, stale = false;
 
-function standing() {
+function currentSetting() {
   const query = new URLSearchParams();
   for (const slider of controls.querySelectorAll("input[type=range]")) {
     const value = JSON.parse(slider.dataset.steps)[slider.value];
@@ -15,9 +15,9 @@ function standing() {
   return query;
 }
 
-// One question at a time: while a slider is dragged, what it passed meanwhile is skipped.
+// One request at a time: positions that a slider passes while one is running are skipped.
 async function redraw() {
-  const query = standing();
+  const query = currentSetting();
   if (busy) { stale = true; return; }
   busy = true;
   try {

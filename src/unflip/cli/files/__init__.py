@@ -1,1 +1,1 @@
-"""Files in and out: tables of any format, their columns of labels, votes and features."""
+"""Data files: tables of any format, with columns of labels, votes and features."""

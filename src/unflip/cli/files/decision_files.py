@@ -1,4 +1,4 @@
-"""Decisions on suspects: read from a file, checked against the data, and put into a copy of them."""
+"""Decisions on suspects: read from a file, and checked against the data."""
 
 from __future__ import annotations
 
@@ -8,46 +8,48 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from unflip.cli.files.label_column import label_texts
 from unflip.cli.files.safe_csv import unguarded
 from unflip.cli.files.tables import Table, as_text, read_table
 
-_NEEDED = ("row", "observed", "proposed", "decision")
+_REQUIRED_COLUMNS = ("row", "observed", "proposed", "decision")
 NO_SINGLE_LABEL = (
-    "Votes leave no single label to decide on: write the true labels that you found into a column "
-    "of their own and name it with --trusted."
+    "Decisions need one label per row, not votes: put the true labels of reviewed rows into a "
+    "column and name it with --trusted."
 )
-_NUMBER = re.compile(r"[0-9]{1,18}")  # more digits than any file has rows
+_NUMBER = re.compile(r"[0-9]{1,18}")  # no file has rows with more digits
 _ROW_NAME = re.compile(rf"row ({_NUMBER.pattern})")
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What was decided of one row: the label that it had and the one that it is to have."""
+    """The decision on one row: its observed label and its new label."""
 
     row: int
-    name: str
+    id: str
     observed: str
     label: str
 
 
 def read_decisions(path: Path) -> list[Decision]:
-    """Read decisions; rows that are not decided are left out.
+    """Read the decided rows of a file of decisions.
 
-    The file has columns row, observed, proposed and decision ("accept" the proposed label, "reject"
-    it, or empty); id and label may be there, too.
+    The columns are row, observed, proposed and decision ("accept" or "reject" the proposed label,
+    or empty), and optionally id and label.
     """
     table = read_table(path)
-    for column in _NEEDED:
+    for column in _REQUIRED_COLUMNS:
         if column not in table.columns:
             raise ValueError(
-                f"{path} lacks the column {column!r}: give the decisions that the page saved."
+                f"{path} has no column {column!r}: use the decisions exported from the page."
             )
     cells = {column: list(map(unguarded, table.texts(column))) for column in table.columns}
     decided = [line for line in range(table.n_rows) if cells["decision"][line]]
     if not decided:
         raise ValueError(
-            f"{path} decides nothing: write accept or reject into its column 'decision'."
+            f"{path} has no decision: write accept or reject into its column 'decision'."
         )
     return [
         _decision({column: texts[line] for column, texts in cells.items()}, path, line)
@@ -59,163 +61,161 @@ def _decision(line: Mapping[str, str], path: Path, number: int) -> Decision:
     choice = line["decision"].lower()
     if choice not in ("accept", "reject"):
         raise ValueError(
-            f"Row {number} of {path} decides {line['decision']!r}: write accept or reject."
+            f"Row {number} of {path} has the decision {line['decision']!r}: write accept or reject."
         )
     if not _NUMBER.fullmatch(line["row"]):
         raise ValueError(
-            f"Row {number} of {path} speaks of row {line['row']!r}: write a number, counted from 0."
+            f"Row {number} of {path} refers to row {line['row']!r}: write a number, counted from 0."
         )
     label = line["proposed"] if choice == "accept" else line["observed"]
     if line.get("label", label) != label:
         raise ValueError(
-            f"Row {number} of {path} says {choice}, which makes the label {label!r}, but also "
-            f"label {line['label']!r}: make them agree."
+            f"Row {number} of {path} has the decision {choice}, so the label is {label!r}, but its "
+            f"column 'label' has {line['label']!r}: make them agree."
         )
     return Decision(int(line["row"]), line.get("id", ""), line["observed"], label)
 
 
-def located(
-    decisions: Sequence[Decision], table: Table, name_column: str | None
+def locate(
+    decisions: Sequence[Decision], table: Table, id_column: str | None
 ) -> dict[int, Decision]:
-    """Return the decision on each row of the data, found by its number, or by its name where it has one.
+    """Return the decisions by row of the data, matched by row number or by id.
 
     Parameters
     ----------
     decisions : sequence of Decision
-        What was decided.
+        The decisions.
     table : Table
         The data.
-    name_column : str or None
-        Column that holds the names of the rows.
+    id_column : str or None
+        Column of row ids.
     """
-    rows = (
-        _by_name(decisions, table, name_column)
-        if name_column is not None
-        else _by_number(decisions, table)
-    )
-    found: dict[int, Decision] = {}
+    if id_column is None:
+        rows = _rows_by_number(decisions, table)
+    else:
+        rows = _rows_by_id(decisions, table, id_column)
+    by_row: dict[int, Decision] = {}
     for row, decision in zip(rows, decisions, strict=True):
-        if row in found:
-            raise ValueError(
-                f"Row {row} of {table.name} is decided twice: keep one decision on it."
-            )
-        found[row] = decision
-    return found
+        if row in by_row:
+            raise ValueError(f"Row {row} of {table.name} is decided twice: keep one decision.")
+        by_row[row] = decision
+    return by_row
 
 
-def _by_name(decisions: Sequence[Decision], table: Table, column: str) -> list[int]:
-    places: dict[str, list[int]] = {}
-    for row, name in enumerate(table.texts(column)):
-        places.setdefault(name, []).append(row)
+def _rows_by_id(decisions: Sequence[Decision], table: Table, column: str) -> list[int]:
+    rows_of_id: dict[str, list[int]] = {}
+    for row, row_id in enumerate(table.texts(column)):
+        rows_of_id.setdefault(row_id, []).append(row)
     rows = []
     for decision in decisions:
-        here = places.get(decision.name, [])
-        if len(here) != 1:
-            how_often = "does not occur" if not here else f"occurs {len(here)} times"
+        matches = rows_of_id.get(decision.id, [])
+        if len(matches) != 1:
+            how_often = f"occurs {len(matches)} times" if matches else "does not occur"
             raise ValueError(
-                f"The id {decision.name!r} of a decision {how_often} in column {column!r} of "
-                f"{table.name}: name a column with one id for each row."
+                f"The id {decision.id!r} of a decision {how_often} in column {column!r} of "
+                f"{table.name}: name a column with a different id in each row."
             )
-        rows += here
+        rows += matches
     return rows
 
 
-def _by_number(decisions: Sequence[Decision], table: Table) -> list[int]:
-    matches = [_ROW_NAME.fullmatch(decision.name) for decision in decisions]
-    rows = [
-        int(match[1]) if match else decision.row
-        for match, decision in zip(matches, decisions, strict=True)
-    ]
+def _rows_by_number(decisions: Sequence[Decision], table: Table) -> list[int]:
+    rows = []
+    ids = []
+    for decision in decisions:
+        match = _ROW_NAME.fullmatch(decision.id)  # the page writes it if not all rows were audited
+        rows.append(int(match[1]) if match else decision.row)
+        ids.append("" if match else decision.id)
     for row in rows:
         if row >= table.n_rows:
             raise ValueError(
-                f"A decision speaks of row {row}, but {table.name} has {table.n_rows} rows (from "
-                "0)."
+                f"A decision refers to row {row}, but {table.name} has {table.n_rows} rows "
+                "(counted from 0): use the file that was audited."
             )
-    names = [
-        ("" if match else decision.name) for match, decision in zip(matches, decisions, strict=True)
-    ]
-    if any(names) and not _is_column(table, rows, names):
+    if any(ids) and not _is_column(table, rows, ids):
         raise ValueError(
-            f"The ids of the decisions stand in no column of {table.name} at the rows they speak "
-            "of: say with --id which column holds them, or give the file that was audited."
+            f"The ids of the decisions match no column of {table.name}: name the column of ids "
+            "with --id, or use the file that was audited."
         )
     return rows
 
 
-def _is_column(table: Table, rows: Sequence[int], names: Sequence[str]) -> bool:
-    pairs = list(zip(rows, names, strict=True))
+def _is_column(table: Table, rows: Sequence[int], ids: Sequence[str]) -> bool:
+    pairs = list(zip(rows, ids, strict=True))
     return any(
-        all(as_text(cells[row]) == name for row, name in pairs) for cells in table.columns.values()
+        all(as_text(cells[row]) == row_id for row, row_id in pairs)
+        for cells in table.columns.values()
     )
 
 
 def label_column_of(decisions: Mapping[int, Decision], table: Table) -> str:
-    """Return the one column that holds the observed labels of all decisions."""
-    found = []
-    wanted = {decision.label for decision in decisions.values()}
+    """Return the only column that has the observed labels of all decisions."""
+    columns = []
+    new_labels = {decision.label for decision in decisions.values()}
     for column in table.columns:
         texts = label_texts(table, column)
-        if wanted <= {"", *texts} and all(
+        if new_labels <= {"", *texts} and all(
             texts[row] == decision.observed for row, decision in decisions.items()
         ):
-            found.append(column)
-    if len(found) != 1:
-        which = f"columns {found}" if found else "no column"
+            columns.append(column)
+    if len(columns) != 1:
+        which = f"the columns {columns}" if columns else "no column"
         raise ValueError(
-            f"The labels that the decisions speak of are those of {which} of {table.name}: say "
-            "which with --label, or give the file that was audited."
+            f"The observed labels of the decisions match {which} of {table.name}: name the column "
+            "of labels with --label, or use the file that was audited."
         )
-    return found[0]
+    return columns[0]
 
 
-def changes(decisions: Mapping[int, Decision], table: Table, label: str) -> dict[int, Any]:
-    """Return the new cell of each row whose label changes, as the file writes that label elsewhere.
+def changed_cells(decisions: Mapping[int, Decision], table: Table, label: str) -> dict[int, Any]:
+    """Return the new cell of each row whose label changes, as that label is written elsewhere.
 
     Parameters
     ----------
     decisions : mapping of int to Decision
-        By row of the data.
+        Decisions by row of the data.
     table : Table
         The data.
     label : str
         Column of labels.
     """
-    texts, cells = label_texts(table, label), table.column(label)
-    written = {text: cells[row] for row, text in reversed(list(enumerate(texts))) if text}
+    texts = label_texts(table, label)
+    cells = table.column(label)
+    cell_of_label = {text: cells[row] for row, text in reversed(list(enumerate(texts))) if text}
     for row, decision in decisions.items():
         if texts[row] != decision.observed:
             raise ValueError(
-                f"Row {row} of {table.name} has the label {texts[row]!r}, but the decision on it "
-                f"was about {decision.observed!r}: give the file that was audited."
+                f"Row {row} of {table.name} has the label {texts[row]!r}, but the decision is "
+                f"about {decision.observed!r}: use the file that was audited."
             )
-        if decision.label not in written and decision.label != decision.observed:
+        if decision.label not in cell_of_label and decision.label != decision.observed:
             raise ValueError(
-                f"The decision on row {row} gives it the label {decision.label!r}, which column "
-                f"{label!r} of {table.name} does not hold: write one of "
-                f"{', '.join(list(written)[:8])}."
+                f"The decision on row {row} is the label {decision.label!r}, which is not in "
+                f"column {label!r} of {table.name}: write one of "
+                f"{', '.join(list(cell_of_label)[:8])}."
             )
-    changed = {
-        row: decision.label
+    return {
+        row: _as_python(cell_of_label[decision.label])
         for row, decision in decisions.items()
         if decision.label != decision.observed
     }
-    return {
-        row: getattr(written[text], "tolist", lambda text=text: written[text])()
-        for row, text in changed.items()
-    }
+
+
+def _as_python(cell: Any) -> Any:
+    """Return the Python value of a NumPy cell, and other cells unchanged."""
+    return cell.tolist() if isinstance(cell, np.generic | np.ndarray) else cell
 
 
 @dataclass(frozen=True, eq=False)
 class Decided:
-    """Decisions that fit the data.
+    """Decisions that match the data.
 
     Attributes
     ----------
     label : str
         Column of labels.
     rows : mapping of int to Decision
-        By row of the data.
+        Decisions by row of the data.
     changes : mapping of int to value
         New cell of each row whose label changes.
     """
@@ -225,20 +225,20 @@ class Decided:
     changes: Mapping[int, Any]
 
 
-def decide(path: Path, table: Table, label: str | None, name_column: str | None) -> Decided:
-    """Read decisions, find their rows in the data, and check that they were made about these.
+def decide(path: Path, table: Table, label: str | None, id_column: str | None) -> Decided:
+    """Read decisions, and match them with the data.
 
     Parameters
     ----------
     path : Path
-        The decisions.
+        The file of decisions.
     table : Table
         The data.
     label : str or None
-        Column of labels; None: the one that the decisions fit.
-    name_column : str or None
-        Column that holds the names of the rows.
+        Column of labels; None for the only column that matches the decisions.
+    id_column : str or None
+        Column of row ids.
     """
-    rows = located(read_decisions(path), table, name_column)
+    rows = locate(read_decisions(path), table, id_column)
     column = label_column_of(rows, table) if label is None else label
-    return Decided(column, rows, changes(rows, table, column))
+    return Decided(column, rows, changed_cells(rows, table, column))

@@ -1,4 +1,4 @@
-"""CSV: one parser of cells as they stand in the file, by which it is both read and rewritten."""
+"""CSV files: a parser that keeps cells as written, used to read and to rewrite them."""
 
 from __future__ import annotations
 
@@ -15,27 +15,29 @@ from unflip.cli.files.tables import ending
 from unflip.cli.files.text_encoding import decoded
 
 _DELIMITERS = ",;\t|"
-_LINE_END = "\r\n"  # cells that hold a character of it are quoted
-_MARK = "\ufeff"  # the byte order mark that spreadsheets put first
+_LINE_END = "\r\n"  # cells with one of its characters are quoted
+_BYTE_ORDER_MARK = "\ufeff"  # which spreadsheets write first
 _QUOTED = r'"[^"]*(?:""[^"]*)*"'
 _ANY_LINE_END = r"\r\n?|\n"
+# A whole quoted cell is one token, so that separators within it are not counted.
 _TOKEN = re.compile(
     rf"(?<![^{_DELIMITERS}\r\n]){_QUOTED}(?![^{_DELIMITERS}\r\n])|[{_DELIMITERS}]|{_ANY_LINE_END}"
-    # quoted cells as a whole, whatever separates them, so that separators within them are not counted
 )
 
 
 def read(content: bytes, name: str) -> dict[str, Any]:
-    """Return the columns of a CSV file, cells as strings; a blank line is an empty cell where there is one column.
+    """Return the columns of a CSV file, with cells as strings.
+
+    In a file with one column, a blank line is an empty cell.
 
     Parameters
     ----------
     content : bytes
-        The file.
+        Content of the file.
     name : str
-        Its name, for errors.
+        Name of the file, for errors.
     """
-    text = decoded(content, name).removeprefix(_MARK)
+    text = decoded(content, name).removeprefix(_BYTE_ORDER_MARK)
     records = _records(text, _delimiter(text, name), name)
     header = _header(records, name)
     rows = list(_data(records, header, name))
@@ -44,12 +46,12 @@ def read(content: bytes, name: str) -> dict[str, Any]:
 
 
 def decimal_comma(content: bytes, name: str) -> bool:
-    """Whether a comma within a cell can be a decimal comma: cells are separated otherwise."""
-    return _delimiter(decoded(content, name).removeprefix(_MARK), name) != ","
+    """Whether "1,5" is a number: if the delimiter is not a comma."""
+    return _delimiter(decoded(content, name).removeprefix(_BYTE_ORDER_MARK), name) != ","
 
 
 def rewrite(content: bytes, name: str, column: str, changes: Mapping[int, Any]) -> bytes:
-    """Return the file with other cells in one column; every other cell stays byte for byte as it is.
+    """Return the file with new cells in one column; all other bytes stay the same.
 
     Parameters
     ----------
@@ -61,7 +63,7 @@ def rewrite(content: bytes, name: str, column: str, changes: Mapping[int, Any]) 
         New cell of each row that changes.
     """
     text = decoded(content, name)
-    body = text.removeprefix(_MARK)
+    body = text.removeprefix(_BYTE_ORDER_MARK)
     delimiter = _delimiter(body, name)
     records = _records(body, delimiter, name)
     header, end = next(records)
@@ -75,16 +77,16 @@ def rewrite(content: bytes, name: str, column: str, changes: Mapping[int, Any]) 
 
 
 def record(cells: Sequence[str], delimiter: str = ",", *, quoted: bool = False) -> str:
-    """Return cells as a line of a CSV file, without its end; quoted where they hold line ends of any kind.
+    """Return cells as a line of a CSV file, without the line end.
 
     Parameters
     ----------
     cells : sequence of str
         The cells.
     delimiter : str
-        What separates them.
+        Delimiter between cells.
     quoted : bool
-        Whether to quote them in any case.
+        Whether to quote all cells; otherwise only those that need quotes.
     """
     buffer = io.StringIO()
     style: Literal[0, 1] = csv.QUOTE_ALL if quoted else csv.QUOTE_MINIMAL
@@ -93,14 +95,14 @@ def record(cells: Sequence[str], delimiter: str = ",", *, quoted: bool = False) 
 
 
 def _records(text: str, delimiter: str, name: str) -> Iterator[tuple[list[str], str]]:
-    """Yield the cells of each record as they stand, quotes included, and its line end; a blank line is an empty cell.
+    """Yield the cells of each record as written, with quotes, and its line end.
 
-    Cells joined by the delimiter, with the line end, are the record again. Values are those of
-    Python's csv module.
+    A blank line is one empty cell. Cells joined by the delimiter, and the line end, are the record
+    again. The values of the cells are those of Python's csv module.
     """
     separator = re.escape(delimiter)
-    # A quoted cell; all cells up to the next quote; one cell with quotes within it; or a quote that
-    # is out of place.
+    # Alternatives: a quoted cell; all cells up to the next quote; one cell with quotes within it; a
+    # misplaced quote.
     piece = re.compile(
         rf'({_QUOTED}|[^"\r\n]*|(?!")[^{separator}\r\n]*)({separator}|{_ANY_LINE_END}|\Z)|"'
     )
@@ -112,8 +114,8 @@ def _records(text: str, delimiter: str, name: str) -> Iterator[tuple[list[str], 
             line = len(re.findall(_ANY_LINE_END, text[: match.start()])) + 1
             raise ValueError(
                 f"{name} cannot be read as CSV at line {line} (a quoted cell that begins there has "
-                "no closing quote before a separator): check the quotes there, and double those "
-                "within a cell."
+                "no closing quote before a separator): check the quotes there, and double the "
+                "quotes within a cell."
             )
         cells += [match[1]] if match[1].startswith('"') else match[1].split(delimiter)
         if match[2] != delimiter:
@@ -122,28 +124,27 @@ def _records(text: str, delimiter: str, name: str) -> Iterator[tuple[list[str], 
 
 
 def _values(cells: Sequence[str]) -> list[str]:
-    """Return what cells hold that stand in a file, quotes included."""
+    """Return the values of cells as written, without quotes."""
     return [cell[1:-1].replace('""', '"') if cell[:1] == '"' else cell for cell in cells]
 
 
 def _header(records: Iterator[tuple[list[str], str]], name: str) -> list[str]:
     cells, _ = next(records, ([""], ""))
     if cells == [""]:
-        raise ValueError(f"{name} does not begin with a line of column names: add one.")
+        raise ValueError(f"{name} does not start with a line of column names: add one.")
     header = _values(cells)
     for column, count in Counter(header).items():
         if count > 1:
-            raise ValueError(
-                f"{name} has {count} columns named {column!r}: give each its own name."
-            )
+            raise ValueError(f"{name} has {count} columns named {column!r}: rename them.")
     return header
 
 
 def _data(
     records: Iterator[tuple[list[str], str]], header: list[str], name: str
 ) -> Iterator[list[str]]:
-    """Yield the values of each row; blank lines at the end are none, and others would shift the numbers of the rows."""
-    row, n_blank = 0, 0
+    """Yield the values of each row; raise ValueError at a blank line between rows."""
+    row = 0
+    n_blank = 0
     for cells, _ in records:
         if cells == [""]:
             n_blank += 1
@@ -151,7 +152,7 @@ def _data(
         if n_blank and len(header) > 1:
             raise ValueError(
                 f"{name} has a blank line before row {row} (counted from 0 below the header): "
-                "remove it, or write the separators of an empty row."
+                "remove it, or add the separators of an empty row."
             )
         yield from [[""]] * n_blank
         row += n_blank
@@ -159,16 +160,16 @@ def _data(
         if len(cells) != len(header):
             raise ValueError(
                 f"Row {row} of {name} (counted from 0 below the header) has {len(cells)} cells but "
-                f"there are {len(header)} columns: check the quotes and separators there."
+                f"the header has {len(header)}: check the quotes and separators there."
             )
         yield _values(cells)
         row += 1
 
 
 def _delimiter(text: str, name: str) -> str:
-    """Return what separates the cells: a tab in .tsv files, otherwise the commonest separator in the header.
+    """Return the delimiter: a tab in .tsv files, otherwise the most frequent one in the header.
 
-    One that is as common in the line below it comes first; those within quoted cells do not count.
+    A delimiter that is as frequent in the next line is preferred. Quoted cells are not searched.
     """
     if ending(Path(name)) == ".tsv":
         return "\t"

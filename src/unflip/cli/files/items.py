@@ -1,4 +1,4 @@
-"""What the rows of a file are about: each about something of its own, or several about one item."""
+"""Items of a file: every row is an item, or several rows are votes on one item."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Items:
     Attributes
     ----------
     column : str or None
-        Column that names the item of each row; None: every row is an item.
+        Column of item ids; None if every row is an item.
     first : ndarray of shape (n,)
         First row of the file of each item.
     of_row : ndarray of shape (n_rows,)
@@ -32,48 +32,49 @@ class Items:
     of_row: IntArray
 
     @property
-    def words(self) -> str:
-        """What to call them."""
+    def plural(self) -> str:
+        """The word for the items in messages: "rows" or "items"."""
         return "rows" if self.column is None else "items"
 
     def __len__(self) -> int:
         return len(self.first)
 
     def name(self, table: Table, item: int) -> str:
-        """Return what messages call an item."""
+        """Return the name of an item, for messages."""
         row = int(self.first[item])
-        return (
-            f"row {row}"
-            if self.column is None
-            else f"item {as_text(table.columns[self.column][row])!r}"
-        )
+        if self.column is None:
+            return f"row {row}"
+        return f"item {as_text(table.columns[self.column][row])!r}"
 
     def features(
-        self, table: Table, features: Features, given: FloatArray | list[str]
+        self, table: Table, features: Features, row_values: FloatArray | list[str]
     ) -> FloatArray | list[str]:
-        """Return the features of each item from those of each row, or an error where its rows differ.
+        """Return the features of each item; raise ValueError if the rows of an item differ.
 
         Parameters
         ----------
         table : Table
             The file.
         features : Features
-            Where they come from.
-        given : ndarray of shape (n_rows, p) or list of str
+            Columns of the features.
+        row_values : ndarray of shape (n_rows, p) or list of str
             Numbers or text of each row.
         """
         if self.column is None:
-            return given
-        values = (
-            np.array(given, dtype=object) if isinstance(given, list) else given
-        )  # no text padded to the longest
+            return row_values
+        # As objects, because a NumPy array of strings would pad all of them to the longest.
+        values = np.asarray(row_values, dtype=object if isinstance(row_values, list) else None)
         differs = (values != values[self.first[self.of_row]]).reshape(len(values), -1).any(axis=1)
         if differs.any():
             rows = np.flatnonzero(differs)
-            raise ValueError(self._said_of(table, features, int(rows[self.of_row[rows].argmin()])))
-        return [given[row] for row in self.first] if isinstance(given, list) else given[self.first]
+            row = int(rows[self.of_row[rows].argmin()])
+            raise ValueError(self._difference(table, features, row))
+        if isinstance(row_values, list):
+            return [row_values[row] for row in self.first]
+        return row_values[self.first]
 
-    def _said_of(self, table: Table, features: Features, row: int) -> str:
+    def _difference(self, table: Table, features: Features, row: int) -> str:
+        """Return the error message about a row whose features differ from its item's first row."""
         item = int(self.of_row[row])
         first = int(self.first[item])
         pairs = {
@@ -84,43 +85,44 @@ class Items:
             (name, pair) for name, pair in pairs.items() if pair[0] != pair[1]
         )
         return (
-            f"Column {column!r} of {table.name} holds {one[:40]!r} in row {first} and "
+            f"Column {column!r} of {table.name} has {one[:40]!r} in row {first} and "
             f"{other[:40]!r} in row {row}, both of {self.name(table, item)}: give all rows of an "
-            f"item the same features, or leave the column out with --ignore {column}."
+            f"item the same features, or ignore the column with --ignore {column}."
         )
 
-    def agreed(self, table: Table, column: str, said: NDArray[Any]) -> NDArray[Any]:
-        """Return what the rows of each item say, None where none does, or an error where they say different things.
+    def unique_values(self, table: Table, column: str, row_values: NDArray[Any]) -> NDArray[Any]:
+        """Return the value of each item, or None; raise ValueError if its rows differ.
 
         Parameters
         ----------
         table : Table
             The file.
         column : str
-            Name of the column where they say it.
-        said : ndarray of shape (n_rows,)
-            What each row says, or None.
+            Name of the column, for errors.
+        row_values : ndarray of shape (n_rows,)
+            Value of each row, or None.
         """
-        found = np.full(len(self), None)
-        for item, text in zip(self.of_row.tolist(), said.tolist(), strict=True):
-            if text is not None and found[item] not in (None, text):
+        values = np.full(len(self), None)
+        for item, value in zip(self.of_row.tolist(), row_values.tolist(), strict=True):
+            if value is not None and values[item] not in (None, value):
                 raise ValueError(
-                    f"Column {column!r} of {table.name} holds both {found[item]!r} and {text!r} "
+                    f"Column {column!r} of {table.name} has both {values[item]!r} and {value!r} "
                     f"for {self.name(table, item)}: make them agree."
                 )
-            found[item] = text if found[item] is None else found[item]
-        return found
+            if values[item] is None:
+                values[item] = value
+        return values
 
 
 def items(table: Table, column: str | None) -> Items:
-    """Read which rows are about the same item.
+    """Return the items of a file.
 
     Parameters
     ----------
     table : Table
         The file.
     column : str or None
-        Column that names the items; None: every row is one.
+        Column of item ids; None if every row is an item.
     """
     if column is None:
         each = np.arange(table.n_rows)
@@ -131,8 +133,8 @@ def items(table: Table, column: str | None) -> Items:
     for row, cell in enumerate(table.column(column)):
         if is_missing(cell):
             raise ValueError(
-                f"Column {column!r} of {table.name} is empty in row {row}: name the item of every "
-                "row."
+                f"Column {column!r} of {table.name} is empty in row {row}: fill in the id of the "
+                "item."
             )
         item = places.setdefault(as_text(cell), len(places))
         if item == len(first):

@@ -1,4 +1,4 @@
-"""JSON lines: one object for each row."""
+"""JSON Lines files: one object for each row."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from unflip.cli.files.text_encoding import decoded
 
 
 def read(content: bytes, name: str) -> dict[str, Any]:
-    """Return the columns of a JSON-lines file, None where a row lacks one.
+    """Return the columns of a JSON Lines file; missing values are None.
 
     Parameters
     ----------
     content : bytes
-        The file.
+        Content of the file.
     name : str
-        Its name, for errors.
+        Name of the file, for errors.
     """
     rows = [row for _, row in _rows(decoded(content, name), name) if row is not None]
     columns = list(dict.fromkeys(column for row in rows for column in row))
@@ -25,12 +25,12 @@ def read(content: bytes, name: str) -> dict[str, Any]:
 
 
 def decimal_comma(content: bytes, name: str) -> bool:
-    """Whether "1,5" is a number: never, in this format."""
+    """Whether "1,5" is a number: never in this format."""
     return False
 
 
 def rewrite(content: bytes, name: str, column: str, changes: Mapping[int, Any]) -> bytes:
-    """Return the file with other values in one column; every other line stays as it is.
+    """Return the file with new values in one column; all other lines stay the same.
 
     Parameters
     ----------
@@ -41,24 +41,24 @@ def rewrite(content: bytes, name: str, column: str, changes: Mapping[int, Any]) 
     changes : mapping of int to value
         New value of each row that changes.
     """
-    written, number = [], 0
+    lines = []
+    number = 0
     for line, row in _rows(decoded(content, name), name):
         if row is not None and number in changes:
             end = line[len(line.rstrip("\r\n")) :]
             line = json.dumps({**row, column: changes[number]}, ensure_ascii=False) + end
-        written.append(line)
+        lines.append(line)
         number += row is not None
-    return "".join(written).encode(
-        "utf-8", "backslashreplace"
-    )  # half a surrogate pair is written as JSON escapes it
+    # A lone surrogate is written as its JSON escape.
+    return "".join(lines).encode("utf-8", "backslashreplace")
 
 
 def _rows(text: str, name: str) -> Iterator[tuple[str, dict[str, Any] | None]]:
-    """Yield each line with its object, None for a blank one."""
+    """Yield each line with its object, or None for a blank line."""
     lines = text.split("\n")
     for number, line in enumerate(lines, start=1):
-        whole = line + "\n" * (number < len(lines))
-        yield whole, _object(line, number, name) if line.strip() else None
+        with_end = line + "\n" * (number < len(lines))
+        yield with_end, _object(line, number, name) if line.strip() else None
 
 
 def _object(line: str, number: int, name: str) -> dict[str, Any]:
@@ -68,10 +68,10 @@ def _object(line: str, number: int, name: str) -> dict[str, Any]:
         raise ValueError(
             f"Line {number} of {name} is not JSON ({error.msg}): put one object on each line."
         ) from None
-    except (ValueError, RecursionError):  # more digits, or lists within lists, than can be held
+    except (ValueError, RecursionError):  # too many digits or nested lists for Python
         raise ValueError(
-            f"Line {number} of {name} holds a number that is too long or lists that are too deep: "
-            "shorten them."
+            f"Line {number} of {name} has a number with too many digits, or lists nested too "
+            "deeply: shorten them."
         ) from None
     if not isinstance(row, dict):
         raise ValueError(

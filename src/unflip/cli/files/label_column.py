@@ -1,4 +1,4 @@
-"""The column of labels: which rows have one, and which classes there are."""
+"""The column of labels: its classes, and the rows that have a label."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from numpy.typing import NDArray
 from unflip._utils.typing import IntArray
 from unflip.cli.files.tables import Table, as_text, is_missing
 
-_FEWEST_ROWS = 10
-_VERY_FEW = 0.1  # rows of a misspelt label to those of the label that is meant
-_FEWEST_ROWS_PER_CLASS = 5  # on average: more classes than that are no classes
+_FEWEST_ROWS = 10  # with a label
+_FEWEST_ROWS_PER_CLASS = 5  # on average; a column with more classes does not hold classes
+_RARE = 0.1  # a label this rare, relative to a similar label, is probably a spelling mistake
 
 
 class Labels(Protocol):
-    """What was said of the classes of rows: one label each, or votes."""
+    """The labels of a file: one for each row, or votes."""
 
     @property
     def described(self) -> str:
-        """What messages call it."""
+        """The column or columns, for messages."""
 
     @property
     def counts(self) -> dict[str, int]:
-        """How often each label was given, in sorted order."""
+        """Number of rows or votes of each label, in sorted order."""
 
 
 @dataclass(frozen=True, eq=False)
 class LabelColumn:
-    """Labels of a table, as texts.
+    """The labels of a table as strings.
 
     Attributes
     ----------
     name : str
         Name of the column.
     texts : ndarray of str, shape (n,)
-        Label of each row, empty where it has none.
+        Label of each row, empty if it has none.
     """
 
     name: str
@@ -52,38 +52,38 @@ class LabelColumn:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns that are spoken for."""
+        """Columns that are not features."""
         return (self.name,)
 
     @property
     def described(self) -> str:
-        """What messages call it."""
+        """The column, for messages."""
         return f"column {self.name!r}"
 
     @property
     def labelled(self) -> IntArray:
-        """Rows that have a label."""
+        """Rows with a label."""
         return np.flatnonzero(self.texts != "")
 
     @property
     def unlabelled(self) -> IntArray:
-        """Rows that have none."""
+        """Rows without a label."""
         return np.flatnonzero(self.texts == "")
 
     @property
     def observed(self) -> NDArray[Any]:
-        """Labels of the rows that have one."""
+        """Labels of the labelled rows."""
         return np.asarray(self.texts[self.labelled])
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many rows have each label, in sorted order."""
+        """Number of rows with each label, in sorted order."""
         classes, counts = np.unique(self.observed, return_counts=True)
         return dict(zip(classes.tolist(), counts.tolist(), strict=True))
 
 
 def label_column(table: Table, name: str) -> LabelColumn:
-    """Read the column of labels, or say why it is none.
+    """Read the column of labels; raise ValueError if it does not hold classes.
 
     Parameters
     ----------
@@ -98,78 +98,80 @@ def label_column(table: Table, name: str) -> LabelColumn:
 
 
 def check_labels(texts: NDArray[Any], rows: IntArray, column: str) -> None:
-    """Raise where cells are no labels of classes that have several rows each.
+    """Raise ValueError unless there are at least two classes with several rows each.
 
     Parameters
     ----------
     texts : ndarray of str, shape (n_cells,)
-        Labels, empty where there is none.
+        Labels, empty if missing.
     rows : ndarray of shape (n_cells,)
-        Row of the file that each stands in.
+        Row of each cell in the file.
     column : str
-        What messages call the cells.
+        The column or columns, for messages.
     """
     classes, places, codes = np.unique(texts[texts != ""], return_index=True, return_inverse=True)
     rows = rows[texts != ""]
-    n, counts = len(np.unique(rows)), np.bincount(codes)
+    n = len(np.unique(rows))
+    counts = np.bincount(codes)
     if len(classes) < 2:
-        held = f"the one label {classes.item()!r}" if len(classes) else "no label"
+        content = f"only the label {classes.item()!r}" if len(classes) else "no label"
         raise ValueError(
-            f"{column} holds {held}: two classes or more are needed, so name another column."
+            f"{column} has {content}: at least two classes are needed, so name another column."
         )
     if len(classes) * _FEWEST_ROWS_PER_CLASS > n and len(classes) > 2:
         raise ValueError(
-            f"{column} holds {len(classes)} different labels in {n} rows: name a column of "
-            "classes, each of which has many rows."
+            f"{column} has {len(classes)} different labels in {n} rows: name a column of classes "
+            "with many rows each."
         )
     if n < _FEWEST_ROWS:
         raise ValueError(
-            f"{column} holds only {n} labels: at least {_FEWEST_ROWS} rows with a label are needed."
+            f"{column} has only {n} labels: at least {_FEWEST_ROWS} rows with a label are needed."
         )
     for label, place in zip(
         classes[counts == 1].tolist(), places[counts == 1].tolist(), strict=True
     ):
         raise ValueError(
-            f"{column} holds the label {label!r} in row {rows[place]} alone: correct it, or empty "
-            "that cell to leave the row without a label."
+            f"{column} has the label {label!r} only in row {rows[place]}: correct it, or empty the "
+            "cell to leave the row unlabelled."
         )
 
 
 def label_texts(table: Table, name: str) -> list[str]:
-    """Return the labels of a column as texts, empty where they are missing."""
+    """Return the labels of a column as strings, empty if missing."""
     return ["" if is_missing(cell) else as_text(cell) for cell in table.column(name)]
 
 
 def trusted_labels(table: Table, name: str, labels: Labels) -> NDArray[Any]:
-    """Return the true label of each row, None where it is not known.
+    """Return the trusted label of each row, None for unchecked rows.
 
     Parameters
     ----------
     table : Table
         The file.
     name : str
-        Name of the column that holds true labels.
+        Column of trusted labels.
     labels : Labels
-        The observed ones: true labels are among them.
+        The observed labels; trusted labels must be among them.
     """
-    same = _by_value(labels.counts)
-    found = [same.get(_value(text), text) for text in label_texts(table, name)]
-    for row, label in enumerate(found):
+    by_value = _by_value(labels.counts)
+    trusted = [by_value.get(_value(text), text) for text in label_texts(table, name)]
+    for row, label in enumerate(trusted):
         if label and label not in labels.counts:
             raise ValueError(
-                f"Column {name!r} of {table.name} holds {label!r} in row {row}, which is no label "
-                f"of {labels.described} ({_some(labels.counts)}): correct it, or leave it empty "
-                "where the truth is not known."
+                f"Column {name!r} of {table.name} has {label!r} in row {row}, which is not a label "
+                f"of {labels.described} ({_first_names(labels.counts)}): correct it, or empty the "
+                "cell if the row was not checked."
             )
-    if not any(found):
+    if not any(trusted):
         raise ValueError(
-            f"Column {name!r} of {table.name} holds no true label: fill in some, or drop --trusted."
+            f"Column {name!r} of {table.name} has no trusted label: fill in some, or omit "
+            "--trusted."
         )
-    return np.array([label or None for label in found], dtype=object)
+    return np.array([label or None for label in trusted], dtype=object)
 
 
 def _value(text: str) -> str | float:
-    """Return what a label stands for: numbers that are equal, such as 1 and 1.0, are the same label."""
+    """Return a label as a number if it is one, so that 1 and 1.0 are the same label."""
     try:
         return float(text)
     except ValueError:
@@ -177,52 +179,50 @@ def _value(text: str) -> str | float:
 
 
 def _by_value(labels: Mapping[str, int]) -> dict[str | float, str]:
-    """Return the one label of each value; labels that are written differently on purpose stay apart."""
+    """Return the label of each value; labels with equal values, such as 1 and 1.0, are omitted."""
     written = Counter(map(_value, labels))
     return {_value(label): label for label in labels if written[_value(label)] == 1}
 
 
-def lookalikes(labels: LabelColumn) -> list[str]:
-    """Say which classes have very few rows and differ from another by capitals or blanks alone."""
+def similar_labels(labels: LabelColumn) -> list[str]:
+    """Return warnings about rare labels that differ from another only by case or spaces."""
     by_letters: dict[str, list[str]] = {}
     for label in labels.counts:
         by_letters.setdefault("".join(label.casefold().split()), []).append(label)
-    usual = {
-        label: max(alike, key=labels.counts.__getitem__)
-        for alike in by_letters.values()
-        for label in alike
-    }
-    return [
-        f"The label {label!r}, in {labels.counts[label]} rows, differs from {other!r} by capitals "
-        "or blanks alone and is taken as a class of its own: write them alike if they mean the "
-        "same."
-        for label, other in usual.items()
-        if labels.counts[label] <= _VERY_FEW * labels.counts[other]
-    ]
+    warnings = []
+    for similar in by_letters.values():
+        usual = max(similar, key=labels.counts.__getitem__)
+        warnings += [
+            f"The label {label!r}, in {labels.counts[label]} rows, differs from {usual!r} only by "
+            "case or spaces, and is a separate class: spell them alike if they mean the same."
+            for label in similar
+            if labels.counts[label] <= _RARE * labels.counts[usual]
+        ]
+    return warnings
 
 
-def check_names(table: Table, name: str) -> None:
-    """Raise where two rows have one name."""
+def check_unique(table: Table, name: str) -> None:
+    """Raise ValueError if two rows have the same id."""
     first: dict[str, int] = {}
     for row, text in enumerate(table.texts(name)):
         if text in first:
             raise ValueError(
-                f"Column {name!r} of {table.name} holds {text!r} in rows {first[text]} and {row}: "
-                "name a column with one id for each row."
+                f"Column {name!r} of {table.name} has {text!r} in rows {first[text]} and {row}: "
+                "name a column with a different id in each row."
             )
         first[text] = row
 
 
 def groups(table: Table, name: str) -> NDArray[Any]:
-    """Return the group of each row; a row without one stands alone."""
+    """Return the group of each row; a row with an empty cell gets its own group."""
     texts = table.texts(name)
     if len(Counter(texts)) == 1:
         raise ValueError(
-            f"Column {name!r} of {table.name} holds one group only: name another, or drop --group."
+            f"Column {name!r} of {table.name} has one group only: name another, or omit --group."
         )
     return np.array([f"group {text}" if text else f"row {row}" for row, text in enumerate(texts)])
 
 
-def _some(labels: dict[str, int]) -> str:
+def _first_names(labels: dict[str, int]) -> str:
     names = list(labels)
     return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")

@@ -1,4 +1,4 @@
-"""What is asked of a file of rows, and the file as it was read for that."""
+"""The options of a command on a data file, and the file read accordingly."""
 
 from __future__ import annotations
 
@@ -32,26 +32,25 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is asked of a file: names of columns, and what is known of the noise.
+    """The options of a command on a data file.
 
     Attributes
     ----------
     path : Path
         The file.
     labels : tuple of str
-        Column of observed labels, or of several annotators' votes; without any, an error says which
-        columns there are.
+        Column of observed labels, or one column for each annotator.
     item, annotator : str or None
-        Where each row is a vote: columns of what it is about, and of who gave it.
+        Columns of item ids and of annotator ids, if each row is one vote.
     text, embedding : str or None
-        Column of texts, or how the columns of an embedding begin; neither: all numeric columns are
-        the features.
+        Column of text, or prefix of the columns of an embedding. Without both, all numeric columns
+        are the features.
     eps, priors : str or None
-        Flip rates and true class proportions as typed, such as "A=0.3,B=0.1".
-    trusted, group, name : str or None
-        Columns of true labels, of groups, and of names of the rows.
+        Noise rates and class proportions as typed, such as "A=0.3,B=0.1".
+    trusted, group, id_column : str or None
+        Columns of trusted labels, of groups, and of row ids.
     ignore : tuple of str
-        Columns to leave out.
+        Columns to ignore.
     """
 
     path: Path
@@ -64,36 +63,36 @@ class Request:
     priors: str | None = None
     trusted: str | None = None
     group: str | None = None
-    name: str | None = None
+    id_column: str | None = None
     ignore: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Prepared:
-    """A file, read: its labels or votes, its rows of features, and what is known of the noise.
+    """A data file that was read: labels or votes, features, and information on the noise.
 
     Attributes
     ----------
     table : Table
         The file.
     items : Items
-        What its rows are about; all that follows has a row for each item.
+        The items of its rows; the attributes below have an entry for each item.
     labels : LabelColumn or VoteColumns
-        Its labels or votes.
+        Labels or votes.
     features : Features
-        Where the features come from.
+        Columns of the features.
     recipe : Pipeline
-        What made them.
+        Fitted transformer of these columns.
     rows : array or sparse matrix of shape (n, p)
-        The features of all items.
+        Features of all items.
     noise : NoiseModel or None
-        The flip rates, where given.
+        Noise model, if rates were given.
     priors : ndarray of shape (k,) or None
-        True class proportions, where given.
+        Class priors, if given.
     trusted : ndarray of shape (n,) or None
-        True labels, None where not known.
+        Trusted labels, None for unchecked items.
     groups : ndarray of shape (n,) or None
-        Group of each item, where those of one group do not vouch for each other.
+        Group of each item, if given.
     """
 
     table: Table
@@ -109,21 +108,19 @@ class Prepared:
 
     @property
     def votes(self) -> Votes | None:
-        """The votes; None where there is one label per row."""
+        """The votes; None if there is one label per row."""
         return self.labels.votes if isinstance(self.labels, VoteColumns) else None
 
     @property
     def audited(self) -> IntArray:
-        """Items that take part in a fit: those that have a label; where there are votes, all."""
-        return (
-            np.arange(len(self.items))
-            if isinstance(self.labels, VoteColumns)
-            else self.labels.labelled
-        )
+        """Items to audit or fit to: those with a label, or all items if there are votes."""
+        if isinstance(self.labels, VoteColumns):
+            return np.arange(len(self.items))
+        return self.labels.labelled
 
     @property
     def observed(self) -> NDArray[Any] | Votes:
-        """Labels of these items, or the votes on them."""
+        """Labels of the audited items, or the votes."""
         return self.labels.votes if isinstance(self.labels, VoteColumns) else self.labels.observed
 
 
@@ -133,19 +130,16 @@ def prepare(request: Request, tell: Tell) -> Prepared:
     Parameters
     ----------
     request : Request
-        What is asked.
+        The options.
     tell : callable
-        Is told what is being done, in a few words.
+        Called with each stage, in a few words.
     """
     tell(f"Reading {request.path.name}")
     table = read_table(request.path)
     items, labels = _read_labels(table, request)
-    others = (request.trusted, request.group, request.name)
-    reserved = [
-        *labels.columns,
-        *(column for column in others if column is not None),
-        *request.ignore,
-    ]
+    roles = (request.trusted, request.group, request.id_column)
+    named = [column for column in roles if column is not None]
+    reserved = [*labels.columns, *named, *request.ignore]
     for column in reserved:
         table.column(column)
     _check_not_labels(request, labels)
@@ -157,8 +151,8 @@ def prepare(request: Request, tell: Tell) -> Prepared:
     noise = None if request.eps is None else noise_model(request.eps, labels.counts, priors)
     trusted = None if request.trusted is None else trusted_labels(table, request.trusted, labels)
     tell("Building features")
-    given = items.features(table, features, feature_columns.values(features, table))
-    recipe, rows = feature_columns.fit_features(features, given)
+    values = items.features(table, features, feature_columns.values(features, table))
+    recipe, rows = feature_columns.fit_features(features, values)
     return Prepared(
         table=table,
         items=items,
@@ -168,32 +162,32 @@ def prepare(request: Request, tell: Tell) -> Prepared:
         rows=rows,
         noise=noise,
         priors=priors,
-        trusted=None if trusted is None else items.agreed(table, str(request.trusted), trusted),
+        trusted=None
+        if trusted is None
+        else items.unique_values(table, str(request.trusted), trusted),
         groups=None if request.group is None else groups(table, request.group)[items.first],
     )
 
 
 def _check_not_labels(request: Request, labels: LabelColumn | VoteColumns) -> None:
-    """Raise where an option for another column names one of those that hold the labels, or say whose they are."""
+    """Raise ValueError if another option names a column of labels, items or annotators."""
     options = {
         "--trusted": [request.trusted],
         "--group": [request.group],
         "--ignore": request.ignore,
     }
-    for option, named in options.items():
+    for option, columns in options.items():
         for column in labels.columns:
-            if column in named:
-                held = "the labels" if column in labels.names else "items or annotators"
-                raise ValueError(f"{option} {column} names the column of {held}: name another.")
+            if column in columns:
+                content = "labels" if column in labels.names else "items or annotators"
+                raise ValueError(f"{option} {column} is the column of {content}: name another.")
 
 
 def _read_labels(table: Table, request: Request) -> tuple[Items, LabelColumn | VoteColumns]:
-    """Read labels or votes, and what they are about."""
+    """Read the items, and their labels or votes."""
     if not request.labels:
-        named = ", ".join(map(repr, table.columns))
-        raise ValueError(
-            f"Say with --label which column of {table.name} holds the labels: {named}."
-        )
+        names = ", ".join(map(repr, table.columns))
+        raise ValueError(f"Name the column of labels of {table.name} with --label: {names}.")
     _check_votes_request(request)
     items = read_items(table, request.item)
     if request.item is not None:
@@ -204,42 +198,34 @@ def _read_labels(table: Table, request: Request) -> tuple[Items, LabelColumn | V
 
 
 def _check_votes_request(request: Request) -> None:
-    """Raise where options for votes exclude each other."""
+    """Raise ValueError if options for votes exclude each other."""
     if request.annotator is not None and request.item is None:
         raise ValueError(
-            f"--annotator {request.annotator} needs --item: name the column that says what each vote is "
-            "about."
+            f"--annotator {request.annotator} needs --item: name the column of item ids."
         )
     if request.item is not None and len(request.labels) > 1:
         raise ValueError(
-            "--item takes one --label, the column of the votes: name one, or drop --item if each "
+            "--item needs one --label, the column of votes: name one, or omit --item if each "
             "column is an annotator."
         )
-    named = [
-        *request.labels,
-        *(column for column in (request.item, request.annotator) if column is not None),
-    ]
-    for column, count in Counter(named).items():
+    roles = (*request.labels, request.item, request.annotator)
+    counts = Counter(column for column in roles if column is not None)
+    for column, count in counts.items():
         if count > 1:
             raise ValueError(
                 f"Column {column!r} is named twice among --label, --item and --annotator: name "
                 "another."
             )
-    if (
-        request.eps is not None
-        and request.trusted is not None
-        and (request.item or len(request.labels) > 1)
-    ):
-        raise ValueError(
-            "--eps and --trusted exclude each other where there are votes: give one of them."
-        )
+    has_votes = request.item or len(request.labels) > 1
+    if request.eps is not None and request.trusted is not None and has_votes:
+        raise ValueError("--eps and --trusted exclude each other for votes: pass one of them.")
 
 
 @contextmanager
-def noted(name: str) -> Iterator[list[str]]:
-    """Collect warnings as sentences to pass on, and say in errors of the fit which file it was of.
+def collect_warnings(name: str) -> Iterator[list[str]]:
+    """Collect the warnings of a fit as sentences, and name the file in its errors.
 
-    What is said of guessed rates is said elsewhere.
+    `AssumedNoiseWarning` is ignored: an audit prints where its noise rates come from.
 
     Parameters
     ----------
@@ -248,8 +234,8 @@ def noted(name: str) -> Iterator[list[str]]:
     """
     sentences: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")  # each is passed on
-        warnings.simplefilter("ignore", AssumedNoiseWarning)  # said elsewhere
+        warnings.simplefilter("always")
+        warnings.simplefilter("ignore", AssumedNoiseWarning)
         try:
             yield sentences
         except ValueError as error:

@@ -1,4 +1,4 @@
-"""A file of rows as a table of columns, whatever its format."""
+"""Data files of any format as tables of columns."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _FORMATS = {
 ENDINGS = f"{', '.join(list(_FORMATS)[:-1])} or {list(_FORMATS)[-1]}"
 _MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "null"})
 _TRUTH = {"true": 1.0, "false": 0.0}
-_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")
-_MEANT_AS_NUMBERS = 0.9  # share of cells from which the others are taken for slips
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")
+_MOSTLY_NUMBERS = 0.9  # share of numeric cells from which other cells are taken for mistakes
 
 
 class TableFormat(Protocol):
@@ -38,7 +38,7 @@ class TableFormat(Protocol):
         """Return the columns; `name` is the file, for error messages."""
 
     def rewrite(self, content: bytes, name: str, column: str, changes: Mapping[int, Any]) -> bytes:
-        """Return the content with other cells in one column."""
+        """Return the content with new cells in one column."""
 
     def decimal_comma(self, content: bytes, name: str) -> bool:
         """Whether "1,5" is a number in this file."""
@@ -46,14 +46,14 @@ class TableFormat(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Columns of a file.
+    """The columns of a file.
 
     Attributes
     ----------
     name : str
         The file, for messages.
     columns : mapping of str to sequence
-        Cells of each column: strings of a CSV file, values of the others.
+        Cells of each column: strings for a CSV file, values for other formats.
     decimal_comma : bool
         Whether "1,5" is a number.
     """
@@ -61,9 +61,8 @@ class Table:
     name: str
     columns: Mapping[str, Sequence[Any]]
     decimal_comma: bool = False
-    _numbers: dict[str, FloatArray | None] = field(
-        default_factory=dict, repr=False
-    )  # of columns asked for before
+    # Numeric columns that were converted before.
+    _numbers: dict[str, FloatArray | None] = field(default_factory=dict, repr=False)
 
     @property
     def n_rows(self) -> int:
@@ -71,49 +70,52 @@ class Table:
         return len(next(iter(self.columns.values()), ()))
 
     def column(self, name: str) -> Sequence[Any]:
-        """Return the cells of a column, or an error that suggests names like it."""
+        """Return the cells of a column; raise ValueError with similar names if there is none."""
         if name in self.columns:
             return self.columns[name]
         close = get_close_matches(name, self.columns, n=3, cutoff=0.6) or list(self.columns)[:8]
-        raise ValueError(f"{self.name} has no column {name!r}: did you mean {_either(close)}?")
+        raise ValueError(f"{self.name} has no column {name!r}: did you mean {_joined(close)}?")
 
     def texts(self, name: str) -> list[str]:
-        """Return the cells of a column as texts, missing ones empty."""
+        """Return the cells of a column as strings, empty if missing."""
         return [as_text(cell) for cell in self.column(name)]
 
     def numbers(self, name: str) -> FloatArray | None:
-        """Return the cells of a column as `numbers` does."""
+        """Return a column as numbers, or None, as `numbers` does."""
         if name not in self._numbers:
             self._numbers[name] = numbers(self.column(name), decimal_comma=self.decimal_comma)
         return self._numbers[name]
 
-    def slip(self, name: str) -> int | None:
-        """Return the first row whose cell is no number as the others are; None where they are not meant as such."""
+    def non_number(self, name: str) -> int | None:
+        """Return the first row that is not a number in a column of numbers; None otherwise."""
         cells = self.column(name)
         present = [row for row, cell in enumerate(cells) if not is_missing(cell)]
-        read = {
+        readable = {
             reader: [row for row in present if _reads(reader, cells[row])] for reader in _READERS
         }
-        if len(set().union(*read.values())) < max(_MEANT_AS_NUMBERS * len(present), 1):
+        if len(set().union(*readable.values())) < max(_MOSTLY_NUMBERS * len(present), 1):
             return None
-        usual = max(read, key=lambda reader: len(read[reader]))
-        good = set() if usual is _with_comma and not self.decimal_comma else set(read[usual])
-        return next((row for row in present if row not in good), None)
+        usual = max(readable, key=lambda reader: len(readable[reader]))
+        numeric = set(readable[usual])
+        if usual is _with_comma and not self.decimal_comma:
+            numeric = set()
+        return next((row for row in present if row not in numeric), None)
 
 
 def read_table(path: Path) -> Table:
-    """Read a CSV, JSON-lines or Parquet file, told by the ending of its name; it may be compressed (.gz)."""
+    """Read a CSV, JSON Lines or Parquet file, also compressed (.gz)."""
     content = read_content(path)
-    form, name = _format(path), str(path)
-    columns = form.read(content, name)
-    table = Table(name, columns, decimal_comma=form.decimal_comma(content, name))
+    table_format = _format(path)
+    name = str(path)
+    columns = table_format.read(content, name)
+    table = Table(name, columns, decimal_comma=table_format.decimal_comma(content, name))
     if table.n_rows == 0:
-        raise ValueError(f"{path} holds no rows: give a file with data.")
+        raise ValueError(f"{path} has no rows: use a file with data.")
     return table
 
 
 def rewritten(path: Path, column: str, changes: Mapping[int, Any]) -> bytes:
-    """Return the content of a file with other cells in one column, as it is to be written.
+    """Return the content of a file with new cells in one column.
 
     Parameters
     ----------
@@ -124,9 +126,13 @@ def rewritten(path: Path, column: str, changes: Mapping[int, Any]) -> bytes:
     changes : mapping of int to value
         New cell of each row that changes.
     """
-    form, name, content = _format(path), str(path), read_content(path)
-    new = form.rewrite(content, name, column, changes)
-    _check_rewritten(form.read(content, name), form.read(new, name), name, column, changes)
+    table_format = _format(path)
+    name = str(path)
+    content = read_content(path)
+    new = table_format.rewrite(content, name, column, changes)
+    old_columns = table_format.read(content, name)
+    new_columns = table_format.read(new, name)
+    _check_rewritten(old_columns, new_columns, name, column, changes)
     return gzip.compress(new, mtime=0) if path.suffix.lower() == ".gz" else new
 
 
@@ -137,30 +143,31 @@ def _check_rewritten(
     column: str,
     changes: Mapping[int, Any],
 ) -> None:
-    """Raise where the columns of a rewritten file are not those of the old one with the changes."""
-    for other in dict.fromkeys([*old, *new]):
-        wanted, cells = _plain(old.get(other, ())), _plain(new.get(other, ()))
-        for row, cell in changes.items() if other == column else ():
-            wanted[row] = cell
-        if wanted != cells and repr(wanted) != repr(
-            cells
-        ):  # as texts, because NaN is not equal to itself
+    """Raise ValueError if a rewritten file differs from the old file by more than the changes."""
+    for checked in dict.fromkeys([*old, *new]):
+        expected = _as_list(old.get(checked, ()))
+        cells = _as_list(new.get(checked, ()))
+        if checked == column:
+            for row, cell in changes.items():
+                expected[row] = cell
+        # As strings, too, because NaN is not equal to itself.
+        if expected != cells and repr(expected) != repr(cells):
             raise ValueError(
-                f"{name} cannot be rewritten with all other cells as they are (column {other!r} "
-                "would differ), and nothing is written: save the data in another format, such as "
+                f"{name} cannot be rewritten without changes to other cells (of column "
+                f"{checked!r}), so nothing is written: save the data in another format, such as "
                 ".jsonl or .parquet."
             )
 
 
-def _plain(cells: Sequence[Any]) -> list[Any]:
-    """Return cells as a list of Python's own types."""
+def _as_list(cells: Sequence[Any]) -> list[Any]:
+    """Return cells as a list of Python values."""
     return list(cells.tolist() if isinstance(cells, np.ndarray) else cells)
 
 
 def read_content(path: Path) -> bytes:
-    """Return what a file holds, decompressed, or an error that says why it cannot be read."""
+    """Return the content of a file, decompressed; raise ValueError if it cannot be read."""
     if path.is_dir():
-        raise ValueError(f"{path} is a folder: give the name of a file.")
+        raise ValueError(f"{path} is a folder: name a file.")
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -170,25 +177,25 @@ def read_content(path: Path) -> bytes:
             f"{path} cannot be read ({error.strerror}): check its permissions."
         ) from None
     if not content:
-        raise ValueError(f"{path} is empty: give a file with data.")
+        raise ValueError(f"{path} is empty: use a file with data.")
     if path.suffix.lower() != ".gz":
         return content
     try:
         return gzip.decompress(content)
     except (OSError, EOFError, zlib.error):
         raise ValueError(
-            f"{path} ends in .gz but is no whole gzip file: check it, or drop the ending."
+            f"{path} ends in .gz but is not a complete gzip file: check it, or rename it."
         ) from None
 
 
 def ending(path: Path) -> str:
-    """Return the ending that tells the format, such as ".csv", whether compressed or not."""
+    """Return the ending of the format, such as ".csv", also of a compressed file."""
     plain = path.with_suffix("") if path.suffix.lower() == ".gz" else path
     return plain.suffix.lower()
 
 
 def as_text(cell: Any) -> str:
-    """Return a cell as text without blanks around it; empty where it is missing, whole numbers without decimals."""
+    """Return a cell as a stripped string, empty if missing; 1.0 becomes "1"."""
     if isinstance(cell, str):
         return cell.strip()
     if cell is None or cell != cell:
@@ -199,14 +206,14 @@ def as_text(cell: Any) -> str:
 
 
 def is_missing(cell: Any) -> bool:
-    """Whether a cell holds nothing: it is empty, NaN, or says NA or null."""
+    """Whether a cell is empty, NaN, or a word for a missing value such as NA or null."""
     return as_text(cell) in _MISSING
 
 
 def numbers(cells: Sequence[Any], *, decimal_comma: bool = False) -> FloatArray | None:
-    """Return a column as numbers, NaN where cells are missing; None where some are no numbers, or all are missing.
+    """Return a column as numbers; None if a cell is not a number, or if all are missing.
 
-    Columns of nothing but true and false are 1 and 0.
+    Missing cells are NaN. In a column of true and false, these are 1 and 0.
 
     Parameters
     ----------
@@ -236,7 +243,7 @@ def has_comma(cell: Any) -> bool:
 
 
 def _number(cell: Any) -> float:
-    """Return a cell as a number; whole ones beyond all others are infinite, as they are in text."""
+    """Return a cell as a number; an integer that overflows float64 is infinite, as in text."""
     try:
         return float(cell)
     except OverflowError:
@@ -252,7 +259,7 @@ def _truth(cell: Any) -> float:
 
 def _with_comma(cell: Any) -> float:
     text = as_text(cell)
-    if not _COMMA.fullmatch(text):
+    if not _DECIMAL_COMMA.fullmatch(text):
         raise ValueError(text)
     return float(text.replace(",", "."))
 
@@ -272,13 +279,13 @@ def _format(path: Path) -> TableFormat:
     name = _FORMATS.get(ending(path))
     if name is None:
         raise ValueError(
-            f"{path} must end in {ENDINGS} (with .gz behind it, if compressed): that tells its "
-            "format."
+            f"{path} has an unknown format: its name must end in {ENDINGS} (plus .gz if "
+            "compressed)."
         )
-    form: TableFormat = import_module(name)
-    return form
+    module: TableFormat = import_module(name)
+    return module
 
 
-def _either(names: Sequence[str]) -> str:
+def _joined(names: Sequence[str]) -> str:
     quoted = [repr(name) for name in names]
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"

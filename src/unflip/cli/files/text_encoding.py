@@ -1,17 +1,17 @@
-"""Bytes as text, or a sentence that says where they are none."""
+"""UTF-8 decoding, with errors that name the line."""
 
 from __future__ import annotations
 
 
 def decoded(content: bytes, name: str) -> str:
-    """Return the text of a UTF-8 file.
+    """Return the text of a UTF-8 file; raise ValueError if it is not UTF-8.
 
     Parameters
     ----------
     content : bytes
-        The file.
+        Content of the file.
     name : str
-        Its name, for the error.
+        Name of the file, for errors.
     """
     try:
         return content.decode()

@@ -1,4 +1,4 @@
-"""Several votes per row in a file: a column for each annotator, or a row for each vote."""
+"""Votes in a file: a column for each annotator, or a row for each vote."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from unflip.cli.files.label_column import check_labels, label_texts
 from unflip.cli.files.tables import Table
 from unflip.labels.votes import Votes
 
-_FEWEST_ITEMS = 10
+_FEWEST_ITEMS = 10  # with votes
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,9 +24,9 @@ class VoteColumns:
     names : tuple of str
         Columns of labels.
     columns : tuple of str
-        These, and those that name annotators and items.
+        Columns of labels, items and annotators.
     votes : Votes
-        Who said what of which item.
+        The votes.
     """
 
     names: tuple[str, ...]
@@ -35,18 +35,18 @@ class VoteColumns:
 
     @property
     def described(self) -> str:
-        """What messages call them."""
+        """The columns of labels, for messages."""
         return f"column{'s' * (len(self.names) > 1)} {', '.join(map(repr, self.names))}"
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many votes there are for each label, in sorted order."""
+        """Number of votes for each label, in sorted order."""
         counts = np.bincount(self.votes.label, minlength=len(self.votes.classes))
         return dict(zip(self.votes.classes.tolist(), counts.tolist(), strict=True))
 
 
 def votes_in_columns(table: Table, names: Sequence[str]) -> VoteColumns:
-    """Read votes from a column for each annotator; empty cells are no votes.
+    """Read votes from a column for each annotator; an empty cell is not a vote.
 
     Parameters
     ----------
@@ -65,47 +65,49 @@ def votes_in_columns(table: Table, names: Sequence[str]) -> VoteColumns:
 
 
 def votes_in_rows(table: Table, items: Items, label: str, annotator: str | None) -> VoteColumns:
-    """Read votes from a row for each; a row whose label is empty is no vote.
+    """Read votes from a row for each vote; a row with an empty label is not a vote.
 
     Parameters
     ----------
     table : Table
         The file.
     items : Items
-        What the rows are about.
-    label, annotator : str
-        Columns of labels and of annotators; None: it is not known who voted.
+        The items of the rows.
+    label : str
+        Column of labels.
+    annotator : str or None
+        Column of annotator ids; None if they are not known.
     """
     texts = np.array(label_texts(table, label))
     check_labels(texts, np.arange(table.n_rows), f"Column {label!r} of {table.name}")
-    given = np.flatnonzero(texts != "")
-    annotators = None if annotator is None else _annotators(table, items, annotator, given.tolist())
+    rows = np.flatnonzero(texts != "")
+    annotators = None if annotator is None else _annotators(table, items, annotator, rows.tolist())
     votes = Votes.from_table(
-        items.of_row[given], annotators, texts[given].astype(object), n_rows=len(items)
+        items.of_row[rows], annotators, texts[rows].astype(object), n_rows=len(items)
     )
     if votes.voted.sum() < _FEWEST_ITEMS:
         raise ValueError(
-            f"Column {label!r} of {table.name} holds votes on only {votes.voted.sum()} items: at "
+            f"Column {label!r} of {table.name} has votes on only {votes.voted.sum()} items: at "
             f"least {_FEWEST_ITEMS} are needed."
         )
-    others = (column for column in (items.column, annotator) if column is not None)
-    return VoteColumns((label,), (label, *others), votes)
+    id_columns = (column for column in (items.column, annotator) if column is not None)
+    return VoteColumns((label,), (label, *id_columns), votes)
 
 
 def _annotators(table: Table, items: Items, column: str, rows: Sequence[int]) -> list[str]:
-    """Return who gave the votes in these rows; nobody votes twice on an item."""
+    """Return the annotators of these rows; raise ValueError if one votes twice on an item."""
     texts = label_texts(table, column)
-    seen: dict[tuple[int, str], int] = {}
+    first_rows: dict[tuple[int, str], int] = {}
     for row in rows:
         item = int(items.of_row[row])
         if not texts[row]:
             raise ValueError(
-                f"Column {column!r} of {table.name} is empty in row {row}: say who gave that vote."
+                f"Column {column!r} of {table.name} is empty in row {row}: fill in the annotator."
             )
-        before = seen.setdefault((item, texts[row]), row)
-        if before != row:
+        first = first_rows.setdefault((item, texts[row]), row)
+        if first != row:
             raise ValueError(
-                f"Annotator {texts[row]!r} votes on {items.name(table, item)} in rows {before} and "
+                f"Annotator {texts[row]!r} votes on {items.name(table, item)} in rows {first} and "
                 f"{row} of {table.name}: keep one of these votes."
             )
     return [texts[row] for row in rows]

@@ -1,7 +1,7 @@
 """Engines: blockwise map and reduce over the rows of X.
 
 Every pass over dense rows either fills arrays or adds up sums, one block at a time. `Blocks` does
-that in this process, `dask_rows` on the workers of a Dask cluster. A new engine is one new file
+that in this process, `dask_rows` on the workers of Dask. A new engine is one new file
 that implements `Engine`, and rows that return it from their method ``engine``.
 """
 

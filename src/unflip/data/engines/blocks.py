@@ -1,4 +1,4 @@
-"""One process: one block of rows after another, none of them copied unless something is subtracted from it."""
+"""The engine of one process: one block of rows after another, copied only to subtract an offset."""
 
 from __future__ import annotations
 
@@ -10,49 +10,52 @@ from array_api_compat import array_namespace, device
 from unflip._utils.typing import Array, Rows
 from unflip.data.engines.engine import BlockSource, Engine, OfBlock
 
-# Numbers of a block of rows: the second cache level holds a part of a product of them.
+# Numbers in a block on the host, 4 MiB in double precision: parts of a product of blocks then stay
+# in the second-level cache.
 BLOCK_VALUES = 2**19
-_SAMPLE = 128  # rows of a sample, at most
-# Numbers of a block on a device, where each is work to hand over: a share of all, so that little
-# more memory is needed.
-_DEVICE_SHARE, _DEVICE_VALUES = 8, (2**22, 2**27)
+# Fewest and most numbers in a block on a device, where each block costs a kernel launch.
+_DEVICE_VALUES = (2**22, 2**27)
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Rows of an array of any namespace, or of what slices like one; see `Engine`.
+    """Rows of an array of any namespace, or of an object that slices like one; see `Engine`.
 
     Attributes
     ----------
     source : array of shape (m, p), or LazyRows
         The rows.
     offset : sequence of arrays of shape (p,)
-        What to subtract from them, in turn, in their own precision.
+        Subtracted from each row, in turn, in the precision of the rows.
+    most_values : int, optional
+        Most numbers in a block on a device.
     """
 
     source: Rows
     offset: Sequence[Array] = ()
+    most_values: int | None = None
 
-    def fill(self, function: OfBlock, *found: Array, columns: Sequence[Array] = ()) -> None:
-        """Put the function's results into rows of these arrays."""
+    def fill(self, function: OfBlock, *results: Array, columns: Sequence[Array] = ()) -> None:
+        """Write the function's values for each block into the same rows of the result arrays."""
         for part, block in self._blocks(None):
-            for whole, values in zip(found, function(block, *_rows_of(columns, part)), strict=True):
-                whole[part, ...] = values
+            values = function(block, *_rows_of(columns, part))
+            for result, value in zip(results, values, strict=True):
+                result[part, ...] = value
 
     def summed(
         self, function: OfBlock, *columns: Array, n_values: int | None = None
     ) -> tuple[Array, ...]:
-        """Add up the function's results over all blocks; of no rows they are those of an empty block."""
+        """Add up the function's values over all blocks; without rows, those of an empty block."""
         totals: tuple[Array, ...] = ()
         for part, block in self._blocks(n_values):
-            results = function(block, *_rows_of(columns, part))
-            totals = tuple(map(_added, totals, results)) if totals else results
+            values = function(block, *_rows_of(columns, part))
+            totals = tuple(map(_added, totals, values)) if totals else values
         return totals
 
     def _blocks(self, n_values: int | None) -> Iterator[tuple[slice, Array]]:
-        """Yield the rows less the offset, about so many numbers at a time; a block may overwrite the one before."""
+        """Yield rows less the offset in blocks of `n_values` numbers, which may share memory."""
         n_rows, n_features = self.source.shape
-        n_blocks = max(-(-n_rows * n_features // self._n_values(n_values)), 1)
+        n_blocks = max(-(-n_rows * n_features // self._block_values(n_values)), 1)
         height = max(-(-n_rows // n_blocks), 1)
         buffer = self._buffer(min(height, n_rows)) if self.offset else None
         for start in range(0, max(n_rows, 1), height):
@@ -64,13 +67,13 @@ class Blocks:
                 block[...] = self.source[part, :]
                 yield part, less(block, self.offset)
 
-    def _n_values(self, wanted: int | None) -> int:
+    def _block_values(self, n_values: int | None) -> int:
         if is_on_host(self.source):
-            return wanted or BLOCK_VALUES
+            return n_values or BLOCK_VALUES
         fewest, most = _DEVICE_VALUES
-        most = int(getattr(self.source, "block_values", most))
         n_rows, n_features = self.source.shape
-        return min(max(int(n_rows) * int(n_features) // _DEVICE_SHARE, fewest), most)
+        # An eighth of all numbers, so that a block needs little memory beside the rows.
+        return min(max(int(n_rows) * int(n_features) // 8, fewest), self.most_values or most)
 
     def _buffer(self, height: int) -> Array:
         xp = array_namespace(self.source)
@@ -80,7 +83,7 @@ class Blocks:
 
 
 def is_on_host(X: Rows) -> bool:
-    """Whether the processor itself works on these rows, and its cache holds blocks of them."""
+    """Whether the rows are in the memory of the CPU."""
     return "cpu" in str(device(X)).lower()
 
 
@@ -89,13 +92,13 @@ def _rows_of(columns: Sequence[Array], part: slice) -> list[Array]:
 
 
 def _added(total: Array, values: Array) -> Array:
-    """Add in place: sums may be as large as p×p."""
+    """Add in place, because sums may be as large as p×p."""
     total += values
     return total
 
 
 def less(block: Array, offset: Sequence[Array]) -> Array:
-    """Subtract in place."""
+    """Subtract each part of the offset in place."""
     for part in offset:
         block -= part[None, :]
     return block
@@ -120,5 +123,5 @@ def evenly_spaced_rows(X: Rows) -> Array:
 
 
 def every_nth_row(X: Rows) -> Array:
-    """Return at most 128 evenly spaced rows of what slices like an array."""
-    return X[:: max(-(-X.shape[0] // _SAMPLE), 1), :]
+    """Return at most 128 evenly spaced rows of an object that slices like an array."""
+    return X[:: max(-(-X.shape[0] // 128), 1), :]

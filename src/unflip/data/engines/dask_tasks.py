@@ -1,4 +1,4 @@
-"""Dask tasks: run where the user's scheduler is, and waited for as long as there is somebody to run them."""
+"""Dask tasks: run on the user's scheduler, with clear errors if workers are lost or missing."""
 
 from __future__ import annotations
 
@@ -12,42 +12,43 @@ from typing import Any
 import dask
 from dask.base import get_scheduler
 
-_FAN_IN = 8  # partial sums that are added up in one task
-_LOOK = 1.0  # seconds between looks at whether there are workers
-_PATIENCE = 120.0  # seconds to wait for one where there is none
+_POLL_SECONDS = 1.0  # between checks whether there are workers
+_PATIENCE_SECONDS = 120.0  # without any worker before a fit fails
 
 _log = getLogger("unflip")
 
 
-def results(tasks: Sequence[Any], what: str) -> Iterator[tuple[int, Any]]:
-    """Yield the position and the result of each task, in the order in which workers finish, and log what that was."""
+def iter_results(tasks: Sequence[Any], title: str) -> Iterator[tuple[int, Any]]:
+    """Yield the position and the result of each task as it finishes, and log the time taken."""
     start = monotonic()
     client = _client()
-    found = enumerate(dask.compute(*tasks)) if client is None else _from_workers(client, tasks)
-    yield from found
-    _log.info("%s: %.1f s", what, monotonic() - start)
+    if client is None:
+        yield from enumerate(dask.compute(*tasks))
+    else:
+        yield from _results_of_workers(client, tasks)
+    _log.info("%s: %.1f s", title, monotonic() - start)
 
 
-def combined(tasks: Sequence[Any], combine: Callable[[list[Any]], Any], what: str) -> Any:
-    """Return the results of tasks, combined a few at a time on the workers."""
-    adding = dask.delayed(combine, pure=False)
+def combined(tasks: Sequence[Any], combine: Callable[[list[Any]], Any], title: str) -> Any:
+    """Return the results of tasks, combined on the workers eight at a time."""
+    combining = dask.delayed(combine, pure=False)
     while len(tasks) > 1:
-        tasks = [adding(list(tasks[i : i + _FAN_IN])) for i in range(0, len(tasks), _FAN_IN)]
-    return next(iter(dict(results(tasks, what)).values()))
+        tasks = [combining(list(tasks[i : i + 8])) for i in range(0, len(tasks), 8)]
+    return next(iter(dict(iter_results(tasks, title)).values()))
 
 
 def _client() -> Any:
-    """Return the client of distributed workers that computations go to; None where they go to a local scheduler."""
+    """Return the current client of distributed workers; None for a local scheduler."""
     get = get_scheduler()
     client = getattr(get, "__self__", None)
     return client if hasattr(client, "nthreads") else None
 
 
-def _from_workers(client: Any, tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-    """Yield results as they come and let go of them; whatever ends this early ends the tasks, too."""
+def _results_of_workers(client: Any, tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    """Yield results as they arrive and release them; cancel all other tasks on an early end."""
     with warnings.catch_warnings():
-        # Parts of columns travel in the graph, so that those of a lost worker can be sent again.
-        warnings.filterwarnings("ignore", message="Sending large graph")  # it is meant
+        # Parts of columns are in the graph, so that those of a lost worker are sent again.
+        warnings.filterwarnings("ignore", message="Sending large graph")  # on purpose
         waiting = dict(enumerate(client.compute(list(tasks))))
     finished: SimpleQueue[int] = SimpleQueue()
     for index, future in waiting.items():
@@ -59,33 +60,32 @@ def _from_workers(client: Any, tasks: Sequence[Any]) -> Iterator[tuple[int, Any]
             del waiting[index]
             yield index, result
     finally:
-        if (
-            waiting and client.status == "running"
-        ):  # one that has lost its scheduler has nothing to cancel
+        # A client that has lost its scheduler has nothing to cancel.
+        if waiting and client.status == "running":
             client.cancel(list(waiting.values()))
 
 
 def _next(finished: SimpleQueue[int], client: Any) -> int:
-    """Return the next task that is done, or raise where for long nobody has been there to do one."""
+    """Return the next finished task; raise RuntimeError if there is no worker for too long."""
     alone_since: float | None = None
     while True:
         try:
-            return finished.get(timeout=_LOOK)
+            return finished.get(timeout=_POLL_SECONDS)
         except Empty:
-            alone_since = (alone_since or monotonic()) if _is_alone(client) else None
-        if alone_since is not None and monotonic() - alone_since >= _PATIENCE:
+            alone_since = None if _has_workers(client) else alone_since or monotonic()
+        if alone_since is not None and monotonic() - alone_since >= _PATIENCE_SECONDS:
             raise RuntimeError(
-                f"There has been no Dask worker for {_PATIENCE:g} s: start some "
+                f"There was no Dask worker for {_PATIENCE_SECONDS:g} s: start workers "
                 "(client.wait_for_workers(1) waits for them), and fit again."
             )
 
 
-def _is_alone(client: Any) -> bool:
+def _has_workers(client: Any) -> bool:
     try:
-        return not client.nthreads()
-    except Exception as error:  # whatever the connection makes of a scheduler that is gone
+        return bool(client.nthreads())
+    except Exception as error:  # the type depends on the connection
         raise RuntimeError(
-            f"The Dask scheduler does not answer ({error}): start it, and fit again."
+            f"The Dask scheduler does not answer ({error}): restart it, and fit again."
         ) from error
 
 
@@ -96,10 +96,10 @@ def _result(future: Any) -> Any:
         return future.result()
     except KilledWorker as error:
         raise RuntimeError(
-            "Dask workers died one after another over the same rows, as they do where memory runs "
-            "out: make the partitions of X smaller, or give the workers more memory."
+            "Several Dask workers died on the same rows, probably out of memory: make the "
+            "partitions of X smaller, or give the workers more memory."
         ) from error
     except CancelledError as error:
         raise RuntimeError(
-            f"Dask gave up a task ({error}): look whether the scheduler runs, and fit again."
+            f"Dask cancelled a task ({error}): check that the scheduler runs, and fit again."
         ) from error

@@ -1,1 +1,1 @@
-"""Rounds of fit, calibration and better targets: each sample's target from its label and score."""
+"""Refinement of the targets: rounds of fit, calibration and new targets for each row."""

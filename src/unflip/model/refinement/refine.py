@@ -1,30 +1,31 @@
-r"""A target for each row: the observed label and the leave-one-out score, combined by Bayes, refitted and repeated.
+r"""Refinement: each row gets its own target, from its label and its leave-one-out score.
 
 Round r regresses on targets t⁽ʳ⁾ and gets leave-one-out scores s⁽ʳ⁾ = L⁽ʳ⁾t⁽ʳ⁾, where L has no
-diagonal. A read-out of the scores (`unflip.calibration.log_odds`) gives P(y | sᵢ), the observed
-label makes it qᵢ = P(y | sᵢ, ỹᵢ), and the next targets are the posterior means. All rounds share
-one eigendecomposition.
+diagonal. A calibration of the scores (`unflip.calibration.log_odds`) gives P(y | sᵢ), Bayes' rule
+with the observed label gives qᵢ = P(y | sᵢ, ỹᵢ), and the next targets are the posterior means. All
+rounds share one eigendecomposition.
 
-**The leak.** In the first round row i's label has no part in its score. From then on the other
-rows' targets contain it: label i moved score j through Lⱼᵢ, that moved target j, and target j moves
-score i through Lᵢⱼ. To first order in one row's label, with g the mean derivative of targets by
+**Label leakage.** In the first round, score i does not depend on label i. From then on it does,
+through the targets of other rows: label i moved score j by Lⱼᵢ, that moved target j, and target j
+moves score i by Lᵢⱼ. To first order in one row's label, with g the mean derivative of targets by
 scores and Δᵢ what the label adds to row i's own target,
 
-.. math:: \text{leak}_i^{(r)} = \sum_{m=1}^{r} \Bigl[ L^{(r)} \prod_{j=1}^{m} g^{(r-j+1)} L^{(r-j)} \Bigr]_{ii}
-          \Delta_i^{(r-m)}.
+.. math:: \text{leakage}_i^{(r)} = \sum_{m=1}^{r} \Bigl[ L^{(r)} \prod_{j=1}^{m} g^{(r-j+1)}
+          L^{(r-j)} \Bigr]_{ii} \Delta_i^{(r-m)}.
 
-L is (H − chP)/d with the hat matrix H without the intercept's share, its diagonal h and the slack d
-of leaving a row out; with an intercept P centres the targets and cᵢ = n/(n − wᵢ), without one both
-are 1. Products of hat matrices share eigenvectors, so their diagonals come from the spectrum as hat
-values do; only for rows in between are h and d replaced by means. The same holds with −R = H − P
-and its diagonal −d in the place of H and h, which loses no digits where rows are fitted closely.
-Subtracting the leak gives scores in which, to first order, row i's own label has no part. They are
-what read-outs are fitted to, what rounds are compared by, and what is reported.
+L is (H − chP)/d with the hat matrix H without the intercept's share, its diagonal h (the leverages)
+and the slack d of leaving a row out. With an intercept P centres the targets and cᵢ = n/(n − wᵢ),
+without one both are 1. Products of hat matrices share eigenvectors, so their diagonals come from
+the spectrum as leverages do. Only for intermediate rows are h and d replaced by means. The same
+holds with −R = H − P and its diagonal −d in the place of H and h, which is accurate if rows are
+fitted closely. The scores minus the leakage do not depend on the row's own label, to first order.
+Calibrations are fitted to them, rounds are compared by them, and they are reported.
 
-**Other losses** refine by the squared loss, whose rounds cost next to nothing, and fit the last
-targets themselves. Near its minimum such a fit answers to its targets as a ridge fit does, of
-penalty 2γC̄⁻¹ and C̄⁻¹R̄ times as much (see `unflip.ridge.solvers.ApproximateLeaveOneOut`), so the
-leak has the same form along each axis of the mean curvature C̄.
+**Other losses** refine with the squared loss, whose rounds are fast, and fit the last targets
+themselves. Near its minimum such a fit responds to its targets as a ridge fit does, with
+regularization strength 2γC̄⁻¹ and C̄⁻¹R̄ times as much (see
+`unflip.ridge.solvers.ApproximateLeaveOneOut`). So the leakage has the same form along each axis of
+the mean curvature C̄.
 """
 
 from __future__ import annotations
@@ -37,417 +38,405 @@ from array_api_compat import array_namespace, device
 
 from unflip._utils.arrays import TINY, as_numpy, at_least, like, one_hot, pick
 from unflip._utils.typing import Array, FloatArray
-from unflip.calibration.coupling import Coupling, uncoupled
-from unflip.calibration.log_odds import Calibration
-from unflip.calibration.observations import Observations
-from unflip.data.duplicates import DistinctRows
+from unflip.calibration.coupling import uncoupled
 from unflip.labels.classes import UNCHECKED, contrasts
-from unflip.labels.noise import Channel
 from unflip.model.refinement.ridge_coupling import ridge_coupling
 from unflip.model.refinement.rounds import (
+    NoisyLabels,
     Round,
     best_convex_reg,
-    calibrated,
-    without_contradictions,
+    calibrate_members,
+    drop_contradictions,
 )
-from unflip.ridge.label_association import PROBABLE, association
+from unflip.ridge.label_association import association
 from unflip.ridge.selection import (
-    best_reg,
+    best_reg_index,
     canonical_correlation,
     constant_scores,
     corrected_score_parts,
     loo_alignment,
-    searched_reg,
-    without_copies,
+    select_reg,
+    without_duplicates,
 )
 from unflip.ridge.solvers.convex_fits import ConvexFits
 from unflip.ridge.solvers.leave_one_out import ApproximateLeaveOneOut
 from unflip.ridge.spectrum.base import Spectrum
 
+#: Rounds after the first at most; benchmarks/refinement.py shows what each of them gains.
 MAX_ROUNDS = 2
-#: Penalties tried in each round, relative to that of the round before: refined targets carry less noise.
+#: Regularization strengths tried in each round, relative to that of the round before. Refined
+#: targets have less noise.
 RELATIVE_REGS = np.array([0.25, 0.5, 1.0, 2.0, 4.0])
-#: Agreement with the labels that a round may lose and still be taken, in standard errors 1/√n of a correlation.
+# Largest loss of correlation with the labels, in standard errors 1/√n, at which a round is kept.
 _TOLERATED_LOSS = 2.0
-_SETTLED = 1e-6
-# of agreement with the labels by refinement: more was seen where first scores are rounding errors
-_MOST_GROWTH = 3.0
+# Largest factor by which refinement may raise the association. More was seen only if the scores of
+# the first round were rounding errors.
+_MAX_SUPPORT_GROWTH = 3.0
 
 
 def refine(
     fits: Spectrum | ConvexFits,
-    rows: DistinctRows,
-    codes: Array,
-    noise: Channel,
+    labels: NoisyLabels,
     regs: FloatArray,
     *,
     search: bool,
     scale_free: bool = True,
-    truth: Array | None = None,
-    infer_priors: bool = False,
-    priors_known: bool = False,
 ) -> Round:
-    """Refine the targets until the scores agree less with the observed labels, at most twice.
+    """Refine the targets at most twice, while the scores agree with the observed labels.
 
-    Agreement, the correlation of the two (the canonical one for more than two classes), is right
-    under label noise, as `unflip.ridge.selection` explains, because the scores are free of the
-    row's own label; so a round that loses more than a little of it has drifted, and is not taken.
+    Agreement is the correlation of scores and labels (the canonical correlation for more than two
+    classes). It is valid under label noise, as `unflip.ridge.selection` explains, because the
+    scores are corrected for leakage. So a round that loses more of it than chance explains has
+    drifted, and is dropped.
 
     Parameters
     ----------
     fits : Spectrum or ConvexFits
         Spectrum of the distinct rows, or the fits of another loss.
-    rows : DistinctRows
-        The rows.
-    codes : array of shape (n_positive,)
-        What was observed of each member, as a column of the noise's table: its label, or its votes.
-    noise : Channel
-        With priors.
+    labels : NoisyLabels
+        Labels of the distinct rows. Trusted labels become targets as they are.
     regs : ndarray
-        Penalties of that loss for the first round: the one with the best agreement is taken.
+        Regularization strengths of that loss for the first round, which takes the one with the best
+        agreement.
     search : bool
-        Whether later rounds may move away from it.
+        Whether later rounds may take other regularization strengths.
     scale_free : bool
-        Whether the scores are read in a way that their scale does not change; otherwise the penalty
-        is the one with the smallest squared error (see `unflip.ridge.selection`).
-    truth : array of shape (n_positive,), optional
-        True class of each member, `UNCHECKED` where it is not known; the targets of the others are
-        their true labels.
-    infer_priors : bool
-        Whether the priors merely explain the observed proportions, so that scores may correct them.
-    priors_known : bool
-        Whether they are known from elsewhere than the labels.
+        Whether decisions do not depend on the scale of the scores. Otherwise the regularization
+        strength has the smallest squared error (see `unflip.ridge.selection`).
     """
-    spectrum, convex = (fits, None) if isinstance(fits, Spectrum) else (fits.spectrum, fits)
-    stiffness = 1.0 if convex is None else convex.stiffness(noise.n_classes - 1)
+    if isinstance(fits, Spectrum):
+        spectrum = fits
+        stiffness = 1.0
+    else:
+        spectrum = fits.spectrum
+        stiffness = fits.stiffness(labels.noise.n_classes - 1)
     regs = regs / stiffness
-    loop = _Loop(spectrum, rows, codes, noise, scale_free, truth, infer_priors, priors_known)
+    tolerance = _TOLERATED_LOSS / np.sqrt(labels.rows.n_effective)
+    loop = RefinementLoop(spectrum, labels, scale_free)
     current = loop.first(regs)
-    best, tolerated = current.alignment, _TOLERATED_LOSS / np.sqrt(rows.n_effective)
+    best_alignment = current.alignment
     for _ in range(MAX_ROUNDS):
-        following = loop.next(current, _nearby(current.reg, regs, search))
-        if following is None or following.alignment < best - tolerated:
+        following = loop.next(current, _nearby_regs(current.reg, regs, search))
+        if following is None or following.alignment < best_alignment - tolerance:
             break
-        current, best = following, max(best, following.alignment)
-    if convex is None:
+        current = following
+        best_alignment = max(best_alignment, following.alignment)
+    if isinstance(fits, Spectrum):
         return current
-    return loop.last(
-        current,
-        convex,
-        stiffness * _nearby(current.reg, regs, search) if search else stiffness * regs,
-    )
+    last_regs = _nearby_regs(current.reg, regs, search) if search else regs
+    return loop.last(current, fits, stiffness * last_regs)
 
 
-def _nearby(reg: float, regs: FloatArray, search: bool) -> FloatArray:
-    """Penalties around one, none smaller than those of the first round: rows must not be fitted exactly."""
-    return np.unique(np.maximum(reg * (RELATIVE_REGS if search else np.ones(1)), regs.min()))
+def _nearby_regs(reg: float, regs: FloatArray, search: bool) -> FloatArray:
+    """Return regularization strengths near `reg`; below `regs` rows might be interpolated."""
+    factors = RELATIVE_REGS if search else np.ones(1)
+    return np.unique(np.maximum(reg * factors, regs.min()))
 
 
-def known_rows(posterior: Array, truth: Array | None) -> Array:
-    """Replace the posterior of rows whose true class is known, if there are any, by certainty."""
+def with_trusted_labels(posterior: Array, truth: Array | None) -> Array:
+    """Replace the posterior of rows whose true class is known by certainty."""
     if truth is None:
         return posterior
     xp = array_namespace(posterior)
-    checked = (truth != UNCHECKED)[:, None]
-    return xp.where(checked, one_hot(xp.where(truth > 0, truth, 0), posterior.shape[1]), posterior)
+    is_checked = (truth != UNCHECKED)[:, None]
+    certain = one_hot(xp.where(truth > 0, truth, 0), posterior.shape[1])
+    return xp.where(is_checked, certain, posterior)
 
 
-class _Loop:
-    """The rounds so far, as far as leaks depend on them."""
+class RefinementLoop:
+    """Rounds of refinement, with the history that the leakage depends on."""
 
-    def __init__(
-        self,
-        spectrum: Spectrum,
-        rows: DistinctRows,
-        codes: Array,
-        noise: Channel,
-        scale_free: bool = True,
-        truth: Array | None = None,
-        infer_priors: bool = False,
-        priors_known: bool = False,
-    ) -> None:
-        self._spectrum, self._rows, self._codes, self._noise = spectrum, rows, codes, noise
+    def __init__(self, spectrum: Spectrum, labels: NoisyLabels, scale_free: bool = True) -> None:
+        self._spectrum = spectrum
+        self._labels = labels
+        self._rows = labels.rows
         self._scale_free = scale_free
-        self._infer_priors = infer_priors
-        self._observations = Observations(
-            codes, rows.member_weights, rows.n_effective, priors_known
+        self._contrasts = contrasts(labels.noise.n_classes)
+        # What scores are to agree with: mean contrasts of the observed labels.
+        self._label_means = self._rows.average(
+            pick(labels.noise.means(self._contrasts), labels.codes)
         )
-        self._truth = truth
-        self._contrasts = contrasts(noise.n_classes)
-        self._labels = rows.average(pick(noise.means(self._contrasts), codes))
+        # Of each round so far: the hat matrix H, the label effects Δ per distinct row, and, from
+        # the second round on, the derivative g.
         self._hats: list[_Hat] = []
-        self._own_parts: list[Array] = []  # Δ, per distinct row
-        self._derivatives: list[FloatArray] = []  # g of each round but the first
-        self._association = self._first_agreement = 0.0  # of the first round
-        self._is_close = False  # whether rows are fitted closely, in the first round
+        self._label_effects: list[Array] = []
+        self._derivatives: list[FloatArray] = []
+        # Of the first round.
+        self._association = 0.0
+        self._first_agreement = 0.0
+        self._is_close = False
 
     def first(self, regs: FloatArray) -> Round:
-        expected = self._noise.known_priors @ self._contrasts
-        posterior = known_rows(pick(self._noise.posterior, self._codes), self._truth)
+        """Run the first round, whose targets are posterior means given the labels alone."""
+        labels = self._labels
+        expected = labels.noise.known_priors @ self._contrasts
+        posterior = pick(labels.noise.posterior, labels.codes)
+        posterior = with_trusted_labels(posterior, labels.truth)
         targets = posterior @ like(self._contrasts, posterior)
-        return self._fit(targets, targets - like(expected, targets), regs, 0)
+        return self._run(targets, targets - like(expected, targets), regs, 0)
 
     def next(self, before: Round, regs: FloatArray) -> Round | None:
-        """Run another round; None where the targets do not change any more."""
+        """Run another round; return None if the targets have converged."""
         targets, derivative = self._targets_after(before)
-        if float(array_namespace(targets).max(abs(targets - before.targets))) < _SETTLED:
+        if float(array_namespace(targets).max(abs(targets - before.targets))) < 1e-6:
             return None
         self._derivatives.append(derivative)
-        own_part = targets - before.reading.probabilities @ like(self._contrasts, targets)
-        return self._fit(targets, own_part, regs, before.index + 1)
-
-    def _targets_after(self, before: Round) -> tuple[Array, FloatArray]:
-        """Return the posterior means of the contrasts after a round, and their mean derivative by the scores."""
-        posterior = known_rows(before.reading.posterior(self._codes, before.noise), self._truth)
-        weights = self._rows.member_weights
-        share = weights / array_namespace(weights).sum(weights)
-        mean, products = map(as_numpy, (share @ posterior, (posterior.T * share) @ posterior))
-        derivative = before.reading.model.slopes @ (np.diag(mean) - products) @ self._contrasts
-        return posterior @ like(self._contrasts, posterior), derivative
+        expected = before.calibration.probabilities @ like(self._contrasts, targets)
+        return self._run(targets, targets - expected, regs, before.index + 1)
 
     def last(self, current: Round, fits: ConvexFits, regs: FloatArray) -> Round:
         """Fit the targets of the current round with another loss, instead of the squared one."""
         means = self._rows.average(current.targets)
+        weights = self._rows.weights
         if len(regs) > 1:
 
-            def label_free(compared: ConvexFits, reg: float) -> Array:
+            def corrected_scores(compared: ConvexFits, reg: float) -> Array:
                 return self._convex_scores(compared, means, np.array([reg]), current.index)[0]
 
-            weights = self._rows.weights
             best = best_convex_reg(
-                fits, means, regs, label_free, self._labels, weights, self._scale_free
+                fits, means, regs, corrected_scores, self._label_means, weights, self._scale_free
             )
             regs = np.array([best])
-        scores, leak = (
-            part[:, 0, :] for part in self._convex_scores(fits, means, regs, current.index)
+        all_scores, leakage = self._convex_scores(fits, means, regs, current.index)
+        scores = drop_contradictions(all_scores[:, 0, :], self._label_means, weights)
+        calibration, noise = calibrate_members(
+            scores, self._labels, uncoupled(self._rows, scores), self._association
         )
-        scores = without_contradictions(scores, self._labels, self._rows.weights)
-        reading, noise = self._calibrated(scores, uncoupled(self._rows, scores))
         return replace(
             current,
             reg=float(regs[0]),
             scores=scores,
-            reading=reading,
-            leak=leak,
+            calibration=calibration,
+            leakage=leakage[:, 0, :],
             alignment=np.nan,
             noise=noise,
         )
 
-    def _convex_scores(
-        self, fits: ConvexFits, means: Array, regs: FloatArray, index: int
-    ) -> tuple[Array, Array]:
-        left_out = without_copies(fits.leave_one_out(means, regs), self._rows.leaving_share)
-        leak = self._leak(_convex_answers(self._spectrum, left_out, regs, self._is_close), index)
-        return left_out.corrected_scores - leak, leak
+    def _targets_after(self, before: Round) -> tuple[Array, FloatArray]:
+        """Return the posterior means after a round, and g, their mean derivative by the scores."""
+        posterior = before.calibration.posterior(self._labels.codes, before.noise)
+        posterior = with_trusted_labels(posterior, self._labels.truth)
+        share = self._labels.shares
+        mean = as_numpy(share @ posterior)
+        products = as_numpy((posterior.T * share) @ posterior)
+        slopes = before.calibration.model.slopes
+        derivative = slopes @ (np.diag(mean) - products) @ self._contrasts
+        return posterior @ like(self._contrasts, posterior), derivative
 
-    def _fit(self, targets: Array, own_part: Array, regs: FloatArray, index: int) -> Round:
-        """Fit these targets, of which `own_part` is what the row's own label adds to them."""
-        means = self._rows.average(targets)
-        reg = self._best(means, regs, index)
-        if not index:
+    def _run(self, targets: Array, label_effects: Array, regs: FloatArray, index: int) -> Round:
+        """Fit the targets; `label_effects` are Δ, what its own label adds to each target."""
+        rows = self._rows
+        means = rows.average(targets)
+        reg = self._select_reg(means, regs, index)
+        gamma = float(reg[0])
+        if index == 0:
             self._is_close = _is_close(self._spectrum, reg)
         hat = _Hat.of(self._spectrum, reg, close=self._is_close)
-        leak = self._leak([_Answer(hat, np.eye(targets.shape[1])[None, :, :])], index)
-        scores = corrected_score_parts(self._spectrum, self._rows, means, reg)(slice(None))
-        scores -= leak
+        leakage = self._leakage([_Response(hat, np.eye(targets.shape[1])[None, :, :])], index)
+        all_scores = corrected_score_parts(self._spectrum, rows, means, reg)(slice(None))
+        all_scores -= leakage
+        scores = all_scores[:, 0, :]
         self._hats.append(hat)
-        self._own_parts.append(self._rows.average(own_part))
-        if not index:
-            constant = constant_scores(self._spectrum, self._rows, reg)
-            self._association = association(
-                self._spectrum, self._rows, targets, scores[:, 0, :], float(reg[0]), constant
-            )
-        chosen = without_contradictions(scores[:, 0, :], self._labels, self._rows.weights)
-        coupling = ridge_coupling(self._spectrum, self._rows, own_part, float(reg[0]))
-        reading, noise = self._calibrated(chosen, coupling)
-        agreement, fit_intercept = (
-            self._agreement(chosen, centred=True),
-            self._spectrum.fit_intercept,
-        )
-        if not index:
+        self._label_effects.append(rows.average(label_effects))
+        if index == 0:
+            constant = constant_scores(self._spectrum, rows, reg)
+            self._association = association(self._spectrum, rows, targets, scores, gamma, constant)
+        scores = drop_contradictions(scores, self._label_means, rows.weights)
+        coupling = ridge_coupling(self._spectrum, rows, label_effects, gamma)
+        calibration, noise = calibrate_members(scores, self._labels, coupling, self._association)
+        agreement = self._agreement(scores, centred=True)
+        alignment = agreement
+        if not self._spectrum.fit_intercept:
+            alignment = self._agreement(scores, centred=False)
+        if index == 0:
             self._first_agreement = agreement
         return Round(
             targets=targets,
-            reg=float(reg[0]),
-            scores=chosen,
-            reading=reading,
-            leak=leak[:, 0, :],
+            reg=gamma,
+            scores=scores,
+            calibration=calibration,
+            leakage=leakage[:, 0, :],
             index=index,
-            alignment=agreement if fit_intercept else self._agreement(chosen, centred=False),
+            alignment=alignment,
             noise=noise,
             association=self._association,
             support=self._support(agreement),
         )
 
-    def _support(self, agreement: float) -> float:
-        """Return the association of the first round, times what scores agree more with the labels than its do."""
-        first = self._first_agreement
-        return (
-            self._association * min(agreement / first, _MOST_GROWTH)
-            if 0 < first < agreement
-            else self._association
-        )
-
-    def _best(self, means: Array, regs: FloatArray, index: int) -> FloatArray:
-        """Return the one of these penalties whose scores are best, in an array."""
-        if not index:  # nothing leaks
-            labels, scale_free = self._labels, self._scale_free
-            targets = labels if scale_free else means
-            return searched_reg(
-                self._spectrum, self._rows, means, regs, labels=targets, scale_free=scale_free
+    def _select_reg(self, means: Array, regs: FloatArray, index: int) -> FloatArray:
+        """Return the regularization strength whose scores are best, in an array."""
+        references = self._label_means if self._scale_free else means
+        if index == 0:  # nothing leaks
+            return select_reg(
+                self._spectrum,
+                self._rows,
+                means,
+                regs,
+                labels=references,
+                scale_free=self._scale_free,
             )
         if len(regs) == 1:
             return regs
-        scores, columns = (
-            corrected_score_parts(self._spectrum, self._rows, means, regs),
-            np.eye(means.shape[1])[None, :, :],
-        )
+        plain_scores = corrected_score_parts(self._spectrum, self._rows, means, regs)
+        columns = np.eye(means.shape[1])[None, :, :]
 
-        def without_leak(rows: slice) -> Array:
-            hat = _Hat.of(self._spectrum, regs, rows, close=self._is_close)
-            return scores(rows) - self._leak([_Answer(hat, columns)], index, rows)
+        def corrected_scores(part: slice) -> Array:
+            hat = _Hat.of(self._spectrum, regs, part, close=self._is_close)
+            return plain_scores(part) - self._leakage([_Response(hat, columns)], index, part)
 
-        fit_intercept, targets = (
-            self._spectrum.fit_intercept,
-            self._labels if self._scale_free else means,
-        )
-        weights = self._rows.weights
-        best = best_reg(
-            without_leak, targets, weights, scale_free=self._scale_free, centred=fit_intercept
+        best = best_reg_index(
+            corrected_scores,
+            references,
+            self._rows.weights,
+            scale_free=self._scale_free,
+            centred=self._spectrum.fit_intercept,
         )
         return regs[[best]]
 
     def _agreement(self, scores: Array, *, centred: bool) -> float:
-        """Return how much scores agree with the labels: to compare rounds by."""
-        labels, weights = self._labels, self._rows.weights
+        """Return the correlation of scores and labels, by which rounds are compared."""
+        labels = self._label_means
+        weights = self._rows.weights
         if scores.shape[1] > 1:
             return canonical_correlation(scores, labels, weights, centred=centred)
-        return float(
-            loo_alignment(lambda rows: scores[rows, None, :], labels, weights, centred=centred)[0]
+        correlations = loo_alignment(
+            lambda part: scores[part, None, :], labels, weights, centred=centred
         )
+        return float(correlations[0])
 
-    def _calibrated(self, scores: Array, coupling: Coupling) -> tuple[Calibration, Channel]:
-        infer_priors = self._infer_priors and self._association >= PROBABLE
-        return calibrated(
-            scores,
-            self._rows,
-            coupling,
-            self._observations,
-            self._noise,
-            infer_priors=infer_priors,
-        )
+    def _support(self, agreement: float) -> float:
+        """Return the association of the first round, times the growth of the agreement since."""
+        first = self._first_agreement
+        if not 0 < first < agreement:
+            return self._association
+        return self._association * min(agreement / first, _MAX_SUPPORT_GROWTH)
 
-    def _leak(self, answers: list[_Answer], index: int, rows: slice = slice(None)) -> Array:
-        """Part that a row's own label has in its scores after so many rounds, (m, n_regs, k − 1), of some rows."""
-        slack = answers[0].hat.slack
-        hats = [hat.of_rows(rows) for hat in self._hats]
+    def _convex_scores(
+        self, fits: ConvexFits, means: Array, regs: FloatArray, index: int
+    ) -> tuple[Array, Array]:
+        """Return corrected scores of another loss and their leakage, (m, n_regs, n_scores) each."""
+        left_out = without_duplicates(fits.leave_one_out(means, regs), self._rows.leaving_share)
+        responses = _convex_responses(self._spectrum, left_out, regs, self._is_close)
+        leakage = self._leakage(responses, index)
+        return left_out.corrected_scores - leakage, leakage
+
+    def _leakage(self, responses: list[_Response], index: int, part: slice = slice(None)) -> Array:
+        """Return the leakage of labels into scores of round `index`, (m, n_regs, k − 1).
+
+        `responses` are those of the scores to their targets, for the distinct rows in `part`.
+        """
+        slack = responses[0].hat.slack
+        hats = [hat.of_rows(part) for hat in self._hats]
         shape = (*slack.shape, self._contrasts.shape[1])
-        leak = array_namespace(slack).zeros(shape, dtype=slack.dtype, device=device(slack))
-        for answer in answers:
+        leakage = array_namespace(slack).zeros(shape, dtype=slack.dtype, device=device(slack))
+        for response in responses:
             if index >= 1:
-                through = self._through(index - 1, rows, self._derivatives[index - 1])
-                leak += answer.to(through, self._there_and_back(answer.hat, hats[index - 1], rows))
+                changes = self._target_changes(index - 1, part, self._derivatives[index - 1])
+                diagonal = self._two_round_diagonal(response.hat, hats[index - 1], part)
+                leakage += response.to(changes, diagonal)
             if index >= 2:
                 derivative = self._derivatives[index - 2] @ self._derivatives[index - 1]
-                through = self._through(index - 2, rows, derivative)
-                diagonal = self._round_three(answer.hat, hats[index - 1], hats[index - 2], rows)
-                leak += answer.to(through, diagonal)
-        return leak
+                changes = self._target_changes(index - 2, part, derivative)
+                diagonal = self._three_round_diagonal(
+                    response.hat, hats[index - 1], hats[index - 2], part
+                )
+                leakage += response.to(changes, diagonal)
+        return leakage
 
-    def _there_and_back(self, last: _Hat, first: _Hat, rows: slice) -> Array:
-        """Diagonal of L₁L₀, (m, n_regs): ((H₁H₀)ᵢᵢ − cᵢh₁ᵢh₀ᵢ)/(d₁ᵢd̄₀)."""
-        both = self._diagonals([last.regs, first.regs], rows=rows)[0]
-        scale = 1 / self._spectrum.unfitted(rows)[:, None]
-        return (both - scale * last.own * first.own) / (last.slack * first.mean_slack)
+    def _target_changes(self, index: int, part: slice, derivative: FloatArray) -> Array:
+        """Return the label effects Δ of a round times a derivative g, (m, k − 1)."""
+        effects = self._label_effects[index][part, :]
+        return effects @ like(derivative, effects)
 
-    def _round_three(self, last: _Hat, middle: _Hat, first: _Hat, rows: slice) -> Array:
-        """Diagonal of L₂L₁L₀, (m, n_regs): what products of three hat matrices have without a row that follows itself.
+    def _two_round_diagonal(self, last: _Hat, first: _Hat, part: slice) -> Array:
+        """Return the diagonal of L₁L₀, (m, n_regs): ((H₁H₀)ᵢᵢ − cᵢh₁ᵢh₀ᵢ)/(d₁ᵢd̄₀)."""
+        products = self._diagonals([last.regs, first.regs], part=part)[0]
+        scale = 1 / self._spectrum.unfitted(part)[:, None]
+        numerator = products - scale * last.diagonal * first.diagonal
+        return numerator / (last.slack * first.mean_slack)
 
-        L₂ is exact, L₁ has no diagonal on average, and that of L₀ is taken off.
+    def _three_round_diagonal(self, last: _Hat, middle: _Hat, first: _Hat, part: slice) -> Array:
+        """Return the diagonal of L₂L₁L₀, (m, n_regs), without paths that stay at a row.
+
+        L₂ is exact, L₁ has no diagonal on average, and the diagonal of L₀ is subtracted.
         """
         k, j, i = last.regs, middle.regs, first.regs
         all_three, last_two, outer, first_two = self._diagonals(
-            [k, j, i], [k, j], [k, i], [j, i], rows=rows
+            [k, j, i], [k, j], [k, i], [j, i], part=part
         )
-        unfitted = self._spectrum.unfitted(rows)[:, None]
-        mean = 1 / (1 - self._spectrum.fit_intercept / self._spectrum.n_rows)
-        of_last = last.own / unfitted
-        of_first = first.own + mean * first.mean_own * (1 - unfitted)
-        product = all_three - of_last * first_two - of_first * (last_two - of_last * middle.own)
-        product -= mean * middle.mean_own * (outer - of_last * first.own)
-        return product / (last.slack * middle.mean_slack * first.mean_slack)
+        unfitted = self._spectrum.unfitted(part)[:, None]
+        mean_scale = 1 / (1 - self._spectrum.fit_intercept / self._spectrum.n_rows)
+        of_last = last.diagonal / unfitted
+        of_first = first.diagonal + mean_scale * first.mean_diagonal * (1 - unfitted)
+        numerator = all_three - of_last * first_two
+        numerator = numerator - of_first * (last_two - of_last * middle.diagonal)
+        numerator -= mean_scale * middle.mean_diagonal * (outer - of_last * first.diagonal)
+        return numerator / (last.slack * middle.mean_slack * first.mean_slack)
 
-    def _diagonals(self, *products: Sequence[FloatArray], rows: slice) -> list[Array]:
-        """Diagonals of products of hat matrices, or of minus the residual makers in their place."""
+    def _diagonals(self, *products: Sequence[FloatArray], part: slice) -> list[Array]:
+        """Return diagonals of products of hat matrices, or of −R in their place."""
         if not self._is_close:
-            return self._spectrum.hat_diagonals(*products, rows=rows)
-        found = self._spectrum.residual_diagonals(*products, rows=rows)
+            return self._spectrum.hat_diagonals(*products, rows=part)
+        diagonals = self._spectrum.residual_diagonals(*products, rows=part)
         return [
             (-1) ** len(product) * diagonal
-            for product, diagonal in zip(products, found, strict=True)
+            for product, diagonal in zip(products, diagonals, strict=True)
         ]
-
-    def _through(self, index: int, rows: slice, derivative: FloatArray) -> Array:
-        """Return what the own parts of some rows in a round make of their targets, (m, k − 1)."""
-        own_part = self._own_parts[index][rows, :]
-        return own_part @ like(derivative, own_part)
 
 
 @dataclass(frozen=True, eq=False)
 class _Hat:
-    """The hat matrix for each penalty, or minus the residual maker in its place: its diagonal, and the slack."""
+    """Diagonal of the hat matrix, or of −R in its place, and the slack, for each γ."""
 
     regs: FloatArray
-    own: Array  # (m, n_regs)
-    slack: Array
-    mean_own: Array  # (n_regs,), over the rows it was made of
-    mean_slack: Array
+    diagonal: Array  # (m, n_regs)
+    slack: Array  # (m, n_regs)
+    mean_diagonal: Array  # (n_regs,), over all rows that it was computed for
+    mean_slack: Array  # (n_regs,)
 
     @classmethod
     def of(
-        cls, spectrum: Spectrum, regs: FloatArray, rows: slice = slice(None), *, close: bool = False
+        cls, spectrum: Spectrum, regs: FloatArray, part: slice = slice(None), *, close: bool = False
     ) -> _Hat:
-        own, slack = spectrum.hat_and_slack(regs, rows)
+        leverage, slack = spectrum.leverage_and_slack(regs, part)
         slack = at_least(slack, TINY)
-        own = -slack if close else own
+        diagonal = -slack if close else leverage
         mean = array_namespace(slack).mean
-        return cls(regs, own, slack, mean(own, axis=0), mean(slack, axis=0))
+        return cls(regs, diagonal, slack, mean(diagonal, axis=0), mean(slack, axis=0))
 
-    def of_rows(self, rows: slice) -> _Hat:
-        """Return the diagonals of some rows, with the means of all."""
-        return replace(self, own=self.own[rows, :], slack=self.slack[rows, :])
+    def of_rows(self, part: slice) -> _Hat:
+        """Return the diagonals of the rows in a slice, with the means over all rows."""
+        return replace(self, diagonal=self.diagonal[part, :], slack=self.slack[part, :])
 
 
 @dataclass(frozen=True, eq=False)
-class _Answer:
-    """How scores answer to targets: the hat matrix times what it does to the targets' columns."""
+class _Response:
+    """The response of scores to targets: a hat matrix times a matrix on the targets' columns."""
 
     hat: _Hat
-    columns: FloatArray  # (n_regs, n_scores, n_scores), or one for all penalties
+    columns: FloatArray  # (n_regs, n_scores, n_scores), or (1, n_scores, n_scores) for all γ
 
-    def to(self, through: Array, diagonal: Array) -> Array:
-        """Return what reaches the scores, (m, n_regs, n_scores), of targets' changes, by a diagonal (m, n_regs)."""
-        columns = like(self.columns, through)
-        return diagonal[:, :, None] * array_namespace(through).tensordot(
-            through, columns, axes=((1,), (1,))
-        )
+    def to(self, target_changes: Array, diagonal: Array) -> Array:
+        """Return the change of the scores, (m, n_regs, n_scores), by a diagonal (m, n_regs)."""
+        columns = like(self.columns, target_changes)
+        product = array_namespace(target_changes).tensordot
+        return diagonal[:, :, None] * product(target_changes, columns, axes=((1,), (1,)))
 
 
-def _convex_answers(
+def _convex_responses(
     spectrum: Spectrum, left_out: ApproximateLeaveOneOut, regs: FloatArray, close: bool
-) -> list[_Answer]:
-    """Return an answer for each axis of the mean curvature."""
+) -> list[_Response]:
+    """Return the response along each axis of the mean curvature."""
     curvatures, axes = np.linalg.eigh(left_out.mean_curvature)
-    answers = []
+    responses = []
     for b in range(axes.shape[2]):
         axis = axes[:, :, b]
         columns = np.einsum(
             "gca,gc,gb->gab", left_out.mean_response, axis / curvatures[:, [b]], axis
         )
-        answers.append(
-            _Answer(_Hat.of(spectrum, 2 * regs / curvatures[:, b], close=close), columns)
-        )
-    return answers
+        hat = _Hat.of(spectrum, 2 * regs / curvatures[:, b], close=close)
+        responses.append(_Response(hat, columns))
+    return responses
 
 
 def _is_close(spectrum: Spectrum, reg: FloatArray) -> bool:

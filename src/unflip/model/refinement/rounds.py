@@ -1,4 +1,4 @@
-"""One fit of given targets: the penalty chosen, scores without a trace of the rows' own labels, and their read-out."""
+"""One round: a fit of given targets, corrected leave-one-out scores, and their calibration."""
 
 from __future__ import annotations
 
@@ -23,52 +23,94 @@ from unflip.ridge.selection import (
     constant_scores,
     corrected_score_parts,
     loo_alignment,
-    searched_reg,
     second_moments,
-    without_copies,
+    select_reg,
+    without_duplicates,
 )
 from unflip.ridge.solvers.convex_fits import ConvexFits
 from unflip.ridge.spectrum.base import Spectrum
 from unflip.ridge.spectrum.left_out import CannotLeaveOutError
 
-_LEAST_BENT = 0.1  # mean curvature of the loss at the scores, relative to that of larger penalties
-_MOST_WORSE = 4  # penalties in a row that are no better than a larger one
+# Smallest mean curvature of the loss at the scores, relative to that at larger γ. Below it, scores
+# have diverged, and depend mostly on the correction for the intercept.
+_MIN_CURVATURE = 0.1
+# Successive values of γ without improvement after which the search stops.
+_PATIENCE = 4
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyLabels:
+    """Observed labels of the distinct rows, and what is known about their noise.
+
+    Attributes
+    ----------
+    rows : DistinctRows
+        The rows.
+    codes : array of shape (n_positive,)
+        Column of the noise's transition matrix for each member: its observed label, or its votes.
+    noise : Channel
+        Noise with priors.
+    truth : array of shape (n_positive,), optional
+        True class of each member, `UNCHECKED` if unknown.
+    infer_priors : bool
+        Whether the priors only explain the observed proportions, so that scores may correct them.
+    priors_known : bool
+        Whether the priors are known independently of the labels.
+    """
+
+    rows: DistinctRows
+    codes: Array
+    noise: Channel
+    truth: Array | None = None
+    infer_priors: bool = False
+    priors_known: bool = False
+
+    @property
+    def observations(self) -> Observations:
+        """The labels that scores are calibrated against."""
+        rows = self.rows
+        return Observations(self.codes, rows.member_weights, rows.n_effective, self.priors_known)
+
+    @property
+    def shares(self) -> Array:
+        """Share of each member in the total weight, (n_positive,)."""
+        weights = self.rows.member_weights
+        return weights / array_namespace(weights).sum(weights)
 
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """One fit of the loop.
+    """The result of one fit.
 
     Attributes
     ----------
     targets : array of shape (n_positive, n_scores)
         Targets of the members.
     reg : float
-        Penalty γ.
+        Regularization strength γ.
     scores : array of shape (m, n_scores)
-        Leave-one-out scores of the distinct rows, in which a row's own label has no part.
-    reading : Calibration
-        What the scores say of the members.
-    leak : array of shape (m, n_scores)
-        What was subtracted from plain leave-one-out scores to that end.
+        Leakage-corrected leave-one-out scores of the distinct rows.
+    calibration : Calibration
+        Calibration of the members' scores.
+    leakage : array of shape (m, n_scores)
+        Label leakage that was subtracted from the plain leave-one-out scores.
     index : int
-        How many rounds came before.
+        Number of rounds before this one.
     alignment : float
-        Agreement of the scores with the observed labels; NaN where rounds are not compared.
+        Correlation of the scores with the observed labels; NaN if rounds are not compared.
     noise : Channel
-        With the priors that the read-out was fitted with.
+        Noise with the priors of the calibration.
     association : float
         Standard errors by which the scores of the first round agree with the labels beyond chance.
     support : float
-        The same, times what the scores of this round agree more with the labels than those of the
-        first.
+        The same for this round: `association` times the growth of the correlation since the first.
     """
 
     targets: Array
     reg: float
     scores: Array
-    reading: Calibration
-    leak: Array
+    calibration: Calibration
+    leakage: Array
     index: int
     alignment: float
     noise: Channel
@@ -77,55 +119,45 @@ class Round:
 
     @property
     def certainty(self) -> float:
-        """Share of the log-odds to report: 1 where the features surely predict the labels, 0 where they may not."""
+        """Share of the log-odds to report, from 0 (no association with the labels) to 1."""
         return certainty(self.association)
 
     @property
     def has_support(self) -> bool:
-        """Whether to predict by the scores, rather than by the class priors alone."""
+        """Whether predictions use the scores, rather than the class priors alone."""
         return self.support > UNSURE
 
 
 def fit_table(
     fits: Spectrum | ConvexFits,
-    rows: DistinctRows,
-    codes: Array,
-    noise: Channel,
+    labels: NoisyLabels,
     regs: FloatArray,
     *,
     table: FloatArray,
     scale_free: bool,
-    infer_priors: bool = False,
-    priors_known: bool = False,
 ) -> Round:
-    """Fit one row of targets per observed class, (k, n_scores), with nothing to refine.
+    """Fit one row of targets per observed class, (k, n_scores), without refinement.
 
-    Parameters are those of `refine`; `scale_free` is that of `unflip.ridge.selection.best_reg`.
+    Parameters are those of `refine`.
     """
-    targets = pick(table, codes)
+    rows = labels.rows
+    targets = pick(table, labels.codes)
     means = rows.average(targets)
-    reg = _best_for_table(fits, rows, means, regs, scale_free)
-    scores = without_copies(fits.leave_one_out(means, [reg]), rows.leaving_share).corrected_scores[
-        :, 0, :
-    ]
+    reg = _select_table_reg(fits, rows, means, regs, scale_free)
+    left_out = without_duplicates(fits.leave_one_out(means, [reg]), rows.leaving_share)
+    scores = left_out.corrected_scores[:, 0, :]
     associated = _association(fits, rows, targets, scores, reg)
-    scores = without_contradictions(scores, means, rows.weights)
+    scores = drop_contradictions(scores, means, rows.weights)
     coupling = uncoupled(rows, scores)
     if isinstance(fits, Spectrum):
-        share = rows.member_weights / array_namespace(scores).sum(rows.member_weights)
-        coupling = ridge_coupling(fits, rows, targets - share @ targets, reg)
-    infer_priors = infer_priors and associated >= PROBABLE
-    observations = Observations(codes, rows.member_weights, rows.n_effective, priors_known)
-    reading, noise = calibrated(
-        scores, rows, coupling, observations, noise, infer_priors=infer_priors
-    )
-    leak = array_namespace(scores).zeros_like(scores)
+        coupling = ridge_coupling(fits, rows, targets - labels.shares @ targets, reg)
+    calibration, noise = calibrate_members(scores, labels, coupling, associated)
     return Round(
         targets=targets,
         reg=reg,
         scores=scores,
-        reading=reading,
-        leak=leak,
+        calibration=calibration,
+        leakage=array_namespace(scores).zeros_like(scores),
         index=0,
         alignment=np.nan,
         noise=noise,
@@ -137,142 +169,143 @@ def fit_table(
 def _association(
     fits: Spectrum | ConvexFits, rows: DistinctRows, targets: Array, scores: Array, reg: float
 ) -> float:
-    """Return the `association` of scores of the squared loss; other losses take the ridge fit that is nearest."""
+    """Return the `association` of scores; for other losses, that of the closest ridge fit."""
     if isinstance(fits, Spectrum):
         spectrum = fits
+        regs = np.array([reg])
     else:
-        spectrum, reg = fits.spectrum, reg / fits.stiffness(targets.shape[1])
-        scores = corrected_score_parts(spectrum, rows, rows.average(targets), np.array([reg]))(
-            slice(None)
-        )[:, 0, :]
-    return association(
-        spectrum, rows, targets, scores, reg, constant_scores(spectrum, rows, np.array([reg]))
-    )
+        spectrum = fits.spectrum
+        regs = np.array([reg / fits.stiffness(targets.shape[1])])
+        scores_of = corrected_score_parts(spectrum, rows, rows.average(targets), regs)
+        scores = scores_of(slice(None))[:, 0, :]
+    constant = constant_scores(spectrum, rows, regs)
+    return association(spectrum, rows, targets, scores, float(regs[0]), constant)
 
 
-def without_contradictions(scores: Array, labels: Array, weights: Array) -> Array:
-    """Drop directions of scores (m, r) that contradict the labels (m, r).
+def drop_contradictions(scores: Array, labels: Array, weights: Array) -> Array:
+    """Drop directions of scores (m, r) that are negatively correlated with the labels (m, r).
 
     See `unflip.ridge.contradictions`.
     """
     if scores.shape[1] == 1:
         return scores
     share = weights / array_namespace(weights).sum(weights)
-    onto = projection_onto_agreeing(
+    projection = projection_onto_agreeing(
         second_moments(scores, scores, share, centred=True),
         second_moments(scores, labels, share, centred=True),
         second_moments(labels, labels, share, centred=True),
         1 / float(share @ share),
     )
-    return scores if onto is None else scores @ like(onto, scores)
+    return scores if projection is None else scores @ like(projection, scores)
 
 
-def calibrated(
-    scores: Array,
-    rows: DistinctRows,
-    coupling: Coupling,
-    observations: Observations,
-    noise: Channel,
-    *,
-    infer_priors: bool,
+def calibrate_members(
+    scores: Array, labels: NoisyLabels, coupling: Coupling, associated: float
 ) -> tuple[Calibration, Channel]:
-    """Calibrate the scores of the distinct rows, and return the noise with the priors that were used.
+    """Calibrate scores of the distinct rows; return the noise with the priors that were used.
 
-    If these merely explain the observed proportions, scores that do predict the labels may correct
-    them (`infer_priors`). Other parameters are those of `calibrate`.
+    Scores whose `association` with the labels is probable may correct priors that only explain the
+    observed proportions.
     """
-    of_members = rows.of_members(scores)
-    if infer_priors:
-        noise = likeliest_priors(of_members, observations, noise)
-    return calibrate(of_members, observations, noise, coupling=coupling), noise
+    member_scores = labels.rows.of_members(scores)
+    noise = labels.noise
+    if labels.infer_priors and associated >= PROBABLE:
+        noise = likeliest_priors(member_scores, labels.observations, noise)
+    return calibrate(member_scores, labels.observations, noise, coupling=coupling), noise
 
 
-def _best_for_table(
+def _select_table_reg(
     fits: Spectrum | ConvexFits,
     rows: DistinctRows,
     means: Array,
     regs: FloatArray,
     scale_free: bool,
 ) -> float:
+    """Return the regularization strength whose leave-one-out scores are best."""
     if isinstance(fits, Spectrum):
-        return float(searched_reg(fits, rows, means, regs, scale_free=scale_free)[0])
+        return float(select_reg(fits, rows, means, regs, scale_free=scale_free)[0])
     if len(regs) == 1:
         return float(regs[0])
 
-    def label_free(compared: ConvexFits, reg: float) -> FloatArray:
-        return np.asarray(
-            without_copies(
-                compared.leave_one_out(means, [reg]), rows.leaving_share
-            ).corrected_scores
-        )
+    def corrected_scores(compared: ConvexFits, reg: float) -> FloatArray:
+        left_out = without_duplicates(compared.leave_one_out(means, [reg]), rows.leaving_share)
+        return np.asarray(left_out.corrected_scores)
 
-    return best_convex_reg(fits, means, regs, label_free, means, rows.weights, scale_free)
+    return best_convex_reg(fits, means, regs, corrected_scores, means, rows.weights, scale_free)
 
 
 def best_convex_reg(
     fits: ConvexFits,
     means: FloatArray,
     regs: FloatArray,
-    label_free: Callable[[ConvexFits, float], FloatArray],
+    corrected_scores: Callable[[ConvexFits, float], FloatArray],
     labels: FloatArray,
     weights: FloatArray,
     scale_free: bool,
 ) -> float:
-    """Return the penalty whose leave-one-out scores agree most with the labels, or, where scale counts, lose least.
+    """Return the γ whose corrected scores agree most with the labels, or have the smallest loss.
 
-    Penalties are tried from the largest down, each from the fit before, until fits no longer
-    converge, scores run off, a row cannot be left out, or several in a row are no better than the
-    best: fits of small penalties take longest.
+    Values are tried from the largest down, each starting from the fit before. The search stops if
+    fits no longer converge, scores diverge, a row cannot be left out, or several values in a row
+    are no better than the best: fits with small γ take longest.
 
     Parameters
     ----------
     fits : ConvexFits
-        Of the loss.
+        Fits of the loss.
     means : ndarray of shape (m, n_scores)
         Targets of the distinct rows.
     regs : ndarray
-        Penalties, in any order.
-    label_free : callable
-        Label-free scores, (m, 1, n_scores), by fits that are cheap to compare and a penalty.
+        Regularization strengths, in any order.
+    corrected_scores : callable
+        Returns corrected leave-one-out scores, (m, 1, n_scores), for approximate fits that are fast
+        to compare and a regularization strength.
     labels : ndarray of shape (m, n_scores)
-        What scores are to agree with.
+        Labels to compare the scores with.
     weights : ndarray of shape (m,)
         Weights of the distinct rows.
     scale_free : bool
-        That of `unflip.ridge.selection.best_reg`.
+        Whether to compare by correlation rather than by the loss, as in
+        `unflip.ridge.selection.best_reg_index`.
     """
-    compared = fits.comparing()
-    best, merit, n_worse = float(np.max(regs)), -np.inf, 0
-    for reg, scores in _usable(compared, means, regs, partial(label_free, compared)):
-        found = float(_merits(fits, means, scores, labels, weights, scale_free)[0])
-        if found > merit:
-            best, merit, n_worse = reg, found, 0
+    compared = fits.with_common_curvature()
+    best_reg = float(np.max(regs))
+    best_merit = -np.inf
+    n_worse = 0
+    for reg, scores in _usable(compared, means, regs, partial(corrected_scores, compared)):
+        merit = float(_merits(fits, means, scores, labels, weights, scale_free)[0])
+        if merit > best_merit:
+            best_reg = reg
+            best_merit = merit
+            n_worse = 0
         else:
             n_worse += 1
-        if n_worse == _MOST_WORSE:
+        if n_worse == _PATIENCE:
             break
-    return best
+    return best_reg
 
 
 def _usable(
-    fits: ConvexFits, means: FloatArray, regs: FloatArray, label_free: Callable[[float], FloatArray]
+    fits: ConvexFits,
+    means: FloatArray,
+    regs: FloatArray,
+    corrected_scores: Callable[[float], FloatArray],
 ) -> Iterator[tuple[float, FloatArray]]:
-    """Penalties and scores from the largest down, to where fits do not converge, scores run off or rows hang on one."""
-    bent = 0.0
+    """Yield regularization strengths and scores from the largest down, while scores are usable."""
+    largest_curvature = 0.0
     for index, reg in enumerate(map(float, np.sort(regs)[::-1])):
         try:
-            scores = label_free(reg)
+            scores = corrected_scores(reg)
         except CannotLeaveOutError:
             if index == 0:
                 raise
             return
         fit = fits.fit(means, [reg])
         curvature = float(np.trace(fit.leave_one_out.mean_curvature[0]))
-        bent = max(bent, curvature)
-        # Scores that have run off to where the loss hardly bends owe much to what is added back for
-        # the intercept.
-        run_off = fits.spectrum.fit_intercept and curvature < _LEAST_BENT * bent
-        if index and (run_off or not fit.converged.all()):
+        largest_curvature = max(largest_curvature, curvature)
+        is_flat = curvature < _MIN_CURVATURE * largest_curvature
+        has_diverged = fits.spectrum.fit_intercept and is_flat
+        if index and (has_diverged or not fit.converged.all()):
             return
         yield reg, scores
 
@@ -285,7 +318,7 @@ def _merits(
     weights: FloatArray,
     scale_free: bool,
 ) -> FloatArray:
-    """Agreement with the labels of each penalty's scores, or minus their loss."""
+    """Return the correlation of scores with the labels, or minus their loss, for each γ."""
     if not scale_free:
         return -fits.mean_loss(means, scores)
     return loo_alignment(scores.__getitem__, labels, weights, centred=fits.spectrum.fit_intercept)

@@ -1,4 +1,4 @@
-"""Minimisers of ridge-penalised convex losses of linear scores, with approximate leave-one-out."""
+"""Minimisers of ridge-regularized convex losses, with approximate leave-one-out scores."""
 
 from unflip.ridge.solvers.convex_fits import ConvexFits, Fits
 from unflip.ridge.solvers.descent import gradient_descent

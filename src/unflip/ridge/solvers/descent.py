@@ -1,4 +1,4 @@
-"""Plain gradient descent from zero, for fits that are stopped early on purpose."""
+"""Gradient descent from zero, for fits with early stopping."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def gradient_descent(
     n_steps: int,
     reg: float = 0.0,
 ) -> FloatArray:
-    r"""Take steps down the gradient of a ridge-penalised loss, from zero and without an intercept.
+    r"""Minimise a ridge-regularized loss by gradient steps from zero, without an intercept.
 
     .. math:: W \leftarrow W - \eta \nabla F(W), \qquad
               F(W) = \frac1n \sum_i \ell_{t_i}(W^\top x_i) + \gamma \lVert W \rVert^2
@@ -35,7 +35,7 @@ def gradient_descent(
     n_steps : int
         Number of steps.
     reg : float
-        Penalty γ.
+        Regularization strength γ.
 
     Returns
     -------
@@ -45,7 +45,8 @@ def gradient_descent(
     Examples
     --------
     >>> from unflip.losses import SQUARED
-    >>> gradient_descent(np.array([[1.0], [2.0]]), np.array([1.0, 2.0]), SQUARED, step=0.1, n_steps=1)
+    >>> X = np.array([[1.0], [2.0]])
+    >>> gradient_descent(X, np.array([1.0, 2.0]), SQUARED, step=0.1, n_steps=1)
     array([[0.5]])
     """
     row_loss = SeparateLoss(loss, targets[:, None] if targets.ndim == 1 else targets)

@@ -1,13 +1,13 @@
-r"""Approximate leave-one-out scores of a ridge-penalised convex loss: one Newton step from the fit to all rows.
+r"""Approximate leave-one-out scores of a convex loss, by one Newton step from the fit.
 
 With z̃ = (z, 1) (or z without an intercept), gradient gᵢ and curvature Cᵢ of row i's loss at its
 score, and
 
 .. math:: A = \sum_j w_j\, C_j \otimes \tilde z_j \tilde z_j^\top + 2 n \gamma
-          \quad (\text{no penalty on the intercept}), \qquad
+          \quad (\text{the intercept is not regularized}), \qquad
           h_i = (I \otimes \tilde z_i)^\top A^{-1} (I \otimes \tilde z_i) \in R^{r \times r},
 
-the step that minimises the loss of the other rows, at the same penalty nγ, takes row i's score to
+the step that minimises the loss of the other rows, at the same nγ, moves row i's score to
 
 .. math:: s_i^{(-i)} = s_i + h_i (I - w_i C_i h_i)^{-1} w_i g_i.
 
@@ -25,26 +25,22 @@ from scipy.linalg import cho_factor, cho_solve
 from unflip._utils.typing import FloatArray, IntArray
 from unflip.losses import ScoreLoss
 from unflip.ridge.solvers.newton import Objective
-from unflip.ridge.spectrum.left_out import CannotLeaveOutError
+from unflip.ridge.spectrum.left_out import SMALLEST_SLACK, CannotLeaveOutError
 
-_SMALLEST_SLACK = 1e-10
+# Rows whose products are computed at a time: limits memory.
 _BLOCK = 1024
-_SMALLEST_CURVATURE = 1e-12
-_MOST_UPDATES = 50
-_SETTLED = 1e-4
-_LEAST_BENT = 0.1
 
 
 @dataclass(frozen=True, eq=False)
 class ApproximateLeaveOneOut:
-    """What every row's fit to the others is made of, for every γ; see `unflip.ridge.spectrum.LeaveOneOut`.
+    """Approximate leave-one-out fits for every γ; see `unflip.ridge.spectrum.LeaveOneOut`.
 
     Attributes
     ----------
     targets : ndarray of shape (m, r)
         Targets of the rows.
     fitted : ndarray of shape (m, n_regs, r)
-        Scores of the rows by the fit to all of them.
+        Fitted scores of the rows.
     leverage : ndarray of shape (m, n_regs, r, r)
         hᵢ.
     removed : ndarray of shape (m,)
@@ -57,8 +53,10 @@ class ApproximateLeaveOneOut:
         C̄, the mean of ℓ″ over the rows at each fit.
     mean_response : ndarray of shape (n_regs, r, r)
         R̄, the mean of −∂ℓ′/∂t over the rows: moving row j's target by δ moves row i's score by
-        about wⱼ z̃ᵢᵀA⁻¹z̃ⱼ R̄δ, which is C̄⁻¹R̄ times the hat matrix of a ridge fit of penalty
-        2γC̄⁻¹ (that of γ for the squared loss).
+        about wⱼ z̃ᵢᵀA⁻¹z̃ⱼ R̄δ, which is C̄⁻¹R̄ times the hat matrix of a ridge fit with
+        regularization strength 2γC̄⁻¹ (γ for the squared loss).
+    loss : callable
+        Returns the loss of the rows, given their targets.
     """
 
     targets: FloatArray
@@ -78,16 +76,16 @@ class ApproximateLeaveOneOut:
 
     @property
     def corrected_scores(self) -> FloatArray:
-        r"""Leave-one-out scores without the trace that a row's own target leaves on the others' intercept.
+        r"""Leave-one-out scores, corrected for leakage of a row's own target.
 
         The mean target of the remaining rows differs from that of all by wᵢ(tᵢ − t̄)/(n − wᵢ), and
-        their intercept answers by that times the ratio of mean response and mean curvature. Adding
+        their intercept changes by that times the ratio of mean response and mean curvature. Adding
         it back,
 
-        .. math:: s_i^{(-i)} + \Bigl(\sum_{j \ne i} w_j C_j\Bigr)^{-1} \Bigl(\sum_{j \ne i} w_j R_j\Bigr)
-                  \frac{w_i (t_i - \bar t)}{n - w_i},
+        .. math:: s_i^{(-i)} + \Bigl(\sum_{j \ne i} w_j C_j\Bigr)^{-1}
+                  \Bigl(\sum_{j \ne i} w_j R_j\Bigr) \frac{w_i (t_i - \bar t)}{n - w_i},
 
-        leaves scores in which row i's own label has no part, as for the squared loss, where the
+        gives scores in which row i's own label does not enter, as for the squared loss, where the
         ratio is 1. For the logistic loss it is wᵢ(τᵢ − τ̄) over the sum of the others' curvatures.
         """
         scores = self.scores
@@ -99,10 +97,10 @@ class ApproximateLeaveOneOut:
             [self._intercept_shift(j, missing) for j in range(self.fitted.shape[1])], axis=1
         )
 
-    def of_copies(
+    def of_duplicates(
         self, owner: IntArray, targets: FloatArray, share: FloatArray
     ) -> ApproximateLeaveOneOut:
-        """Leave out parts of rows.
+        """Leave out a share of each row.
 
         Row i of the result is a copy of row ``owner[i]`` that has a target of its own and leaves
         with a share of that row's weight.
@@ -116,35 +114,35 @@ class ApproximateLeaveOneOut:
         )
 
     def _scores(self, index: int) -> FloatArray:
-        fitted, leverage, loss = (
-            self.fitted[:, index],
-            self.leverage[:, index],
-            self.loss(self.targets),
-        )
+        fitted = self.fitted[:, index]
+        leverage = self.leverage[:, index]
+        loss = self.loss(self.targets)
         weight = self.removed[:, None, None]
         slack = np.eye(fitted.shape[1]) - weight * np.matmul(loss.curvature(fitted), leverage)
-        if np.linalg.eigvals(slack).real.min() <= _SMALLEST_SLACK:
+        if np.linalg.eigvals(slack).real.min() <= SMALLEST_SLACK:
             raise CannotLeaveOutError
-        pull = np.linalg.solve(slack, weight * loss.gradient(fitted)[:, :, None])
-        return np.asarray(fitted + np.matmul(leverage, pull)[:, :, 0])
+        slopes = np.linalg.solve(slack, weight * loss.gradient(fitted)[:, :, None])
+        return np.asarray(fitted + np.matmul(leverage, slopes)[:, :, 0])
 
-    def _straightened(self, index: int) -> float:
-        """Return what the mean curvature lacks to a share of that at scores of zero.
+    def _added_curvature(self, index: int) -> float:
+        """Return the curvature to add so that the mean is at least a tenth of that at zero scores.
 
-        Where scores have run off to where the loss hardly bends, an intercept would answer without
-        end to first order, but does not.
+        If scores are so large that the loss is almost straight, the first-order change of the
+        intercept would be far too large.
         """
         at_zero = self.loss(self.targets[:1]).curvature(np.zeros((1, self.targets.shape[1])))[0]
         smallest = float(np.linalg.eigvalsh(self.mean_curvature[index])[0])
-        return max(_LEAST_BENT * float(np.trace(at_zero)) / len(at_zero) - smallest, 0.0)
+        return max(0.1 * float(np.trace(at_zero)) / len(at_zero) - smallest, 0.0)
 
     def _intercept_shift(self, index: int, missing: FloatArray) -> FloatArray:
-        """Answer of the others' intercept to a shift of their targets."""
-        n, own = self.weights.sum(), self.removed[:, None, None]
-        loss, fitted = self.loss(self.targets), self.fitted[:, index]
-        curvature = n * self.mean_curvature[index] - own * loss.curvature(fitted)
-        curvature = curvature + n * self._straightened(index) * np.eye(fitted.shape[1])
-        response = n * self.mean_response[index] - own * loss.response(fitted)
+        """Return the change of the others' intercept for a shift of their targets."""
+        n = self.weights.sum()
+        removed = self.removed[:, None, None]
+        loss = self.loss(self.targets)
+        fitted = self.fitted[:, index]
+        curvature = n * self.mean_curvature[index] - removed * loss.curvature(fitted)
+        curvature = curvature + n * self._added_curvature(index) * np.eye(fitted.shape[1])
+        response = n * self.mean_response[index] - removed * loss.response(fitted)
         return np.asarray(
             np.linalg.solve(curvature, np.matmul(response, missing[:, :, None]))[:, :, 0]
         )
@@ -153,21 +151,24 @@ class ApproximateLeaveOneOut:
 def leverages(objective: Objective, scores: FloatArray, *, largest_exact: int) -> FloatArray:
     """Return hᵢ of each row at these scores, (m, r, r).
 
-    Up to `largest_exact` unknowns A is formed and factored. Beyond, every row is given one common
+    Up to `largest_exact` unknowns A is formed and factored. Beyond, every row gets one common
     curvature C*, so that A is diagonal in the principal directions and the axes of C*.
     """
-    curvature = bent(objective.loss.curvature(scores))
-    n_unknowns = len(objective.penalties) * scores.shape[1]
-    return (_exact if n_unknowns <= largest_exact else _common)(objective, curvature)
+    curvature = positive_curvature(objective.loss.curvature(scores))
+    n_unknowns = len(objective.reg_curvature) * scores.shape[1]
+    if n_unknowns <= largest_exact:
+        return _exact_leverages(objective, curvature)
+    return _common_curvature_leverages(objective, curvature)
 
 
-def bent(curvature: FloatArray) -> FloatArray:
-    """Return curvatures, (m, r, r), with a little added: all may vanish, as where scores are large."""
-    return np.asarray(curvature + _SMALLEST_CURVATURE * np.eye(curvature.shape[1]))
+def positive_curvature(curvature: FloatArray) -> FloatArray:
+    """Return curvatures, (m, r, r), plus 1e-12: all may vanish where scores are large."""
+    return np.asarray(curvature + 1e-12 * np.eye(curvature.shape[1]))
 
 
-def _exact(objective: Objective, curvature: FloatArray) -> FloatArray:
-    size, n_scores = len(objective.penalties), curvature.shape[1]
+def _exact_leverages(objective: Objective, curvature: FloatArray) -> FloatArray:
+    size = len(objective.reg_curvature)
+    n_scores = curvature.shape[1]
     pairs = [(a, b) for a in range(n_scores) for b in range(a + 1)]
     matrix = np.zeros((n_scores, size, n_scores, size))
     weighted = objective.weights[:, None, None] * curvature
@@ -176,7 +177,7 @@ def _exact(objective: Objective, curvature: FloatArray) -> FloatArray:
             matrix[a, :, b, :] += _weighted_gram(rows, weighted[block, a, b], positive=a == b)
     for a, b in pairs:
         matrix[b, :, a, :] = matrix[a, :, b, :]  # symmetric in both pairs of axes
-    matrix[range(n_scores), :, range(n_scores), :] += np.diag(objective.n * objective.penalties)
+    matrix[range(n_scores), :, range(n_scores), :] += np.diag(objective.n * objective.reg_curvature)
     factor = cho_factor(
         matrix.reshape(n_scores * size, n_scores * size),
         lower=True,
@@ -194,65 +195,70 @@ def _exact(objective: Objective, curvature: FloatArray) -> FloatArray:
 
 
 def _blocks(objective: Objective) -> Iterator[tuple[slice, FloatArray]]:
-    """Rows z̃, some at a time, so that what is made of them stays small."""
+    """Yield the rows z̃ in blocks."""
     for first in range(0, len(objective.rows), _BLOCK):
         block = slice(first, first + _BLOCK)
         rows = objective.rows[block]
-        yield (
-            block,
-            np.column_stack([rows, np.ones(len(rows))]) if objective.fit_intercept else rows,
-        )
+        if objective.fit_intercept:
+            rows = np.column_stack([rows, np.ones(len(rows))])
+        yield block, rows
 
 
 def _weighted_gram(rows: FloatArray, weights: FloatArray, *, positive: bool) -> FloatArray:
     if not positive:
         return np.asarray((weights[:, None] * rows).T @ rows)
     scaled = np.sqrt(weights)[:, None] * rows
-    return np.asarray(scaled.T @ scaled)  # a matrix by itself: half the work
+    return np.asarray(scaled.T @ scaled)  # BLAS computes AᵀA with half the work
 
 
-def _common(objective: Objective, curvature: FloatArray) -> FloatArray:
-    """Give every row the curvature C* that holds the fit as stiffly as their own curvatures do.
+def _common_curvature_leverages(objective: Objective, curvature: FloatArray) -> FloatArray:
+    """Return leverages with one curvature C* for all rows, of the same mean effect as their own.
 
-    A row of curvature C resists with C(I + wkC)⁻¹, where k is its leverage among the others. C* is
-    such that the mean of that over the rows, each with its wk, is the same with C* as with their
-    own: for one score, the fit then has as many degrees of freedom. The mean curvature C̄ would be
-    too stiff. Row i, of curvature C* like all others, is taken out of A and put back with its own.
+    The effective curvature of a row of curvature C is C(I + wkC)⁻¹, where k is its leverage in the
+    fit to the other rows. C* is such that the mean of that over the rows, each with its wk, is the
+    same with C* as with their own curvatures: for one score, the fit then has the same degrees of
+    freedom. The mean curvature C̄ would be too large. Row i is removed from A with curvature C* and
+    added again with its own.
     """
-    common, squares = objective.mean_curvature(curvature), objective.rows**2
-    for _ in range(_MOST_UPDATES):
-        of_others = _among_others(objective, squares, common)
-        own, shared = (
-            _mean_stiffness(objective, of_others, c) for c in (curvature, common[None, :, :])
-        )
-        update = common @ np.linalg.solve(shared, own)
-        change, common = np.abs(update - common).max(), (update + update.T) / 2
-        if change <= _SETTLED * np.abs(common).max():
+    common = objective.mean_curvature(curvature)
+    squares = objective.rows**2
+    for _ in range(50):  # fixed-point iterations, to a relative change of 1e-4
+        left_out = _left_out_leverages(objective, squares, common)
+        own_mean = _mean_effective_curvature(objective, left_out, curvature)
+        common_mean = _mean_effective_curvature(objective, left_out, common[None, :, :])
+        update = common @ np.linalg.solve(common_mean, own_mean)
+        change = np.abs(update - common).max()
+        common = (update + update.T) / 2
+        if change <= 1e-4 * np.abs(common).max():
             break
-    of_others = _among_others(objective, squares, common)
-    put_back = np.eye(len(common)) + objective.weights[:, None, None] * np.matmul(
-        of_others, curvature
-    )
-    return np.asarray(np.linalg.solve(put_back, of_others))
+    left_out = _left_out_leverages(objective, squares, common)
+    return np.asarray(np.linalg.solve(_damping(objective, left_out, curvature), left_out))
 
 
-def _among_others(objective: Objective, squares: FloatArray, common: FloatArray) -> FloatArray:
-    """Leverage of each row in the fit to the others, all of the same curvature, (m, r, r)."""
+def _left_out_leverages(
+    objective: Objective, squares: FloatArray, common: FloatArray
+) -> FloatArray:
+    """Return k, the leverage of each row in the fit to the others with curvature C*, (m, r, r)."""
     values, axes = np.linalg.eigh(common)
     inverse = 1 / (objective.variances[:, None] * values[None, :] + 2 * objective.reg)
     along = (squares @ inverse + (1 / values if objective.fit_intercept else 0.0)) / objective.n
-    without = along / np.maximum(1 - objective.weights[:, None] * values * along, _SMALLEST_SLACK)
-    return np.asarray(np.einsum("aj,ij,bj->iab", axes, without, axes))
+    slack = np.maximum(1 - objective.weights[:, None] * values * along, SMALLEST_SLACK)
+    return np.asarray(np.einsum("aj,ij,bj->iab", axes, along / slack, axes))
 
 
-def _mean_stiffness(
-    objective: Objective, of_others: FloatArray, curvature: FloatArray
+def _damping(objective: Objective, left_out: FloatArray, curvature: FloatArray) -> FloatArray:
+    """Return I + wkC of each row, (m, r, r)."""
+    products = np.matmul(left_out, curvature)
+    return np.asarray(np.eye(curvature.shape[1]) + objective.weights[:, None, None] * products)
+
+
+def _mean_effective_curvature(
+    objective: Objective, left_out: FloatArray, curvature: FloatArray
 ) -> FloatArray:
-    yielding = np.eye(curvature.shape[1]) + objective.weights[:, None, None] * np.matmul(
-        of_others, curvature
+    """Return the mean of C(I + wkC)⁻¹ over the rows, weighted by wk, (r, r)."""
+    damping = _damping(objective, left_out, curvature)
+    effective = np.linalg.solve(
+        np.swapaxes(damping, 1, 2), np.broadcast_to(curvature, damping.shape)
     )
-    stiffness = np.linalg.solve(
-        np.swapaxes(yielding, 1, 2), np.broadcast_to(curvature, yielding.shape)
-    )
-    share = objective.weights * np.trace(of_others, axis1=1, axis2=2)
-    return np.asarray(np.tensordot(share / share.sum(), stiffness, axes=1))
+    share = objective.weights * np.trace(left_out, axis1=1, axis2=2)
+    return np.asarray(np.tensordot(share / share.sum(), effective, axes=1))

@@ -1,4 +1,4 @@
-"""Choose the decomposition of the smaller Gram matrix."""
+"""Decompose the smaller Gram matrix of the rows."""
 
 from __future__ import annotations
 
@@ -16,22 +16,30 @@ def decompose(
     fit_intercept: bool = True,
     shares: Array | None = None,
 ) -> Spectrum:
-    """Decompose the smaller Gram matrix of the rows: p×p, or m×m where the fit could reproduce every target.
+    """Decompose the smaller Gram matrix of the rows.
 
-    Where it is that of sparse rows and too large, fits and sums over the spectrum are found without
-    it.
+    It is m×m if the fit can reproduce every target, else p×p. If both are too large and the rows
+    are sparse, fits and sums over the spectrum are computed without a decomposition.
 
     Parameters
     ----------
     X : array of shape (m, p), of any array-API namespace or of scipy.sparse
-        Rows. Sparse ones are never made dense.
+        Rows. Sparse rows stay sparse.
     sample_weight : array of shape (m,) or None
         Positive weights, 1 by default.
     fit_intercept : bool
         Whether rows and targets are centred by their mean.
     shares : array of shape (m, q), optional
-        Columns that sum to 1 in each row, such as its shares of q classes, whose sums are taken
-        along: targets that are mixtures of them then cost a pass over the rows less.
+        Columns that sum to 1 in each row, such as the class proportions of duplicates. Their sums
+        are computed in the same pass over the rows, which saves a pass for targets that are
+        mixtures of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> spectrum = decompose(np.array([[0.0], [1.0], [2.0]]))
+    >>> spectrum.leave_one_out(np.array([0.0, 1.0, 2.0]), [0.0]).scores[:, 0, 0].round(9)
+    array([0., 1., 2.])
     """
     if is_out_of_reach(X):
         return KrylovSpectrum(X, sample_weight, fit_intercept=fit_intercept)

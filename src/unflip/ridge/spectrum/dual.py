@@ -1,4 +1,4 @@
-"""At least as many features as rows: the eigendecomposition of the m×m Gram matrix."""
+"""Spectrum of rows with at least as many features as rows: the m×m Gram matrix."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
 from unflip._utils.typing import Array, Rows
-from unflip.data.centred import CentredRows
-from unflip.ridge.spectrum.base import SMALLEST_SLACK, Spectrum
+from unflip.data.rows import centred_rows
+from unflip.ridge.spectrum.base import Spectrum
 from unflip.ridge.spectrum.eigenvalues import above_rounding, count_varying, inverse, is_reached
+from unflip.ridge.spectrum.left_out import SMALLEST_SLACK
 from unflip.ridge.spectrum.stacks import (
     RidgePath,
     as_columns,
@@ -25,18 +26,25 @@ from unflip.ridge.spectrum.stacks import (
 
 
 class DualSpectrum(Spectrum):
-    """At least as many features as rows: eigenvectors of the m×m Gram matrix.
+    """Eigendecomposition of the m×m Gram matrix, for at least as many features as rows.
 
     With an intercept the direction √w, which the centred rows do not reach, gets an eigenvalue
-    above all others: it comes out as the last eigenvector, the one that the intercept fits without
-    penalty. Residuals and slack are then sums of nγ/(s + nγ) over the other directions, exact
-    however small γ is.
+    above all others. It is then the last eigenvector, which the intercept fits without
+    regularization. Residuals and slack are sums of nγ/(s + nγ) over the other directions, exact
+    for any γ > 0.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> spectrum = DualSpectrum(rng.normal(size=(5, 8)), fit_intercept=True)
+    >>> spectrum.leave_one_out(rng.normal(size=5), [0.1, 1.0]).scores.shape
+    (5, 2, 1)
     """
 
     has_exact_slack = True
 
     def __init__(self, X: Rows, weights: Array | None = None, *, fit_intercept: bool) -> None:
-        rows = CentredRows.of(X, weights, centre=fit_intercept)
+        rows = centred_rows(X, weights, centre=fit_intercept)
         super().__init__(rows, fit_intercept=fit_intercept)
         xp = array_namespace(rows.weights)
         self._root_weights = xp.sqrt(rows.weights)
@@ -47,12 +55,10 @@ class DualSpectrum(Spectrum):
             top = 2 * float(xp.sum(xp.linalg.diagonal(gram))) or 1.0
             gram = gram + (top / self.n) * self._root_weights[:, None] * self._root_weights[None, :]
         eigenvalues, vectors = xp.linalg.eigh(gram)
-        penalised = slice(0, eigenvalues.shape[0] - int(fit_intercept))
+        regularized = slice(0, eigenvalues.shape[0] - int(fit_intercept))
         self._n_varying = count_varying(rows.column_powers(), self.mean, self.n)
-        self._values, self._vectors = (
-            above_rounding(eigenvalues[penalised], self._n_varying),
-            vectors[:, penalised],
-        )
+        self._values = above_rounding(eigenvalues[regularized], self._n_varying)
+        self._vectors = vectors[:, regularized]
 
     @property
     def n_varying(self) -> int:
@@ -64,36 +70,35 @@ class DualSpectrum(Spectrum):
         return self._values
 
     def path(self, targets: Array, regs: ArrayLike) -> RidgePath:
-        """Coefficients and intercepts for every penalty and target."""
+        """Return coefficients and intercepts for every regularization strength and target."""
         columns = as_columns(targets)
-        filtered = (
-            self._inverse(regs)[:, :, None]
-            * self._rotated(columns - self._centre(columns))[:, None, :]
-        )
+        rotated = self._rotated(columns - self._centre(columns))
+        filtered = self._inverse(regs)[:, :, None] * rotated[:, None, :]
         coef = self._features(times(self._vectors, filtered))
         return with_intercept(coef, self.mean, self._mean_target(columns), self.fit_intercept)
 
     def diagonal(self, values: Array, rows: slice = slice(None)) -> Array:
-        """Diagonal of U diag(values) Uᵀ."""
+        """Return the diagonal of U diag(values) Uᵀ."""
         return array_namespace(self.weights).matmul(self._vectors[rows, :] ** 2, values)
 
     def residual_diagonals(
         self, *products: Sequence[ArrayLike], rows: slice = slice(None)
     ) -> list[Array]:
-        """Diagonals of products of residual makers, as sums of positive terms: nothing cancels, however small γ is."""
+        """Return diagonals of products of residual makers, as sums of positive terms."""
         return [
             self.diagonal(reduce(mul, map(self._remainder, factors)), rows) for factors in products
         ]
 
-    def hat_and_slack(self, regs: ArrayLike, rows: slice = slice(None)) -> tuple[Array, Array]:
-        """Return both as sums of positive terms."""
-        return self.hat_diagonals([regs], rows=rows)[0], self.residual_diagonals([regs], rows=rows)[
-            0
-        ]
+    def leverage_and_slack(self, regs: ArrayLike, rows: slice = slice(None)) -> tuple[Array, Array]:
+        """Return leverage and slack, both as sums of positive terms."""
+        leverage = self.hat_diagonals([regs], rows=rows)[0]
+        slack = self.residual_diagonals([regs], rows=rows)[0]
+        return leverage, slack
 
     def target_powers(self, targets: Array) -> tuple[Array, float]:
-        """Squared length of the targets along each principal direction among the rows, and in all."""
-        xp, centred = array_namespace(targets), targets - self._centre(targets)
+        """Return the squared length of the targets along each principal direction, and in total."""
+        xp = array_namespace(targets)
+        centred = targets - self._centre(targets)
         along = xp.sum(self._rotated(centred) ** 2, axis=1)
         return along, float(xp.sum(xp.matmul(self.weights, centred**2)))
 
@@ -104,7 +109,7 @@ class DualSpectrum(Spectrum):
         return self._vectors * xp.sqrt(self._values)[None, :] / self._root_weights[:, None]
 
     def from_principal(self, coef: Array) -> Array:
-        """Return coefficients of the features; directions that no row reaches have none."""
+        """Return coefficients of the features; those along directions no row reaches are 0."""
         xp = array_namespace(coef)
         reached = is_reached(self._values)
         root = xp.sqrt(xp.where(reached, self._values, xp.ones_like(self._values)))
@@ -112,7 +117,7 @@ class DualSpectrum(Spectrum):
         return self._features(xp.matmul(self._vectors, kept))
 
     def coordinates(self, count: int) -> Array:
-        """Coordinates of the rows along the first principal directions, each scaled to variance 1."""
+        """Return coordinates along the first principal directions, of variance 1, (m, count)."""
         xp = array_namespace(self.weights)
         last = self._values.shape[0]
         scaled = self._vectors[:, last - count : last] * (self.n**0.5 / self._root_weights)[:, None]
@@ -125,17 +130,14 @@ class DualSpectrum(Spectrum):
         filtered = remainder[:, :, None] * self._rotated(centred)[:, None, :]
 
         def part(rows: slice) -> tuple[Array, Array]:
-            residuals = (
-                times(self._vectors[rows, :], filtered) / self._root_weights[rows, None, None]
-            )
-            return residuals, self.diagonal(remainder, rows)
+            residuals = times(self._vectors[rows, :], filtered)
+            return residuals / self._root_weights[rows, None, None], self.diagonal(remainder, rows)
 
         return part
 
     def _resolution(self, regs: ArrayLike) -> float:
-        return (
-            0.0 if float(np.min(regs)) > 0 else SMALLEST_SLACK
-        )  # a sum of positive terms, unless some vanish
+        # Slack is a sum of positive terms, some of which vanish at γ = 0.
+        return 0.0 if float(np.min(regs)) > 0 else SMALLEST_SLACK
 
     def _rotated(self, centred: Array) -> Array:
         return array_namespace(centred).matmul(
@@ -143,7 +145,7 @@ class DualSpectrum(Spectrum):
         )
 
     def _features(self, combined: Array) -> Array:
-        """AᵀB for a stack B of shape (m, ...)."""
+        """Return AᵀB for a stack B of shape (m, ...)."""
         return in_one(
             lambda flat: self._rows.transposed_times(self._root_weights[:, None] * flat), combined
         )
@@ -152,8 +154,8 @@ class DualSpectrum(Spectrum):
         return inverse(self._values, self.n, as_regs(regs, self._values), self._n_varying)
 
     def _remainder(self, regs: ArrayLike) -> Array:
-        """nγ/(s + nγ), the share of a direction that the penalty leaves unfitted; 1 for s = 0 even at γ = 0."""
+        """Return nγ/(s + nγ), the unfitted share of each direction; 1 for s = 0, even at γ = 0."""
         xp = array_namespace(self._values)
-        penalties = self.n * as_regs(regs, self._values)[None, :]
-        unfitted = xp.astype(~is_reached(self._values), self._values.dtype)[:, None]
-        return xp.where(penalties > 0, penalties * self._inverse(regs), unfitted)
+        shifts = self.n * as_regs(regs, self._values)[None, :]
+        unreached = xp.astype(~is_reached(self._values), self._values.dtype)[:, None]
+        return xp.where(shifts > 0, shifts * self._inverse(regs), unreached)

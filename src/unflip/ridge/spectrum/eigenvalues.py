@@ -1,4 +1,4 @@
-"""Eigenvalues of Gram matrices: which are rounding error, and their inverses under a penalty."""
+"""Eigenvalues of Gram matrices: which are rounding error, and their regularized inverses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from unflip._utils.typing import Array
 
 
 def inverse(eigenvalues: Array, n: float, regs: Array, n_varying: int) -> Array:
-    """1/(s + nγ); at γ = 0 the directions that no row reaches get 0, and a rank below n_varying is an error."""
+    """Return 1/(s + nγ); at γ = 0 directions that no row reaches get 0.
+
+    Raises ValueError if γ = 0 and the rank is below n_varying.
+    """
     xp = array_namespace(eigenvalues)
     shifted = eigenvalues[:, None] + n * regs[None, :]
     if float(xp.min(regs)) > 0:
@@ -21,9 +24,8 @@ def inverse(eigenvalues: Array, n: float, regs: Array, n_varying: int) -> Array:
             "varying features: use a positive reg, drop collinear features, or add rows."
         )
     usable = reached[:, None] | (regs[None, :] > 0)
-    return xp.where(
-        usable, 1 / xp.where(usable, shifted, xp.ones_like(shifted)), xp.zeros_like(shifted)
-    )
+    inverses = 1 / xp.where(usable, shifted, xp.ones_like(shifted))
+    return xp.where(usable, inverses, xp.zeros_like(shifted))
 
 
 def is_reached(eigenvalues: Array) -> Array:
@@ -34,33 +36,32 @@ def is_reached(eigenvalues: Array) -> Array:
 
 def rounding(eigenvalues: Array) -> float:
     """Return the rounding error of eigenvalues, relative to the largest."""
-    return int(eigenvalues.shape[0]) * float(
-        array_namespace(eigenvalues).finfo(eigenvalues.dtype).eps
-    )
+    xp = array_namespace(eigenvalues)
+    return int(eigenvalues.shape[0]) * float(xp.finfo(eigenvalues.dtype).eps)
 
 
 def count_varying(column_power: Array, mean: Array, n: float) -> int:
     """Count the columns that are not constant (with an intercept) or not zero (without).
 
-    A constant column keeps a rounding error of its mean. One that merely varies little beside
-    others must count, so that a rank too low to resolve it is found out.
+    A constant column has a rounding error of its mean. A column that varies much less than others
+    does count, so that a rank too low to resolve it raises an error.
     """
     xp = array_namespace(column_power)
-    rounding = 32 * float(xp.finfo(mean.dtype).eps) * mean
-    return int(xp.sum(xp.astype(column_power > n * rounding**2, xp.int64)))
+    error = 32 * float(xp.finfo(mean.dtype).eps) * mean  # 32: margin for sums over many rows
+    return int(xp.sum(xp.astype(column_power > n * error**2, xp.int64)))
 
 
 def above_rounding(eigenvalues: Array, n_varying: int) -> Array:
-    """Put 0 for eigenvalues that rounding alone makes: negative ones, and all where no feature varies."""
+    """Replace eigenvalues that are rounding error by 0: negative ones, all if no feature varies."""
     xp = array_namespace(eigenvalues)
-    none = xp.zeros_like(eigenvalues)
-    return xp.where(eigenvalues > 0, eigenvalues, none) if n_varying else none
+    zeros = xp.zeros_like(eigenvalues)
+    return xp.where(eigenvalues > 0, eigenvalues, zeros) if n_varying else zeros
 
 
 def scale(eigenvalues: Array, n: float) -> float:
-    """Typical eigenvalue of the covariance, Σs²/(nΣs); 0 where all are."""
+    """Return the typical eigenvalue of the covariance, Σs²/(nΣs); 0 if all are 0."""
     xp = array_namespace(eigenvalues)
-    top = float(xp.max(eigenvalues)) or 1.0  # divided out so that squares do not overflow
-    relative = eigenvalues / top
+    largest = float(xp.max(eigenvalues)) or 1.0  # divided out so that squares do not overflow
+    relative = eigenvalues / largest
     total = float(xp.sum(relative))
-    return top * float(xp.sum(relative**2)) / total / n if total > 0 else 0.0
+    return largest * float(xp.sum(relative**2)) / total / n if total > 0 else 0.0

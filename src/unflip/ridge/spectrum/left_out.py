@@ -1,4 +1,4 @@
-"""What leaving a row out does to its score, for every penalty and target."""
+"""Leave-one-out scores of every row, for every regularization strength and target."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ from array_api_compat import array_namespace
 from unflip._utils.typing import Array
 from unflip.ridge.spectrum.stacks import as_columns
 
+#: Slack 1 − Hᵢ below which a difference counts as rounding error: float64's rounding error, about
+#: 1e-16, with a wide margin for sums over many rows and directions.
+SMALLEST_SLACK = 1e-10
+
 
 class CannotLeaveOutError(ValueError):
-    """A row alone determines a direction of the fit, so that without it there is none to score the row by."""
+    """A row alone determines a direction of the fit, so the fit without it does not exist."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -22,7 +26,7 @@ class CannotLeaveOutError(ValueError):
 
 
 class LeftOut(Protocol):
-    """Scores of rows by fits to the other rows, exact or not; see `LeaveOneOut`."""
+    """Exact or approximate leave-one-out scores; see `LeaveOneOut`."""
 
     @property
     def targets(self) -> Array:
@@ -34,15 +38,15 @@ class LeftOut(Protocol):
 
     @property
     def corrected_scores(self) -> Array:
-        """The same without the trace that a row's own target leaves on the others' mean."""
+        """Scores corrected for leakage of a row's own target through the mean of the others."""
 
-    def of_copies(self, owner: Array, targets: Array, share: Array) -> Self:
-        """Leave out parts of rows."""
+    def of_duplicates(self, owner: Array, targets: Array, share: Array) -> Self:
+        """Leave out a share of each row."""
 
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOut:
-    """What every row's fit to the others is made of, for every (γ, target); see `Spectrum.leave_one_out`."""
+    """Exact leave-one-out fits for every (γ, target); see `Spectrum.leave_one_out`."""
 
     targets: Array  # (m, n_targets)
     residuals: Array  # t − t̂, (m, n_regs, n_targets)
@@ -60,17 +64,17 @@ class LeaveOneOut:
             raise CannotLeaveOutError
         scores = self.residuals / self.slack[:, :, None]
         scores -= self.targets[:, None, :]
-        scores *= -1  # in place: scores of many rows and penalties are large
+        scores *= -1  # in place: the array is large
         return scores
 
     @property
     def corrected_scores(self) -> Array:
-        """Leave-one-out scores without the trace that a row's own target leaves on the others' mean.
+        """Leave-one-out scores, corrected for leakage of a row's own target.
 
         With an intercept the mean target of the remaining rows falls by wᵢ(tᵢ − t̄)/(n − wᵢ) when
-        row i is left out, which ties plain leave-one-out scores to the row's own label. That is
-        small, but under a strong penalty it is all that is left. Adding it back leaves t̄ + (xᵢ −
-        x̄⁽⁻ⁱ⁾)ᵀβ⁽⁻ⁱ⁾ with one t̄ for all rows, in which row i's own label has no part.
+        row i is left out, so plain leave-one-out scores depend on the row's own label. This is
+        small, but under strong regularization nothing else is left. Adding it back gives
+        t̄ + (xᵢ − x̄⁽⁻ⁱ⁾)ᵀβ⁽⁻ⁱ⁾ with the same t̄ for all rows, where row i's own label does not enter.
         """
         scores = self.scores
         if self.mean_target is None:
@@ -80,19 +84,19 @@ class LeaveOneOut:
         scores += shift[:, None, :]
         return scores
 
-    def of_copies(self, owner: Array, targets: Array, share: Array) -> LeaveOneOut:
-        """Leave out parts of rows.
+    def of_duplicates(self, owner: Array, targets: Array, share: Array) -> LeaveOneOut:
+        """Leave out a share of each row.
 
         Row i of the result is a copy of row ``owner[i]`` that has a target of its own and leaves
         with a share of that row's weight.
         """
         xp = array_namespace(self.slack)
         columns = as_columns(targets)
-        own = columns - xp.take(self.targets, owner, axis=0)
+        difference = columns - xp.take(self.targets, owner, axis=0)
         return replace(
             self,
             targets=columns,
-            residuals=xp.take(self.residuals, owner, axis=0) + own[:, None, :],
+            residuals=xp.take(self.residuals, owner, axis=0) + difference[:, None, :],
             slack=(1 - share)[:, None] + share[:, None] * xp.take(self.slack, owner, axis=0),
             removed=share * xp.take(self.removed, owner, axis=0),
         )

@@ -1,4 +1,4 @@
-/* Charts, drawn as SVG for the width there is, so that their words keep their size. */
+/* Charts as SVG, drawn for the available width so that text keeps its size. */
 
 const MARGIN = { top: 10, right: 12, bottom: 34, left: 12 };
 const SCORES_HEIGHT = 230;
@@ -10,8 +10,8 @@ function svg(name, attributes = {}, ...children) {
   return made;
 }
 
-function picture(width, height, said, drawn) {
-  return svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": said }, ...drawn);
+function picture(width, height, description, drawn) {
+  return svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": description }, ...drawn);
 }
 
 function upright(kind, x, from, to) {
@@ -22,11 +22,11 @@ function level(kind, y, from, to) {
   return svg("line", { class: kind, x1: from, x2: to, y1: y, y2: y });
 }
 
-function words(x, y, text, anchor = "middle") {
+function textAt(x, y, text, anchor = "middle") {
   return svg("text", { x, y, "text-anchor": anchor }, text);
 }
 
-/* Draw now and whenever the width changes. */
+/* Draw now and after each change of the width. */
 function drawAlways(holder, draw) {
   new ResizeObserver(() => holder.clientWidth && draw(holder.clientWidth)).observe(holder);
 }
@@ -60,10 +60,10 @@ function scoreSeries(panel, series, x, y) {
 function scoreAxis(panel, name, x, base) {
   const marks = panel.marks.flatMap(([logOdds, probability]) => [
     upright("tick", x(logOdds), base, base + 4),
-    words(x(logOdds), base + 16, probability),
+    textAt(x(logOdds), base + 16, probability),
   ]);
   const middle = x((panel.low + panel.high) / 2);
-  const title = words(middle, base + 31, `P(truly ${shortened(name)}), from the row alone`);
+  const title = textAt(middle, base + 31, `P(true class is ${shortened(name)})`);
   return [level("axis", base, x(panel.low), x(panel.high)), ...marks, title];
 }
 
@@ -73,15 +73,15 @@ function drawScores(holder, panel, name, width) {
   const y = scale(0, most, SCORES_HEIGHT - MARGIN.bottom, MARGIN.top);
   const drawn = [scoreSeries(panel, 0, x, y), scoreSeries(panel, 1, x, y), ...scoreAxis(panel, name, x, y(0))];
   if (panel.low < 0 && panel.high > 0) drawn.push(upright("even", x(0), MARGIN.top, y(0)));
-  const said = `Rows by the probability of ${name}, by label: counts, and what the flip rates lead to expect.`;
-  holder.replaceChildren(picture(width, SCORES_HEIGHT, said, drawn));
+  const description = `Rows by predicted probability of ${name} and by label: counts, and expected counts.`;
+  holder.replaceChildren(picture(width, SCORES_HEIGHT, description, drawn));
 }
 
 function newPanel(panel, classes) {
   const name = classes[panel.class];
-  const other = classes.length === 2 ? classes[1 - panel.class] : "otherwise";
-  const keys = [other, name].map((label, series) =>
-    element("span", {}, element("i", { className: `swatch series-${series}` }), `labelled ${label}`),
+  const other = classes.length === 2 ? `label ${classes[1 - panel.class]}` : "other label";
+  const keys = [other, `label ${name}`].map((label, series) =>
+    element("span", {}, element("i", { className: `swatch series-${series}` }), label),
   );
   const chart = element("div", { className: "chart" });
   drawAlways(chart, (width) => drawScores(chart, panel, name, width));

@@ -1,18 +1,18 @@
 "use strict";
 
-/* What was decided about each suspect, by its place in the list; kept in this browser where it allows that. */
+/* The decision on each suspect, by its place in the list; saved in this browser if it allows that. */
 class Decisions {
   constructor(key, rows) {
     this.key = `unflip-audit-${key}`;
     this.rows = rows;
-    this.kept = true;
+    this.isSaved = true;
     this.load();
   }
 
   load() {
     const places = new Map(this.rows.map((row, index) => [row, index]));
-    const known = this.read().filter(([row, decision]) => places.has(row) && ["accept", "reject"].includes(decision));
-    this.made = new Map(known.map(([row, decision]) => [places.get(row), decision]));
+    const saved = this.read().filter(([row, decision]) => places.has(row) && ["accept", "reject"].includes(decision));
+    this.made = new Map(saved.map(([row, decision]) => [places.get(row), decision]));
     this.history = [...this.made.keys()].map((index) => [index, ""]);
   }
 
@@ -31,7 +31,7 @@ class Decisions {
     this.put(index, decision);
   }
 
-  /* Take back the last decision and return whose it was; undefined where there is none. */
+  /* Undo the last decision and return the place of its suspect; undefined if there is none. */
   undo() {
     const last = this.history.pop();
     if (last) this.put(...last);
@@ -39,18 +39,18 @@ class Decisions {
   }
 
   put(index, decision) {
-    this.made.delete(index); // so that the last one decided comes last, also after a reload
+    this.made.delete(index); // so that the last decision comes last, also after a reload
     if (decision) this.made.set(index, decision);
     this.save();
   }
 
-  /* A browser may refuse storage, or hold something else under the key: then the page begins anew. */
+  /* A browser may block storage, or hold other data under the key: then there are no decisions yet. */
   read() {
     try {
-      const found = JSON.parse(localStorage.getItem(this.key) ?? "[]");
-      return Array.isArray(found) ? found.filter(Array.isArray) : [];
+      const stored = JSON.parse(localStorage.getItem(this.key) ?? "[]");
+      return Array.isArray(stored) ? stored.filter(Array.isArray) : [];
     } catch {
-      this.kept = false;
+      this.isSaved = false;
       return [];
     }
   }
@@ -60,19 +60,19 @@ class Decisions {
     try {
       localStorage.setItem(this.key, JSON.stringify(made));
     } catch {
-      this.kept = false;
+      this.isSaved = false;
     }
   }
 }
 
-/* What a spreadsheet may take for a formula, as in unflip.cli.files.safe_csv. Apostrophes that are there already would be
-   taken for the guard. */
+/* Cells that a spreadsheet may run as a formula, as in unflip.cli.files.safe_csv. The pattern includes apostrophes at the
+   start, which would be mistaken for the added one. */
 const BLANKS = /[\s\x00-\x1f\x7f-\x9f\xad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/.source;
 const SIGNS = /[=+\-@\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20]/.source;
 const FORMULA = new RegExp(`^'*(?:[\\x00-\\x1f]|${BLANKS}*${SIGNS})`);
 const NUMBER = /^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?$/i;
 
-/* A cell that a spreadsheet would run as a formula begins with an apostrophe. */
+/* Put an apostrophe before a cell that a spreadsheet would run as a formula. */
 function csvCell(value) {
   const text = String(value);
   const safe = FORMULA.test(text) && !NUMBER.test(text) ? `'${text}` : text;
@@ -83,7 +83,7 @@ function csvLine(cells) {
   return `${cells.map(csvCell).join(",")}\r\n`;
 }
 
-/* The decisions, in the order of the data rows. */
+/* The decisions as CSV, in the order of the rows of the data. */
 function decisionsAsCsv(decisions, { suspects, classes }) {
   const decided = [...decisions.made.keys()].sort((one, other) => suspects.row[one] - suspects.row[other]);
   const lines = decided.map((index) => {

@@ -1,4 +1,4 @@
-/* Keys of the table. They work while it has the focus; j and k also begin there from the page itself. */
+/* Keys of the table. They work while the table has the focus; j and k also work if nothing has the focus. */
 
 const KEYS = {
   j: (table) => table.move(1),
@@ -22,11 +22,11 @@ function listenToKeys(table) {
     KEYS[event.key](table);
   });
   document.addEventListener("keydown", (event) => {
-    const begins = document.activeElement === document.body && (event.key === "j" || event.key === "k");
-    if (begins && isPlain(event)) table.lookAt(table.active);
+    const entersTable = document.activeElement === document.body && (event.key === "j" || event.key === "k");
+    if (entersTable && isPlain(event)) table.activate(table.active);
   });
   table.body.addEventListener("click", (event) => {
     const row = event.target.closest("tr");
-    if (row && !event.target.closest("button")) table.lookAt(Number(row.dataset.index), getSelection().isCollapsed);
+    if (row && !event.target.closest("button")) table.activate(Number(row.dataset.index), getSelection().isCollapsed);
   });
 }

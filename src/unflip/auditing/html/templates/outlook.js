@@ -1,10 +1,10 @@
-/* Accuracy after checks and with more rows: a curve with a point that the reader moves. */
+/* Expected accuracy after checks and with more rows: a curve with a point that the user moves. */
 
 const OUTLOOK_HEIGHT = 250;
-const OUTLOOK_LEFT = 44;
+const OUTLOOK_LEFT = 50; // pixels, wide enough for "100.0%"
 const OUTLOOK_RIGHT = 24;
 const TICK_STEPS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2];
-const TICK_ROOM = 46; // pixels from one number below the axis to the next
+const TICK_ROOM = 46; // pixels between two numbers below the axis
 
 function accuracyTicks(low, high) {
   const step = TICK_STEPS.find((each) => (high - low) / each <= 5) ?? 0.5;
@@ -13,7 +13,7 @@ function accuracyTicks(low, high) {
   return { ticks, digits: step < 0.01 ? 1 : 0 };
 }
 
-/* Round numbers of checked rows whose marks do not touch. */
+/* Round numbers of checked rows, with enough space between them. */
 function checkedTicks(n, x) {
   const round = [];
   for (let power = 1; power <= n; power *= 10) round.push(power, 2 * power, 5 * power);
@@ -31,16 +31,16 @@ class Outlook {
     this.choice = 0;
   }
 
-  words() {
+  effort() {
     const checked = this.checked[this.place];
     const efforts = [];
     if (checked) efforts.push(`the ${grouped(checked)} worst labels checked`);
     if (this.choice) efforts.push(`${this.growth[this.choice]} times as many rows`);
-    const gain = this.gain_said[this.choice][this.place];
+    const gain = this.gain_text[this.choice][this.place];
     return efforts.length ? `with ${efforts.join(" and ")}: ${gain} points` : "now";
   }
 
-  /* The same range whatever is chosen, so that curves can be compared. */
+  /* The same range for all choices, so that curves can be compared. */
   range() {
     const [low, high] = [this.accuracy[0][0], Math.max(...this.accuracy.map((line) => line.at(-1)))];
     const margin = Math.max(0.08 * (high - low), 0.002);
@@ -50,13 +50,13 @@ class Outlook {
   draw(holder, width) {
     const base = OUTLOOK_HEIGHT - MARGIN.bottom;
     const across = scale(0, 1, OUTLOOK_LEFT, width - OUTLOOK_RIGHT);
-    const x = (checked) => across(Math.sqrt(checked / this.n)); // small numbers are what one can do
+    const x = (checked) => across(Math.sqrt(checked / this.n)); // more space for small numbers
     const y = scale(...this.range(), base, MARGIN.top);
     const curves = [...new Set([0, this.choice])].map((choice) => this.curve(choice, x, y));
     const drawn = [...this.axes(x, y, base), ...curves, ...this.marker(x, y, base)];
-    const [now, best] = [this.accuracy_said[0][0], this.accuracy_said[0].at(-1)];
-    const said = `Accuracy against labels checked: from ${now} now to ${best} with every label checked.`;
-    holder.replaceChildren(picture(width, OUTLOOK_HEIGHT, said, drawn));
+    const [now, best] = [this.accuracy_text[0][0], this.accuracy_text[0].at(-1)];
+    const description = `Expected accuracy by checked labels: ${now} now, ${best} with all labels checked.`;
+    holder.replaceChildren(picture(width, OUTLOOK_HEIGHT, description, drawn));
   }
 
   curve(choice, x, y) {
@@ -73,19 +73,19 @@ class Outlook {
     const { ticks, digits } = accuracyTicks(...this.range());
     const across = ticks.flatMap((tick) => [
       level("grid", y(tick), x(0), x(this.n)),
-      words(x(0) - 6, y(tick) + 4, `${(100 * tick).toFixed(digits)}%`, "end"),
+      textAt(x(0) - 6, y(tick) + 4, `${(100 * tick).toFixed(digits)}%`, "end"),
     ]);
-    const below = checkedTicks(this.n, x).map((tick) => words(x(tick), base + 16, grouped(tick)));
-    return [...across, ...below, words((x(0) + x(this.n)) / 2, base + 31, "worst labels checked")];
+    const below = checkedTicks(this.n, x).map((tick) => textAt(x(tick), base + 16, grouped(tick)));
+    return [...across, ...below, textAt((x(0) + x(this.n)) / 2, base + 31, "worst labels checked")];
   }
 }
 
 function showOutlook(outlook) {
   const checked = grouped(outlook.checked[outlook.place]);
-  const accuracy = outlook.accuracy_said[outlook.choice][outlook.place];
+  const accuracy = outlook.accuracy_text[outlook.choice][outlook.place];
   byId("checked-count").textContent = checked;
   byId("checked").setAttribute("aria-valuetext", `${checked} labels`);
-  byId("outlook-answer").replaceChildren(element("b", {}, accuracy), ` ${outlook.words()}`);
+  byId("outlook-answer").replaceChildren(element("b", {}, accuracy), ` ${outlook.effort()}`);
   outlook.draw(byId("outlook-chart"), byId("outlook-chart").clientWidth);
 }
 
@@ -93,7 +93,7 @@ function startOutlook(report) {
   const outlook = new Outlook(report);
   const [slider, choice, chart] = [byId("checked"), byId("growth"), byId("outlook-chart")];
   const growths = outlook.growth.map((times, place) => (place ? `${times} times as many` : "as now"));
-  choice.append(...growths.map((said, place) => element("option", { value: place }, said)));
+  choice.append(...growths.map((text, place) => element("option", { value: place }, text)));
   slider.max = outlook.checked.length - 1;
   slider.value = outlook.place;
   slider.addEventListener("input", () => {

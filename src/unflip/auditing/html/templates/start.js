@@ -1,6 +1,6 @@
-/* Put the page together. */
+/* Builds the page. */
 
-const SEARCH_PAUSE = 120; // milliseconds without a key before the list is searched
+const SEARCH_PAUSE = 120; // milliseconds after the last key, before the list is searched
 
 function bind(id, event, change) {
   byId(id).addEventListener(event, change);
@@ -10,15 +10,15 @@ function addClassChoices(report) {
   for (const side of ["observed", "proposed"]) {
     const counts = report.classes.map(() => 0);
     report.suspects[side].forEach((code) => counts[code]++);
-    const words = report.classes.map((name, code) => `${name} (${grouped(counts[code])})`);
-    byId(`filter-${side}`).append(...words.map((said, code) => element("option", { value: code }, said)));
+    const choices = report.classes.map((name, code) => `${name} (${grouped(counts[code])})`);
+    byId(`filter-${side}`).append(...choices.map((text, code) => element("option", { value: code }, text)));
   }
 }
 
 function addSortChoices(table) {
-  const words = { ascending: "↑", descending: "↓" };
+  const arrows = { ascending: "↑", descending: "↓" };
   for (const column of table.columns) {
-    for (const [direction, arrow] of Object.entries(words)) {
+    for (const [direction, arrow] of Object.entries(arrows)) {
       const value = `${column} ${direction}`;
       byId("sort-choice").append(element("option", { value }, `${COLUMNS[column]} ${arrow}`));
     }
@@ -72,7 +72,7 @@ function startButtons(report, decisions, table) {
   });
 }
 
-/* The same report may be open twice: what is decided there shows here. */
+/* The same report may be open in two windows: each shows the decisions of the other. */
 function startSharing(decisions, table) {
   addEventListener("storage", (event) => {
     if (event.key !== decisions.key) return;
@@ -92,7 +92,7 @@ function start() {
   startButtons(report, decisions, table);
   startSharing(decisions, table);
   listenToKeys(table);
-  resetFilters(table); // a browser may fill in what was chosen before a reload
+  resetFilters(table); // a browser may restore the filters from before a reload
   byId("panels").append(...report.panels.map((panel) => newPanel(panel, report.classes)));
   if (report.outlook) startOutlook(report);
 }

@@ -1,4 +1,4 @@
-/* The table of suspects: drawn page by page, with one row that is looked at. */
+/* The table of suspects, drawn page by page, with one active row. */
 
 const PAGE_SIZE = 50;
 const COLUMNS = {
@@ -24,8 +24,8 @@ function byId(id) {
   return document.getElementById(id);
 }
 
-/* Only a row that was checked is certain. */
-function probabilityWords(value, checked) {
+/* Only a checked row is certain. */
+function probabilityText(value, checked) {
   if (checked) return "checked";
   return value > 0.9995 ? "> 0.999" : value.toFixed(3);
 }
@@ -46,7 +46,7 @@ class SuspectTable {
     return Math.max(1, Math.ceil(this.view.listed.length / PAGE_SIZE));
   }
 
-  /* Show the list from its first page, after filters or order have changed. */
+  /* Show the first page, after a change of filters or order. */
   restart() {
     this.view.update();
     this.page = 0;
@@ -65,12 +65,12 @@ class SuspectTable {
     this.restart();
   }
 
-  /* Look at the suspect so many places further down; stay where there is none. */
+  /* Make the suspect `step` places further down active, if there is one. */
   move(step) {
-    this.lookAt(this.view.listed[(this.view.places.get(this.active) ?? -1) + step]);
+    this.activate(this.view.listed[(this.view.places.get(this.active) ?? -1) + step]);
   }
 
-  lookAt(index, focus = true) {
+  activate(index, focus = true) {
     const place = this.view.places.get(index);
     if (place === undefined) return;
     const before = this.active;
@@ -80,7 +80,7 @@ class SuspectTable {
     if (focus) this.rowOf(index).focus();
   }
 
-  /* Decide, or take the same decision back; `advance` goes on to the next suspect. */
+  /* Decide, or undo the same decision; `advance` makes the next suspect active. */
   decide(index, decision, advance = false) {
     const next = advance ? this.view.listed[this.view.places.get(index) + 1] : index;
     this.decisions.decide(index, !advance && this.decisions.of(index) === decision ? "" : decision);
@@ -92,23 +92,23 @@ class SuspectTable {
     if (index !== undefined) this.afterDecision(index, index, true);
   }
 
-  /* A filter by decision may drop the suspect: then the one that takes its place is looked at. */
+  /* A filter by decision may hide the suspect: then the one in its place becomes active. */
   afterDecision(index, next, focus) {
     if (this.view.filters.decision !== "") {
       this.refresh(next, this.view.places.get(index) ?? 0);
       this.rowOf(this.active)?.focus();
     } else {
       this.paint(index);
-      this.lookAt(next, focus);
+      this.activate(next, focus);
     }
     this.tellProgress();
   }
 
-  /* Find anew what is listed, and look at the wanted suspect, or at what stands in that place. */
-  refresh(wanted, place) {
+  /* Filter again, and make this suspect active, or the one in that place. */
+  refresh(index, place) {
     this.view.update();
     const { listed, places } = this.view;
-    this.active = places.has(wanted) ? wanted : listed[Math.min(place, listed.length - 1)];
+    this.active = places.has(index) ? index : listed[Math.min(place, listed.length - 1)];
     this.drawPage(Math.floor((places.get(this.active) ?? 0) / PAGE_SIZE));
   }
 
@@ -156,8 +156,8 @@ class SuspectTable {
   content(column, value, index) {
     if (column === "row") return [String(value)];
     if (column === "probability") {
-      const words = probabilityWords(value, this.checked.has(index));
-      return [element("span", { className: "value" }, words), this.newGauge(value)];
+      const text = probabilityText(value, this.checked.has(index));
+      return [element("span", { className: "value" }, text), this.newGauge(value)];
     }
     if (column === "id" || column === "text") return [element("div", { dir: "auto" }, value)];
     return [element("span", { className: "label", dir: "auto" }, this.report.classes[value])];
@@ -172,16 +172,16 @@ class SuspectTable {
   newButton(index, decision) {
     const { suspects, classes } = this.report;
     const [word, side] = decision === "accept" ? ["Accept", "proposed"] : ["Reject", "observed"];
-    const said = `${word}: row ${suspects.row[index]} is ${classes[suspects[side][index]]}`;
+    const name = `${word}: row ${suspects.row[index]} is ${classes[suspects[side][index]]}`;
     const onclick = () => this.decide(index, decision);
-    return element("button", { type: "button", className: decision, "aria-label": said, onclick }, word);
+    return element("button", { type: "button", className: decision, "aria-label": name, onclick }, word);
   }
 
   rowOf(index) {
     return this.body.querySelector(`tr[data-index="${index}"]`);
   }
 
-  /* Make a row look as its decision and the place of the reader have it. */
+  /* Show the decision on a row, and whether the row is active. */
   paint(index) {
     const row = this.rowOf(index);
     if (!row) return;
@@ -199,25 +199,25 @@ class SuspectTable {
     const first = this.page * PAGE_SIZE + 1;
     const total = this.view.listed.length;
     const range = `${grouped(first)}–${grouped(first + nShown - 1)}`;
-    const words = total ? `${range} of ${grouped(total)}` : "0 of 0";
-    for (const place of document.querySelectorAll(".place")) place.textContent = words;
+    const text = total ? `${range} of ${grouped(total)}` : "0 of 0";
+    for (const place of document.querySelectorAll(".place")) place.textContent = text;
     for (const button of document.querySelectorAll("[data-turn]")) {
       const page = this.page + Number(button.dataset.turn);
       button.disabled = page < 0 || page >= this.nPages;
     }
     byId("nothing").hidden = total > 0;
     const any = this.report.suspects.row.length > 0;
-    byId("nothing").textContent = any ? "No suspect passes these filters." : "No label looks wrong.";
+    byId("nothing").textContent = any ? "No row matches these filters." : "No label is suspect.";
   }
 
   tellProgress() {
     const [accepted, rejected] = ["accept", "reject"].map((decision) => this.decisions.count(decision));
     const left = this.report.suspects.row.length - accepted - rejected;
-    const words = Object.entries({ accepted, rejected, undecided: left }).map(([word, n]) => `${grouped(n)} ${word}`);
-    byId("progress").textContent = words.join(", ");
+    const counts = Object.entries({ accepted, rejected, undecided: left }).map(([word, n]) => `${grouped(n)} ${word}`);
+    byId("progress").textContent = counts.join(", ");
     byId("export").disabled = accepted + rejected === 0;
-    byId("kept").textContent = this.decisions.kept
-      ? "Decisions are kept in this browser."
-      : "This browser does not keep decisions: export them before you close the page.";
+    byId("saved").textContent = this.decisions.isSaved
+      ? "Decisions are saved in this browser."
+      : "This browser does not save decisions: export them before you close the page.";
   }
 }

@@ -1,4 +1,4 @@
-/* Which suspects are listed, and in what order. */
+/* The filtered and sorted list of suspects. */
 
 const NO_FILTERS = { search: "", observed: "", proposed: "", decision: "", least: 0, onlyAct: false };
 const WORST_FIRST = { column: "probability", descending: true };
@@ -13,7 +13,7 @@ class View {
     this.update();
   }
 
-  /* Find anew what is listed: places in the report's list of suspects. */
+  /* Filter and sort again; `listed` holds places in the list of suspects of the report. */
   update() {
     const matches = this.matcher();
     const listed = [];
@@ -25,28 +25,28 @@ class View {
   matcher() {
     const { suspects, n_suspects } = this.report;
     const { observed, proposed, decision, least, onlyAct } = this.filters;
-    const wanted = this.filters.search.trim().toLowerCase();
+    const query = this.filters.search.trim().toLowerCase();
     return (index) =>
       (!onlyAct || index < n_suspects) &&
       suspects.probability[index] >= least &&
       (observed === "" || suspects.observed[index] === Number(observed)) &&
       (proposed === "" || suspects.proposed[index] === Number(proposed)) &&
       (decision === "" || (this.decisions.of(index) || "none") === decision) &&
-      (wanted === "" || this.haystack(index).includes(wanted));
+      (query === "" || this.searchText(index).includes(query));
   }
 
-  haystack(index) {
-    this.haystacks ??= [];
+  searchText(index) {
+    this.searchTexts ??= [];
     const { row, id, text } = this.report.suspects;
-    this.haystacks[index] ??= `${row[index]}\n${id?.[index] ?? ""}\n${text?.[index] ?? ""}`.toLowerCase();
-    return this.haystacks[index];
+    this.searchTexts[index] ??= `${row[index]}\n${id?.[index] ?? ""}\n${text?.[index] ?? ""}`.toLowerCase();
+    return this.searchTexts[index];
   }
 
   sorted(listed) {
     const { column, descending } = this.sorting;
     const values = this.report.suspects[column];
     const sign = descending ? -1 : 1;
-    // The list is worst first already, the rows that were checked last.
+    // The report lists the worst suspects first and checked rows last.
     if (column === "probability") return listed.sort((one, other) => sign * (other - one));
     const compare = typeof values[0] === "number" ? (one, other) => one - other : collator.compare;
     return listed.sort((one, other) => sign * compare(values[one], values[other]) || one - other);
