@@ -13,7 +13,8 @@ def main() -> None:
         from unflip.cli.program import app
     except ModuleNotFoundError as missing:
         sys.exit(
-            f'unflip: the command line needs {missing.name}; install it with: pip install "unflip[cli]"'
+            f"unflip: the command line needs {missing.name}; "
+            'install it with: pip install "unflip[cli]"'
         )
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)

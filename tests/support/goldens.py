@@ -28,7 +28,8 @@ def predictions():
         for targets in ("naive", "unbiased", "optimized"):
             for fit_intercept in (False, True):
                 p = theory.predict(mixture, targets=targets, reg=1.0, fit_intercept=fit_intercept)
-                key = f"eps=({eps_pos:g}, {eps_neg:g}) pi_neg={pi_neg:.3g} {targets} intercept={fit_intercept}"
+                noise_key = f"eps=({eps_pos:g}, {eps_neg:g}) pi_neg={pi_neg:.3g}"
+                key = f"{noise_key} {targets} intercept={fit_intercept}"
                 table[key] = {"accuracy": p.accuracy.tolist(), "risk": p.risk.tolist()}
     return table
 
@@ -77,7 +78,7 @@ def noise_rates():
 
 
 def table1_first_draws():
-    """Accuracy of the first draw of each variant, seed 1, on every set and noise level of Table 1."""
+    """Accuracy of the first draw of each variant, seed 1, on all sets and noise rates of Table 1."""
     return {
         f"{domain} eps_pos={eps_pos}": {
             variant: accuracies[0]

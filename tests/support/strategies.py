@@ -60,7 +60,7 @@ def holds(**strategies):
 
 @dataclass(frozen=True)
 class Instance:
-    """Rows with observed labels 0, …, k − 1, each class at least twice, and the noise behind them."""
+    """Rows with observed labels 0, …, k − 1, each class at least twice, and their noise."""
 
     kind: str
     noise: NoiseModel

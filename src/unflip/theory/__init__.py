@@ -12,8 +12,7 @@ from unflip.theory.covariance import (
     predict_general,
     predict_mixture,
 )
-from unflip.theory.isotropic import TargetMoments, predict_from_moments
-from unflip.theory.model import Mixture, Prediction, check_mixture
+from unflip.theory.model import Mixture, Prediction
 from unflip.theory.multiclass import (
     MulticlassPrediction,
     multiclass_bayes_accuracy,
@@ -23,7 +22,7 @@ from unflip.theory.multiclass import (
 from unflip.theory.optimum import optimal_multiclass_reg, optimal_reg, optimal_rho, worst_rho
 from unflip.theory.planning import Plan, plan
 from unflip.theory.prediction import predict
-from unflip.theory.resolvent import bulk_gain, delta, h
+from unflip.theory.resolvent import delta, h
 
 __all__ = [
     "GeneralMixture",
@@ -32,9 +31,6 @@ __all__ = [
     "MulticlassPrediction",
     "Plan",
     "Prediction",
-    "TargetMoments",
-    "bulk_gain",
-    "check_mixture",
     "delta",
     "h",
     "multiclass_bayes_accuracy",
@@ -45,7 +41,6 @@ __all__ = [
     "optimal_rho",
     "plan",
     "predict",
-    "predict_from_moments",
     "predict_general",
     "predict_mixture",
     "predict_multiclass",

@@ -235,7 +235,7 @@ def collect_warnings(name: str) -> Iterator[list[str]]:
     sentences: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warnings.simplefilter("ignore", AssumedNoiseWarning)
+        warnings.simplefilter("ignore", AssumedNoiseWarning)  # the audit prints its sources
         try:
             yield sentences
         except ValueError as error:
