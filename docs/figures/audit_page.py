@@ -1,4 +1,4 @@
-"""Screenshot of docs/report.md: the HTML page of an audit of simulated messages."""
+"""Screenshots of the page of an audit of simulated messages: whole, and its top for README."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def messages() -> tuple[list[str], np.ndarray]:
 
 
 def main() -> None:
-    """Write the page and take its screenshot."""
+    """Write the page and take its screenshots."""
     warnings.simplefilter("ignore", AssumedNoiseWarning)  # the page shows the warning
     texts, true = messages()
     labels = CLASSES[NoiseModel.binary(eps_pos=0.3, eps_neg=0.15).flip(true, random_state=0)]
@@ -111,10 +111,17 @@ def main() -> None:
             .nth(6)
             .evaluate("row => row.getBoundingClientRect().bottom + scrollY")
         )
+        top = page.locator("#outlook").evaluate(
+            "part => part.getBoundingClientRect().top + scrollY"
+        )
         clip = {"x": 0, "y": 0, "width": WIDTH, "height": bottom}
         screenshot = Image.open(io.BytesIO(page.screenshot(full_page=True, clip=clip)))
         browser.close()
-    screenshot.convert("RGB").quantize(256).save(IMAGES / "audit_page.png", optimize=True)
+    screenshot = screenshot.convert("RGB")
+    screenshot.quantize(256).save(IMAGES / "audit_page.png", optimize=True)
+    screenshot.crop((0, 0, WIDTH, round(top))).quantize(256).save(
+        IMAGES / "audit_top.png", optimize=True
+    )
 
 
 if __name__ == "__main__":

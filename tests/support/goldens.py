@@ -78,7 +78,7 @@ def noise_rates():
 
 
 def table1_first_draws():
-    """Accuracy of the first draw of each variant, seed 1, on all sets and noise rates of Table 1."""
+    """Accuracy of the first draw of each variant, seed 1, on all sets and rates of Table 1."""
     return {
         f"{domain} eps_pos={eps_pos}": {
             variant: accuracies[0]
