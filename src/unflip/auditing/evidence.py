@@ -22,7 +22,7 @@ from unflip.calibration.intercepts import class_probabilities
 from unflip.calibration.log_odds import label_posterior, recalibrated
 from unflip.calibration.observations import Observations
 from unflip.data.duplicates import DistinctRows
-from unflip.estimation.anchors import anchor_rates, consistent_noise
+from unflip.estimation.anchors import anchor_rates, consistent_noise, not_identifiable
 from unflip.estimation.priors_constraint import constrain_by_priors
 from unflip.labels.annotators import Annotators
 from unflip.labels.classes import UNCHECKED
@@ -244,12 +244,8 @@ def heuristic_noise(scores: FloatArray, codes: IntArray, priors: ArrayLike | Non
     model, errors = consistent_noise(rough.transition, proportions(codes)), rough.errors
     if priors is not None:
         model, errors = constrain_by_priors(model, errors, priors, DistinctRows.of(scores), codes)
-    largest_error = float(errors[~np.eye(len(errors), dtype=bool)].max())
-    assumption = (
-        "Noise rates are not identifiable from these data; using a heuristic estimate from "
-        f"high-confidence rows, with standard errors up to {largest_error:.2f}. Pass noise= if you "
-        "know the rates, or true labels of some rows as trusted=."
-    )
+    remedy = "noise= if you know the rates, or true labels of some rows as trusted=."
+    assumption = not_identifiable(errors, "high-confidence rows", remedy)
     return Noise(
         model=model,
         errors=errors,

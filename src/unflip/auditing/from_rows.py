@@ -198,7 +198,7 @@ def _group_scores(
 
     They are calibrated again, because each fold's own calibration relies on near-duplicates.
     """
-    if noise.assumption and noise.votes is None:
+    if noise.source == "anchor rows" and noise.votes is None:
         noise = heuristic_noise(held_out, codes, priors)
     rows = Observations(
         _columns(noise, codes), np.ones(len(codes)), n_effective, noise.priors_given

@@ -28,6 +28,7 @@ _SOURCES = {
     "mixture": "estimated with a Gaussian mixture model",
     "anchor rows": "a heuristic estimate from high-confidence rows",
     "votes": "estimated from the votes and the features",
+    "estimator": "estimated by the noise estimator that was passed",
 }
 #: The same, as sentences that name the assumption.
 _SOURCE_NOTES = {
@@ -112,7 +113,7 @@ def noise_source(audit: Findings) -> str:
     """Return where the noise rates come from, in a few words."""
     if audit.evidence.noise.votes is not None and audit.noise_source == "given":
         return "computed from the given rates of each vote"
-    return _SOURCES[audit.noise_source]
+    return _SOURCES.get(audit.noise_source, audit.noise_source)
 
 
 def _rates(audit: Findings) -> str:
@@ -237,7 +238,8 @@ def assumptions(
     audit: Findings, extra: Sequence[str] = (), interface: Interface = PYTHON
 ) -> list[str]:
     """Return all assumptions as sentences, with those of `extra` at the end."""
-    sentences = [dependence(audit), _SOURCE_NOTES[audit.noise_source]]
+    source = f"Noise rates: {noise_source(audit)}."
+    sentences = [dependence(audit), _SOURCE_NOTES.get(audit.noise_source, source)]
     if audit.assumption and interface is PYTHON:  # it advises on Python parameters
         sentences.append(audit.assumption)
     if audit.n_suspects > 1:

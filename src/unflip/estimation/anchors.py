@@ -155,3 +155,25 @@ def consistent_noise(
             if (priors > _SMALLEST_PRIOR * observed).all():
                 return NoiseModel(candidate, priors / priors.sum())
     return NoiseModel(identity, observed)
+
+
+def not_identifiable(errors: FloatArray, source: str, remedy: str, reason: str = "") -> str:
+    """Return the warning that noise rates are a heuristic estimate.
+
+    Parameters
+    ----------
+    errors : ndarray of shape (k, k)
+        Standard errors of the transition.
+    source : str
+        What the estimate uses.
+    remedy : str
+        What to pass instead.
+    reason : str
+        Why the rates are not identifiable, if known.
+    """
+    largest = float(errors[~np.eye(len(errors), dtype=bool)].max())
+    why = f" ({reason})" if reason else ""
+    return (
+        f"Noise rates are not identifiable from these data{why}; using a heuristic estimate from "
+        f"{source}, with standard errors up to {largest:.2f}. Pass {remedy}"
+    )

@@ -15,7 +15,7 @@ from unflip._utils.warnings import warn_caller
 from unflip.data.duplicates import DistinctRows, relative_weights
 from unflip.data.input_rows import validated
 from unflip.data.training_set import TrainingSet
-from unflip.estimation.anchors import anchor_rates, consistent_noise
+from unflip.estimation.anchors import anchor_rates, consistent_noise, not_identifiable
 from unflip.estimation.cross_moment import CrossMoment
 from unflip.estimation.isotropy import MixtureEvidence, evidence_and_clusters
 from unflip.estimation.loo_scores import class_scores
@@ -188,7 +188,6 @@ class Automatic(NoiseEstimator):
         return self
 
     def _heuristic_warning(self) -> str:
-        largest = float(self.noise_std_[~np.eye(self.noise_.n_classes, dtype=bool)].max())
         reason = "rows are duplicated or weighted"
         if self.evidence_ is not None:
             reason = str(self.evidence_)
@@ -197,12 +196,11 @@ class Automatic(NoiseEstimator):
         if self.priors is None:
             source = "high-confidence rows"
             remedy = "priors= (the true class proportions), "
-        return (
-            f"Noise rates are not identifiable from these data ({reason}); using a heuristic "
-            f"estimate from {source}, with standard errors up to {largest:.2f}. Pass {remedy}a "
-            "NoiseModel or trusted labels (estimation.TrustedSubset), or noise=None if the labels "
-            "are clean."
+        remedy += (
+            "a NoiseModel or trusted labels (estimation.TrustedSubset), or noise=None if the "
+            "labels are clean."
         )
+        return not_identifiable(self.noise_std_, source, remedy, reason)
 
 
 def _check_clusters(priors: FloatArray, estimated: FloatArray, n: int) -> None:

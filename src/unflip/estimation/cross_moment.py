@@ -88,6 +88,7 @@ class CrossMoment(NoiseEstimator):
     """
 
     mean_norm_: float
+    source_ = "mixture"
     n_features_in_: int
 
     def __init__(

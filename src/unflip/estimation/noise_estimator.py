@@ -36,21 +36,41 @@ class NoiseEstimator(BaseEstimator):
     classes_ : ndarray of shape (k,)
         Labels, sorted.
     noise_ : NoiseModel
-        The estimated rates and true class proportions.
+        The estimated rates and true class proportions. Without priors, `LPClassifier` infers them
+        from the observed proportions.
     noise_std_ : ndarray of shape (k, k)
         Standard error of each entry of ``noise_.transition``; for two classes that of ε₊ is
         ``noise_std_[1, 0]`` and that of ε₋ ``noise_std_[0, 1]``.
     source_ : str
-        What the rates were estimated from, such as "mixture" or "trusted rows".
+        What the rates were estimated from, in a few words; optional. Audits print it.
     assumption_ : str
-        What was assumed rather than estimated, as a sentence; empty if nothing was.
+        What was assumed rather than estimated, as a sentence; empty if nothing was. ``fit`` warns
+        of it with `AssumedNoiseWarning`, and audits repeat it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unflip import LPClassifier, NoiseModel
+    >>> from unflip.datasets import make_mixture
+    >>> class SymmetricNoise(NoiseEstimator):
+    ...     def __init__(self, rate=0.1):
+    ...         self.rate = rate
+    ...
+    ...     def fit(self, X, y):
+    ...         self.classes_ = np.unique(y)
+    ...         self.noise_ = NoiseModel.binary(eps_pos=self.rate, eps_neg=self.rate)
+    ...         self.noise_std_ = np.zeros((2, 2))
+    ...         return self
+    >>> X, y = make_mixture(200, 20, mean_norm=2.0, random_state=0)
+    >>> float(LPClassifier(noise=SymmetricNoise(0.2)).fit(X, y).noise_.eps_pos)
+    0.2
     """
 
     classes_: NDArray[Any]
     noise_: NoiseModel
     noise_std_: FloatArray
     y_trusted: ArrayLike | None = None
-    source_: str = "mixture"
+    source_: str = "estimator"
     assumption_: str = ""
     from_trusted_labels: ClassVar[bool] = False
 

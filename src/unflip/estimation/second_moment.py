@@ -128,6 +128,8 @@ class SecondMomentMatching(NoiseEstimator):
     0.29 0.22
     """
 
+    source_ = "mixture"
+
     def __init__(
         self,
         *,

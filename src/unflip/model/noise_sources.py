@@ -190,6 +190,8 @@ def _from_estimator(
     fitted = clone(estimator).fit_training_set(data, centred(spectrum, data))
     noise = fitted.noise_
     errors = fitted.noise_std_
+    if noise.priors is None:
+        noise = with_inferred_priors(noise, data.observed, data.rows.n_effective, data.classes)
     if priors is not None:
         noise, errors = constrain_by_priors(noise, errors, priors, data.rows, data.codes)
     return NoiseSource(noise, errors, fitted)

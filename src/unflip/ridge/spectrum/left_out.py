@@ -59,7 +59,10 @@ class LeaveOneOut:
 
     @property
     def scores(self) -> Array:
-        """Score of each row by the fit to all other rows, (m, n_regs, n_targets)."""
+        """Score tᵢ − (tᵢ − t̂ᵢ)/(1 − Hᵢ) of each row by the fit to all others.
+
+        Shape (m, n_regs, n_targets); docs/leave_one_out.md has the derivation.
+        """
         if float(array_namespace(self.slack).min(self.slack)) <= self.resolution:
             raise CannotLeaveOutError
         scores = self.residuals / self.slack[:, :, None]
