@@ -138,14 +138,17 @@ def test_ignored_columns_are_not_read(numeric, tmp_path):
     rows[7]["x2"] = "n/k"
     write_csv(path, **{name: [row[name] for row in rows] for name in rows[0]})
     error = program("audit", path, "--label", "label", code=2).stderr
-    assert "has 'n/k' in row 7, which is not a number" in error
+    assert "has 'n/k' in row 7 (counted from 0), which is not a number" in error
     assert "--ignore x2" in error
     options = ("--label", "label", "--ignore", "x2", "--ignore", "x0", "--id", "name")
     answer = json.loads(program("audit", path, *options, "--json").stdout)
     assert answer["features"]["columns"] == ["x1", "x3", "x4", "x5"]
     assert answer["features"]["left_out"] == []
     output = program("audit", path, *options, "--out", tmp_path / "p.html").stdout
-    assert "--ignore x2 --ignore x0" in output
+    assert output.count("--ignore x2 --ignore x0") == 2
+    train = f"unflip fit {path} --decisions decisions.csv --out model.skops --label label --id name"
+    assert train in output
+    assert f"unflip apply {path} decisions.csv --out clean.csv --label label --id name" in output
     program("fit", path, *options, "--out", tmp_path / "m.skops")
     program("predict", tmp_path / "m.skops", path, "--json")
 
@@ -180,7 +183,7 @@ def test_advice_on_the_terminal_and_on_the_page(tmp_path):
     assert len(answer["check_next"]) == 67
     output = " ".join(program(*options, "--out", page).stdout.split())
     first = ", ".join(map(str, answer["check_next"][:5]))
-    assert "put the true labels of 67 rows into a column and name it with --trusted" in output
+    assert "put the true labels of 67 rows into a column and pass its name with --trusted" in output
     assert f"The most informative rows are {first}, ..." in output
     assert "or the true class proportions with --priors" in output
     content = page.read_text(encoding="utf-8")

@@ -35,8 +35,8 @@ def test_error_names_a_cell_whose_square_overflows(tmp_path, command, cell):
     assert done.returncode == 2
     errors = done.stderr.strip()
     assert errors.startswith(
-        f"unflip: Column 'first' of data.csv has '{cell}' in row 3, which is so large that its "
-        "square overflows float64"
+        f"unflip: Column 'first' of data.csv has '{cell}' in row 3 (counted from 0), which is so "
+        "large that its square overflows float64"
     )
     assert "\n" not in errors
     assert [path.name for path in tmp_path.iterdir()] == ["data.csv"]

@@ -106,7 +106,7 @@ def test_summary_of_items_votes_and_annotators(files, tmp_path):
     assert f"of {N - UNASKED} majority labels are wrong" in words
     assert "majority labels are suspect at an expected false discovery rate of" in words
     assert f"Without a vote: {UNASKED} items. Proposed labels: " in words
-    assert "name it with --trusted" in words
+    assert "pass its name with --trusted" in words
     assert "unflip apply" not in words
     # File names are not broken into lines.
     lines = [line for line in output.splitlines()[2:] if str(tmp_path) not in line]
@@ -114,7 +114,7 @@ def test_summary_of_items_votes_and_annotators(files, tmp_path):
     text = page.read_text(encoding="utf-8")
     assert f"of {N - UNASKED} majority labels are wrong" in text
     assert "estimated from the votes and the features" in text
-    assert "name it with --trusted, and audit again" in text
+    assert "pass its name with --trusted, and audit again" in text
     assert "--decisions" not in text
     lines = read_csv(suspects)
     assert f'"suspects":{{"row":[{lines[0]["row"]},{lines[1]["row"]},' in text

@@ -406,6 +406,7 @@ class TestOutlook:
         assert plan.effort[0] == "now"
         assert plan.effort[-1] == "twice the rows"
         assert report.n_suspects in plan.checked
+        assert plan.checked[1:-2].max() <= len(report.suspects)
         assert (plan.accuracy[1:] > plan.accuracy[0]).all()
 
     def test_unknown_dimension(self):
@@ -449,7 +450,7 @@ class TestSurface:
         text = str(report)
         for part in (
             f"Label noise: About {report.expected_wrong:.0f} ± ",
-            "'bad': 10%, 'good': 30% (given).",
+            "'bad': 10%, 'good': 30% (given). ± is one standard error.",
             f"A classifier trained on these labels gets {report.expected_accuracy:.1%} ± ",
             f"Suspects: {report.n_suspects} labels are suspect",
             "Next step: Review",

@@ -85,7 +85,9 @@ class TestFigures:
         assert "effective_dimension" in content
 
     def test_headline_and_cards(self, audit, content):
-        assert f"About {audit.expected_wrong:.0f} of 200 labels are wrong" in content
+        wrong = f"{audit.expected_wrong:.0f} ± {audit.expected_wrong_std:.0f}"
+        assert f"An estimated {wrong} of 200 labels are wrong" in content
+        assert content.count("(standard error)") == 2
         assert f"<b>{audit.expected_accuracy:.1%}</b>" in content
         assert f"<b>{audit.n_suspects}</b>" in content
         assert prose.headline(spotless()) == "Almost all of the 60 labels are right"
@@ -94,9 +96,10 @@ class TestFigures:
         python = " ".join(prose.next_steps(audit, prose.PYTHON))
         commands = " ".join(prose.next_steps(audit, prose.COMMAND_LINE))
         assert f"Review the first {audit.n_suspects} suspects" in python
-        assert "trusted=" in python
+        assert "audit(X, y, trusted=..., noise=result.noise)" in python
         assert "unflip" not in python
-        assert "unflip fit ... --decisions decisions.csv" in commands
+        assert "run unflip fit ... --decisions decisions.csv with the original data." in commands
+        assert "a corrected copy of the data for other uses, run unflip apply." in commands
         assert "trusted=" not in commands
 
     def test_transition_matrix_has_rates_errors_and_intervals(self):
@@ -113,7 +116,7 @@ class TestFigures:
         assert len(page_tables.sensitivity_lines(audit)) == len(audit.sensitivity)
 
     def test_every_source_of_rates_is_explained(self):
-        sources = {"given", "votes", *get_args(Source)}
+        sources = {"given", "votes", "estimator", *get_args(Source)}
         assert set(prose._SOURCES) == set(prose._SOURCE_NOTES) == sources
 
     def test_texts_and_ids_may_be_missing(self, audit, tmp_path):

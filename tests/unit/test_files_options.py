@@ -173,13 +173,18 @@ MANY = [str(i * i) for i in range(20)]
     [
         (
             [*MANY[:18], "", "n/k"],
-            "Column 'x' of t.csv has 'n/k' in row 19, which is not a number: .* --ignore x",
+            r"Column 'x' of t.csv has 'n/k' in row 19 \(counted from 0\), which is not a number: "
+            r".* --ignore x",
         ),
-        (["True", "false"] * 9 + ["", "maybe"], "has 'maybe' in row 19, which is not a number"),
-        ([*MANY[:19], "true"], "has 'true' in row 19, which is not a number"),
+        (
+            ["True", "false"] * 9 + ["", "maybe"],
+            r"has 'maybe' in row 19 \(counted from 0\), which is not a number",
+        ),
+        ([*MANY[:19], "true"], r"has 'true' in row 19 \(counted from 0\), which is not a number"),
         (
             ["1,5"] * 20,
-            "has '1,5' in row 0, which is a number with a decimal comma: write a decimal point",
+            r"has '1,5' in row 0 \(counted from 0\), which is a number with a decimal comma: "
+            r"write a decimal point",
         ),
     ],
 )
@@ -204,7 +209,9 @@ def test_two_decimal_signs_in_one_column_are_an_error():
     data = Table(
         "t.csv", {"x": [*["1,5"] * 15, *["2.5"] * 5], "y": list("ab" * 10)}, decimal_comma=True
     )
-    with pytest.raises(ValueError, match=r"has '2.5' in row 15, which is not a number"):
+    with pytest.raises(
+        ValueError, match=r"has '2.5' in row 15 \(counted from 0\), which is not a number"
+    ):
         choose(data)
 
 
@@ -256,10 +263,13 @@ def test_embeddings_from_columns_and_from_lists():
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
-        (["1", "", "3"], "Column 'x' of t.csv is empty in row 1: fill in a number"),
+        (
+            ["1", "", "3"],
+            r"Column 'x' of t.csv is empty in row 1 \(counted from 0\): fill in a number",
+        ),
         (
             ["1", "5", "inf"],
-            "Column 'x' of t.csv has 'inf' in row 2, which is not a finite number",
+            r"'x' of t.csv has 'inf' in row 2 \(counted from 0\), which is not a finite number",
         ),
         (["1", "nan", "3"], "Column 'x' of t.csv has 'nan' in row 1"),
     ],
@@ -270,10 +280,20 @@ def test_error_names_the_cell_that_is_not_finite(cells, message):
         feature_columns.values(choose(data), data)
 
 
+def test_suggested_options_quote_column_names():
+    data = table(**{"mean area": ["1", "", "3"]}, z=["7", "1", "2"], y=["a", "b", "a"])
+    with pytest.raises(ValueError, match="--ignore 'mean area'"):
+        feature_columns.values(choose(data), data)
+    texts = table(**{"the review": ["so good it is", "so bad"]}, y=["a", "b"])
+    with pytest.raises(ValueError, match="for example --text 'the review'"):
+        choose(texts)
+
+
 def test_errors_of_columns_that_do_not_match_the_model():
     features = feature_columns.Features(kind="numeric", columns=("x",))
     with pytest.raises(
-        ValueError, match=r"Column 'x' of t.csv has 'two' in row 1, which is not a number"
+        ValueError,
+        match=r"'x' of t.csv has 'two' in row 1 \(counted from 0\), which is not a number",
     ):
         feature_columns.values(features, table(x=["1", "two"]))
     with pytest.raises(ValueError, match="has no column 'x'"):

@@ -143,12 +143,15 @@ class Findings:
     def plan(self) -> Table:
         """Expected accuracy now, after some checks, and with twice as many rows.
 
-        Fields: ``effort`` in words, ``checked`` rows, ``accuracy`` (see `accuracy_after`).
+        Fields: ``effort`` in words, ``checked`` rows, ``accuracy`` (see `accuracy_after`). Efforts
+        beyond the list of unchecked ``suspects`` are omitted.
         """
         n = len(self.evidence.codes)
-        counts = sorted({m for m in (*_PLANNED_CHECKS, self.n_suspects) if 0 < m < n})
+        n_listed = len(self.suspects) - int(np.isin(self.suspects.row, self.checked).sum())
+        efforts = {m for m in _PLANNED_CHECKS if m <= n_listed} | {self.n_suspects}
+        counts = sorted(m for m in efforts if 0 < m < n)
         lines = [("now", 0, self.expected_accuracy)]
-        lines += [(f"check {m} suspects", m, self.accuracy_after(m)) for m in counts]
+        lines += [(f"check {m} suspect{'s' * (m > 1)}", m, self.accuracy_after(m)) for m in counts]
         lines += [("check all rows", n, self.accuracy_after(n))]
         lines += [("twice the rows", 0, self.accuracy_after(0, growth=2.0))]
         effort, checked, accuracy = zip(*lines, strict=True)

@@ -20,6 +20,8 @@ _INSTANCE_DEPENDENT = (
     "suspects is still useful."
 )
 _HEURISTIC = "The noise rates are a heuristic estimate."
+#: Explains the numbers of `noise` and `accuracy`.
+STANDARD_ERROR = "± is one standard error."
 
 #: Where the noise rates come from, in a few words, for each value of `Findings.noise_source`.
 _SOURCES = {
@@ -32,7 +34,7 @@ _SOURCES = {
 }
 #: The same, as sentences that name the assumption.
 _SOURCE_NOTES = {
-    "given": "The noise rates were given. Only the test above checks them.",
+    "given": "The noise rates were given. They are checked only by the test above.",
     "trusted rows": (
         "The noise rates were estimated from trusted labels. The estimate is unbiased if rows were "
         "checked at random, and biased if they were checked because their label looked wrong."
@@ -49,6 +51,10 @@ _SOURCE_NOTES = {
         "The transition matrix of each annotator was estimated from the votes and the features. "
         "The noise rates of the majority labels follow from these matrices."
     ),
+    "estimator": (
+        "The noise rates were estimated by the noise estimator that was passed, under its "
+        "assumptions."
+    ),
 }
 
 
@@ -58,25 +64,31 @@ class Interface:
 
     check: str  # where to find the rows to check
     trust: str  # how to pass their true labels
-    decide: str  # how to pass decisions
+    decide: str  # how to use decisions, as a sentence
 
 
 PYTHON = Interface(
     check=".check_next(100)",
     trust="pass their true labels as trusted=",
-    decide="run the audit again with the decisions as trusted= and noise= from this audit",
+    decide=(
+        "To use them, audit again: audit(X, y, trusted=..., noise=result.noise), with the decided "
+        "labels as trusted= and the noise rates of this audit."
+    ),
 )
 COMMAND_LINE = Interface(
     check="unflip audit --json lists them under check_next",
-    trust="put their true labels into a column and name it with --trusted",
-    decide="pass them with the original data: unflip fit ... --decisions decisions.csv",
+    trust="put their true labels into a column and pass its name with --trusted",
+    decide=(
+        "To train a classifier, run unflip fit ... --decisions decisions.csv with the original "
+        "data. To write a corrected copy of the data for other uses, run unflip apply."
+    ),
 )
 
 
 def summary(audit: Findings) -> dict[str, str]:
     """Return a paragraph for each heading."""
     paragraphs = {
-        "Label noise": noise(audit),
+        "Label noise": f"{noise(audit)} {STANDARD_ERROR}",
         "Expected accuracy": accuracy(audit),
         "Suspects": suspects(audit),
         "Next step": next_step(audit),
@@ -91,7 +103,8 @@ def headline(audit: Findings) -> str:
     labels = f"{int(audit.evidence.labelled.sum()):,} {label_kind(audit)}s"
     if round(audit.expected_wrong) < 2:
         return f"Almost all of the {labels} are right"
-    return f"About {audit.expected_wrong:,.0f} of {labels} are wrong"
+    wrong = f"{audit.expected_wrong:,.0f} ± {audit.expected_wrong_std:,.0f}"
+    return f"An estimated {wrong} of {labels} are wrong"
 
 
 def label_kind(audit: Findings) -> str:
@@ -136,7 +149,7 @@ def accuracy(audit: Findings) -> str:
     """Return the accuracy to expect of a classifier, now and with clean labels."""
     now = f"{audit.expected_accuracy:.1%} ± {audit.expected_accuracy_std:.1%}"
     clean = audit.accuracy_after(len(audit.evidence.codes))
-    with_clean_labels = "" if np.isnan(clean) else f", about {clean:.1%} with clean labels"
+    with_clean_labels = "" if np.isnan(clean) else f", about {clean:.1%} if trained on clean labels"
     chance = "" if audit.evidence.has_signal else f" {_NO_SIGNAL}"
     return (
         f"A classifier trained on these labels gets {now} of new rows right"
@@ -204,17 +217,19 @@ def _review(audit: Findings, interface: Interface) -> str:
     if audit.evidence.noise.votes is not None:
         return f"{review} Then {interface.trust}, and audit again."
     return (
-        f"{review} Then export the decisions and {interface.decide}. Do not estimate noise rates "
-        "from corrected labels: the estimates would be biased."
+        f"{review} Then export the decisions. {interface.decide} Do not estimate noise rates from "
+        "corrected labels: the estimates would be biased."
     )
 
 
 def unlabelled(audit: Findings) -> str:
     """Return the number of rows without votes, and how good the proposed labels are."""
+    n = len(audit.unlabelled)
+    rows = "1 row has" if n == 1 else f"{n} rows have"
     right = float(audit.unlabelled.probability.sum())
     return (
-        f"{len(audit.unlabelled)} rows have no vote. About {right:.0f} of the labels proposed in "
-        ".unlabelled are expected to be right."
+        f"{rows} no vote. Expected number of right labels among those proposed in .unlabelled: "
+        f"{right:.0f}."
     )
 
 
@@ -246,6 +261,6 @@ def assumptions(
         sentences.append(
             f"The expected false discovery rate of at most {audit.false_discovery_rate:.0%} is an "
             f"average over the first {audit.n_suspects:,} suspects: the last of them are less "
-            "certain than the first. It relies on the noise rates."
+            "certain than the first. It is correct only if the noise rates are."
         )
     return [*sentences, *extra]

@@ -50,7 +50,8 @@ class Audit(Findings):
         If the noise rates are a heuristic estimate, these rows improve the rates: they are drawn at
         random within strata (`TrustedSubset.suggest`), and their true labels can be passed as
         ``trusted=``. Otherwise they are the rows with the least certain labels, by
-        1 − Σ P(true class)², which improve a classifier most.
+        1 − Σ P(true class)², which improve a classifier most. These are not a random sample: pass
+        ``noise=`` together with their true labels, because rates estimated from them are biased.
         """
         unchecked = np.flatnonzero(self.evidence.truth == UNCHECKED)
         n_rows = as_count(m, "m", most=len(unchecked))
@@ -104,7 +105,11 @@ class Audit(Findings):
             f"row {row}: {observed!r} -> {proposed!r} (probability wrong {probability:.3f})"
             for row, observed, proposed, probability in self.suspects[:_N_SHOWN].tolist()
         ]
-        listed = f" The list has {len(self.suspects)} rows, worst first:" if lines else ""
+        n = len(self.suspects)
+        rows = "the 1 row" if n == 1 else f"all {n} rows"
+        listed = f" .suspects lists {rows} for which another class is more likely, worst first:"
+        if not lines:
+            listed = ""
         paragraphs["Suspects"] += "\n  ".join([listed, *lines])
         return "\n".join(f"{heading}: {text}" for heading, text in paragraphs.items())
 

@@ -31,14 +31,16 @@ Text = Annotated[
 Embedding = Annotated[
     str | None,
     typer.Option(
-        metavar="PREFIX", help="Use the columns with this prefix as features, without scaling."
+        metavar="PREFIX",
+        help="Use the columns with this prefix as features, without scaling. Without --embedding, "
+        "numeric columns are standardized.",
     ),
 ]
 Eps = Annotated[
     str | None,
     typer.Option(
         metavar="A=0.3,B=0.1",
-        help="Noise rates by true class, if known: the share of rows with a wrong label.",
+        help="Noise rate of each true class, if known: the share of its rows with a wrong label.",
     ),
 ]
 Priors = Annotated[
@@ -53,7 +55,8 @@ Group = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="Column of groups (near-duplicates, patients): rows are scored by other groups.",
+        help="Column of groups (near-duplicates, patients): rows of one group are left out "
+        "together.",
     ),
 ]
 Ignore = Annotated[

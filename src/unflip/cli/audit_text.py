@@ -21,6 +21,7 @@ _N_SUSPECTS = 10  # that are printed
 _N_NAMES = 8  # labels or columns that are printed
 _WIDEST = 160  # columns of text, also on wider terminals
 _LONGEST_LABEL = 24  # characters
+_ADD_PAGE = "Review the suspects: add --out report.html to write a page for that."
 
 
 def summary(result: FileAudit, request: Request, out: Path | None, suspects: Path | None) -> str:
@@ -37,7 +38,7 @@ def summary(result: FileAudit, request: Request, out: Path | None, suspects: Pat
     """
     paragraphs = [
         _data(result),
-        _wrapped(f"Label noise: {prose.noise(result.audit)}"),
+        _wrapped(f"Label noise: {prose.noise(result.audit)} {prose.STANDARD_ERROR}"),
         _wrapped(f"Expected accuracy: {prose.accuracy(result.audit)}"),
         _suspects(result),
         _unlabelled(result),
@@ -67,7 +68,7 @@ def _data(result: FileAudit) -> str:
     counts = _joined([f"{count} {label!r}" for label, count in prepared.labels.counts.items()])
     labels = "labels" if prepared.votes is None else f"{describe_votes(prepared.votes)}:"
     lines = [
-        f"{prepared.table.name}: {len(prepared.items)} {prepared.items.plural}, {labels} {counts}.",
+        f"{prepared.table.name}: {prepared.items.counted(len(prepared.items))}, {labels} {counts}.",
         f"Features: {prepared.features.with_dimension(prepared.rows.shape[1])}.",
     ]
     if prepared.features.left_out:
@@ -90,9 +91,9 @@ def _suspects(result: FileAudit) -> str:
         text += f" For {n_doubtful} more {labels} another class is more likely."
     if not lines:
         return _wrapped(text)
-    rows = " (rows are numbered from 0)" if result.prepared.items.column is None else ""
-    table = _table(result, lines[:_N_SUSPECTS])
-    return "\n".join([_wrapped(f"{text} Worst first{rows}:"), *table])
+    rows = " (rows are counted from 0)" if result.id_column is None else ""
+    table = _table(result, lines[:_N_SUSPECTS], "probability wrong")
+    return "\n".join([_wrapped(f"{text} Most likely wrong first{rows}:"), *table])
 
 
 def _unlabelled(result: FileAudit) -> str:
@@ -106,11 +107,11 @@ def _unlabelled(result: FileAudit) -> str:
     right = float(proposals.probability.sum())
     missing = "label" if result.prepared.votes is None else "vote"
     text = (
-        f"Without a {missing}: {len(proposals.rows)} {result.prepared.items.plural}. Proposed "
-        f"labels: {each}; about {right:.0f} of them are expected to be right. Most certain first:"
+        f"Without a {missing}: {result.prepared.items.counted(len(proposals.rows))}. Proposed "
+        f"labels: {each}. Expected number of right proposals: {right:.0f}. Most certain first:"
     )
     lines = [line for line in result.suspect_rows if line["part"] == "unlabelled"]
-    return "\n".join([_wrapped(text), *_table(result, lines[:3])])
+    return "\n".join([_wrapped(text), *_table(result, lines[:3], "probability right")])
 
 
 def _warning(result: FileAudit) -> str:
@@ -120,17 +121,18 @@ def _warning(result: FileAudit) -> str:
     return _wrapped(f"Assumption: {prose.dependence(result.audit)}")
 
 
-def _table(result: FileAudit, lines: list[dict[str, Any]]) -> list[str]:
-    """Return a line for each row: id, observed and proposed label, probability, text."""
+def _table(result: FileAudit, lines: list[dict[str, Any]], probability: str) -> list[str]:
+    """Return a heading, and a line for each row: id, both labels, probability and text."""
     ids = [on_one_line(str(line["id"]), _LONGEST_LABEL) or f"row {line['row']}" for line in lines]
     changes = [
         f"{on_one_line(str(line['observed']), _LONGEST_LABEL) or '(none)'} -> "
         f"{on_one_line(str(line['proposed']), _LONGEST_LABEL)}"
         for line in lines
     ]
-    id_width = max(map(len, ids))
-    change_width = max(map(len, changes))
-    table = []
+    heading = ("row" if result.prepared.items.column is None else "item", "label -> proposed")
+    id_width = max(map(len, (heading[0], *ids)))
+    change_width = max(map(len, (heading[1], *changes)))
+    table = [f"  {heading[0]:<{id_width}}  {heading[1]:<{change_width}}  {probability}"]
     for line, row_id, change in zip(lines, ids, changes, strict=True):
         start = f"  {row_id:<{id_width}}  {change:<{change_width}}  {_probability(line):.3f}  "
         text = on_one_line(result.description(int(line["row"])), _width() - len(start))
@@ -147,39 +149,72 @@ def _probability(line: dict[str, Any]) -> float:
 def _next_steps(
     result: FileAudit, request: Request, out: Path | None, suspects: Path | None
 ) -> str:
-    steps = [*_decide(result, request, out, suspects), *_improve_rates(result, request)]
+    if result.prepared.votes is None:
+        steps = _review(result, out, suspects) + _use_decisions(result, request, out, suspects)
+    else:
+        steps = _review_votes(result, out, suspects)
+    steps += _improve_rates(result, request)
     return "\n".join(["Next steps:", *steps]) if steps else ""
 
 
-def _decide(
-    result: FileAudit, request: Request, out: Path | None, suspects: Path | None
-) -> list[str]:
-    steps = _review(result, request, out) if len(result.audit.suspects) else []
-    has_votes = result.prepared.votes is not None
+def _review(result: FileAudit, out: Path | None, suspects: Path | None) -> list[str]:
+    """Return how to decide on suspects."""
+    steps = []
+    has_page = out is not None and len(result.audit.suspects) > 0
+    if has_page:
+        steps.append(_step(f"Open {out}, review the suspects and export the decisions."))
+    elif len(result.audit.suspects):
+        steps.append(_step(_ADD_PAGE))
     if suspects is not None and result.suspect_rows:
         text = f"{suspects} lists all suspects."
-        if not has_votes:
+        if has_page:
             text += (
-                " Write accept or reject into its column 'decision' and pass it to unflip apply."
+                " You can also write accept or reject into its column 'decision', and use it "
+                "instead of decisions.csv."
             )
+        else:
+            text += " Write accept or reject into its column 'decision'."
         steps.append(_step(text))
-    if has_votes:
-        steps.append(
-            _step(
-                f"Put the true labels of reviewed {result.prepared.items.plural} into a column and "
-                "name it with --trusted. They improve the estimated noise rates of each annotator."
-            )
-        )
     return steps
 
 
-def _review(result: FileAudit, request: Request, out: Path | None) -> list[str]:
-    if out is None:
-        return [_step("Review the suspects: add --out report.html to write a page for that.")]
-    if result.prepared.votes is not None:
-        return [_step(f"Open {out} and review the suspects.")]
-    text = f"Open {out}, review the suspects and export the decisions. Then apply them:"
-    return [_step(text), f"      {_apply_command(request)}"]
+def _review_votes(result: FileAudit, out: Path | None, suspects: Path | None) -> list[str]:
+    steps = []
+    if len(result.audit.suspects):
+        steps.append(_step(_ADD_PAGE if out is None else f"Open {out} and review the suspects."))
+    if suspects is not None and result.suspect_rows:
+        steps.append(_step(f"{suspects} lists all suspects."))
+    steps.append(
+        _step(
+            f"Put the true labels of reviewed {result.prepared.items.plural} into a column and "
+            "pass its name with --trusted. They improve the estimated noise rates of each "
+            "annotator."
+        )
+    )
+    return steps
+
+
+def _use_decisions(
+    result: FileAudit, request: Request, out: Path | None, suspects: Path | None
+) -> list[str]:
+    """Return the commands that train with the decisions, and that write a corrected copy."""
+    if out is not None and len(result.audit.suspects):
+        decisions = "decisions.csv"
+    elif suspects is not None and result.suspect_rows:
+        decisions = str(suspects)
+    else:
+        return []
+    data = str(request.path)
+    gz = ".gz" if request.path.suffix.lower() == ".gz" else ""
+    copy = f"clean{ending(request.path)}{gz}"
+    train = ["fit", data, "--decisions", decisions, "--out", "model.skops"]
+    correct = ["apply", data, decisions, "--out", copy]
+    return [
+        _step("To train a classifier, pass the decisions with the original data:"),
+        f"      {_command(train, request)}",
+        _step("To write a corrected copy of the data for other uses, apply the decisions:"),
+        f"      {_command(correct, request)}",
+    ]
 
 
 def _improve_rates(result: FileAudit, request: Request) -> list[str]:
@@ -195,9 +230,9 @@ def _improve_rates(result: FileAudit, request: Request) -> list[str]:
     return [
         _step(
             f"The noise rates are a heuristic estimate. To improve them, put the true labels of "
-            f"{len(rows)} {items} into a column and name it with --trusted. The most informative "
-            f"{items} are {first}, ... (--json lists all under check_next). Or pass the noise "
-            f"rates with --eps{priors}."
+            f"{len(rows)} {items} into a column and pass its name with --trusted. The most "
+            f"informative {items} are {first}, ... (--json lists all under check_next). Or pass "
+            f"the noise rates with --eps{priors}."
         )
     ]
 
@@ -206,8 +241,8 @@ def _step(text: str) -> str:
     return _wrapped(f"- {text}", "  ")
 
 
-def _apply_command(request: Request) -> str:
-    """Return the command that applies decisions to a copy of the data, with the same options."""
+def _command(words: list[str], request: Request) -> str:
+    """Return a command on the data, with the options of the audit."""
     options = {
         "--text": request.text,
         "--embedding": request.embedding,
@@ -217,9 +252,7 @@ def _apply_command(request: Request) -> str:
         "--group": request.group,
         "--id": request.id_column,
     }
-    clean = f"clean{ending(request.path)}" + ".gz" * (request.path.suffix.lower() == ".gz")
-    words = ["unflip", "apply", str(request.path), "decisions.csv", "--out", clean]
-    words += ["--label", *request.labels]
+    words = ["unflip", *words, "--label", *request.labels]
     for option, value in options.items():
         if value is not None:
             words += [option, value]

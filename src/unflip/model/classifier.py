@@ -75,52 +75,57 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     """Labels-Perturbed Classifier: a linear classifier that is robust to label noise.
 
     Minimises (1/n)Σ wᵢℓ(b + βᵀxᵢ; tᵢ) + γ‖β‖², by default with the squared loss ℓ(s; t) = (s − t)²
-    and a target tᵢ for each sample that accounts for the noise. A calibration of the scores then
-    predicts the true class. See docs/refinement.md for the method.
+    and a target tᵢ for each sample that accounts for the noise. The scores are then calibrated to
+    probabilities of the true class. See docs/refinement.md for the method.
+
+    Scale the features first, for example with `StandardScaler`, as for any regularized linear
+    model.
 
     Parameters
     ----------
-    noise : "estimate", NoiseModel, array-like of shape (k, k), NoiseEstimator, or None
+    noise : NoiseModel, array-like of shape (k, k), NoiseEstimator or None, default="estimate"
         The label noise. "estimate" chooses an estimator that suits the data
         (`unflip.estimation.Automatic`), and warns about its assumptions. If you know the noise,
         pass a `NoiseModel` or its transition matrix (row = true class). Classes are in the order of
         ``classes_``; the positive class of `NoiseModel.binary` is ``classes_[1]``. If some samples
         have trusted labels, pass ``TrustedSubset(y_trusted)``. None means clean labels. See
         docs/noise_rates.md.
-    priors : array-like of shape (k,), optional
-        Class priors of the true classes, if known. With estimated noise rates they help nearly as
+    priors : array-like of shape (k,), default=None
+        Proportions of the true classes, if known. With estimated noise rates they help nearly as
         much as knowing the rates. By default they are those of the noise model, or inferred from
         the observed proportions.
-    targets : {"refined", "optimized", "unbiased", "naive"} or array-like of shape (2,) or (k, k)
+    targets : {"refined", "optimized", "unbiased", "naive"} or array-like, default="refined"
         Regression targets. "refined" gives each sample its own target, from its label and its
         leave-one-out score (see docs/refinement.md). The others are those of the paper: one value,
         or one row of k values, for each observed class. "optimized" is the posterior mean of the
-        true class given the label. Values are (t_neg, t_pos) for two classes, a table for more.
-    readout : {"gaussian", "plain"}
-        "gaussian" calibrates the scores: decision values are log-odds of the true class, corrected
-        for noise and priors. "plain" takes the sign of the fitted score, or the largest of k
-        scores, as in the paper.
-    reg : float, "loo" or "theory"
+        true class, coded −1/+1, given the label. You can also pass the values: (t_neg, t_pos) for
+        two classes, a table of shape (k, k) for more.
+    readout : {"gaussian", "plain"}, default="gaussian"
+        Decision rule. "gaussian" calibrates the scores to log-odds of the true class, corrected for
+        noise and priors, and predicts the most likely class. "plain" predicts by the sign of the
+        fitted score, or by the largest of k scores, as in the paper.
+    reg : float, "loo" or "theory", default="loo"
         Regularization strength γ ≥ 0. It corresponds to ``Ridge(alpha=n * reg)`` and
         ``LogisticRegression(C=1 / (2 * n * reg))``. "loo" selects it by leave-one-out scores, which
         is valid under label noise (see docs/leave_one_out.md). "theory" takes the optimum that
         `unflip.theory` predicts. It raises ValueError if the samples do not look like an isotropic
         mixture.
-    loss : {"squared", "logistic"} or Loss
+    loss : {"squared", "logistic"} or Loss, default="squared"
         Loss function. "logistic" is the softmax loss for more than two classes. A custom `Loss` is
         for two classes (see docs/losses.md).
-    fit_intercept : bool
+    fit_intercept : bool, default=True
         Whether to fit an intercept. False is the paper's model. It is more accurate if the origin
-        is known to be the midpoint of the class means, and wrong otherwise (see
+        is known to be the midpoint of the class means, and less accurate otherwise (see
         docs/how_to/origin.md).
-    deployment_priors : array-like of shape (k,), "balanced" or None
+    deployment_priors : array-like of shape (k,) or "balanced", default=None
         Class priors of the samples to predict, if they differ from those of the training samples.
         "balanced" optimises balanced accuracy. Needs ``readout="gaussian"``.
-    costs : array-like of shape (k, k), optional
-        ``costs[a, b]`` is the cost of predicting class b if the true class is a. Predictions then
-        have the lowest expected cost. Needs ``readout="gaussian"``. The decision value of two
-        classes includes the shift by the costs. With more classes it does not, so `predict` may
-        differ from the class with the largest decision value.
+    costs : array-like of shape (k, k), default=None
+        ``costs[a, b]`` is the cost of predicting class b if the true class is a. `predict` then
+        returns the class with the lowest expected cost, and `predict_proba` does not change. For
+        two classes, `decision_function` includes the costs: its sign is the prediction. For more
+        classes it does not, so the predicted class may not have the largest decision value. Needs
+        ``readout="gaussian"``.
 
     Attributes
     ----------
@@ -131,7 +136,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     intercept_ : ndarray of shape (1,) or (k,)
         Intercepts of the decision function.
     noise_ : NoiseModel
-        Given or estimated noise model with priors. With votes, it is that of a single vote.
+        Given or estimated noise model with priors. With votes, it is the model of a single vote.
     noise_std_ : ndarray of shape (k, k)
         Standard errors of ``noise_.transition``; 0 if the noise was given.
     noise_estimator_ : NoiseEstimator or None
@@ -146,23 +151,25 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     reg_ : float
         Regularization strength γ that was used.
     loo_decision_ : ndarray of shape (n,) or (n, k)
-        Leave-one-out decision values of the training samples, at the same nγ. With the squared loss
-        and ``readout="plain"`` they equal those of refits on ``targets_`` without the sample. With
-        ``readout="gaussian"`` the calibration is that of the whole fit, and scores are corrected
-        for label leakage (see docs/leave_one_out.md).
+        Leave-one-out decision values of the training samples, with the penalty nγ of the full fit.
+        With the squared loss and ``readout="plain"`` they equal those of refits on ``targets_``
+        without the sample. With ``readout="gaussian"`` the calibration is that of the whole fit,
+        and scores are corrected for label leakage: the refined targets of other samples depend on
+        the sample's own label (see docs/leave_one_out.md).
     label_posterior_ : ndarray of shape (n, k)
         P(true class | features, observed label) of the training samples, corrected to first order
-        for leakage of the sample's own label. Trusted samples have 0 or 1.
+        for label leakage. Trusted samples have 0 or 1.
     loo_log_odds_ : ndarray of shape (n,) or (n, k − 1)
         Leakage-corrected leave-one-out log-odds of each class against the first. They use neither
         the sample's own label nor its duplicates.
     n_effective_ : float
-        Effective sample size.
+        Effective sample size of the training samples, by their weights and duplicates (Kish).
     association_ : float
         Test statistic of the association of leave-one-out scores and labels, in standard errors.
-        Below 4, the log-odds behind ``label_posterior_`` and ``expected_accuracy_`` are shrunk
-        towards the class priors, and below 1.5 they are those of the priors. Predictions then use
-        the priors alone, too, unless refined scores have a stronger association.
+        At 4 or more, all results are as fitted. Between 1.5 and 4, ``label_posterior_`` and
+        ``expected_accuracy_`` are shrunk towards the class priors. At 1.5 or less, they use the
+        class priors alone, and so do predictions, unless refinement strengthens the association
+        (see docs/leave_one_out.md).
     expected_accuracy_ : float
         Expected accuracy on new samples with clean labels, estimated without clean labels.
     expected_accuracy_std_ : float
@@ -279,8 +286,9 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         moments : Moments
             Sums over the samples, such as `Moments.from_chunks` returns.
         noise : NoiseModel, array-like of shape (k, k) or None
-            The label noise. It must be given, because estimates need samples.
-        targets : {"optimized", "unbiased", "naive"} or array-like of shape (2,) or (k, k)
+            The label noise. Required: the default "estimate" raises ValueError, because estimates
+            need samples.
+        targets : {"optimized", "unbiased", "naive"} or array-like, default="optimized"
             Regression targets.
         **params
             Other parameters of the class. The loss must be "squared", and ``reg`` a number or
@@ -319,9 +327,11 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Fit to these samples and those of earlier calls.
 
-        Only the sums over earlier samples, ``moments_``, are kept. So this method exists only for
-        parameters that `from_moments` supports. If it raises, the classifier stays unchanged. After
-        `fit`, which keeps no sums, it starts anew.
+        This method does not exist with the default parameters, because only sums over the samples,
+        ``moments_``, are kept. Pass a known `noise` (or None), ``targets="optimized"``, "unbiased",
+        "naive" or values, ``loss="squared"``, and ``reg="loo"`` or a number. If the method raises,
+        the classifier stays unchanged. A call after `fit`, which keeps no sums, forgets the samples
+        of `fit`.
 
         Parameters
         ----------
@@ -358,8 +368,9 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: ArrayLike) -> Array:
         """Return the decision values of samples.
 
-        With ``readout="gaussian"`` they are log-odds of the true class, for more than two classes
-        relative to their mean. With ``readout="plain"`` they are fitted scores.
+        With ``readout="gaussian"`` they are log-odds of the true class. For more than two classes
+        they are centred: the k values of a sample sum to 0. With ``readout="plain"`` they are
+        fitted scores.
 
         Returns
         -------
@@ -381,9 +392,9 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: ArrayLike) -> Array:
         """Return the probability of each TRUE class, (n, k).
 
-        Probabilities are calibrated on leave-one-out scores under the noise model, for samples with
-        the class proportions ``deployment_priors``. With ``readout="plain"`` the likeliest class is
-        the predicted one.
+        The calibration is fitted to leave-one-out scores and the noise model. Probabilities are for
+        the class proportions of the training samples, or for ``deployment_priors`` if given. With
+        ``readout="plain"`` the predicted class has the largest probability.
         """
         values = self._values(X, "predict_proba")
         return self._decision.probabilities(values)

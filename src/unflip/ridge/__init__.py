@@ -29,9 +29,9 @@ from unflip.ridge.selection import (
     select_reg,
     without_duplicates,
 )
+from unflip.ridge.solvers.approximate_leave_one_out import ApproximateLeaveOneOut
 from unflip.ridge.solvers.convex_fits import ConvexFits
 from unflip.ridge.solvers.descent import gradient_descent
-from unflip.ridge.solvers.leave_one_out import ApproximateLeaveOneOut
 from unflip.ridge.spectrum.base import Spectrum
 from unflip.ridge.spectrum.decomposition import decompose
 from unflip.ridge.spectrum.gram import GramSpectrum

@@ -60,6 +60,7 @@ def page(
     numbers: Sequence[int] | None = None,
     source: str = "",
     assumptions: Sequence[str] = (),
+    text_heading: str = "Text",
     by_command: bool = False,
 ) -> bytes:
     """Return the page of an audit.
@@ -76,6 +77,8 @@ def page(
         Name of the data.
     assumptions : sequence of str
         More assumptions to list.
+    text_heading : str
+        Heading of the column of texts.
     by_command : bool
         Whether to advise on commands rather than on Python.
     """
@@ -85,7 +88,7 @@ def page(
         ids=_in_order(ids, audit, "ids"),
         numbers=_in_order(numbers, audit, "numbers"),
     )
-    data = _data(audit, suspects, source)
+    data = _data(audit, suspects, source, text_heading)
     style = _read("style.css")
     script = "\n".join(_read(name) for name in _SCRIPTS)
     content = _template().render(
@@ -157,7 +160,7 @@ def _in_order(values: Iterable[Any] | None, audit: Audit, name: str) -> list[Any
     return entries
 
 
-def _data(audit: Audit, suspects: dict[str, Any], source: str) -> dict[str, Any]:
+def _data(audit: Audit, suspects: dict[str, Any], source: str, text_heading: str) -> dict[str, Any]:
     """Return the data of the page's scripts."""
     content = {
         "source": source,
@@ -165,6 +168,7 @@ def _data(audit: Audit, suspects: dict[str, Any], source: str) -> dict[str, Any]
         "n_rows": len(audit.evidence.codes),
         "n_suspects": audit.n_suspects,
         "suspects": suspects,
+        "text_heading": text_heading,
         "panels": [_panel(panel) for panel in score_panels(audit.evidence)],
         "outlook": _outlook(audit),
     }

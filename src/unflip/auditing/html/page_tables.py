@@ -41,13 +41,13 @@ def cards(audit: Audit) -> list[Card]:
         Card(
             "Label noise",
             f"{audit.expected_wrong / n:.1%}",
-            f"± {audit.expected_wrong_std / n:.1%} of the labels are wrong",
+            f"± {audit.expected_wrong_std / n:.1%} (standard error) of the labels are wrong",
             prose.noise(audit),
         ),
         Card(
             "Expected accuracy",
             percent(audit.expected_accuracy),
-            f"± {audit.expected_accuracy_std:.1%} on clean labels",
+            f"± {audit.expected_accuracy_std:.1%} (standard error) on clean labels",
             prose.accuracy(audit),
         ),
         Card(
@@ -89,6 +89,12 @@ def plan_lines(audit: Audit) -> list[tuple[str, str, str]]:
     ]
 
 
+def checks_improve(audit: Audit) -> bool:
+    """Whether the plan shows a gain from any number of checked labels."""
+    gains = [gain(audit, value) for _, checked, value in audit.plan.tolist() if checked]
+    return any(shown != gain(audit, audit.expected_accuracy) for shown in gains)
+
+
 def percent(accuracy: float) -> str:
     """Return an accuracy in percent, with one decimal."""
     return f"{accuracy:.1%}"
@@ -104,7 +110,7 @@ def sensitivity_lines(audit: Audit) -> list[list[str]]:
     """Return the sensitivity table: rate, suspects, wrong labels, accuracy and overlap."""
     return [
         [
-            f"{name}: {rate:.1%}" if name else "as in this audit",
+            f"noise rate of class {name} = {rate:.1%}" if name else "as in this audit",
             f"{n_suspects:,}",
             f"{wrong:,.0f}",
             percent(accuracy),

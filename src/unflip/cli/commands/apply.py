@@ -28,7 +28,7 @@ def apply(
     label: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="COLUMN", help="Column of labels.", show_default="matched by the decisions"
+            metavar="COLUMN", help="Column of labels.", show_default="found from the decisions file"
         ),
     ] = None,
     item: Annotated[str | None, typer.Option(hidden=True)] = None,  # for a clear error
@@ -42,10 +42,12 @@ def apply(
     ignore: arguments.Ignore = None,
     as_json: arguments.AsJson = False,
 ) -> None:
-    """Apply decisions on suspects to a copy of the data.
+    """Write a copy of the data with the decisions on suspects, for other uses.
 
     All other cells stay the same, and the original file is not changed. Pass
     the options of the audit to print the expected accuracy before and after.
+    To train a classifier, use unflip fit with the original data and
+    --decisions.
     """
     if item is not None or len(label or ()) > 1:
         fail(NO_SINGLE_LABEL)
@@ -86,8 +88,9 @@ def apply(
         say(f"The expected accuracy needs the features: {reason}")
     command = f"unflip fit {shlex.join([str(data), '--decisions', str(decisions)])} ..."
     say(
-        f"To fit a classifier, pass the original data and the decisions ({command}). Do not fit to "
-        "the corrected labels: their noise rates cannot be estimated without bias."
+        f"{out} is a corrected copy for other uses. To train a classifier, pass the decisions with "
+        f"the original data ({command}): noise rates estimated from corrected labels would be "
+        "biased."
     )
 
 
@@ -122,5 +125,5 @@ def _comparison(fits: tuple[Fit, Fit]) -> str:
     points = 100 * (fits[1].accuracy - fits[0].accuracy)
     return (
         f"Expected accuracy of a classifier on clean labels: {before} before, {after} with the "
-        f"decisions as trusted labels ({points:+.1f} points)."
+        f"decisions as trusted labels ({points:+.1f} points; ± is one standard error)."
     )

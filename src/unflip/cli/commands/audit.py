@@ -25,6 +25,8 @@ _COLUMNS = (
     "probability_wrong",
     "probability_proposed",
 )
+#: Heading of `FileAudit.description` on the page, by kind of features.
+_TEXT_HEADINGS = {"text": "Text", "numeric": "Features", "embedding": "Other columns"}
 _LONGEST_TEXT = 1000  # characters of the text of a row in the table of suspects
 
 
@@ -47,11 +49,12 @@ def audit(
     ] = None,
     as_json: arguments.AsJson = False,
 ) -> None:
-    """Find labels of a file that are probably wrong, and what to do about them.
+    """Find probably wrong labels in a file, and suggest next steps.
 
-    The features are all numeric columns, the words of --text, or the columns
-    of --embedding. Labels are proposed for unlabelled rows. With several
-    votes per row, the majority labels are audited.
+    The features are all numeric columns (standardized), the words of --text,
+    or the columns of --embedding (not scaled). Labels are proposed for
+    unlabelled rows. With several votes per row, the majority labels are
+    audited.
     """
     _check_outs(data, out, suspects)
     request = Request(
@@ -116,6 +119,7 @@ def _page(result: FileAudit) -> bytes:
         numbers=None if prepared.items.column is None else result.file_rows.tolist(),
         source=prepared.table.name,
         assumptions=[f"The features are {features}."],
+        text_heading=_TEXT_HEADINGS[prepared.features.kind],
         by_command=True,
     )
 

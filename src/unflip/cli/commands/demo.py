@@ -21,7 +21,7 @@ def demo(
         "unflip-demo.png"
     ),
 ) -> None:
-    """Compare the accuracy of four kinds of targets under label noise with the theory."""
+    """Compare theory and simulation for the paper's three kinds of targets under label noise."""
     check_out(out, [".png"])
     with working("Simulating noisy labels"):
         try:
@@ -33,8 +33,10 @@ def demo(
         write_atomically(out, picture(result))
     _console.print(
         f"\n{SETUP.n_rows} rows, {SETUP.n_features} features, two Gaussian classes "
-        f"{2 * SETUP.mean_norm:g} standard deviations apart.\nNoise rates: {SETUP.eps_pos:.0%} of "
-        f"the positive and {SETUP.eps_neg:.0%} of the negative labels are flipped.\n"
+        f"{2 * SETUP.mean_norm:g} standard deviations apart.\nClass proportions: "
+        f"{SETUP.priors[0]:.0%} negative, {SETUP.priors[1]:.0%} positive. Noise rates: "
+        f"{SETUP.eps_pos:.0%} of the positive and {SETUP.eps_neg:.0%} of the negative labels are "
+        "flipped.\n"
     )
     _console.print(_table(result))
     oracle, naive, optimized = (
@@ -42,16 +44,17 @@ def demo(
     )
     _console.print(
         f"\nLabel noise costs plain ridge {100 * (oracle - naive):.1f} points of accuracy. "
-        "Regression on the posterior mean of the true label recovers "
-        f"{100 * (optimized - naive):.1f}.\nThe last row fits an intercept. The other rows use the "
-        "known origin, the midpoint of the class means, which adds "
+        "Regression on the posterior mean of the true label, the optimized target, recovers "
+        f"{100 * (optimized - naive):.1f}. Both optimized targets are positive here, because most "
+        "rows with a negative label are truly positive.\nThe last row fits an intercept. The other "
+        "rows use the known origin, the midpoint of the class means, which adds "
         f"{100 * (optimized - result.with_intercept.simulated):.1f} points.\n"
     )
     _console.print(f"Picture: {out}", soft_wrap=True, highlight=False, markup=False)
 
 
 def _table(result: Demo) -> Table:
-    table = Table(title="Accuracy on clean labels")
+    table = Table(title="Accuracy on clean labels, predicted by the theory and simulated")
     table.add_column("fit")
     for heading in ("targets t₋, t₊", "origin", "predicted", "simulated"):
         table.add_column(heading, justify="right")

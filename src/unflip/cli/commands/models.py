@@ -42,7 +42,7 @@ def fit(
     group: arguments.Group = None,
     decisions: Annotated[
         Path | None,
-        typer.Option(help="Decisions (.csv) on suspects, used as trusted labels."),
+        typer.Option(help="Decisions (.csv) on suspects of these data, used as trusted labels."),
     ] = None,
     name: arguments.Name = None,
     ignore: arguments.Ignore = None,
@@ -103,7 +103,8 @@ def fit(
         f"{out}: fitted to {fitted_to}.\n"
         f"Features: {model.features.with_dimension(fitted.n_features_in_)}.\n"
         f"Noise rates of the {noisy} by true class: {each_rate}.\n"
-        f"Expected accuracy on clean labels: {result.accuracy:.1%} ± {result.error:.1%}."
+        f"Expected accuracy on clean labels: {result.accuracy:.1%} ± {result.error:.1%} (standard "
+        "error)."
     )
 
 
@@ -149,9 +150,10 @@ def predict(
         return
     each_count = ", ".join(f"{count} {label!r}" for label, count in n_predicted.items())
     confidence = float(probabilities.max(axis=1).mean())
+    rows = "row" if table.n_rows == 1 else "rows"
     say(
-        f"{out}: {table.n_rows} rows predicted, {each_count}.\n"
-        f"Expected accuracy: {confidence:.1%}, or less if the model was fitted to these rows."
+        f"{out}: {table.n_rows} {rows} predicted, {each_count}.\n"
+        f"Expected accuracy: {confidence:.1%}. This is too high if these rows were used in fit."
     )
 
 

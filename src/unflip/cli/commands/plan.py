@@ -41,9 +41,10 @@ def plan(
     ] = False,
     as_json: arguments.AsJson = False,
 ) -> None:
-    """Predict the gain from more rows or checked rows, without data.
+    """Predict the gain of more or checked rows from n, p, class distance and noise rates.
 
-    The model is two Gaussian classes with independent features.
+    No data are needed. The model is two Gaussian classes with independent
+    features.
     """
     try:
         noise = NoiseModel.binary(eps_pos=eps_pos, eps_neg=eps_neg, pi_neg=pi_neg)

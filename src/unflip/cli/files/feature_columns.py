@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -159,7 +160,7 @@ def _numeric(table: Table, free: Sequence[str]) -> Features:
         longest = max(free, key=lambda column: _length(table.columns[column]), default=None)
         hint = ""
         if longest and _length(table.columns[longest]):
-            hint = f", for example --text {longest}"
+            hint = f", for example --text {shlex.quote(longest)}"
         raise ValueError(
             f"{table.name} has no other numeric column: name a column of text with --text{hint}, "
             "or add numeric columns."
@@ -174,7 +175,7 @@ def _suggest_embedding(table: Table, free: Sequence[str]) -> None:
         if first is not None:
             raise ValueError(
                 f"{table.name} has no other numeric column, but column {column!r} has lists of "
-                f"{len(first)} values: use them as features with --embedding {column}."
+                f"{len(first)} values: use them as features with --embedding {shlex.quote(column)}."
             )
 
 
@@ -233,13 +234,14 @@ def _from_lists(cells: Sequence[Any], table: Table, column: str) -> FloatArray:
 def _bad_cell(table: Table, column: str, row: int, problem: str) -> str:
     cell = table.columns[column][row]
     place = f"Column {column!r} of {table.name}"
+    where = f"in row {row} (counted from 0)"
     remedy = (
-        "fill in a number, remove the row, or ignore the column in audit and fit with --ignore "
-        f"{column}"
+        "fill in a number (for example the median of the column), remove the row, or ignore the "
+        f"column in audit and fit with --ignore {shlex.quote(column)}"
     )
     if not as_text(cell):
-        return f"{place} is empty in row {row}: {remedy}."
+        return f"{place} is empty {where}: {remedy}."
     if has_comma(cell) and not table.decimal_comma:
         problem = "a number with a decimal comma"
         remedy = "write a decimal point, or separate cells by semicolons"
-    return f"{place} has {as_text(cell)[:40]!r} in row {row}, which is {problem}: {remedy}."
+    return f"{place} has {as_text(cell)[:40]!r} {where}, which is {problem}: {remedy}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +36,10 @@ class Items:
     def plural(self) -> str:
         """The word for the items in messages: "rows" or "items"."""
         return "rows" if self.column is None else "items"
+
+    def counted(self, count: int) -> str:
+        """Return a number of items in words, such as "1 row" or "20 items"."""
+        return f"{count} {self.plural if count != 1 else self.plural.removesuffix('s')}"
 
     def __len__(self) -> int:
         return len(self.first)
@@ -87,7 +92,7 @@ class Items:
         return (
             f"Column {column!r} of {table.name} has {one[:40]!r} in row {first} and "
             f"{other[:40]!r} in row {row}, both of {self.name(table, item)}: give all rows of an "
-            f"item the same features, or ignore the column with --ignore {column}."
+            f"item the same features, or ignore the column with --ignore {shlex.quote(column)}."
         )
 
     def unique_values(self, table: Table, column: str, row_values: NDArray[Any]) -> NDArray[Any]:

@@ -70,11 +70,15 @@ class Table:
         return len(next(iter(self.columns.values()), ()))
 
     def column(self, name: str) -> Sequence[Any]:
-        """Return the cells of a column; raise ValueError with similar names if there is none."""
+        """Return the cells of a column; raise ValueError with other names if there is none."""
         if name in self.columns:
             return self.columns[name]
-        close = get_close_matches(name, self.columns, n=3, cutoff=0.6) or list(self.columns)[:8]
-        raise ValueError(f"{self.name} has no column {name!r}: did you mean {_joined(close)}?")
+        close = get_close_matches(name, self.columns, n=3, cutoff=0.6)
+        if close:
+            raise ValueError(f"{self.name} has no column {name!r}: did you mean {_joined(close)}?")
+        first = ", ".join(map(repr, list(self.columns)[:8]))
+        more = ", ..." if len(self.columns) > 8 else ""
+        raise ValueError(f"{self.name} has no column {name!r}: its columns are {first}{more}.")
 
     def texts(self, name: str) -> list[str]:
         """Return the cells of a column as strings, empty if missing."""

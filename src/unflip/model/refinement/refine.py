@@ -58,8 +58,8 @@ from unflip.ridge.selection import (
     select_reg,
     without_duplicates,
 )
+from unflip.ridge.solvers.approximate_leave_one_out import ApproximateLeaveOneOut
 from unflip.ridge.solvers.convex_fits import ConvexFits
-from unflip.ridge.solvers.leave_one_out import ApproximateLeaveOneOut
 from unflip.ridge.spectrum.base import Spectrum
 
 #: Rounds after the first at most; benchmarks/refinement.py shows what each of them gains.

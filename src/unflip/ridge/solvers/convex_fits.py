@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from unflip._utils.typing import FloatArray, IntArray
 from unflip._utils.warnings import warn_caller
 from unflip.losses import Loss, ScoreLoss, SeparateLoss, SoftmaxLoss
-from unflip.ridge.solvers.leave_one_out import (
+from unflip.ridge.solvers.approximate_leave_one_out import (
     ApproximateLeaveOneOut,
     leverages,
     positive_curvature,

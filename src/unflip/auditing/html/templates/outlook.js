@@ -34,7 +34,7 @@ class Outlook {
   effort() {
     const checked = this.checked[this.place];
     const efforts = [];
-    if (checked) efforts.push(`the ${grouped(checked)} worst labels checked`);
+    if (checked) efforts.push(`the ${grouped(checked)} labels most likely to be wrong checked`);
     if (this.choice) efforts.push(`${this.growth[this.choice]} times as many rows`);
     const gain = this.gain_text[this.choice][this.place];
     return efforts.length ? `with ${efforts.join(" and ")}: ${gain} points` : "now";
@@ -76,7 +76,7 @@ class Outlook {
       textAt(x(0) - 6, y(tick) + 4, `${(100 * tick).toFixed(digits)}%`, "end"),
     ]);
     const below = checkedTicks(this.n, x).map((tick) => textAt(x(tick), base + 16, grouped(tick)));
-    return [...across, ...below, textAt((x(0) + x(this.n)) / 2, base + 31, "worst labels checked")];
+    return [...across, ...below, textAt((x(0) + x(this.n)) / 2, base + 31, "labels checked, most likely wrong first")];
   }
 }
 
