@@ -184,7 +184,7 @@ def test_advice_on_the_terminal_and_on_the_page(tmp_path):
     output = " ".join(program(*options, "--out", page).stdout.split())
     first = ", ".join(map(str, answer["check_next"][:5]))
     assert "put the true labels of 67 rows into a column and pass its name with --trusted" in output
-    assert f"The most informative rows are {first}, ..." in output
+    assert f"Use a stratified random sample: {first}, ..." in output
     assert "or the true class proportions with --priors" in output
     content = page.read_text(encoding="utf-8")
     assert "unflip audit --json lists them under check_next" in content

@@ -197,8 +197,8 @@ def next_step(audit: Findings) -> str:
 def next_steps(audit: Findings, interface: Interface) -> list[str]:
     """Return what to do next, as a list for the page."""
     check_rates = (
-        f"{_HEURISTIC} To improve them, check the most informative rows ({interface.check}), "
-        f"{interface.trust}, and audit again."
+        f"{_HEURISTIC} To improve them, check a stratified random sample of rows "
+        f"({interface.check}), {interface.trust}, and audit again."
     )
     check_rows = (
         "To improve a classifier rather than to find errors, check the rows with the least "

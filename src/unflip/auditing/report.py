@@ -45,7 +45,7 @@ class Audit(Findings):
     """
 
     def check_next(self, m: int) -> IntArray:
-        """Return the m most informative rows to check.
+        """Return m rows to check next.
 
         If the noise rates are a heuristic estimate, these rows improve the rates: they are drawn at
         random within strata (`TrustedSubset.suggest`), and their true labels can be passed as

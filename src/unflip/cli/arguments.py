@@ -55,8 +55,8 @@ Group = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="Column of groups (near-duplicates, patients): rows of one group are left out "
-        "together.",
+        help="Column of groups (near-duplicates, patients): the score of a row uses no "
+        "labels of its own group.",
     ),
 ]
 Ignore = Annotated[

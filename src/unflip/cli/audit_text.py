@@ -230,8 +230,8 @@ def _improve_rates(result: FileAudit, request: Request) -> list[str]:
     return [
         _step(
             f"The noise rates are a heuristic estimate. To improve them, put the true labels of "
-            f"{len(rows)} {items} into a column and pass its name with --trusted. The most "
-            f"informative {items} are {first}, ... (--json lists all under check_next). Or pass "
+            f"{len(rows)} {items} into a column and pass its name with --trusted. Use a "
+            f"stratified random sample: {first}, ... (--json lists all under check_next). Or pass "
             f"the noise rates with --eps{priors}."
         )
     ]

@@ -96,8 +96,9 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         the observed proportions.
     targets : {"refined", "optimized", "unbiased", "naive"} or array-like, default="refined"
         Regression targets. "refined" gives each sample its own target, from its label and its
-        leave-one-out score (see docs/refinement.md). The others are those of the paper: one value,
-        or one row of k values, for each observed class. "optimized" is the posterior mean of the
+        leave-one-out score (see docs/refinement.md). The others are from the paper: all
+        samples with the same label get the same target, a number for two classes and k numbers for
+        more. "optimized" is the posterior mean of the
         true class, coded −1/+1, given the label. You can also pass the values: (t_neg, t_pos) for
         two classes, a table of shape (k, k) for more.
     readout : {"gaussian", "plain"}, default="gaussian"
@@ -151,11 +152,10 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     reg_ : float
         Regularization strength γ that was used.
     loo_decision_ : ndarray of shape (n,) or (n, k)
-        Leave-one-out decision values of the training samples, with the penalty nγ of the full fit.
-        With the squared loss and ``readout="plain"`` they equal those of refits on ``targets_``
-        without the sample. With ``readout="gaussian"`` the calibration is that of the whole fit,
-        and scores are corrected for label leakage: the refined targets of other samples depend on
-        the sample's own label (see docs/leave_one_out.md).
+        Decision value of each training sample by a fit to ``targets_`` without it, with the same
+        total penalty nγ. The refined targets of other samples still depend on its label. With
+        ``readout="gaussian"`` this label leakage is corrected for, and the calibration is that of
+        the whole fit (see docs/leave_one_out.md).
     label_posterior_ : ndarray of shape (n, k)
         P(true class | features, observed label) of the training samples, corrected to first order
         for label leakage. Trusted samples have 0 or 1.
@@ -163,13 +163,14 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         Leakage-corrected leave-one-out log-odds of each class against the first. They use neither
         the sample's own label nor its duplicates.
     n_effective_ : float
-        Effective sample size of the training samples, by their weights and duplicates (Kish).
+        Number of equally weighted, distinct samples with the same information (Kish's effective
+        sample size).
     association_ : float
         Test statistic of the association of leave-one-out scores and labels, in standard errors.
-        At 4 or more, all results are as fitted. Between 1.5 and 4, ``label_posterior_`` and
+        At 4 or more, it changes nothing. Between 1.5 and 4, ``label_posterior_`` and
         ``expected_accuracy_`` are shrunk towards the class priors. At 1.5 or less, they use the
-        class priors alone, and so do predictions, unless refinement strengthens the association
-        (see docs/leave_one_out.md).
+        class priors alone. Predictions then do so, too, except if refinement strengthens the
+        association (see docs/leave_one_out.md).
     expected_accuracy_ : float
         Expected accuracy on new samples with clean labels, estimated without clean labels.
     expected_accuracy_std_ : float
@@ -368,8 +369,9 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: ArrayLike) -> Array:
         """Return the decision values of samples.
 
-        With ``readout="gaussian"`` they are log-odds of the true class. For more than two classes
-        they are centred: the k values of a sample sum to 0. With ``readout="plain"`` they are
+        With ``readout="gaussian"`` they are log-odds of the true class, for two classes plus the
+        effect of ``costs``. For more classes they are centred: the k values of a sample sum to 0.
+        With ``readout="plain"`` they are
         fitted scores.
 
         Returns

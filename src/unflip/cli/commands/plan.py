@@ -41,10 +41,10 @@ def plan(
     ] = False,
     as_json: arguments.AsJson = False,
 ) -> None:
-    """Predict the gain of more or checked rows from n, p, class distance and noise rates.
+    """Predict how much more rows or checked labels improve the accuracy, without data.
 
-    No data are needed. The model is two Gaussian classes with independent
-    features.
+    The input is n, p, the class distance and the noise rates. The model is
+    two Gaussian classes with independent features.
     """
     try:
         noise = NoiseModel.binary(eps_pos=eps_pos, eps_neg=eps_neg, pi_neg=pi_neg)
