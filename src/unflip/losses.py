@@ -82,8 +82,8 @@ class TargetLoss:
     loss : Loss
         The loss ℓ of clean labels.
     target : array-like
-        Target t of the observed class; broadcasts against the scores. If |t| > 1, one of the
-        weights is negative, and ℓ_t may not be convex. It is convex for the squared and the
+        Target t of the observed class; broadcasts against the scores. If t is not in [−1, 1], one
+        of the weights is negative, and ℓ_t may not be convex. It is convex for the squared and the
         logistic loss, because ℓ(·, +1) and ℓ(·, −1) have the same second derivative.
 
     Examples

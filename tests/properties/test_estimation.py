@@ -106,6 +106,12 @@ def test_rates_are_probabilities_with_standard_errors(drawn):
         assert (table <= high).all()
 
 
+def assert_same_rates(then, now):
+    """Assert equal rates to 1% of their standard error: a flat minimum is found no better."""
+    difference = np.abs(then.noise_.transition - now.noise_.transition)
+    assert (difference <= 1e-4 + 0.01 * now.noise_std_).all()
+
+
 @holds(drawn=mixtures(), seed=SEEDS)
 def test_rates_do_not_depend_on_axes_or_units(drawn, seed):
     X, true, observed, model = drawn.all
@@ -117,7 +123,7 @@ def test_rates_do_not_depend_on_axes_or_units(drawn, seed):
         )
         assert isinstance(now, str) == isinstance(then, str)
         if not isinstance(now, str):
-            close(then.noise_.transition, now.noise_.transition, 1e-4)
+            assert_same_rates(then, now)
 
 
 @holds(drawn=mixtures(), seed=SEEDS)
@@ -131,7 +137,7 @@ def test_rates_do_not_depend_on_the_order_of_rows(drawn, seed):
         )
         assert isinstance(now, str) == isinstance(then, str)
         if not isinstance(now, str):
-            close(then.noise_.transition, now.noise_.transition, 1e-4)
+            assert_same_rates(then, now)
 
 
 @holds(drawn=mixtures())
