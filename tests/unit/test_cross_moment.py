@@ -8,7 +8,7 @@ from sklearn.linear_model import Ridge
 from unflip import NoiseModel, theory
 from unflip.datasets import make_mixture
 from unflip.estimation import CrossMoment
-from unflip.estimation.cross_moment import _agreement, _rates
+from unflip.estimation.cross_moment import _agreement, _rates, _Statistic, _Statistics
 from unflip.ridge.spectrum import decompose
 from unflip.theory.resolvent import bulk_gain
 
@@ -179,3 +179,17 @@ def test_clone():
         "pi_neg": None,
         "reg": 3.0,
     }
+
+
+def test_standard_errors_are_finite_near_an_empty_class():
+    """A proportion of the negative class that is less than its standard error below 1."""
+    influence = np.tile([-1.0, 1.0], 50)
+    statistics = _Statistics(
+        share=_Statistic(0.2, 0.1 * influence),
+        agreement=_Statistic(0.1, 0.1 * influence),
+        length=_Statistic(2.0, influence),
+        proportion=_Statistic(0.98, 0.5 * influence),
+        gain=0.5,
+    )
+    assert statistics.proportion.value + statistics.proportion.error > 1
+    assert np.isfinite(statistics.standard_errors()).all()

@@ -269,7 +269,9 @@ class _Statistics:
         influence = np.zeros((2, len(self.share.influence)))
         for position, statistic in enumerate(self.estimated):
             step = statistic.error
-            if step > 0:
+            if statistic is self.proportion and statistic.value + step >= 1:
+                step = -step  # a proportion of 1 leaves no positive class
+            if step != 0:
                 moved = values.copy()
                 moved[position] += step
                 slope = (_rates(*moved, gain=self.gain) - self.rates()) / step
