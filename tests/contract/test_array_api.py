@@ -151,8 +151,10 @@ def test_results_equal_those_of_numpy_and_stay_on_the_device(case, put):
         for method in (device_fit.predict, device_fit.predict_proba, device_fit.decision_function)
     )
     assert is_on_device_of(device_fit.classes_, rows)
-    for name in ("reg_", "n_effective_", "expected_accuracy_", "expected_accuracy_std_"):
+    for name in ("reg_", "n_effective_", "expected_accuracy_"):
         assert getattr(device_fit, name) == pytest.approx(getattr(host, name), rel=1e-9), name
+    # A root of squared differences of accuracies: their rounding errors, not its own, bound it.
+    assert device_fit.expected_accuracy_std_ == pytest.approx(host.expected_accuracy_std_, abs=1e-9)
     np.testing.assert_allclose(
         device_fit.noise_.transition, host.noise_.transition, rtol=1e-9, atol=1e-12
     )

@@ -86,7 +86,8 @@ def test_fits_equal_those_in_memory(k, dtype, fit_intercept, weighted):
     actual = LPClassifier(**options).fit(
         partitions(X, 130), da.from_array(labels, chunks=77), dask_weights
     )
-    assert_alike(actual, expected)
+    # Products within blocks of other heights round in the precision of the rows.
+    assert_alike(actual, expected, tolerance=max(1e-10, float(np.finfo(dtype).eps)))
     for name in OF_ROWS:
         assert getattr(actual, name).chunks[0] == (130,) * 7 + (90,)
 
