@@ -12,17 +12,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unflip._utils.typing import FloatArray, IntArray
 from unflip.calibration.intercepts import class_probabilities
+from unflip.calibration.likeliest_noise import (
+    RatePrior,
+    expected_noise,
+    is_determined,
+    likeliest_noise,
+    transition_errors,
+)
 from unflip.calibration.log_odds import label_posterior, recalibrated
 from unflip.calibration.observations import Observations
 from unflip.data.duplicates import DistinctRows
-from unflip.estimation.anchors import anchor_rates, consistent_noise, not_identifiable
+from unflip.estimation.anchors import NOT_IDENTIFIABLE, anchor_rates, consistent_noise
 from unflip.estimation.priors_constraint import constrain_by_priors
 from unflip.labels.annotators import Annotators
 from unflip.labels.classes import UNCHECKED
@@ -30,45 +37,29 @@ from unflip.labels.moved_noise import moved_rate
 from unflip.labels.noise import Channel, NoiseModel
 from unflip.labels.votes import UNLABELLED, Votes
 
-_LEAST_PROBABILITY = 1e-12  # to which inverted probabilities are clipped, so that logarithms exist
-
-
-class ClassProbabilities(Protocol):
-    """Computes P(true class | row), (n, k), under a noise model."""
-
-    def __call__(self, noise: Channel, /) -> FloatArray:
-        """Return the probabilities."""
+# Estimates of the noise rates from scores, each from the result of the one before.
+_MAX_REFITS = 2
 
 
 @dataclass(frozen=True, eq=False)
-class FromLogOdds:
-    """Calibrates leave-one-out log-odds, corrected for label leakage, under a noise model."""
+class ScoredRows:
+    """Out-of-sample log-odds of the rows, with their labels."""
 
     log_odds: FloatArray  # of each class against the first, (n, k)
     rows: Observations
     priors: FloatArray  # with which the log-odds were calibrated
-    has_full_signal: bool  # whether the log-odds were not shrunk for lack of signal
+    has_full_signal: bool = True  # whether the log-odds were not shrunk for lack of signal
 
-    def __call__(self, noise: Channel, /) -> FloatArray:
-        """Calibrate under this noise model; shrunken log-odds change with its priors alone."""
+    def probabilities(self, noise: Channel) -> FloatArray:
+        """Return P(true class | row) under a noise model, (n, k).
+
+        Log-odds are calibrated again; those shrunk for lack of signal change with the priors alone.
+        """
         if self.has_full_signal:
             return np.asarray(recalibrated(self.log_odds, self.rows, noise))
         return np.asarray(
             class_probabilities(self.log_odds + np.log(noise.known_priors / self.priors))
         )
-
-
-@dataclass(frozen=True, eq=False)
-class FromObserved:
-    """Solves P(observed label | row) = P(true class | row)·T for the true class."""
-
-    observed: FloatArray  # (n, k)
-
-    def __call__(self, noise: Channel, /) -> FloatArray:
-        """Multiply by the inverse of T, and clip to probabilities."""
-        inverse = NoiseModel(noise.transition).inverse_transition
-        inverted = np.clip(self.observed @ inverse, _LEAST_PROBABILITY, None)
-        return np.asarray(inverted / inverted.sum(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -82,7 +73,8 @@ class Noise:
     errors : ndarray of shape (k, k)
         Standard errors of its transition matrix.
     source : str
-        "given", "trusted rows", "mixture", "anchor rows" or "votes".
+        "given", "trusted rows", "mixture", "label likelihood", "anchor rows", "no signal", "votes",
+        or what a noise estimator of the user says.
     assumption : str
         Sentence on what was assumed without a test; empty if nothing was.
     priors_given : bool
@@ -152,8 +144,8 @@ class Evidence:
         Effective dimension of the features; NaN if it is not known.
     n_effective : float
         Effective sample size.
-    probabilities_under : ClassProbabilities
-        Computes `probabilities` under another noise model.
+    scored : ScoredRows
+        Log-odds, from which `probabilities` under other noise models are computed.
     has_signal : bool
         Whether the features predict the labels better than chance.
     """
@@ -168,7 +160,7 @@ class Evidence:
     accuracy_std: float
     dimension: float
     n_effective: float
-    probabilities_under: ClassProbabilities
+    scored: ScoredRows
     has_signal: bool = True
 
     @property
@@ -204,7 +196,7 @@ class Evidence:
 
     def under(self, noise: Noise) -> Evidence:
         """Return the evidence under another noise model."""
-        probabilities = self.probabilities_under(noise.channel)
+        probabilities = self.scored.probabilities(noise.channel)
         return replace(self, noise=noise, probabilities=probabilities)
 
     @property
@@ -235,21 +227,41 @@ def proportions(codes: IntArray) -> FloatArray:
     return np.asarray(np.bincount(codes) / len(codes))
 
 
-def heuristic_noise(scores: FloatArray, codes: IntArray, priors: ArrayLike | None) -> Noise:
-    """Estimate noise rates from the labels of the rows that score (n, k) highest for each class.
+def noise_from_scores(
+    scores: FloatArray, logits: FloatArray, observations: Observations, priors: ArrayLike | None
+) -> Noise:
+    """Estimate the noise rates by the likelihood of the labels, given out-of-sample scores.
 
-    See `unflip.estimation.anchors`.
+    The search starts from high-confidence rows (`unflip.estimation.anchors`).
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n, k)
+        Scores that rank the rows by their confidence in each class.
+    logits : ndarray of shape (n, k)
+        Log-odds of the classes, up to a common slope and intercepts.
+    observations : Observations
+        Observed labels.
+    priors : array-like of shape (k,), optional
+        Class priors, if known.
     """
-    rough = anchor_rates(scores, codes, np.ones(len(codes)))
-    model, errors = consistent_noise(rough.transition, proportions(codes)), rough.errors
+    codes = observations.codes
+    rough = anchor_rates(scores, codes, observations.weights)
+    start = consistent_noise(rough.transition, proportions(codes), is_sure=True)
+    errors = rough.errors
     if priors is not None:
-        model, errors = constrain_by_priors(model, errors, priors, DistinctRows.of(scores), codes)
-    remedy = "noise= if you know the rates, or true labels of some rows as trusted=."
-    assumption = not_identifiable(errors, "high-confidence rows", remedy)
+        start, errors = constrain_by_priors(start, errors, priors, DistinctRows.of(scores), codes)
+    prior = RatePrior.of(start, errors)
+    likeliest = likeliest_noise(logits, observations, start, prior)
+    for _ in range(_MAX_REFITS):  # the shares of the wrong labels follow from the rates before
+        likeliest = likeliest_noise(logits, observations, likeliest.noise, prior)
+    probabilities = recalibrated(logits, observations, likeliest.noise)
+    posterior = label_posterior(probabilities, codes, likeliest.noise)
+    covariance = likeliest.covariance
     return Noise(
-        model=model,
-        errors=errors,
-        source="anchor rows",
-        assumption=assumption,
+        model=expected_noise(posterior, codes, observations.shares),
+        errors=transition_errors(likeliest.noise, covariance, observations.n_effective),
+        source="label likelihood",
+        assumption="" if is_determined(likeliest.noise, covariance) else NOT_IDENTIFIABLE,
         priors_given=priors is not None,
     )

@@ -62,7 +62,7 @@ class Findings:
 
     @property
     def noise_source(self) -> str:
-        """Source of the rates: "given", "trusted rows", "mixture", "anchor rows" or "votes"."""
+        """Source of the rates; see `Noise.source`."""
         return self.evidence.noise.source
 
     @property

@@ -19,13 +19,14 @@ from unflip._utils.sparse import canonical
 from unflip._utils.typing import FloatArray, IntArray, Rows
 from unflip._utils.validation import as_array, check_unmasked
 from unflip._utils.warnings import warn_caller
-from unflip.auditing.evidence import Evidence, FromLogOdds, Noise, heuristic_noise, proportions
+from unflip.auditing.evidence import Evidence, Noise, ScoredRows, noise_from_scores
 from unflip.auditing.outlook import effective_dimension
 from unflip.auditing.report import Audit, checked_rate
 from unflip.calibration.accuracy import (
     ExpectedAccuracy,
     expected_accuracy,
 )
+from unflip.calibration.information import calibration_covariance
 from unflip.calibration.log_odds import calibrate
 from unflip.calibration.observations import Observations
 from unflip.data.duplicates import take_rows
@@ -34,8 +35,7 @@ from unflip.estimation.given_rates import GivenRates
 from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimator
 from unflip.estimation.trusted import TrustedSubset
 from unflip.labels.classes import is_missing, true_codes
-from unflip.labels.moved_noise import channels_one_error_away
-from unflip.labels.noise import Channel, NoiseModel
+from unflip.labels.noise import NoiseModel
 from unflip.labels.votes import UNLABELLED, Votes
 from unflip.model.classifier import LPClassifier
 from unflip.model.options import gives_priors
@@ -169,7 +169,7 @@ def _evidence(
         accuracy_std=scores.accuracy.error,
         dimension=effective_dimension(rows),
         n_effective=scores.n_effective,
-        probabilities_under=FromLogOdds(logits, observed, priors, scores.certainty == 1),
+        scored=ScoredRows(logits, observed, priors, scores.certainty == 1),
         has_signal=scores.certainty > 0,
     )
 
@@ -198,39 +198,29 @@ def _group_scores(
 
     They are calibrated again, because each fold's own calibration relies on near-duplicates.
     """
-    if noise.source == "anchor rows" and noise.votes is None:
-        noise = heuristic_noise(held_out, codes, priors)
+    contrasts = held_out[:, 1:] - held_out[:, :1]
     rows = Observations(
         _columns(noise, codes), np.ones(len(codes)), n_effective, noise.priors_given
     )
+    if noise.source == "label likelihood" and noise.votes is None:
+        noise = noise_from_scores(held_out, held_out, rows, priors)
     channel = noise.channel
-    contrasts = held_out[:, 1:] - held_out[:, :1]
     calibrated = calibrate(contrasts, rows, channel)
+    covariance = calibration_covariance(
+        calibrated, rows, channel, np.diag(np.diag(noise.errors) ** 2)
+    )
     if certainty < 1:
+        covariance[0, 0] += np.log(calibrated.shrinkage(certainty)) ** 2
         calibrated = calibrated.shrunk(certainty, channel.known_priors)
-    moved = _noise_one_error_away(noise, codes) if certainty == 1 else [channel]
     accuracy = expected_accuracy(
         rows,
         calibrated,
         channel,
-        base=moved[0],
-        alternatives=moved[1:],
+        covariance=covariance,
         deployed=noise.model.known_priors,
         predicted=calibrated.log_odds.argmax(axis=1),
     )
     return _Scores(calibrated.log_odds[:, 1:], noise, accuracy, n_effective, certainty)
-
-
-def _noise_one_error_away(noise: Noise, codes: IntArray) -> list[Channel]:
-    """Return the noise, then the noise with each rate moved by its standard error."""
-    votes = noise.votes
-    return channels_one_error_away(
-        noise.model,
-        noise.errors,
-        observed=None if noise.priors_known else proportions(codes[codes != UNLABELLED]),
-        votes=votes,
-        annotators=None if votes is None or votes.single else noise.annotators,
-    )
 
 
 def _noise(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -12,8 +11,12 @@ from unflip._utils.arrays import as_numpy, is_foreign
 from unflip._utils.typing import FloatArray
 from unflip._utils.validation import as_array, as_floats, as_number, shown
 from unflip._utils.warnings import warn_caller
-from unflip.auditing.evidence import Evidence, FromObserved, Noise, heuristic_noise
+from unflip.auditing.evidence import Evidence, Noise, ScoredRows, noise_from_scores
 from unflip.auditing.report import Audit, checked_rate
+from unflip.calibration.accuracy import expected_accuracy
+from unflip.calibration.information import calibration_covariance
+from unflip.calibration.log_odds import recalibration
+from unflip.calibration.observations import Observations
 from unflip.data.duplicates import DistinctRows
 from unflip.data.training_set import TrainingSet
 from unflip.estimation.automatic import Automatic
@@ -22,7 +25,7 @@ from unflip.estimation.trusted import TrustedSubset
 from unflip.labels.classes import encode, true_codes
 from unflip.labels.noise import NoiseModel
 from unflip.model.noise_sources import noise_source
-from unflip.model.options import gives_priors
+from unflip.model.options import gives_priors, is_estimate
 from unflip.ridge.spectrum.decomposition import decompose
 
 
@@ -38,8 +41,10 @@ def audit_scores(
 ) -> Audit:
     """Find labels that are probably wrong with the probabilities of any model.
 
-    The model predicts observed labels, so P(observed | x) = P(true | x)·T. This is solved for
-    P(true | x), clipped to probabilities, and combined with the observed label by Bayes' rule.
+    The model was trained on noisy labels, so its probabilities are not those of the true class.
+    They are calibrated: P(true class | x) = softmax(τ log P + b), with the slope τ and the
+    intercepts b under which the observed labels are likeliest, and the noise rates too if these are
+    not known. Bayes' rule adds the observed label.
 
     Parameters
     ----------
@@ -50,8 +55,7 @@ def audit_scores(
     y : array-like of shape (n,)
         Observed labels.
     noise : NoiseModel, array-like of shape (k, k), "estimate" or None
-        Label noise, as in `LPClassifier`; "estimate" is a heuristic estimate from
-        high-confidence samples.
+        Label noise, as in `LPClassifier`; "estimate" maximises the likelihood of the labels.
     priors : array-like of shape (k,), optional
         Class priors, if known.
     trusted : array-like of shape (n,), optional
@@ -90,35 +94,54 @@ def audit_scores(
     data = TrainingSet(
         observed, labels, np.ones(len(labels)), classes, DistinctRows.of(observed), codes
     )
-    noise_model = _noise(noise, priors, trusted, data)
-    probabilities_under = FromObserved(observed)
-    probabilities = probabilities_under(noise_model.model)
-    p_right = probabilities.max(axis=1)
+    n = len(labels)
+    # A probability of 0 would exclude a class for certain.
+    log_scores = np.log(np.maximum(observed, 1 / (10 * n)))
+    rows = Observations(codes, np.ones(n), float(n), gives_priors(noise, priors))
+    noise_model = _noise(noise, priors, trusted, data, log_scores, rows)
+    channel = noise_model.channel
+    calibration = recalibration(log_scores, rows, channel)
+    accuracy = expected_accuracy(
+        rows,
+        calibration,
+        channel,
+        covariance=calibration_covariance(
+            calibration, rows, channel, np.diag(np.diag(noise_model.errors) ** 2)
+        ),
+        deployed=channel.known_priors,
+        predicted=calibration.log_odds.argmax(axis=1),
+    )
     dimension = np.nan if effective_dimension is None else _checked_dimension(effective_dimension)
     evidence = Evidence(
         classes=classes,
         codes=codes,
-        truth=true_codes(trusted, len(labels), np.arange(len(labels)), classes, "trusted"),
-        probabilities=probabilities,
-        log_scores=np.log(np.maximum(observed, 1 / (10 * len(labels)))),
+        truth=true_codes(trusted, n, np.arange(n), classes, "trusted"),
+        probabilities=calibration.probabilities,
+        log_scores=log_scores,
         noise=noise_model,
-        accuracy=float(p_right.mean()),
-        accuracy_std=float(p_right.std() / np.sqrt(len(p_right))),
+        accuracy=accuracy.value,
+        accuracy_std=accuracy.error,
         dimension=dimension,
-        n_effective=float(len(labels)),
-        probabilities_under=probabilities_under,
+        n_effective=float(n),
+        scored=ScoredRows(log_scores, rows, channel.known_priors),
     )
-    return Audit(replace(evidence, accuracy_std=_accuracy_error(evidence)), rate)
+    return Audit(evidence, rate)
 
 
 def _noise(
-    noise: object, priors: ArrayLike | None, trusted: ArrayLike | None, data: TrainingSet
+    noise: object,
+    priors: ArrayLike | None,
+    trusted: ArrayLike | None,
+    data: TrainingSet,
+    log_scores: FloatArray,
+    rows: Observations,
 ) -> Noise:
-    """Return the noise model; without any information, a heuristic estimate and a warning."""
-    if isinstance(noise, str) and noise == "estimate":
+    """Return the noise model; without any information, the likeliest one."""
+    if is_estimate(noise):
         if trusted is None:
-            estimate = heuristic_noise(data.X, data.codes, priors)
-            warn_caller(estimate.assumption, AssumedNoiseWarning)
+            estimate = noise_from_scores(data.X, log_scores, rows, priors)
+            if estimate.assumption:
+                warn_caller(estimate.assumption, AssumedNoiseWarning)
             return estimate
         noise = TrustedSubset(trusted)
     if isinstance(noise, NoiseEstimator) and not noise.from_trusted_labels:
@@ -136,17 +159,6 @@ def _noise(
         assumption="",
         priors_given=priors_given,
     )
-
-
-def _accuracy_error(evidence: Evidence) -> float:
-    """Return the standard error of the expected accuracy, from sampling and from the rates."""
-    baseline = _mean_confidence(evidence.unmoved)
-    moved = [_mean_confidence(evidence.under(noise)) for noise in evidence.noise_one_error_away()]
-    return float(np.hypot(evidence.accuracy_std, np.linalg.norm(np.array(moved) - baseline)))
-
-
-def _mean_confidence(evidence: Evidence) -> float:
-    return float(evidence.probabilities.max(axis=1).mean())
 
 
 def _checked_dimension(effective_dimension: float) -> float:

@@ -19,7 +19,8 @@ _INSTANCE_DEPENDENT = (
     "With instance-dependent noise the probabilities are overconfident, but the order of the "
     "suspects is still useful."
 )
-_HEURISTIC = "The noise rates are a heuristic estimate."
+#: If the data hardly determine the noise rates.
+UNCERTAIN_RATES = "The noise rates are uncertain."
 #: Explains the numbers of `noise` and `accuracy`.
 STANDARD_ERROR = "± is one standard error."
 
@@ -28,7 +29,9 @@ _SOURCES = {
     "given": "given",
     "trusted rows": "estimated from trusted labels",
     "mixture": "estimated with a Gaussian mixture model",
-    "anchor rows": "a heuristic estimate from high-confidence rows",
+    "label likelihood": "estimated from the labels and the features",
+    "anchor rows": "a rough estimate from high-confidence rows",
+    "no signal": "not estimated: assumes that half of the labels are random",
     "votes": "estimated from the votes and the features",
     "estimator": "estimated by the noise estimator that was passed",
 }
@@ -43,9 +46,17 @@ _SOURCE_NOTES = {
         "The noise rates were estimated from the features and the labels. The features of each "
         "class are assumed to be Gaussian."
     ),
+    "label likelihood": (
+        "The noise rates were estimated by maximum likelihood of the labels, given the predicted "
+        "probabilities. The log-odds of the classes are assumed to be linear in the scores."
+    ),
     "anchor rows": (
-        "The noise rates are not identifiable from these data. They are a heuristic estimate from "
-        "the rows with the highest predicted probability of each class."
+        "The features predict the labels weakly. The noise rates are a rough estimate from the "
+        "rows with the highest predicted probability of each class."
+    ),
+    "no signal": (
+        "The features do not predict the labels, so nothing can be said about the noise rates. "
+        "Half of the labels are assumed to be random."
     ),
     "votes": (
         "The transition matrix of each annotator was estimated from the votes and the features. "
@@ -100,6 +111,8 @@ def summary(audit: Findings) -> dict[str, str]:
 
 def headline(audit: Findings) -> str:
     """Return the number of wrong labels as a title, without a full stop."""
+    if not audit.evidence.has_signal:
+        return "The features do not predict the labels: wrong labels cannot be found"
     labels = f"{int(audit.evidence.labelled.sum()):,} {label_kind(audit)}s"
     if round(audit.expected_wrong) < 2:
         return f"Almost all of the {labels} are right"
@@ -183,10 +196,12 @@ def _n_checked(audit: Findings) -> str:
 
 def next_step(audit: Findings) -> str:
     """Return what to do next in Python."""
-    if audit.noise_source == "anchor rows":
+    if not audit.evidence.has_signal:
+        return "Add rows or other features."
+    if audit.assumption:
         return (
-            f"{_HEURISTIC} To improve them, check the rows of .check_next(100) and pass their true "
-            "labels as trusted=."
+            f"{UNCERTAIN_RATES} To improve them, check the rows of .check_next(100) and pass their "
+            "true labels as trusted=."
         )
     check = ".check_next(m) returns the m rows whose check improves a classifier most."
     if not audit.n_suspects:
@@ -197,14 +212,16 @@ def next_step(audit: Findings) -> str:
 def next_steps(audit: Findings, interface: Interface) -> list[str]:
     """Return what to do next, as a list for the page."""
     check_rates = (
-        f"{_HEURISTIC} To improve them, check a stratified random sample of rows "
+        f"{UNCERTAIN_RATES} To improve them, check a stratified random sample of rows "
         f"({interface.check}), {interface.trust}, and audit again."
     )
     check_rows = (
         "To improve a classifier rather than to find errors, check the rows with the least "
         f"certain labels ({interface.check})."
     )
-    if audit.noise_source == "anchor rows":
+    if not audit.evidence.has_signal:
+        return ["Add rows or other features."]
+    if audit.assumption:
         return [check_rates, _review(audit, interface)]
     return [_review(audit, interface), check_rows]
 

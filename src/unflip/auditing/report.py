@@ -47,7 +47,7 @@ class Audit(Findings):
     def check_next(self, m: int) -> IntArray:
         """Return m rows to check next.
 
-        If the noise rates are a heuristic estimate, these rows improve the rates: they are drawn at
+        If the noise rates are hardly identifiable, these rows improve the rates: they are drawn at
         random within strata (`TrustedSubset.suggest`), and their true labels can be passed as
         ``trusted=``. Otherwise they are the rows with the least certain labels, by
         1 − Σ P(true class)², which improve a classifier most. These are not a random sample: pass
@@ -55,7 +55,7 @@ class Audit(Findings):
         """
         unchecked = np.flatnonzero(self.evidence.truth == UNCHECKED)
         n_rows = as_count(m, "m", most=len(unchecked))
-        if self.noise_source == "anchor rows":
+        if self.assumption:
             return self._rows_for_rates(n_rows)
         certainty = (self.label_posterior[unchecked] ** 2).sum(axis=1)
         return np.asarray(unchecked[np.argsort(certainty, kind="stable")[:n_rows]])

@@ -5,11 +5,24 @@ decisions under priors and costs (`Decision`), and the expected accuracy. Featur
 used here.
 """
 
-from unflip.calibration.accuracy import PAIR_VARIANCE, ExpectedAccuracy, expected_accuracy
+from unflip.calibration.accuracy import ExpectedAccuracy, expected_accuracy
 from unflip.calibration.binning import random_rows
 from unflip.calibration.coupling import Coupling, uncoupled
 from unflip.calibration.decision import Decision, Rule
+from unflip.calibration.information import (
+    PAIR_VARIANCE,
+    LabelInformation,
+    calibration_covariance,
+)
 from unflip.calibration.intercepts import class_probabilities
+from unflip.calibration.likeliest_noise import (
+    LikeliestNoise,
+    RatePrior,
+    expected_noise,
+    is_determined,
+    likeliest_noise,
+    transition_errors,
+)
 from unflip.calibration.log_odds import (
     ROUNDING,
     SMALLEST_SLOPE,
@@ -20,6 +33,7 @@ from unflip.calibration.log_odds import (
     label_posterior,
     likeliest_priors,
     recalibrated,
+    recalibration,
     symmetric_slope,
 )
 from unflip.calibration.mixture import ScoreMixture, with_ones
@@ -33,19 +47,28 @@ __all__ = [
     "Coupling",
     "Decision",
     "ExpectedAccuracy",
+    "LabelInformation",
+    "LikeliestNoise",
     "LogOddsModel",
     "Observations",
+    "RatePrior",
     "Rule",
     "ScoreMixture",
     "calibrate",
+    "calibration_covariance",
     "class_probabilities",
     "common_slope",
     "expected_accuracy",
+    "expected_noise",
+    "is_determined",
     "label_posterior",
+    "likeliest_noise",
     "likeliest_priors",
     "random_rows",
     "recalibrated",
+    "recalibration",
     "symmetric_slope",
+    "transition_errors",
     "uncoupled",
     "with_ones",
 ]

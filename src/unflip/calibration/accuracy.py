@@ -2,13 +2,12 @@ r"""Expected accuracy on clean labels, estimated without any clean label.
 
 If P(a | sᵢ) is calibrated, a rule that predicts class ŷᵢ is right with probability P(ŷᵢ | sᵢ).
 Leave-one-out scores have the distribution of new rows' scores, so the mean of these probabilities
-estimates the accuracy. Its standard error has three parts: the sample, the slope of the
-calibration, and the noise rates.
+estimates the accuracy. Its standard error has two parts: the sample, and the slope and intercepts
+of the calibration, which depend on the noise rates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,15 +16,12 @@ from array_api_compat import array_namespace
 from unflip._utils.arrays import like, numbers, own_entries, take
 from unflip._utils.typing import Array, FloatArray
 from unflip.calibration.binning import evenly_spaced
-from unflip.calibration.log_odds import Calibration, recalibrated
+from unflip.calibration.intercepts import class_probabilities
+from unflip.calibration.log_odds import Calibration
 from unflip.calibration.observations import Observations
 from unflip.labels.noise import Channel
 
-#: Variance of a mean of leave-one-out scores, relative to that of independent scores. They are sums
-#: over pairs of rows and each pair counts twice: the factor is 2 if label noise dominates, and at
-#: most 4.
-PAIR_VARIANCE = 2.0
-# Probabilities (rows times classes) that show the effect of other noise rates to a few percent.
+# Probabilities (rows times classes) that show the effect of other log-odds to a few percent.
 _ENOUGH_PROBABILITIES = 40_000
 # Rows used for the same purpose if there are many classes.
 _MIN_ROWS = 500
@@ -44,8 +40,7 @@ def expected_accuracy(
     calibration: Calibration,
     noise: Channel,
     *,
-    base: Channel | None = None,
-    alternatives: Sequence[Channel],
+    covariance: FloatArray,
     deployed: FloatArray,
     predicted: Array,
 ) -> ExpectedAccuracy:
@@ -59,56 +54,50 @@ def expected_accuracy(
         Calibration of their scores under `noise`.
     noise : Channel
         Noise with priors.
-    base : Channel, optional
-        Noise that `alternatives` are compared with; by default `noise`. It differs if the priors of
-        `noise` were corrected by the scores.
-    alternatives : sequence of Channel
-        Noise models that are one standard error away, each in a different direction.
+    covariance : ndarray of shape (k, k)
+        Covariance of the log-slope and of the intercepts but the first
+        (`unflip.calibration.information`).
     deployed : ndarray of shape (k,)
         Class proportions of the new rows.
     predicted : array of shape (n,)
         Predicted class of each row. The row's own label must not contribute to it.
     """
-    priors = noise.known_priors
+    ratio = deployed / noise.known_priors
+    weights = observations.weights
+    value = _weighted_accuracy(calibration.probabilities, predicted, ratio, weights)
+    value = min(value, 1.0)
+    sample = _representative_rows(calibration, predicted)
+    logits = take(calibration.logits, sample)
+    sampled_predictions = take(predicted, sample)
+    sampled_weights = take(weights, sample)
 
-    def accuracy(probabilities: Array) -> float:
-        return _weighted_accuracy(probabilities, predicted, deployed / priors, observations.weights)
+    def accuracy(change: FloatArray) -> float:
+        probabilities = _moved_probabilities(logits, calibration.intercepts, change)
+        return _weighted_accuracy(probabilities, sampled_predictions, ratio, sampled_weights)
 
-    value = min(accuracy(calibration.probabilities), 1.0)
-    # In both directions: probabilities of 0 and 1 do not change with a larger slope.
-    n_errors = np.sqrt(PAIR_VARIANCE)
-    steeper = accuracy(calibration.with_slope_moved(n_errors, priors).probabilities)
-    flatter = accuracy(calibration.with_slope_moved(-n_errors, priors).probabilities)
-    changes = [(steeper - flatter) / 2]
-    if alternatives:
-        accuracy_under = _recalibrated_accuracy(observations, calibration, deployed, predicted)
-        unmoved = accuracy_under(noise if base is None else base)
-        changes += [accuracy_under(alternative) - unmoved for alternative in alternatives]
     # The variance of P(right) between rows and of right or wrong given P add up to that of a
     # proportion of n rows.
     variance = value * (1 - value) / observations.n_effective
-    variance += sum(change**2 for change in changes)
+    spreads, axes = np.linalg.eigh(covariance)
+    for spread, axis in zip(np.maximum(spreads, 0.0), axes.T, strict=True):
+        step = np.sqrt(spread) * axis
+        # In both directions: probabilities of 0 and 1 do not change with a larger slope.
+        variance += ((accuracy(step) - accuracy(-step)) / 2) ** 2
     # No variable between 0 and 1 has a standard deviation above 1/2.
     return ExpectedAccuracy(value, min(float(np.sqrt(variance)), 0.5))
 
 
-def _recalibrated_accuracy(
-    observations: Observations, calibration: Calibration, deployed: FloatArray, predicted: Array
-) -> Callable[[Channel], float]:
-    """Return the expected accuracy as a function of the noise, from a sample of the rows."""
-    n_classes = len(deployed)
-    n_rows = max(_ENOUGH_PROBABILITIES // n_classes, _MIN_ROWS)
-    sample = evenly_spaced(own_entries(calibration.probabilities, predicted), n_rows)
-    sampled = observations.subset(sample)
-    log_odds = take(calibration.log_odds, sample)
-    sampled_predictions = take(predicted, sample)
+def _representative_rows(calibration: Calibration, predicted: Array) -> Array:
+    """Return the indices of rows that show the effect of other log-odds."""
+    probabilities = calibration.probabilities
+    n_rows = max(_ENOUGH_PROBABILITIES // probabilities.shape[1], _MIN_ROWS)
+    return evenly_spaced(own_entries(probabilities, predicted), n_rows)
 
-    def accuracy_under(noise: Channel) -> float:
-        probabilities = recalibrated(log_odds, sampled, noise)
-        ratio = deployed / noise.known_priors
-        return _weighted_accuracy(probabilities, sampled_predictions, ratio, sampled.weights)
 
-    return accuracy_under
+def _moved_probabilities(logits: Array, intercepts: FloatArray, change: FloatArray) -> Array:
+    """Return the class probabilities with a change of the log-slope and of the intercepts."""
+    moved = intercepts + np.append(0.0, change[1:])
+    return class_probabilities(float(np.exp(change[0])) * logits + like(moved, logits))
 
 
 def _weighted_accuracy(

@@ -61,10 +61,11 @@ from unflip.calibration.mixture import (
     label_log_odds,
     mixture_directions,
     mixture_logits,
+    score_weight,
     with_ones,
 )
 from unflip.calibration.observations import Observations
-from unflip.calibration.slope import LOG_SLOPE_STEP, fit_slope
+from unflip.calibration.slope import LOG_SLOPE_STEP, SlopeFit, fit_slope
 from unflip.labels.noise import Channel
 
 # Rows for each of the (k − 1)² numbers of the directions, from which on leaving rows out changed
@@ -89,13 +90,10 @@ class LogOddsModel:
         One column per class, the first 0.
     intercepts : ndarray of shape (k,)
         One per class, the first 0.
-    slope_error : float
-        Standard error of log τ, the common factor of all slopes.
     """
 
     slopes: FloatArray
     intercepts: FloatArray
-    slope_error: float = 0.0
 
     def log_odds(self, scores: Array) -> Array:
         """Return the log-odds of each class against the first, (n, k), for scores (n, r)."""
@@ -108,7 +106,7 @@ class LogOddsModel:
     def with_priors(self, priors: FloatArray, trained: FloatArray) -> LogOddsModel:
         """Return the model for rows with other class proportions than the `trained` ones."""
         shift = np.log(priors / trained)
-        return LogOddsModel(self.slopes, self.intercepts + shift - shift[0], self.slope_error)
+        return LogOddsModel(self.slopes, self.intercepts + shift - shift[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,19 +142,19 @@ class Calibration:
         """Return P(true class | score, observed label), (n, k)."""
         return label_posterior(self.probabilities, codes, noise)
 
-    def with_slope_moved(self, errors: float, priors: FloatArray) -> Calibration:
-        """Return the calibration with log τ moved by so many standard errors."""
-        return self._scaled(float(np.exp(errors * self.model.slope_error)), priors)
-
     def shrunk(self, share: float, priors: FloatArray) -> Calibration:
         """Return the calibration with log-odds of the rows shrunk towards those of the priors.
 
-        The order of the scores is kept. The standard error of the slope then covers everything
-        from the priors to the fitted log-odds.
+        The order of the scores is kept.
         """
-        factor = max(share, self._smallest_factor)
-        error = float(np.hypot(self.model.slope_error, np.log(factor)))
-        return replace(self._scaled(factor, priors), model=replace(self.model, slope_error=error))
+        factor = self.shrinkage(share)
+        neutral = np.log(priors / priors[0])
+        intercepts = neutral + factor * (self.intercepts - neutral)
+        return Calibration(self.model, factor * self.logits, intercepts)
+
+    def shrinkage(self, share: float) -> float:
+        """Return the factor by which `shrunk` scales log-odds: the share, but never 0."""
+        return max(share, self._smallest_factor)
 
     def flattened(self, priors: FloatArray, spread: float) -> Calibration:
         """Return the calibration shrunk to the priors almost entirely, for new rows too.
@@ -177,12 +175,6 @@ class Calibration:
         xp = namespace(self.logits)
         widest = xp.max(xp.max(self.logits, axis=1) - xp.min(self.logits, axis=1))
         return SMALLEST_SLOPE / max(float(widest), 1.0)
-
-    def _scaled(self, factor: float, priors: FloatArray) -> Calibration:
-        """Scale the difference of the rows' log-odds to those of the priors."""
-        neutral = np.log(priors / priors[0])
-        intercepts = neutral + factor * (self.intercepts - neutral)
-        return Calibration(self.model, factor * self.logits, intercepts)
 
 
 def label_posterior(probabilities: Array, codes: Array, noise: Channel) -> Array:
@@ -225,16 +217,14 @@ def calibrate(
     if not whitening.rank:
         return _uninformative(scores, noise)
     standard = whitening(scores)
-    proportions = _class_proportions(observations, noise)
+    proportions = class_proportions(codes, share, observations, noise)
     n_directions = (noise.n_classes - 1) ** 2
     if noise.n_classes > 2 and round(n_effective) < _ROWS_PER_DIRECTION * n_directions:
         return _calibrate_small_sample(
             whitening, standard, observations, noise, proportions, coupling
         )
-    fitted, fitted_codes, fitted_share = _rows_to_fit(standard, codes, share, noise)
-    directions, middle = mixture_directions(
-        fitted, fitted_codes, fitted_share, noise, 1 / n_effective
-    )
+    fitted, fitted_codes, fitted_share = rows_to_fit(standard, codes, share, noise)
+    directions, middle = mixture_directions(fitted, fitted_codes, fitted_share, noise, n_effective)
     if scores.shape[1] == 1 and directions[0, 1] < SMALLEST_SLOPE:  # log-odds rise with the score
         directions = np.array([[0.0, SMALLEST_SLOPE]])
         middle = np.zeros(2)
@@ -242,12 +232,14 @@ def calibrate(
     slope = fit_slope(logits, fitted_codes, fitted_share, noise, proportions, n_effective)
     directions = slope.factor * directions
     middle = slope.factor * middle
-    model = whitening.inverted(LogOddsModel(directions, slope.intercepts - middle, slope.error))
+    model = whitening.inverted(LogOddsModel(directions, slope.intercepts - middle))
     return Calibration(model, mixture_logits(standard, directions, middle), slope.intercepts)
 
 
-def recalibrated(logits: Array, observations: Observations, noise: Channel) -> Array:
-    """Return P(true class | row), (n, k), with slope and intercepts refitted under another noise.
+def recalibration(
+    logits: Array, observations: Observations, noise: Channel, *, tolerance: float = 1e-5
+) -> Calibration:
+    """Fit slope and intercepts alone, to log-odds of any model or under another noise.
 
     Parameters
     ----------
@@ -255,18 +247,31 @@ def recalibrated(logits: Array, observations: Observations, noise: Channel) -> A
         Log-odds of the rows.
     observations, noise
         As in `calibrate`.
+    tolerance : float
+        Last step of the log-slope and of the intercepts.
     """
     slope = fit_slope(
         logits,
         observations.codes,
         observations.shares,
         noise,
-        _class_proportions(observations, noise),
+        class_proportions(observations.codes, observations.shares, observations, noise),
         observations.n_effective,
-        start=np.zeros(noise.n_classes),  # the log-odds include intercepts already
-        tolerance=1e-2,  # it serves differences between noise models, which need not be exact
+        # The log-odds may include intercepts already.
+        start=SlopeFit(1.0, np.zeros(noise.n_classes)),
+        tolerance=tolerance,
     )
-    return class_probabilities(slope.factor * logits + like(slope.intercepts, logits))
+    identity = np.eye(noise.n_classes)
+    model = LogOddsModel(slope.factor * (identity - identity[:, :1]), slope.intercepts)
+    return Calibration(model, slope.factor * (logits - logits[:, :1]), slope.intercepts)
+
+
+def recalibrated(logits: Array, observations: Observations, noise: Channel) -> Array:
+    """Return P(true class | row), (n, k), of a rough `recalibration`.
+
+    It serves differences between noise models, which need not be exact.
+    """
+    return recalibration(logits, observations, noise, tolerance=1e-2).probabilities
 
 
 def _uninformative(scores: Array, noise: Channel) -> Calibration:
@@ -279,28 +284,33 @@ def _uninformative(scores: Array, noise: Channel) -> Calibration:
     return Calibration(model, logits, model.intercepts)
 
 
-def _class_proportions(observations: Observations, noise: Channel) -> ClassProportions:
+def class_proportions(
+    codes: Array, share: Array, observations: Observations, noise: Channel
+) -> ClassProportions:
+    """Return the noise's priors, with the sample size that they are known from.
+
+    `codes` and `share` are those of the rows that a calibration is fitted to.
+    """
+    n_effective = observations.n_effective
     if observations.priors_known:
-        return ClassProportions(noise.known_priors, observations.n_effective)
-    return ClassProportions.from_labels(
-        observations.codes, observations.shares, noise, observations.n_effective
-    )
+        return ClassProportions(noise.known_priors, n_effective)
+    return ClassProportions.from_labels(codes, share, noise, n_effective)
 
 
-def _rows_to_fit(
-    standard: Array, codes: Array, share: Array, noise: Channel
+def rows_to_fit(
+    scores: Array, codes: Array, share: Array, noise: Channel
 ) -> tuple[Array, Array, Array]:
     """Return scores, codes and shares to fit to: all rows, or for very many, bins or a sample."""
-    n_rows = standard.shape[0]
-    is_binary = noise.transition.shape == (2, 2) and standard.shape[1] == 1
+    n_rows = scores.shape[0]
+    is_binary = noise.transition.shape == (2, 2) and scores.shape[1] == 1
     if n_rows >= MIN_ROWS_TO_BIN and is_binary:
-        values, labels, weights = binned(standard[:, 0], codes, share)
+        values, labels, weights = binned(scores[:, 0], codes, share)
         return values[:, None], labels, weights
     if n_rows <= _SAMPLE_ROWS:
-        return standard, codes, share
-    sample = like(random_rows(n_rows, _SAMPLE_ROWS), standard)
+        return scores, codes, share
+    sample = like(random_rows(n_rows, _SAMPLE_ROWS), scores)
     weights = take(share, sample)
-    return take(standard, sample), take(codes, sample), weights / namespace(weights).sum(weights)
+    return take(scores, sample), take(codes, sample), weights / namespace(weights).sum(weights)
 
 
 def _calibrate_small_sample(
@@ -315,7 +325,7 @@ def _calibrate_small_sample(
     codes = observations.codes
     share = observations.shares
     n_effective = observations.n_effective
-    mixture = ScoreMixture.fit(standard, codes, share, noise, 1 / n_effective)
+    mixture = ScoreMixture.fit(standard, codes, share, noise, n_effective)
     if coupling is not None:
         coupling = replace(coupling, own=coupling.own @ like(whitening.basis, standard))
     left_out = mixture.left_out_logits(standard, share, coupling)
@@ -324,7 +334,7 @@ def _calibrate_small_sample(
     middle = slope.factor * mixture.middle
     logits = mixture_logits(standard, directions, middle)
     intercepts = proportions.intercepts(logits, share, slope.intercepts)
-    model = whitening.inverted(LogOddsModel(directions, intercepts - middle, slope.error))
+    model = whitening.inverted(LogOddsModel(directions, intercepts - middle))
     return Calibration(model, slope.factor * left_out, slope.intercepts)
 
 
@@ -361,13 +371,15 @@ def _mixture_priors(
     with np.errstate(divide="ignore"):  # an impossible label has log-probability −∞
         label_given_true = pick(np.log(noise.transition.T), codes)
     scores = with_ones(standard)
+    temper = score_weight(noise.n_classes, n_effective)
     for _ in range(MAX_ITERATIONS):
-        mixture = ScoreMixture.of(scores, member, share, 1 / n_effective)
+        mixture = ScoreMixture.of(scores, member, share, n_effective)
         previous = priors
         priors = (n_effective * mixture.mass + 1) / (n_effective + noise.n_classes)
         if np.abs(priors - previous).max() <= EM_TOLERANCE:
             break
-        member = class_probabilities(label_given_true + mixture.logits(scores, np.log(priors)))
+        logits = temper * mixture.logits(scores) + like(np.log(priors), scores)
+        member = class_probabilities(logits + label_given_true)
     return priors
 
 
@@ -468,4 +480,4 @@ class _Whitening:
     def inverted(self, model: LogOddsModel) -> LogOddsModel:
         """Return a model of whitened scores as a model of the scores themselves."""
         slopes = self.basis @ model.slopes
-        return LogOddsModel(slopes, model.intercepts - self.mean @ slopes, model.slope_error)
+        return LogOddsModel(slopes, model.intercepts - self.mean @ slopes)

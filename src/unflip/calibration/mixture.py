@@ -58,36 +58,31 @@ class ScoreMixture:
 
     @classmethod
     def fit(
-        cls,
-        standard: Array,
-        codes: Array,
-        share: Array,
-        noise: Channel,
-        smallest_variance: float,
+        cls, standard: Array, codes: Array, share: Array, noise: Channel, n_effective: float
     ) -> ScoreMixture:
         """Fit by EM; parameters are those of `mixture_directions`."""
         label_prior = pick(_log_posterior(noise), codes)
+        temper = score_weight(noise.n_classes, n_effective)
         scores = with_ones(standard)
-        mixture = cls.of(scores, pick(noise.posterior, codes), share, smallest_variance)
+        mixture = cls.of(scores, pick(noise.posterior, codes), share, n_effective)
         for _ in range(MAX_ITERATIONS - 1):
             logits = mixture.logits(scores)
+            logits *= temper
             logits += label_prior
             previous = mixture
-            mixture = cls.of(scores, class_probabilities(logits), share, smallest_variance)
+            mixture = cls.of(scores, class_probabilities(logits), share, n_effective)
             if has_converged(_centred(mixture.directions), _centred(previous.directions)):
                 break
         return mixture
 
     @classmethod
-    def of(
-        cls, scores: Array, member: Array, share: Array, smallest_variance: float
-    ) -> ScoreMixture:
+    def of(cls, scores: Array, member: Array, share: Array, n_effective: float) -> ScoreMixture:
         """Return the mixture for given class posteriors; `scores` are those of `with_ones`."""
         sums = as_numpy((member * share[:, None]).T @ scores)
         mass = sums[:, -1]
         means = sums[:, :-1] / np.maximum(sums[:, -1:], TINY)
         values, vectors = np.linalg.eigh(np.eye(means.shape[1]) - (mass * means.T) @ means)
-        precision = (vectors / np.maximum(values, smallest_variance)) @ vectors.T
+        precision = (vectors / np.maximum(values, 1 / n_effective)) @ vectors.T
         return cls(mass, means, precision, member)
 
     @property
@@ -192,6 +187,17 @@ class ScoreMixture:
         return linear / left - squared / (2 * left**2) + bent
 
 
+def score_weight(n_classes: int, n_effective: float) -> float:
+    """Return the power of the likelihood of scores in EM, n/(n + 2(k − 1)²).
+
+    The directions have (k − 1)² numbers. If rows are few for so many numbers, each row is certain
+    of the class that its own score pulled towards it, and EM feeds on itself: log-odds become
+    overconfident, and less accurate. A power below 1 weakens that loop. Factors of 1 to 4 in place
+    of 2 gave the same accuracies to half a percentage point on ten simulated and real data sets.
+    """
+    return n_effective / (n_effective + 2 * (n_classes - 1) ** 2)
+
+
 def with_ones(standard: Array) -> Array:
     """Return scores with a column of 1, so that one product yields both means and proportions."""
     xp = namespace(standard)
@@ -204,7 +210,7 @@ def _row_dots(first: Array, second: Array) -> Array:
 
 
 def mixture_directions(
-    standard: Array, codes: Array, share: Array, noise: Channel, smallest_variance: float
+    standard: Array, codes: Array, share: Array, noise: Channel, n_effective: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return directions C⁻¹(m_a − m₀) of the mixture, (r, k), and the values midway, (k,), by EM.
 
@@ -216,15 +222,15 @@ def mixture_directions(
         Observed label of each row, and its share in the total weight.
     noise : Channel
         Noise with priors.
-    smallest_variance : float
-        Lower bound of the eigenvalues of C.
+    n_effective : float
+        Effective sample size. The eigenvalues of C are at least 1/n_effective.
     """
     if standard.shape[1] == 1 and noise.n_classes == 2:
         slope, midway = _binary_mixture(
-            standard[:, 0], label_log_odds(codes, noise), share, smallest_variance
+            standard[:, 0], label_log_odds(codes, noise), share, n_effective
         )
         return np.array([[0.0, slope]]), np.array([0.0, slope * midway])
-    mixture = ScoreMixture.fit(standard, codes, share, noise, smallest_variance)
+    mixture = ScoreMixture.fit(standard, codes, share, noise, n_effective)
     return mixture.directions, mixture.middle
 
 
@@ -241,7 +247,7 @@ def _centred(directions: FloatArray) -> FloatArray:
 
 
 def _binary_mixture(
-    standard: Array, label_log_odds: Array, share: Array, smallest_variance: float
+    standard: Array, label_log_odds: Array, share: Array, n_effective: float
 ) -> tuple[float, float]:
     """Return the slope and the score midway of `mixture_directions`, for one score of two classes.
 
@@ -256,7 +262,7 @@ def _binary_mixture(
         upper = moment / mass
         lower = -moment / (1 - mass)
         midway = (upper + lower) / 2
-        variance = max(1 - mass * upper**2 - (1 - mass) * lower**2, smallest_variance)
+        variance = max(1 - mass * upper**2 - (1 - mass) * lower**2, 1 / n_effective)
         previous = slope
         slope = (upper - lower) / variance
         if has_converged(slope, previous):

@@ -25,19 +25,6 @@ class SlopeFit:
 
     factor: float
     intercepts: FloatArray
-    _cost: _Cost
-    _curvature: float | None  # of the cost, from its last two derivatives; None after one step
-
-    @property
-    def error(self) -> float:
-        """Standard error of log τ, from the curvature of the cost."""
-        curvature = self._curvature
-        if curvature is None:
-            log_slope = float(np.log(self.factor))
-            after = self._cost.at(log_slope + LOG_SLOPE_STEP, self.intercepts).derivative
-            before = self._cost.at(log_slope - LOG_SLOPE_STEP, self.intercepts).derivative
-            curvature = (after - before) / (2 * LOG_SLOPE_STEP)
-        return float(1 / np.sqrt(max(curvature, 1.0)))
 
 
 def fit_slope(
@@ -48,22 +35,21 @@ def fit_slope(
     proportions: ClassProportions,
     n_effective: float,
     *,
-    start: FloatArray | None = None,
+    start: SlopeFit | None = None,
     tolerance: float = _TOLERANCE,
 ) -> SlopeFit:
     """Return the slope under which the observed labels are likeliest, and its intercepts.
 
-    Newton's method on the derivative of the cost with bisection, from τ = 1 and the intercepts
-    `start`. The first curvature is the sum of the squared derivatives of single rows.
+    Newton's method on the derivative of the cost with bisection, from `start` or τ = 1. The first
+    curvature is the sum of the squared derivatives of single rows.
     """
     label_given_true = pick(noise.transition.T, codes)
     cost = _Cost(logits, label_given_true, share, proportions, n_effective, tolerance)
     low = -_MAX_LOG_SLOPE
     high = _MAX_LOG_SLOPE
-    log_slope = 0.0
-    point = cost.at(log_slope, start)
+    log_slope = 0.0 if start is None else float(np.log(start.factor))
+    point = cost.at(log_slope, None if start is None else start.intercepts)
     curvature = point.curvature
-    measured_curvature = None
     for _ in range(50):  # more than bisection alone would take
         if point.derivative < 0:
             low = log_slope
@@ -81,7 +67,7 @@ def fit_slope(
         intercepts = point.intercepts
         measured_curvature = (point.derivative - previous.derivative) / step
         curvature = max(measured_curvature, point.curvature / 4)
-    return SlopeFit(float(np.exp(log_slope)), intercepts, cost, measured_curvature)
+    return SlopeFit(float(np.exp(log_slope)), intercepts)
 
 
 @dataclass(frozen=True, eq=False)

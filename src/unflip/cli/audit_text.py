@@ -218,8 +218,8 @@ def _use_decisions(
 
 
 def _improve_rates(result: FileAudit, request: Request) -> list[str]:
-    """Return how to replace a heuristic estimate of the noise rates."""
-    if result.audit.noise_source != "anchor rows":
+    """Return how to improve uncertain noise rates."""
+    if not result.audit.assumption or not result.audit.evidence.has_signal:
         return []
     rows = result.check_next
     items = result.prepared.items.plural
@@ -229,7 +229,7 @@ def _improve_rates(result: FileAudit, request: Request) -> list[str]:
     priors = "" if request.priors else ", or the true class proportions with --priors"
     return [
         _step(
-            f"The noise rates are a heuristic estimate. To improve them, put the true labels of "
+            f"{prose.UNCERTAIN_RATES} To improve them, put the true labels of "
             f"{len(rows)} {items} into a column and pass its name with --trusted. Use a "
             f"stratified random sample: {first}, ... (--json lists all under check_next). Or pass "
             f"the noise rates with --eps{priors}."

@@ -54,6 +54,20 @@ class TrainingSet:
         """Proportions of the observed classes, (k,)."""
         return self.rows.shares(self.codes)
 
+    def with_single_votes(self, votes: Votes) -> TrainingSet:
+        """Return the rows that have a vote, with that vote as their label.
+
+        Parameters
+        ----------
+        votes : Votes
+            Votes on the members, at most one on each.
+        """
+        voted = self.rows.members[votes.voted]
+        X = self.X[voted]
+        weights = self.weights[voted]
+        y = votes.classes[votes.label]
+        return TrainingSet(X, y, weights, votes.classes, DistinctRows.of(X, weights), votes.label)
+
     def trusted_codes(self, y_trusted: ArrayLike | None) -> Array | None:
         """Return the true class of each member, `UNCHECKED` if unknown; None without any."""
         if y_trusted is None:

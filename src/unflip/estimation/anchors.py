@@ -1,4 +1,4 @@
-r"""Heuristic noise rates from high-confidence (anchor) rows, if nothing identifies the rates.
+r"""Rough noise rates from high-confidence (anchor) rows, where better estimates start.
 
 With class-conditional noise, P(ỹ = b | x) is an average of the rates ε_ab over the classes that x
 may belong to. Among rows that certainly belong to class a, the labels follow row a of the
@@ -18,6 +18,11 @@ import numpy as np
 from unflip._utils.typing import FloatArray, IntArray
 from unflip.labels.noise import NoiseModel
 
+#: Warning if rows and labels hardly determine the noise rates.
+NOT_IDENTIFIABLE = (
+    "The noise rates are hardly identifiable from these data, so their standard errors are large. "
+    "Pass the rates or the class priors if you know them, or the true labels of some rows."
+)
 #: Largest estimate of ε₊ + ε₋, just below the limit of 1 that `NoiseModel` requires; a choice.
 LARGEST_RATE_SUM = 0.999
 #: Smallest eigenvalue of the transition (for two classes 1 − ε₊ − ε₋) of an estimate; a choice.
@@ -155,25 +160,3 @@ def consistent_noise(
             if (priors > _SMALLEST_PRIOR * observed).all():
                 return NoiseModel(candidate, priors / priors.sum())
     return NoiseModel(identity, observed)
-
-
-def not_identifiable(errors: FloatArray, source: str, remedy: str, reason: str = "") -> str:
-    """Return the warning that noise rates are a heuristic estimate.
-
-    Parameters
-    ----------
-    errors : ndarray of shape (k, k)
-        Standard errors of the transition.
-    source : str
-        What the estimate uses.
-    remedy : str
-        What to pass instead.
-    reason : str
-        Why the rates are not identifiable, if known.
-    """
-    largest = float(errors[~np.eye(len(errors), dtype=bool)].max())
-    why = f" ({reason})" if reason else ""
-    return (
-        f"Noise rates are not identifiable from these data{why}; using a heuristic estimate from "
-        f"{source}, with standard errors up to {largest:.2f}. Pass {remedy}"
-    )

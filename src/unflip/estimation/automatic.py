@@ -15,7 +15,7 @@ from unflip._utils.warnings import warn_caller
 from unflip.data.duplicates import DistinctRows, relative_weights
 from unflip.data.input_rows import validated
 from unflip.data.training_set import TrainingSet
-from unflip.estimation.anchors import anchor_rates, consistent_noise, not_identifiable
+from unflip.estimation.anchors import NOT_IDENTIFIABLE, anchor_rates, consistent_noise
 from unflip.estimation.cross_moment import CrossMoment
 from unflip.estimation.isotropy import MixtureEvidence, evidence_and_clusters
 from unflip.estimation.loo_scores import class_scores
@@ -34,19 +34,19 @@ _NO_SIGNAL = (
     "a NoiseModel."
 )
 
-Source = Literal["trusted rows", "mixture", "anchor rows"]
+Source = Literal["trusted rows", "mixture", "anchor rows", "no signal", "label likelihood"]
 
 
 class Automatic(NoiseEstimator):
-    """Noise rates from trusted labels, the mixture structure of the rows, or a heuristic.
+    """Noise rates from trusted labels, the mixture structure of the rows, or the labels.
 
-    Rows and noisy labels alone do not identify the rates of real data: overlapping classes and
-    wrong labels look the same. So the rates come from the first of
+    The rates come from the first of
 
     1. trusted labels (`TrustedSubset`),
     2. the mixture structure of the rows, if tests support it (`MixtureEvidence`, `CrossMoment`),
-    3. the labels of high-confidence rows, a heuristic with a large standard error and a warning
-       (see `unflip.estimation.anchors`).
+    3. the labels of high-confidence rows, a rough estimate with a large standard error
+       (see `unflip.estimation.anchors`). `LPClassifier` starts from it and corrects it by the
+       likelihood of the labels (see `unflip.calibration.likeliest_noise`).
 
     Known class priors enter the mixture fit of 2. Those of 1 and 3 are constrained by them
     afterwards (see `unflip.estimation.priors_constraint`).
@@ -62,8 +62,9 @@ class Automatic(NoiseEstimator):
     ----------
     classes_, noise_, noise_std_
         See `NoiseEstimator`.
-    source_ : {"trusted rows", "mixture", "anchor rows"}
-        Source of the rates: 1, 2 or 3 of the list above.
+    source_ : {"trusted rows", "mixture", "anchor rows", "no signal", "label likelihood"}
+        Source of the rates: 1, 2 or 3 of the list above; "no signal" if the features do not predict
+        the labels, "label likelihood" if `LPClassifier` corrected the rates of 3.
     evidence_ : MixtureEvidence or None
         Results of the tests of 2. None if they were not made: with trusted labels, and with
         duplicate or weighted rows, which are not independent.
@@ -119,7 +120,14 @@ class Automatic(NoiseEstimator):
         self.source_ = "trusted rows"
         self.evidence_ = None
         self.assumption_ = ""
+        self.is_start_ = False
         return self._keep(trusted.noise_, trusted.noise_std_, rows, codes)
+
+    def fit_training_set(self, data: TrainingSet, spectrum: Spectrum) -> Self:
+        """Estimate from a prepared training set; does not warn of assumptions."""
+        if self.y_trusted is not None:
+            return super().fit_training_set(data, spectrum)
+        return self.fit_from_spectrum(data, spectrum)
 
     def fit_from_spectrum(self, data: TrainingSet, spectrum: Spectrum) -> Self:
         """Estimate without trusted labels; does not warn of assumptions."""
@@ -151,6 +159,7 @@ class Automatic(NoiseEstimator):
         if self.priors is not None:
             priors = NoiseModel.none(k).with_priors(self.priors).known_priors
         self.assumption_ = ""
+        self.is_start_ = False
         self.evidence_ = None
         clusters = None
         if rows.spectrum_weights is None:  # the tests require independent rows
@@ -162,19 +171,19 @@ class Automatic(NoiseEstimator):
                 _check_clusters(priors, mixture.noise_.known_priors, len(host_codes))
                 mixture = CrossMoment(pi_neg=float(priors[0])).fit_spectrum(spectrum, host_codes)
             return self._keep(mixture.noise_, mixture.noise_std_, rows, codes)
-        self.source_ = "anchor rows"
         scores, associated = class_scores(rows, codes, k, spectrum)
         estimate = anchor_rates(as_numpy(scores), host_codes, as_numpy(rows.counts))
         observed = rows.shares(codes)
-        if associated > UNSURE:
-            is_sure = associated >= SURE
-            noise = consistent_noise(estimate.transition, observed, is_sure=is_sure)
-            self._keep(noise, estimate.errors, rows, codes)
-            self.assumption_ = self._heuristic_warning()
-        else:
-            self._keep(_uninformative_noise(observed), estimate.errors, rows, codes)
+        self.is_start_ = associated > UNSURE
+        if not self.is_start_:
+            self.source_ = "no signal"
             self.assumption_ = _NO_SIGNAL
-        return self
+            return self._keep(_uninformative_noise(observed), estimate.errors, rows, codes)
+        self.source_ = "anchor rows"
+        self.assumption_ = NOT_IDENTIFIABLE
+        is_sure = associated >= SURE
+        noise = consistent_noise(estimate.transition, observed, is_sure=is_sure)
+        return self._keep(noise, estimate.errors, rows, codes)
 
     def _keep(
         self, noise: NoiseModel, errors: FloatArray, rows: DistinctRows, codes: Array
@@ -186,21 +195,6 @@ class Automatic(NoiseEstimator):
                 noise, errors, self.priors, rows, codes
             )
         return self
-
-    def _heuristic_warning(self) -> str:
-        reason = "rows are duplicated or weighted"
-        if self.evidence_ is not None:
-            reason = str(self.evidence_)
-        source = "high-confidence rows and the priors"
-        remedy = ""
-        if self.priors is None:
-            source = "high-confidence rows"
-            remedy = "priors= (the true class proportions), "
-        remedy += (
-            "a NoiseModel or trusted labels (estimation.TrustedSubset), or noise=None if the "
-            "labels are clean."
-        )
-        return not_identifiable(self.noise_std_, source, remedy, reason)
 
 
 def _check_clusters(priors: FloatArray, estimated: FloatArray, n: int) -> None:

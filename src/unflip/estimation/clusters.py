@@ -233,7 +233,7 @@ def _expectation_maximization(
     previous = -np.inf
     share = np.full(n, 1 / n)
     for _ in range(_MAX_ROUNDS):
-        mixture = ScoreMixture.of(standard, member, share, 1 / n)
+        mixture = ScoreMixture.of(standard, member, share, n)
         proportions = mixture.mass if priors is None else priors
         transition = _transition(member, codes)
         logits = mixture.logits(standard, np.log(proportions))

@@ -44,8 +44,11 @@ class NoiseEstimator(BaseEstimator):
     source_ : str
         What the rates were estimated from, in a few words; optional. Audits print it.
     assumption_ : str
-        What was assumed rather than estimated, as a sentence; empty if nothing was. ``fit`` warns
-        of it with `AssumedNoiseWarning`, and audits repeat it.
+        What was assumed rather than estimated, as a sentence; empty if nothing was. `LPClassifier`
+        warns of it with `AssumedNoiseWarning`, and audits repeat it.
+    is_start_ : bool
+        Whether the rates are only a start, which `LPClassifier` corrects by the likelihood of the
+        labels (`unflip.calibration.likeliest_noise`); optional.
 
     Examples
     --------
@@ -72,6 +75,7 @@ class NoiseEstimator(BaseEstimator):
     y_trusted: ArrayLike | None = None
     source_: str = "estimator"
     assumption_: str = ""
+    is_start_: bool = False
     from_trusted_labels: ClassVar[bool] = False
 
     def __sklearn_tags__(self) -> Tags:
@@ -110,6 +114,13 @@ class NoiseEstimator(BaseEstimator):
             f"noise={self!r} needs NumPy arrays, but X is a {place(data.X)}: fit the "
             "estimator to a NumPy copy of X and pass its noise_, or pass a NoiseModel."
         )
+
+    def correct(self, noise: NoiseModel, errors: FloatArray, assumption: str) -> None:
+        """Replace the rates that were a start by those of the largest likelihood."""
+        self.noise_ = noise
+        self.noise_std_ = errors
+        self.source_ = "label likelihood"
+        self.assumption_ = assumption
 
     def interval(self, confidence: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper limits of confidence intervals of the transition matrix.

@@ -6,7 +6,7 @@ class) as a `Channel`. Uses no features, and loads without scikit-learn.
 
 from unflip.labels.annotators import Annotators, Crowd
 from unflip.labels.classes import UNCHECKED, contrasts, encode, is_missing, true_codes
-from unflip.labels.moved_noise import channels_one_error_away, moved_rate
+from unflip.labels.moved_noise import moved_rate
 from unflip.labels.noise import Channel, NoiseModel, check_noise, checked_proportions
 from unflip.labels.votes import UNLABELLED, Votes
 
@@ -18,7 +18,6 @@ __all__ = [
     "Crowd",
     "NoiseModel",
     "Votes",
-    "channels_one_error_away",
     "check_noise",
     "checked_proportions",
     "contrasts",

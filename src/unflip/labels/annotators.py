@@ -14,7 +14,7 @@ and others 2010). It must be leave-one-out: computed without the votes on row i.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,8 @@ from unflip.labels.votes import Votes
 _STRENGTHS = 2.0 ** np.arange(11)
 #: Limit on EM rounds for one value of s.
 _MAX_ROUNDS = 500
+#: Change of a noise rate for numerical derivatives: about the root of the rounding error.
+_RATE_STEP = 1e-7
 #: EM stops once no posterior changes by more than this.
 _TOLERANCE = 1e-6
 
@@ -101,7 +103,7 @@ class Annotators:
         single = votes.n_votes[votes.row] == 1
         entries = self.transitions[votes.annotator[single], :, votes.label[single]]
         likelihoods[votes.row[single]] = entries
-        return Channel(likelihoods.T, self.priors)
+        return VoteChannel(likelihoods.T, self.priors, annotators=self, votes=votes)
 
     def moved(self, true_class: int, change: float) -> Annotators:
         """Return annotators whose noise rate of one class is changed, in the same proportions."""
@@ -115,24 +117,22 @@ class Annotators:
         transitions[:, true_class, true_class] = 1 - new_total[:, 0]
         return replace(self, transitions=transitions)
 
-    def one_error_away(self, votes: Votes, errors: FloatArray) -> list[Channel]:
-        """Return the channels with the noise rate of one class raised by its standard error.
 
-        One channel for each class whose rate, 1 − the diagonal entry of the transition, has a
-        positive standard error.
+@dataclass(frozen=True, eq=False, repr=False)
+class VoteChannel(Channel):
+    """P(votes on a row | true class), with a column for each row."""
 
-        Parameters
-        ----------
-        votes : Votes
-            Votes of these annotators.
-        errors : ndarray of shape (k, k)
-            Standard errors of the transition of all annotators together.
-        """
-        rate_errors = np.diag(errors)
-        return [
-            self.moved(int(a), float(rate_errors[a])).channel(votes)
-            for a in np.flatnonzero(rate_errors > 0)
+    annotators: Annotators = field(kw_only=True)
+    votes: Votes = field(kw_only=True)
+
+    @property
+    def rate_derivatives(self) -> FloatArray:
+        """Derivative of row a by the noise rate of true class a of all annotators, (k, n)."""
+        moved = [
+            self.annotators.moved(a, _RATE_STEP).channel(self.votes).transition[a]
+            for a in range(self.n_classes)
         ]
+        return (np.stack(moved) - self.transition) / _RATE_STEP
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -34,6 +34,14 @@ class Channel:
 
     transition: FloatArray
     priors: FloatArray | None = None
+
+    @property
+    def rate_derivatives(self) -> FloatArray:
+        """Derivative of row a of the transition by the noise rate of true class a, (k, m).
+
+        The rate is the probability of a wrong label. If it changes, wrong labels keep their shares.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not define noise rates.")
 
     @property
     def n_classes(self) -> int:
@@ -72,7 +80,7 @@ class Channel:
 
     def with_priors(self, priors: ArrayLike) -> Self:
         """Return the same transition with other priors."""
-        return type(self)(self.transition, as_floats(priors, "priors"))
+        return replace(self, priors=as_floats(priors, "priors"))
 
     def means(self, values: FloatArray) -> FloatArray:
         """Return the posterior mean for each observation, (m, r), of values of classes, (k, r)."""
@@ -155,6 +163,11 @@ class NoiseModel(Channel):
     def eps_neg(self) -> float:
         """ε₋ = P(observed positive | true negative), for two classes."""
         return self._rate(0)
+
+    @property
+    def rate_derivatives(self) -> FloatArray:
+        """Derivative of row a of the transition by the noise rate of true class a, (k, k)."""
+        return shares_of_wrong_labels(self.transition) - np.eye(self.n_classes)
 
     @property
     def observed(self) -> FloatArray:
@@ -253,6 +266,18 @@ class NoiseModel(Channel):
                 f"eps_pos and eps_neg require two classes; this model has {self.n_classes}."
             )
         return float(self.transition[true, 1 - true])
+
+
+def shares_of_wrong_labels(transition: FloatArray) -> FloatArray:
+    """Return the shares of each class among the wrong labels of a true class, 0 on the diagonal.
+
+    A class without wrong labels has equal shares.
+    """
+    k = len(transition)
+    wrong = np.where(np.eye(k, dtype=bool), 0.0, transition)
+    rates = wrong.sum(axis=1, keepdims=True)
+    equal = (1 - np.eye(k)) / (k - 1)
+    return np.where(rates > 0, wrong / np.where(rates > 0, rates, 1.0), equal)
 
 
 def _checked_transition(transition: ArrayLike) -> FloatArray:

@@ -38,7 +38,7 @@ from unflip.data.lazy import PartitionedRows
 from unflip.data.rows import product
 from unflip.data.training_set import TrainingSet
 from unflip.estimation.automatic import Automatic
-from unflip.estimation.noise_estimator import NoiseEstimator
+from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimator
 from unflip.labels.annotators import Annotators
 from unflip.labels.classes import encode
 from unflip.labels.noise import NoiseModel
@@ -264,9 +264,12 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             data = self._training_set(X, y, sample_weight)
             classes = like(data.classes, data.y) if is_foreign(data.y) else data.classes
             default = Automatic(priors=self.priors)
-            self._set_row_fit(fit_rows(data, self._options, default), classes)
+            fit = fit_rows(data, self._options, default)
+            self._set_row_fit(fit, classes)
             if is_dask(X):
                 self._partition(data.X)
+        if fit.noise_estimator is not None and fit.noise_estimator.assumption_:
+            warn_caller(fit.noise_estimator.assumption_, AssumedNoiseWarning)
         return self
 
     @classmethod

@@ -14,20 +14,22 @@ from unflip._utils.typing import Array, FloatArray
 from unflip._utils.warnings import warn_caller
 from unflip.calibration.accuracy import ExpectedAccuracy, expected_accuracy
 from unflip.calibration.decision import Decision, Rule
+from unflip.calibration.information import calibration_covariance
 from unflip.calibration.intercepts import class_probabilities
+from unflip.calibration.likeliest_noise import expected_noise, is_determined, transition_errors
 from unflip.calibration.log_odds import SMALLEST_SLOPE, Calibration, common_slope, symmetric_slope
 from unflip.calibration.observations import Observations
 from unflip.data.duplicates import take_rows
 from unflip.data.rows import product
 from unflip.data.training_set import TrainingSet
+from unflip.estimation.anchors import NOT_IDENTIFIABLE
 from unflip.estimation.isotropy import mixture_evidence
 from unflip.estimation.noise_estimator import NoiseEstimator
 from unflip.labels.annotators import Annotators
 from unflip.labels.classes import contrasts
-from unflip.labels.moved_noise import channels_one_error_away
-from unflip.labels.noise import Channel, NoiseModel
+from unflip.labels.noise import NoiseModel
 from unflip.model.noise_sources import NoiseSource, centred, noise_source
-from unflip.model.options import Options
+from unflip.model.options import Options, is_estimate
 from unflip.model.predicted_reg import predicted_reg
 from unflip.model.refinement.refine import refine, with_trusted_labels
 from unflip.model.refinement.rounds import NoisyLabels, Round, fit_table
@@ -122,6 +124,7 @@ class _Problem:
             truth=self.data.trusted_codes(source.y_trusted),
             infer_priors=source.counted and self.n_classes > 2,
             priors_known=self.options.priors_known,
+            rate_prior=source.rate_prior if self.data.votes is None else None,
         )
 
 
@@ -138,7 +141,7 @@ def fit_rows(data: TrainingSet, options: Options, default: NoiseEstimator) -> Ro
         Estimator of the noise rates for ``noise="estimate"``.
     """
     problem = _Problem.of(data, options)
-    source = noise_source(options.noise, options.priors, data, problem.spectrum, default)
+    source = _noise_source(problem, default)
     table = None if options.refines else _target_table(source.noise, options)
     last = _last_round(problem, source, table)
     if source.crowd is not None:  # the features improve the estimates of the annotators
@@ -163,6 +166,10 @@ def fit_rows(data: TrainingSet, options: Options, default: NoiseEstimator) -> Ro
     else:
         targets = like(table, coef)
     loo_scores = _loo_scores(problem, last, mean_targets, zero_weight_scores)
+    expected = _expected_accuracy(problem, last, source, noise, decision, rule)
+    if last.rate_covariance is not None:
+        source = _corrected(source, problem, last, last.rate_covariance)
+        noise = source.noise
     return RowFit(
         noise=noise,
         noise_std=like(source.errors, coef),
@@ -178,8 +185,39 @@ def fit_rows(data: TrainingSet, options: Options, default: NoiseEstimator) -> Ro
         loo_log_odds=log_odds[:, 1:],
         n_effective=data.rows.n_effective,
         association=last.association,
-        expected=_expected_accuracy(problem, last, source, noise, decision, rule),
+        expected=expected,
     )
+
+
+def _noise_source(problem: _Problem, default: NoiseEstimator) -> NoiseSource:
+    """Return the noise that the parameters stand for."""
+    data = problem.data
+    options = problem.options
+    votes = data.votes
+    if votes is None or not votes.single or not is_estimate(options.noise):
+        return noise_source(options.noise, options.priors, data, problem.spectrum, default)
+    # At most one vote on each row: these are labels, some of them missing.
+    fit = fit_rows(data.with_single_votes(votes), options, default)
+    annotators = Annotators.from_noise(fit.noise, votes)
+    return NoiseSource(
+        fit.noise, as_numpy(fit.noise_std), fit.noise_estimator, annotators=annotators
+    )
+
+
+def _corrected(
+    source: NoiseSource, problem: _Problem, last: Round, covariance: FloatArray
+) -> NoiseSource:
+    """Return the noise of the training labels after the correction of its rates, with errors."""
+    observations = problem.observations
+    posterior = last.calibration.posterior(observations.codes, last.noise)
+    noise = expected_noise(posterior, observations.codes, observations.shares)
+    errors = transition_errors(last.noise, covariance, observations.n_effective)
+    assumption = ""
+    if not is_determined(last.noise, covariance):
+        assumption = NOT_IDENTIFIABLE
+    if source.estimator is not None:
+        source.estimator.correct(noise, errors, assumption)
+    return replace(source, noise=noise, errors=errors)
 
 
 def warn_of_one_sided_targets(targets: FloatArray, options: Options) -> None:
@@ -385,39 +423,26 @@ def _expected_accuracy(
         predicted = decision.classes(decision.values(scores))
     else:
         predicted = _predicted_classes(last.calibration, noise, rule)
-    # Log-odds that are shrunk have a wide standard error already.
-    channels = [last.noise]
-    if last.certainty == 1:
-        channels = _channels_one_error_away(problem, source, noise)
+    covariance = calibration_covariance(
+        last.calibration, problem.observations, last.noise, _rate_covariance(source, last)
+    )
+    if last.certainty < 1:  # the slope may be anything between that of the fit and 0
+        covariance[0, 0] += np.log(last.calibration.shrinkage(last.certainty)) ** 2
     return expected_accuracy(
         problem.observations,
         _reported_calibration(last),
         last.noise,
-        base=channels[0],
-        alternatives=channels[1:],
+        covariance=covariance,
         deployed=rule.priors,
         predicted=predicted,
     )
 
 
-def _channels_one_error_away(
-    problem: _Problem, source: NoiseSource, noise: NoiseModel
-) -> list[Channel]:
-    """Return the noise, then the noise with each rate moved by its standard error."""
-    data = problem.data
-    if problem.options.priors_known:
-        observed = None
-    elif data.votes is None:
-        observed = data.observed
-    else:
-        observed = data.votes.shares(data.rows.member_weights)
-    return channels_one_error_away(
-        noise,
-        source.errors,
-        observed=observed,
-        votes=data.votes,
-        annotators=None if source.crowd is None else source.annotators,
-    )
+def _rate_covariance(source: NoiseSource, last: Round) -> FloatArray:
+    """Return the covariance of the noise rates; those that were not corrected are independent."""
+    if last.rate_covariance is not None:
+        return last.rate_covariance
+    return np.diag(np.diag(source.errors) ** 2)
 
 
 def _predicted_classes(calibration: Calibration, noise: NoiseModel, rule: Rule) -> Array:

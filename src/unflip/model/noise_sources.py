@@ -6,7 +6,7 @@ class codes, to the host with `as_numpy`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,9 @@ from sklearn.base import clone
 from unflip._utils.typing import Array, FloatArray
 from unflip._utils.validation import as_floats, shown
 from unflip._utils.warnings import warn_caller
-from unflip.data.duplicates import DistinctRows
+from unflip.calibration.likeliest_noise import RatePrior
 from unflip.data.training_set import TrainingSet
-from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimator
+from unflip.estimation.noise_estimator import NoiseEstimator
 from unflip.estimation.priors_constraint import constrain_by_priors
 from unflip.labels.annotators import Annotators, Crowd
 from unflip.labels.classes import true_codes
@@ -61,6 +61,13 @@ class NoiseSource:
         """Trusted labels of all rows, missing where a row was not checked; None without any."""
         return None if self.estimator is None else self.estimator.y_trusted
 
+    @property
+    def rate_prior(self) -> RatePrior | None:
+        """Prior of rates that are only a start; None if the rates are final."""
+        if self.estimator is None or not self.estimator.is_start_:
+            return None
+        return RatePrior.of(self.noise, self.errors)
+
     def channel(self, data: TrainingSet) -> Channel:
         """Return P(label or votes | true class); ``data.codes`` are the columns of the rows."""
         if self.annotators is None or data.votes is None:
@@ -98,9 +105,11 @@ def noise_source(
         Estimator for "estimate". It takes `priors` into account already.
     """
     if data.votes is not None:
-        return _from_votes(noise, priors, data, data.votes, default)
+        return _from_votes(noise, priors, data, data.votes)
     if is_estimate(noise):
-        return _from_default(default, priors, data, centred(spectrum, data))
+        fitted = default.fit_training_set(data, centred(spectrum, data))
+        is_counted = priors is None and fitted.is_start_
+        return NoiseSource(fitted.noise_, fitted.noise_std_, fitted, is_counted)
     if isinstance(noise, NoiseEstimator):
         return _from_estimator(noise, priors, data, spectrum)
     model = resolve_noise(noise, priors, data.classes)
@@ -174,16 +183,6 @@ def _centred_spectrum(data: TrainingSet) -> Spectrum:
     return decompose(rows.X, rows.spectrum_weights, shares=shares)
 
 
-def _from_default(
-    estimator: NoiseEstimator, priors: ArrayLike | None, data: TrainingSet, spectrum: Spectrum
-) -> NoiseSource:
-    estimator.fit_from_spectrum(data, spectrum)
-    if estimator.assumption_:
-        warn_caller(estimator.assumption_, AssumedNoiseWarning)
-    counted = priors is None and estimator.source_ == "anchor rows"
-    return NoiseSource(estimator.noise_, estimator.noise_std_, estimator, counted)
-
-
 def _from_estimator(
     estimator: NoiseEstimator, priors: ArrayLike | None, data: TrainingSet, spectrum: Spectrum
 ) -> NoiseSource:
@@ -194,7 +193,7 @@ def _from_estimator(
         noise = with_inferred_priors(noise, data.observed, data.rows.n_effective, data.classes)
     if priors is not None:
         noise, errors = constrain_by_priors(noise, errors, priors, data.rows, data.codes)
-    return NoiseSource(noise, errors, fitted)
+    return NoiseSource(noise, errors, fitted, priors is None and fitted.is_start_)
 
 
 def _from_votes(
@@ -202,7 +201,6 @@ def _from_votes(
     priors: ArrayLike | None,
     data: TrainingSet,
     votes: Votes,
-    default: NoiseEstimator,
 ) -> NoiseSource:
     """Return annotators with the given noise, or with an estimated transition matrix each."""
     estimator = noise if isinstance(noise, NoiseEstimator) else None
@@ -210,7 +208,7 @@ def _from_votes(
         raise ValueError(
             f"noise={noise!r} is for one label per row: with votes use 'estimate' or TrustedSubset."
         )
-    if estimator is not None or (is_estimate(noise) and not votes.single):
+    if estimator is not None or is_estimate(noise):
         truth = true_codes(
             None if estimator is None else estimator.y_trusted,
             len(data.y),
@@ -222,14 +220,11 @@ def _from_votes(
             priors = checked_proportions(priors, len(data.classes), "priors")
         crowd = Crowd(votes=votes, weights=data.rows.counts, truth=truth, priors=priors)
         return _from_crowd(crowd, crowd.by_agreement(), estimator)
-    if is_estimate(noise):
-        source = _from_single_votes(default, priors, data, votes)
-    else:
-        observed = votes.shares(data.rows.member_weights)
-        model = resolve_noise(noise, priors, data.classes)
-        model = with_inferred_priors(model, observed, data.rows.n_effective, data.classes)
-        source = NoiseSource(model, np.zeros_like(model.transition), None)
-    return replace(source, annotators=Annotators.from_noise(source.noise, votes), counted=False)
+    observed = votes.shares(data.rows.member_weights)
+    model = resolve_noise(noise, priors, data.classes)
+    model = with_inferred_priors(model, observed, data.rows.n_effective, data.classes)
+    annotators = Annotators.from_noise(model, votes)
+    return NoiseSource(model, np.zeros_like(model.transition), None, annotators=annotators)
 
 
 def _from_crowd(
@@ -237,18 +232,6 @@ def _from_crowd(
 ) -> NoiseSource:
     noise, errors = crowd.noise(annotators)
     return NoiseSource(noise, errors, estimator, annotators=annotators, crowd=crowd)
-
-
-def _from_single_votes(
-    default: NoiseEstimator, priors: ArrayLike | None, data: TrainingSet, votes: Votes
-) -> NoiseSource:
-    """Estimate from at most one vote per row: these are labels, some of them missing."""
-    voted = data.rows.members[votes.voted]
-    X = data.X[voted]
-    y = votes.classes[votes.label]
-    weights = data.weights[voted]
-    labelled = TrainingSet(X, y, weights, votes.classes, DistinctRows.of(X, weights), votes.label)
-    return _from_default(default, priors, labelled, _centred_spectrum(labelled))
 
 
 def _as_model(noise: object, n_classes: int) -> NoiseModel:

@@ -160,9 +160,9 @@ def predict(
 
 def _caveat(fitted: LPClassifier) -> str:
     estimator = fitted.noise_estimator_
-    if estimator is None or estimator.source_ != "anchor rows":
+    if estimator is None or not estimator.assumption_:
         return ""
-    return " (a heuristic estimate; unflip audit says how to improve it)"
+    return " (uncertain; unflip audit says how to improve them)"
 
 
 def _header(model: Model, *, has_ids: bool) -> list[str]:

@@ -199,7 +199,7 @@ class RefinementLoop:
             regs = np.array([best])
         all_scores, leakage = self._convex_scores(fits, means, regs, current.index)
         scores = drop_contradictions(all_scores[:, 0, :], self._label_means, weights)
-        calibration, noise = calibrate_members(
+        calibration, noise, rate_covariance = calibrate_members(
             scores, self._labels, uncoupled(self._rows, scores), self._association
         )
         return replace(
@@ -210,6 +210,7 @@ class RefinementLoop:
             leakage=leakage[:, 0, :],
             alignment=np.nan,
             noise=noise,
+            rate_covariance=rate_covariance,
         )
 
     def _targets_after(self, before: Round) -> tuple[Array, FloatArray]:
@@ -243,7 +244,11 @@ class RefinementLoop:
             self._association = association(self._spectrum, rows, targets, scores, gamma, constant)
         scores = drop_contradictions(scores, self._label_means, rows.weights)
         coupling = ridge_coupling(self._spectrum, rows, label_effects, gamma)
-        calibration, noise = calibrate_members(scores, self._labels, coupling, self._association)
+        calibration, noise, rate_covariance = calibrate_members(
+            scores, self._labels, coupling, self._association
+        )
+        if self._labels.rate_prior is not None:
+            self._labels = replace(self._labels, noise=noise)  # where the next round starts
         agreement = self._agreement(scores, centred=True)
         alignment = agreement
         if not self._spectrum.fit_intercept:
@@ -259,6 +264,7 @@ class RefinementLoop:
             index=index,
             alignment=alignment,
             noise=noise,
+            rate_covariance=rate_covariance,
             association=self._association,
             support=self._support(agreement),
         )

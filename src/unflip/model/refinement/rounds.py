@@ -12,10 +12,11 @@ from array_api_compat import array_namespace
 from unflip._utils.arrays import like, pick
 from unflip._utils.typing import Array, FloatArray
 from unflip.calibration.coupling import Coupling, uncoupled
+from unflip.calibration.likeliest_noise import RatePrior, likeliest_noise
 from unflip.calibration.log_odds import Calibration, calibrate, likeliest_priors
 from unflip.calibration.observations import Observations
 from unflip.data.duplicates import DistinctRows
-from unflip.labels.noise import Channel
+from unflip.labels.noise import Channel, NoiseModel
 from unflip.model.refinement.ridge_coupling import ridge_coupling
 from unflip.ridge.contradictions import projection_onto_agreeing
 from unflip.ridge.label_association import PROBABLE, UNSURE, association, certainty
@@ -56,6 +57,8 @@ class NoisyLabels:
         Whether the priors only explain the observed proportions, so that scores may correct them.
     priors_known : bool
         Whether the priors are known independently of the labels.
+    rate_prior : RatePrior, optional
+        Prior of the noise rates, which scores and labels then correct. None: the rates are fixed.
     """
 
     rows: DistinctRows
@@ -64,6 +67,7 @@ class NoisyLabels:
     truth: Array | None = None
     infer_priors: bool = False
     priors_known: bool = False
+    rate_prior: RatePrior | None = None
 
     @property
     def observations(self) -> Observations:
@@ -99,7 +103,9 @@ class Round:
     alignment : float
         Correlation of the scores with the observed labels; NaN if rounds are not compared.
     noise : Channel
-        Noise with the priors of the calibration.
+        Noise of the calibration, with priors.
+    rate_covariance : ndarray of shape (k, k) or None
+        Covariance of the noise rates, if scores and labels corrected them.
     association : float
         Standard errors by which the scores of the first round agree with the labels beyond chance.
     support : float
@@ -114,6 +120,7 @@ class Round:
     index: int
     alignment: float
     noise: Channel
+    rate_covariance: FloatArray | None
     association: float
     support: float
 
@@ -151,7 +158,7 @@ def fit_table(
     coupling = uncoupled(rows, scores)
     if isinstance(fits, Spectrum):
         coupling = ridge_coupling(fits, rows, targets - labels.shares @ targets, reg)
-    calibration, noise = calibrate_members(scores, labels, coupling, associated)
+    calibration, noise, rate_covariance = calibrate_members(scores, labels, coupling, associated)
     return Round(
         targets=targets,
         reg=reg,
@@ -161,6 +168,7 @@ def fit_table(
         index=0,
         alignment=np.nan,
         noise=noise,
+        rate_covariance=rate_covariance,
         association=associated,
         support=associated,
     )
@@ -201,17 +209,35 @@ def drop_contradictions(scores: Array, labels: Array, weights: Array) -> Array:
 
 def calibrate_members(
     scores: Array, labels: NoisyLabels, coupling: Coupling, associated: float
-) -> tuple[Calibration, Channel]:
-    """Calibrate scores of the distinct rows; return the noise with the priors that were used.
+) -> tuple[Calibration, Channel, FloatArray | None]:
+    """Calibrate scores of the distinct rows.
 
-    Scores whose `association` with the labels is probable may correct priors that only explain the
-    observed proportions.
+    Scores whose `association` with the labels is probable may correct noise rates that have a
+    prior, and class priors that only explain the observed proportions.
+
+    Returns
+    -------
+    calibration : Calibration
+        Calibration of the members.
+    noise : Channel
+        Noise that it was fitted with.
+    rate_covariance : ndarray of shape (k, k) or None
+        Covariance of the noise rates, if they were corrected.
     """
     member_scores = labels.rows.of_members(scores)
+    observations = labels.observations
     noise = labels.noise
-    if labels.infer_priors and associated >= PROBABLE:
-        noise = likeliest_priors(member_scores, labels.observations, noise)
-    return calibrate(member_scores, labels.observations, noise, coupling=coupling), noise
+    is_probable = associated >= PROBABLE
+    rate_covariance = None
+    if labels.rate_prior is not None and is_probable and isinstance(noise, NoiseModel):
+        rough = calibrate(member_scores, observations, noise, coupling=coupling)
+        likeliest = likeliest_noise(rough.logits, observations, noise, labels.rate_prior)
+        noise = likeliest.noise
+        rate_covariance = likeliest.covariance
+    if labels.infer_priors and is_probable:
+        noise = likeliest_priors(member_scores, observations, noise)
+    calibration = calibrate(member_scores, observations, noise, coupling=coupling)
+    return calibration, noise, rate_covariance
 
 
 def _select_table_reg(
