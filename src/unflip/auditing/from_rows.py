@@ -24,9 +24,9 @@ from unflip.auditing.outlook import effective_dimension
 from unflip.auditing.report import Audit, checked_rate
 from unflip.calibration.accuracy import (
     ExpectedAccuracy,
+    calibration_covariance,
     expected_accuracy,
 )
-from unflip.calibration.information import calibration_covariance
 from unflip.calibration.log_odds import calibrate
 from unflip.calibration.observations import Observations
 from unflip.data.duplicates import take_rows

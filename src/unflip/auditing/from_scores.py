@@ -13,8 +13,7 @@ from unflip._utils.validation import as_array, as_floats, as_number, shown
 from unflip._utils.warnings import warn_caller
 from unflip.auditing.evidence import Evidence, Noise, ScoredRows, noise_from_scores
 from unflip.auditing.report import Audit, checked_rate
-from unflip.calibration.accuracy import expected_accuracy
-from unflip.calibration.information import calibration_covariance
+from unflip.calibration.accuracy import calibration_covariance, expected_accuracy
 from unflip.calibration.log_odds import recalibration
 from unflip.calibration.observations import Observations
 from unflip.data.duplicates import DistinctRows

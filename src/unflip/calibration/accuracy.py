@@ -16,11 +16,16 @@ from array_api_compat import array_namespace
 from unflip._utils.arrays import like, numbers, own_entries, take
 from unflip._utils.typing import Array, FloatArray
 from unflip.calibration.binning import evenly_spaced
+from unflip.calibration.information import LabelInformation
 from unflip.calibration.intercepts import class_probabilities
 from unflip.calibration.log_odds import Calibration
 from unflip.calibration.observations import Observations
 from unflip.labels.noise import Channel
 
+#: Variance of a mean of leave-one-out scores, relative to that of independent scores. They are sums
+#: over pairs of rows and each pair counts twice: the factor is 2 if label noise dominates, and at
+#: most 4.
+PAIR_VARIANCE = 2.0
 # Probabilities (rows times classes) that show the effect of other log-odds to a few percent.
 _ENOUGH_PROBABILITIES = 40_000
 # Rows used for the same purpose if there are many classes.
@@ -54,9 +59,8 @@ def expected_accuracy(
         Calibration of their scores under `noise`.
     noise : Channel
         Noise with priors.
-    covariance : ndarray of shape (k, k)
-        Covariance of the log-slope and of the intercepts but the first
-        (`unflip.calibration.information`).
+    covariance : ndarray of shape (k + 1, k + 1)
+        That of `calibration_covariance`.
     deployed : ndarray of shape (k,)
         Class proportions of the new rows.
     predicted : array of shape (n,)
@@ -87,6 +91,54 @@ def expected_accuracy(
     return ExpectedAccuracy(value, min(float(np.sqrt(variance)), 0.5))
 
 
+def calibration_covariance(
+    calibration: Calibration,
+    observations: Observations,
+    noise: Channel,
+    rate_covariance: FloatArray,
+) -> FloatArray:
+    r"""Return the covariance of log τ and of the centred intercepts, (k + 1, k + 1).
+
+    If the noise rates ε have the covariance C, and slope and intercepts θ are fitted for given
+    rates, their covariance is
+
+    .. math:: I_{\theta\theta}^{-1} + J C J^\top, \qquad
+              J = I_{\theta\theta}^{-1} I_{\theta\varepsilon},
+
+    with the information I of the labels (`unflip.calibration.information`). Known class priors fix
+    the intercepts, up to the draw of the rows.
+
+    Parameters
+    ----------
+    calibration : Calibration
+        Calibration of the rows under `noise`.
+    observations : Observations
+        Their observed labels.
+    noise : Channel
+        Noise with priors.
+    rate_covariance : ndarray of shape (k, k)
+        Covariance of the noise rates of the classes.
+    """
+    k = noise.n_classes
+    information = LabelInformation.of(
+        calibration.probabilities,
+        calibration.logits,
+        observations.codes,
+        observations.shares,
+        noise,
+    ).with_priors(observations.n_effective / PAIR_VARIANCE)
+    free = slice(k, k + 1 if observations.priors_known else 2 * k)
+    inverse = np.linalg.inv(information[free, free])
+    response = inverse @ information[free, :k]
+    # Centred, so that the result does not depend on which class is the first.
+    centring = np.zeros((k + 1, k))
+    centring[0, 0] = 1
+    centring[1:, 1:] = (np.eye(k) - 1 / k)[:, 1:]
+    centring = centring[:, : len(inverse)]
+    covariance = inverse + response @ rate_covariance @ response.T
+    return np.asarray(centring @ covariance @ centring.T)
+
+
 def _representative_rows(calibration: Calibration, predicted: Array) -> Array:
     """Return the indices of rows that show the effect of other log-odds."""
     probabilities = calibration.probabilities
@@ -96,8 +148,8 @@ def _representative_rows(calibration: Calibration, predicted: Array) -> Array:
 
 def _moved_probabilities(logits: Array, intercepts: FloatArray, change: FloatArray) -> Array:
     """Return the class probabilities with a change of the log-slope and of the intercepts."""
-    moved = intercepts + np.append(0.0, change[1:])
-    return class_probabilities(float(np.exp(change[0])) * logits + like(moved, logits))
+    moved = float(np.exp(change[0])) * logits
+    return class_probabilities(moved + like(intercepts + change[1:], logits))
 
 
 def _weighted_accuracy(

@@ -15,13 +15,36 @@ from array_api_compat import array_namespace
 
 from unflip._utils.arrays import as_numpy, like, take
 from unflip._utils.typing import Array, FloatArray, IntArray
+from unflip.labels.noise import Channel
 
 #: Number of rows from which on sorting costs little compared with the sums of a calibration.
 MIN_ROWS_TO_BIN = 2**16
+# Rows of a random sample that directions and slope are fitted to, if there are more.
+_SAMPLE_ROWS = 2**17
 # Rows of each tail that are bins of their own.
 _TAIL_ROWS = 256
 # Ratio of the ranks at which two successive bins begin, as counted from the tail.
 _RANK_RATIO = 1 + 1 / 32
+
+
+def rows_to_fit(
+    scores: Array, codes: Array, share: Array, noise: Channel
+) -> tuple[Array, Array, Array]:
+    """Return scores, codes and shares to fit to: all rows, or for very many, bins or a sample."""
+    n_rows = scores.shape[0]
+    is_binary = noise.transition.shape == (2, 2) and scores.shape[1] == 1
+    if n_rows >= MIN_ROWS_TO_BIN and is_binary:
+        values, labels, weights = binned(scores[:, 0], codes, share)
+        return values[:, None], labels, weights
+    if n_rows <= _SAMPLE_ROWS:
+        return scores, codes, share
+    sample = like(random_rows(n_rows, _SAMPLE_ROWS), scores)
+    weights = take(share, sample)
+    return (
+        take(scores, sample),
+        take(codes, sample),
+        weights / array_namespace(weights).sum(weights),
+    )
 
 
 def binned(scores: Array, codes: Array, share: Array) -> tuple[FloatArray, IntArray, FloatArray]:

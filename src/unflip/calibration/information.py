@@ -6,11 +6,7 @@ T depends on. With the posterior Q ∝ P·T, the derivatives of log L are
 .. math:: \frac{P_a}{L} \frac{\partial T_{a \tilde y}}{\partial \varepsilon_a}, \qquad
           (Q - P)^\top \tau\ell \;\text{ by } \log\tau, \qquad Q - P \;\text{ by } b.
 
-The sum of their outer products over the rows estimates the Fisher information. If the rates have
-the covariance C and the calibration θ = (log τ, b) is fitted for given rates, its covariance is
-
-.. math:: I_{\theta\theta}^{-1} + J C J^\top, \qquad
-          J = I_{\theta\theta}^{-1} I_{\theta\varepsilon}.
+The sum of their outer products over the rows estimates the Fisher information.
 """
 
 from __future__ import annotations
@@ -21,14 +17,7 @@ import numpy as np
 
 from unflip._utils.arrays import TINY, as_numpy, at_least, namespace, pick
 from unflip._utils.typing import Array, FloatArray
-from unflip.calibration.log_odds import Calibration
-from unflip.calibration.observations import Observations
 from unflip.labels.noise import Channel
-
-#: Variance of a mean of leave-one-out scores, relative to that of independent scores. They are sums
-#: over pairs of rows and each pair counts twice: the factor is 2 if label noise dominates, and at
-#: most 4.
-PAIR_VARIANCE = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +32,14 @@ class LabelInformation:
         Its derivative by the noise rates.
     matrix : ndarray of shape (2k, 2k)
         Information on the k rates, log τ, and the intercepts but the first.
+    posterior : array of shape (n, k)
+        Q of each row.
     """
 
     log_likelihood: float
     rate_gradient: FloatArray
     matrix: FloatArray
+    posterior: Array
 
     @classmethod
     def of(
@@ -70,13 +62,14 @@ class LabelInformation:
         joint = at_least(probabilities, TINY) * pick(noise.transition.T, codes)
         likelihoods = at_least(xp.sum(joint, axis=1, keepdims=True), TINY)
         by_rates = probabilities * pick(noise.rate_derivatives.T, codes) / likelihoods
-        by_logits = joint / likelihoods - probabilities
+        posterior = joint / likelihoods
+        by_logits = posterior - probabilities
         by_slope = xp.sum(by_logits * scaled, axis=1, keepdims=True)
         derivatives = xp.concat([by_rates, by_slope, by_logits[:, 1:]], axis=1)
         weighted = derivatives * share[:, None]
         gradient = as_numpy(xp.sum(weighted, axis=0))[: noise.n_classes]
         mean_log = float(share @ xp.log(likelihoods[:, 0]))
-        return cls(mean_log, gradient, as_numpy(weighted.T @ derivatives))
+        return cls(mean_log, gradient, as_numpy(weighted.T @ derivatives), posterior)
 
     def with_priors(self, n_effective: float) -> FloatArray:
         """Return the information of n_effective rows and of the priors of slope and intercepts."""
@@ -86,41 +79,3 @@ class LabelInformation:
         # That of the intercepts (`ClassProportions.intercepts`).
         total[k + 1 :, k + 1 :] += (np.eye(k) - 1 / k)[1:, 1:]
         return total
-
-
-def calibration_covariance(
-    calibration: Calibration,
-    observations: Observations,
-    noise: Channel,
-    rate_covariance: FloatArray,
-) -> FloatArray:
-    """Return the covariance of log τ and of the intercepts but the first, (k, k).
-
-    Known class priors fix the intercepts, up to the draw of the rows.
-
-    Parameters
-    ----------
-    calibration : Calibration
-        Calibration of the rows under `noise`.
-    observations : Observations
-        Their observed labels.
-    noise : Channel
-        Noise with priors.
-    rate_covariance : ndarray of shape (k, k)
-        Covariance of the noise rates of the classes.
-    """
-    k = noise.n_classes
-    information = LabelInformation.of(
-        calibration.probabilities,
-        calibration.logits,
-        observations.codes,
-        observations.shares,
-        noise,
-    ).with_priors(observations.n_effective / PAIR_VARIANCE)
-    free = slice(k, k + 1 if observations.priors_known else 2 * k)
-    inverse = np.linalg.inv(information[free, free])
-    response = inverse @ information[free, :k]
-    covariance = np.zeros((k, k))
-    size = len(inverse)
-    covariance[:size, :size] = inverse + response @ rate_covariance @ response.T
-    return covariance

@@ -17,6 +17,7 @@ from unflip._utils.arrays import (
     sums_by_code,
 )
 from unflip._utils.typing import Array, FloatArray
+from unflip.calibration.observations import Observations
 from unflip.labels.noise import Channel
 
 #: Iterations of EM and of Newton's method at most; both stop earlier by their tolerance.
@@ -49,6 +50,18 @@ class ClassProportions:
 
     priors: FloatArray
     n_effective: float
+
+    @classmethod
+    def of(
+        cls, codes: Array, share: Array, observations: Observations, noise: Channel
+    ) -> ClassProportions:
+        """Return the noise's priors, known in advance or inferred from the labels.
+
+        `codes` and `share` are those of the rows that a calibration is fitted to.
+        """
+        if observations.priors_known:
+            return cls(noise.known_priors, observations.n_effective)
+        return cls.from_labels(codes, share, noise, observations.n_effective)
 
     @classmethod
     def from_labels(

@@ -36,9 +36,9 @@ from unflip._utils.arrays import (
     sums_by_code,
 )
 from unflip._utils.typing import Array, FloatArray
+from unflip.calibration.binning import rows_to_fit
 from unflip.calibration.information import LabelInformation
-from unflip.calibration.intercepts import class_probabilities
-from unflip.calibration.log_odds import class_proportions, label_posterior, rows_to_fit
+from unflip.calibration.intercepts import ClassProportions, class_probabilities
 from unflip.calibration.observations import Observations
 from unflip.calibration.slope import SlopeFit, fit_slope
 from unflip.labels.noise import Channel, NoiseModel, shares_of_wrong_labels
@@ -209,7 +209,7 @@ class _Point:
     density: float
     gradient: FloatArray  # of the log density by the rates, (k,)
     covariance: FloatArray  # inverse of its information, (k, k)
-    probabilities: Array
+    posterior: Array
     slope: SlopeFit
 
     @property
@@ -234,7 +234,7 @@ class _Likelihood:
         if noise is None:
             return None
         n = self.observations.n_effective
-        proportions = class_proportions(self.codes, self.share, self.observations, noise)
+        proportions = ClassProportions.of(self.codes, self.share, self.observations, noise)
         slope = fit_slope(
             self.logits,
             self.codes,
@@ -263,8 +263,8 @@ class _Likelihood:
 
     def expected_counts(self, point: _Point) -> FloatArray:
         """Return the expected number of rows by true class and label, (k, k)."""
-        posterior = label_posterior(point.probabilities, self.codes, point.noise)
-        return self.observations.n_effective * _expected_counts(posterior, self.codes, self.share)
+        n = self.observations.n_effective
+        return n * _expected_counts(point.posterior, self.codes, self.share)
 
     def _with_priors(self, transition: FloatArray) -> NoiseModel | None:
         """Return the noise with its priors, or None if the rates contradict the proportions."""
@@ -310,7 +310,7 @@ class _Likelihood:
             float(n * labels.log_likelihood + log_prior),
             gradient,
             np.asarray(np.linalg.inv(information)[:k, :k], dtype=float),
-            probabilities,
+            labels.posterior,
             slope,
         )
 

@@ -43,11 +43,10 @@ from unflip._utils.arrays import (
     pick,
     row_products,
     sums_by_code,
-    take,
     times_table,
 )
 from unflip._utils.typing import Array, FloatArray
-from unflip.calibration.binning import MIN_ROWS_TO_BIN, binned, random_rows
+from unflip.calibration.binning import rows_to_fit
 from unflip.calibration.coupling import Coupling
 from unflip.calibration.intercepts import (
     MAX_ITERATIONS,
@@ -71,8 +70,6 @@ from unflip.labels.noise import Channel
 # Rows for each of the (k − 1)² numbers of the directions, from which on leaving rows out changed
 # expected accuracies by less than 0.0005.
 _ROWS_PER_DIRECTION = 200
-# Rows of a random sample that directions and slope are fitted to, if there are more.
-_SAMPLE_ROWS = 2**17
 #: Smallest slope, as log-odds per standard deviation of the scores. Scores without signal keep
 #: their order, and their probabilities are close to the priors.
 SMALLEST_SLOPE = 1e-3
@@ -217,7 +214,7 @@ def calibrate(
     if not whitening.rank:
         return _uninformative(scores, noise)
     standard = whitening(scores)
-    proportions = class_proportions(codes, share, observations, noise)
+    proportions = ClassProportions.of(codes, share, observations, noise)
     n_directions = (noise.n_classes - 1) ** 2
     if noise.n_classes > 2 and round(n_effective) < _ROWS_PER_DIRECTION * n_directions:
         return _calibrate_small_sample(
@@ -255,7 +252,7 @@ def recalibration(
         observations.codes,
         observations.shares,
         noise,
-        class_proportions(observations.codes, observations.shares, observations, noise),
+        ClassProportions.of(observations.codes, observations.shares, observations, noise),
         observations.n_effective,
         # The log-odds may include intercepts already.
         start=SlopeFit(1.0, np.zeros(noise.n_classes)),
@@ -282,35 +279,6 @@ def _uninformative(scores: Array, noise: Channel) -> Calibration:
     xp = namespace(scores)
     logits = xp.zeros((scores.shape[0], n_classes), dtype=xp.float64, device=device(scores))
     return Calibration(model, logits, model.intercepts)
-
-
-def class_proportions(
-    codes: Array, share: Array, observations: Observations, noise: Channel
-) -> ClassProportions:
-    """Return the noise's priors, with the sample size that they are known from.
-
-    `codes` and `share` are those of the rows that a calibration is fitted to.
-    """
-    n_effective = observations.n_effective
-    if observations.priors_known:
-        return ClassProportions(noise.known_priors, n_effective)
-    return ClassProportions.from_labels(codes, share, noise, n_effective)
-
-
-def rows_to_fit(
-    scores: Array, codes: Array, share: Array, noise: Channel
-) -> tuple[Array, Array, Array]:
-    """Return scores, codes and shares to fit to: all rows, or for very many, bins or a sample."""
-    n_rows = scores.shape[0]
-    is_binary = noise.transition.shape == (2, 2) and scores.shape[1] == 1
-    if n_rows >= MIN_ROWS_TO_BIN and is_binary:
-        values, labels, weights = binned(scores[:, 0], codes, share)
-        return values[:, None], labels, weights
-    if n_rows <= _SAMPLE_ROWS:
-        return scores, codes, share
-    sample = like(random_rows(n_rows, _SAMPLE_ROWS), scores)
-    weights = take(share, sample)
-    return take(scores, sample), take(codes, sample), weights / namespace(weights).sum(weights)
 
 
 def _calibrate_small_sample(

@@ -7,7 +7,13 @@ class) as a `Channel`. Uses no features, and loads without scikit-learn.
 from unflip.labels.annotators import Annotators, Crowd
 from unflip.labels.classes import UNCHECKED, contrasts, encode, is_missing, true_codes
 from unflip.labels.moved_noise import moved_rate
-from unflip.labels.noise import Channel, NoiseModel, check_noise, checked_proportions
+from unflip.labels.noise import (
+    Channel,
+    NoiseModel,
+    check_noise,
+    checked_proportions,
+    shares_of_wrong_labels,
+)
 from unflip.labels.votes import UNLABELLED, Votes
 
 __all__ = [
@@ -24,5 +30,6 @@ __all__ = [
     "encode",
     "is_missing",
     "moved_rate",
+    "shares_of_wrong_labels",
     "true_codes",
 ]
