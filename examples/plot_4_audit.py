@@ -78,7 +78,7 @@ ax.annotate(
 ax.set(
     xlim=(1, 300),
     ylim=(0, 1.05),
-    xlabel="number of suspects, worst first",
+    xlabel="number of suspects, most likely wrong first",
     ylabel="share of wrong labels",
 )
 ax.legend(loc="lower right")

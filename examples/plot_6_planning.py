@@ -23,7 +23,7 @@ plan = theory.plan(n=1600, p=400, mean_norm=1.2, noise=noise)
 print(f"accuracy now {plan.accuracy:.3f}, with clean labels {plan.oracle_accuracy:.3f}")
 print(f"accuracy with infinitely many rows {plan.bayes_accuracy:.3f}")
 print(f"the data are equivalent to {plan.clean_rows:.0f} rows with clean labels")
-print(f"checking 100 labels is equivalent to {plan.worth_in_rows(100):.0f} more noisy rows")
+print(f"checking 100 labels is equivalent to {plan.equivalent_rows(100):.0f} more noisy rows")
 
 # %%
 # Three kinds of effort
@@ -63,11 +63,13 @@ rates = [0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4]
 figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 for pi_neg, colour in ((0.5, COLOURS["optimized"]), (0.8, COLOURS["unbiased"])):
     models = [NoiseModel.binary(eps_pos=rate, eps_neg=rate, pi_neg=pi_neg) for rate in rates]
-    worth = [
-        theory.plan(n=1600, p=400, mean_norm=1.2, noise=model).worth_in_rows(100) / 100
+    equivalent = [
+        theory.plan(n=1600, p=400, mean_norm=1.2, noise=model).equivalent_rows(100) / 100
         for model in models
     ]
-    ax.plot(rates, worth, marker="o", color=colour, label=f"{pi_neg:.0%} of the rows in class 0")
+    ax.plot(
+        rates, equivalent, marker="o", color=colour, label=f"{pi_neg:.0%} of the rows in class 0"
+    )
 ax.set(
     xlabel="noise rate, the same in both classes",
     ylabel="noisy rows that one checked label replaces",

@@ -292,7 +292,7 @@ def resolve(loss: str | Loss) -> Loss:
         return loss
     if not isinstance(loss, str) or loss not in _NAMED:
         raise ValueError(
-            f"loss={shown(loss)} is not known: use {', '.join(map(repr, _NAMED))} or an "
+            f"loss={shown(loss)} is not a valid value: use {', '.join(map(repr, _NAMED))} or an "
             "unflip.losses.Loss."
         )
     return _NAMED[loss]

@@ -147,7 +147,8 @@ def resolve(targets: str | ArrayLike, noise: NoiseModel) -> FloatArray:
     if isinstance(targets, str):
         if targets not in NAMED:
             raise ValueError(
-                f"targets={targets!r} is not known: use {_choices()} or the values (t_neg, t_pos)."
+                f"targets={targets!r} is not a valid value: use {_choices()} or the values (t_neg, "
+                "t_pos)."
             )
         return NAMED[targets](noise)
     return checked(targets)
@@ -167,7 +168,9 @@ def resolve_table(targets: str | ArrayLike, noise: NoiseModel) -> FloatArray:
     check_noise(noise)
     if isinstance(targets, str):
         if targets not in _TABLES:
-            raise ValueError(f"targets={targets!r} is not known: use {_choices()} or a table.")
+            raise ValueError(
+                f"targets={targets!r} is not a valid value: use {_choices()} or a table."
+            )
         return _TABLES[targets](noise)
     table = as_floats(targets, "targets")
     if table.ndim != 2 or len(table) != noise.n_classes or not table.shape[1]:

@@ -35,8 +35,12 @@ def with_value(value):
     [
         ({}, (with_value(np.nan), Y), "contains NaN"),
         ({}, (with_value(np.inf), Y), "infinity"),
-        ({}, (X, np.where(Y == 1, np.nan, 0.0)), "contains NaN"),
-        ({}, (X, np.zeros(40, dtype=int)), r"needs at least two classes, but y holds only \[0\]"),
+        ({}, (X, np.where(Y == 1, np.nan, 0.0)), "y contains NaN: remove the unlabelled"),
+        (
+            {},
+            (X, np.zeros(40, dtype=int)),
+            "needs at least two classes, but y has only one class, 0",
+        ),
         (
             {"noise": MILD},
             (X, np.arange(40) % 3),
@@ -47,7 +51,7 @@ def with_value(value):
         ({}, (X[0], Y), "Expected 2D array"),
         ({}, (X, Y, np.ones(39)), "sample_weight.shape"),
         ({}, (X, Y, -np.ones(40)), "Negative values in data passed to `sample_weight`"),
-        ({}, (X, Y, (Y == 1).astype(float)), r"y holds only \[1\]"),
+        ({}, (X, Y, (Y == 1).astype(float)), "y has only one class, 1, in rows of positive weight"),
         ({}, (X, Y, np.zeros(40)), "at least one non-zero"),
         ({"noise": THREE}, (X, Y), "The noise model has 3 classes but y has 2"),
         ({"noise": "guess"}, (X, Y), "noise='guess' is not known: use 'estimate', a NoiseModel"),
@@ -80,7 +84,7 @@ def with_value(value):
         (
             {"targets": "best"},
             (X, Y),
-            "targets='best' is not known: use 'refined', 'naive', 'unbiased', 'optimized'",
+            "targets='best' is not a valid value: use 'refined', 'naive', 'unbiased', 'optimized'",
         ),
         (
             {"deployment_priors": "even"},
@@ -103,8 +107,12 @@ def with_value(value):
             "deployment_priors and costs move the threshold",
         ),
         ({"targets": (1.0, 1.0)}, (X, Y), "t_neg < t_pos"),
-        ({"readout": "best"}, (X, Y), "readout='best' is not known"),
-        ({"reg": "best"}, (X, Y), "reg='best' is not known: use 'loo', 'theory' or a number"),
+        ({"readout": "best"}, (X, Y), "readout='best' is not a valid value"),
+        (
+            {"reg": "best"},
+            (X, Y),
+            "reg='best' is not a valid value: use 'loo', 'theory' or a number",
+        ),
         (
             {"reg": "theory"},
             (X[:, :1], Y),
@@ -171,7 +179,7 @@ def with_value(value):
         ({}, (X * 1e200, Y), "rescale X"),
         ({"reg": 0.0}, (np.hstack([X, X]), Y), "reg=0 needs a Gram matrix of full rank"),
         ({"reg": 0.0}, (X[:8], Y[:8]), "the rows span 7 of 10 varying features"),
-        ({}, (X[[0] * 40], Y), "All rows of X are equal"),
+        ({}, (X[[0] * 40], Y), "All rows have the same features"),
         ({}, (1e6 + 1e-10 * X, Y), "The rows of X are equal up to rounding errors"),
         ({}, (np.tile(1e6 + 1e-10 * X, 30), Y), "The rows of X are equal up to rounding errors"),
     ],
@@ -358,7 +366,11 @@ def test_a_common_factor_of_the_weights_changes_nothing(noise, loss, factor):
             ValueError,
             "not symmetric",
         ),
-        (lambda: datasets.load_amazon_reviews("cars"), ValueError, "domain='cars' is not known"),
+        (
+            lambda: datasets.load_amazon_reviews("cars"),
+            ValueError,
+            "domain='cars' is not a valid value",
+        ),
         (
             lambda: datasets.load_amazon_reviews("dvd", data_home="/nowhere"),
             FileNotFoundError,

@@ -111,7 +111,7 @@ def predicted(mean_norm, aspect, noise, **options):
 
 def planned(**options):
     plan = theory.plan(**options)
-    return plan.more_rows, plan.checked_rows, plan.cleaner_labels, plan.worth_in_rows(1)
+    return plan.more_rows, plan.checked_rows, plan.cleaner_labels, plan.equivalent_rows(1)
 
 
 def described(**options):
@@ -267,7 +267,7 @@ CALLS = {
     ),
     "theory.Plan.accuracy_of": (PLAN.accuracy_of, {"rows": 50}),
     "theory.Plan.accuracy_of, checked": (PLAN.accuracy_of, {"checked": 50}),
-    "theory.Plan.worth_in_rows": (PLAN.worth_in_rows, {"checked": 50}),
+    "theory.Plan.equivalent_rows": (PLAN.equivalent_rows, {"checked": 50}),
     "theory.Prediction.accuracy_at": (PREDICTION.accuracy_at, {"threshold": 0.1}),
     "theory.Prediction.recall_at": (PREDICTION.recall_at, {"threshold": 0.1}),
     "theory.GeneralPrediction.accuracy_at": (PAIR.accuracy_at, {"threshold": 0.1}),

@@ -227,7 +227,7 @@ def test_global_random_state_is_unchanged():
     NOISE.flip(y)
     make_mixture(20, 3, mean_norm=1.0)
     TrustedSubset(y[:30].tolist() + [None] * 90).fit(X, observed).suggest(5)
-    theory.plan(n=100, p=10, mean_norm=1.0, noise=NOISE).worth_in_rows(10)
+    theory.plan(n=100, p=10, mean_norm=1.0, noise=NOISE).equivalent_rows(10)
     after = np.random.get_state()  # noqa: NPY002  # the legacy state must not change
     assert before[0] == after[0]
     np.testing.assert_array_equal(before[1], after[1])

@@ -128,7 +128,7 @@ class TestTheory:
         noise = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1, pi_neg=pi_neg)
         plan = theory.plan(n=100, p=50, mean_norm=1.0, noise=noise)
         assert plan.accuracy == pytest.approx(1.0)
-        assert plan.worth_in_rows(10) > 1e10
+        assert plan.equivalent_rows(10) > 1e10
         assert 0 <= plan.clean_rows <= 100
         for loss, name in (("squared", "optimized"), ("logistic", "naive")):
             mixture = theory.Mixture(mean_norm=1.0, aspect=1.0, noise=noise)

@@ -286,7 +286,7 @@ class TestCustomLoss:
         (
             {"loss": "hinge"},
             (X, OBSERVED),
-            r"loss='hinge' is not known: use 'squared', 'logistic' or an unflip",
+            r"loss='hinge' is not a valid value: use 'squared', 'logistic' or an unflip",
         ),
         (
             {"targets": "unbiased", "reg": 0.0},

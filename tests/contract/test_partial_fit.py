@@ -181,5 +181,5 @@ def test_raises_if_squares_of_weights_underflow():
 
 
 def test_raises_type_error_for_other_objects_than_moments():
-    with pytest.raises(TypeError, match="moments is a tuple: give Moments"):
+    with pytest.raises(TypeError, match="moments is a tuple: pass a Moments object"):
         LPClassifier.from_moments((np.eye(2), [0, 1]), None)

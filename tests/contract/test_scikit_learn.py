@@ -59,6 +59,7 @@ def describe(estimator):
     "ignore:Both targets:UserWarning", "ignore:.*of the fitted scores:UserWarning"
 )  # some checks have very unbalanced labels
 @pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning")
+@pytest.mark.filterwarnings("ignore:No row has a trusted label:UserWarning")
 @pytest.mark.parametrize("estimator", COMBINATIONS, ids=describe)
 def test_every_check_passes(estimator):
     results = check_estimator(estimator, on_skip=None)

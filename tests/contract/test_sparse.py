@@ -63,7 +63,7 @@ def test_fits_and_predictions_equal_those_of_dense_rows(shape, options, noise, w
 
 def test_invalid_sparse_rows_raise():
     labels = np.arange(6) % 2
-    with pytest.raises(ValueError, match="All rows of X are equal"):
+    with pytest.raises(ValueError, match="All rows have the same features"):
         LPClassifier(NOISE).fit(sparse.csr_array(np.ones((6, 9))), labels)
     with pytest.raises(ValueError, match="rescale X"):
         LPClassifier(NOISE).fit(sparse.csr_array(1e200 * np.eye(6, 9)), labels)

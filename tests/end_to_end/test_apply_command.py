@@ -76,4 +76,7 @@ def test_error_of_a_decision_for_an_empty_label(tmp_path):
         tmp_path / "clean.csv",
         code=2,
     )
-    assert "The decision on row 7 is the label '', which is not in column 'label'" in done.stderr
+    assert (
+        "The decision on row 7 (counted from 0) is the label '', which is not in column 'label'"
+        in done.stderr
+    )

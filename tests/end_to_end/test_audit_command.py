@@ -43,7 +43,7 @@ def test_most_suspects_are_wrong(numeric, answer):
         abs(answer["expected_wrong"]["value"] - wrong.sum())
         < 4 * answer["expected_wrong"]["standard_error"]
     )
-    assert answer["noise"]["flip_rate"] == pytest.approx({"ham": 0.1, "spam": 0.3})
+    assert answer["noise"]["noise_rate"] == pytest.approx({"ham": 0.1, "spam": 0.3})
     assert answer["features"]["columns"] == [f"x{j}" for j in range(6)]
     assert answer["suspects"][0]["id"] == f"r{rows[0]}"
 
@@ -82,6 +82,13 @@ def test_from_suspects_to_clean_data(tmp_path):
     )
     assert page.read_text(encoding="utf-8").lower().startswith("<!doctype html>")
     lines = read_csv(suspects)
+    parts = [line["part"] for line in lines]
+    n_uncertain = parts.count("uncertain")
+    assert n_uncertain > 1
+    assert (
+        f"suspects.csv lists the {parts.count('suspect')} suspects and {n_uncertain} more rows for "
+        "which another class is more likely."
+    ) in " ".join(output.split())
     for line in lines:
         line["decision"] = "accept" if true[int(line["row"])] == line["proposed"] else "reject"
     write_csv(suspects, **{name: [line[name] for line in lines] for name in lines[0]})
@@ -165,12 +172,17 @@ def test_checked_rows_are_listed_last(numeric, tmp_path):
         program("audit", path, *options, "--suspects", tmp_path / "s.csv", "--json").stdout
     )
     parts = [line["part"] for line in answer["suspects"]]
-    assert parts == sorted(parts, key=["suspect", "doubtful", "checked"].index)
+    assert parts == sorted(parts, key=["suspect", "uncertain", "checked"].index)
     assert parts.count("suspect") == answer["n_suspects"] > 0
     assert sorted(line["row"] for line in answer["suspects"] if line["part"] == "checked") == wrong
     assert [line["part"] for line in read_csv(tmp_path / "s.csv")] == parts
-    output = " ".join(program("audit", path, *options).stdout.split())
-    assert f"{len(wrong)} of 60 checked labels were wrong." in output
+    output = program("audit", path, *options, "--suspects", tmp_path / "s.csv").stdout
+    text = " ".join(output.split())
+    assert f"{len(wrong)} of 60 checked labels were wrong." in text
+    assert (
+        f"s.csv lists the {parts.count('suspect')} suspects and {len(wrong)} rows with a wrong "
+        "label according to --trusted."
+    ) in text
 
 
 def test_advice_on_the_terminal_and_on_the_page(tmp_path):
@@ -184,7 +196,7 @@ def test_advice_on_the_terminal_and_on_the_page(tmp_path):
     output = " ".join(program(*options, "--out", page).stdout.split())
     first = ", ".join(map(str, answer["check_next"][:5]))
     assert "put the true labels of 67 rows into a column and pass its name with --trusted" in output
-    assert f"Use a stratified random sample: {first}, ..." in output
+    assert f"Check these rows (a stratified random sample): {first}, ..." in output
     assert "or the true class proportions with --priors" in output
     content = page.read_text(encoding="utf-8")
     assert "unflip audit --json lists them under check_next" in content
@@ -274,7 +286,7 @@ def test_groups_are_used_in_audit_apply_and_fit(numeric, tmp_path, options):
     arguments = ("fit", path, "--label", "label", *grouped, "--out", tmp_path / "m.skops", "--json")
     fitted = json.loads(program(*arguments).stdout)
     assert fitted["expected_accuracy"] == pytest.approx(applied["expected_accuracy"]["before"])
-    assert fitted["flip_rate"] == pytest.approx(answer["noise"]["flip_rate"])
+    assert fitted["noise_rate"] == pytest.approx(answer["noise"]["noise_rate"])
     assert "patient" not in fitted["features"]["columns"]
     decided = json.loads(program(*arguments, "--decisions", suspects).stdout)
     assert decided["expected_accuracy"] == pytest.approx(applied["expected_accuracy"]["after"])
@@ -328,7 +340,7 @@ def test_malicious_cells_are_harmless(tmp_path):
         ((".", "--label", "label"), "is a folder"),
         (
             ("mails.csv",),
-            "Name the column of labels of mails.csv with --label: 'name', 'x0', 'x1'",
+            "Name the column of labels of mails.csv with --label: its columns are 'name', 'x0'",
         ),
         (("mails.csv", "--label", "labl"), "has no column 'labl': did you mean 'label'"),
         (("mails.csv", "--label", "x0"), "different labels in 300 rows"),

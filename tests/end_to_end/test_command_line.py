@@ -26,6 +26,7 @@ def test_demo(tmp_path):
         "naive",
         "unbiased",
         "optimized",
+        "LPClassifier()",
         "predicted",
         "simulated",
         "Picture: unflip-demo.png",
@@ -62,6 +63,18 @@ def test_help_and_version():
     assert "demo" in run("--help").stdout
     assert run("--version").stdout.startswith("unflip 0.")
     assert run("nonsense", code=2).stderr
+
+
+def test_help_shows_no_value_for_flags_and_arguments_in_capitals():
+    for command, usage in (
+        ((), " [OPTIONS] COMMAND"),
+        (("audit",), " audit [OPTIONS] DATA "),
+        (("predict",), " predict [OPTIONS] MODEL DATA "),
+        (("reproduce",), " reproduce [OPTIONS] PIECE"),
+    ):
+        text = program(*command, "--help").stdout
+        assert usage in text
+        assert "bool" not in text.lower()
 
 
 def test_error_without_the_extra_names_it():

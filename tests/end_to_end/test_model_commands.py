@@ -120,7 +120,7 @@ def test_decisions_are_trusted_labels(fitted, tmp_path):
     )
     arguments = ("fit", folder / "mails.csv", "--label", "label", "--out", model, "--json")
     answer = json.loads(program(*arguments, *RATES, "--decisions", decisions).stdout)
-    assert answer["flip_rate"] == pytest.approx({"ham": 0.1, "spam": 0.3})
+    assert answer["noise_rate"] == pytest.approx({"ham": 0.1, "spam": 0.3})
     certain = load_model(model).classifier.label_posterior_[wrong]
     np.testing.assert_array_equal(certain, np.eye(2)[(true[wrong] == "spam").astype(int)])
     write_csv(
@@ -208,7 +208,7 @@ def test_plan_agrees_with_the_theory():
     assert answer["checked_rows"][0] == {
         "checked": 80,
         "accuracy": float(ours.accuracy_of(checked=80)),
-        "worth_rows": ours.worth_in_rows(80),
+        "equivalent_rows": ours.equivalent_rows(80),
     }
     assert f"{ours.accuracy:.1%} now" in program(*PLAN).stdout
 

@@ -314,7 +314,7 @@ def test_plan_accuracies_are_at_most_bayes(noise, n, p, mean_norm, reg, share, f
         plan.accuracy - SLACK <= plan.accuracy_of(checked=share * n) <= plan.oracle_accuracy + SLACK
     )
     assert 0 < plan.clean_rows <= n * (1 + SLACK)
-    assert plan.worth_in_rows(share * n) >= -SLACK * n
+    assert plan.equivalent_rows(share * n) >= -SLACK * n
     for curve in (plan.checked_rows, plan.cleaner_labels):
         assert (np.diff(curve.accuracy) >= -SLACK).all()
     if np.isinf(reg):

@@ -10,6 +10,7 @@ from scipy.special import ndtr
 
 from support.amazon import needs_data
 from unflip import Audit, LPClassifier, NoiseModel, audit, audit_scores, theory
+from unflip.auditing import prose
 from unflip.auditing.dependence import _LabelFit
 from unflip.auditing.outlook import Outlook, accuracy_of, effective_dimension, separation_of
 from unflip.auditing.suspects import n_suspects_at
@@ -434,7 +435,17 @@ class TestNext:
         assert len(set(rows)) == 100
         # They include certain and uncertain rows.
         assert result.evidence.wrong[rows].min() < 0.1
+        assert "check the rows of .check_next(100) and" in str(result)
         assert "trusted=" in str(result)
+
+    def test_advice_for_few_rows_can_be_followed(self):
+        X, observed, _ = draw(n=80)
+        trusted = np.where(np.arange(80) < 70, observed, np.nan)
+        result = audit(X, observed, noise=NOISE, trusted=trusted)
+        assert "(.check_next(10))" in prose.next_steps(result, prose.PYTHON)[-1]
+        assert len(result.check_next(10)) == 10
+        everything = audit(X, observed, noise=NOISE, trusted=observed)
+        assert "check_next" not in " ".join(prose.next_steps(everything, prose.PYTHON))
 
     def test_how_many(self, report):
         assert report.check_next(0).size == 0
@@ -502,6 +513,8 @@ class TestSurface:
             audit(np.where(np.arange(60) == 3, np.nan, X), observed, noise=NOISE)
         with pytest.raises(ValueError, match="one entry for each"):
             audit(X, observed, noise=NOISE, trusted=observed[:-1])
+        with pytest.raises(ValueError, match=r"^The trusted labels .* have shape"):
+            audit(X, observed, trusted=observed[:-1])
 
     @pytest.mark.parametrize(
         ("probabilities", "message"),

@@ -99,7 +99,7 @@ class TestFigures:
         assert "audit(X, y, trusted=..., noise=result.noise)" in python
         assert "unflip" not in python
         assert "run unflip fit ... --decisions decisions.csv with the original data." in commands
-        assert "a corrected copy of the data for other uses, run unflip apply." in commands
+        assert "a corrected copy of the data for use outside unflip, run unflip apply." in commands
         assert "trusted=" not in commands
 
     def test_transition_matrix_has_rates_errors_and_intervals(self):

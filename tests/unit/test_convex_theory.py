@@ -311,7 +311,7 @@ def test_invalid_input_raises():
     for reg in (0.0, -1.0, np.inf, np.nan):
         with pytest.raises(ValueError, match="must be positive and finite"):
             predict_convex(MIXTURE, reg=reg, loss=LOGISTIC)
-    with pytest.raises(ValueError, match="is not known"):
+    with pytest.raises(ValueError, match="is not a valid value"):
         predict_convex(MIXTURE, targets="best", reg=1.0, loss=LOGISTIC)
     several = [
         theory.Mixture(**{"mean_norm": 2.0, "aspect": 1.0, name: [1.0, 2.0]}, noise=NOISE)
@@ -370,7 +370,9 @@ def test_predict_accepts_every_loss(fit_intercept):
     for loss in (LOGISTIC, "logistic"):
         by_hand = predict_convex(MIXTURE, reg=0.5, loss=loss, fit_intercept=fit_intercept)
         assert by_name.accuracy == by_hand.accuracy
-    with pytest.raises(ValueError, match="loss=None is not known: use 'squared', 'logistic'"):
+    with pytest.raises(
+        ValueError, match="loss=None is not a valid value: use 'squared', 'logistic'"
+    ):
         theory.predict(MIXTURE, reg=0.5, loss=None)
     squared = theory.predict(MIXTURE, reg=np.inf, loss=SQUARED, fit_intercept=fit_intercept)
     assert (

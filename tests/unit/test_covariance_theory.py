@@ -404,7 +404,7 @@ def test_unconverged_fixed_point_raises(monkeypatch):
         ({"reg": 0.0}, "reg = 0.0 must be one number, positive and finite"),
         ({"reg": [1.0, 2.0]}, r"reg = \[1.0, 2.0\] must be one number"),
         ({"mean": []}, "mean has shape"),
-        ({"targets": "best"}, "targets='best' is not known"),
+        ({"targets": "best"}, "targets='best' is not a valid value"),
     ],
 )
 def test_invalid_input_raises(changes, message):

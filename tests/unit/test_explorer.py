@@ -118,7 +118,7 @@ def test_with_an_intercept_all_targets_are_equally_accurate():
     ("change", "message"),
     [
         ({"eps_pos": 0.6, "eps_neg": 0.5}, "eps_pos + eps_neg = 0.6 + 0.5 must be below 1"),
-        ({"targets": "best"}, "targets=&#x27;best&#x27; is not known"),
+        ({"targets": "best"}, "targets=&#x27;best&#x27; is not a valid value"),
         ({"pi_neg": 1.0}, "pi_neg = 1.0 must lie strictly between 0 and 1"),
     ],
 )

@@ -39,7 +39,7 @@ def test_undecided_rows_are_skipped(tmp_path):
     [
         (
             {"decision": ["perhaps"]},
-            "Row 0 of .*d.csv has the decision 'perhaps': write accept or reject",
+            r"Row 0 \(counted from 0\) of .*d.csv has the decision 'perhaps': write accept",
         ),
         ({"decision": [""]}, "has no decision: write accept or reject"),
         ({"row": ["-1"]}, "refers to row '-1'"),
@@ -79,7 +79,7 @@ def test_rows_are_matched_by_number_and_by_id():
         (
             [Decision(0, "", "a", "b"), Decision(0, "", "a", "a")],
             None,
-            "Row 0 of d.csv is decided twice",
+            r"Row 0 \(counted from 0\) of d.csv is decided twice",
         ),
     ],
 )
@@ -113,7 +113,8 @@ def test_new_labels_are_written_as_elsewhere_in_the_file():
 
 def test_decisions_on_other_data_raise_an_error():
     with pytest.raises(
-        ValueError, match=r"Row 0 of d.csv has the label 'a', but the decision is about 'b'"
+        ValueError,
+        match=r"Row 0 \(counted from 0\) of d.csv has the label 'a', but the decision is about 'b'",
     ):
         changed_cells({0: Decision(0, "", "b", "a")}, DATA, "label")
     with pytest.raises(

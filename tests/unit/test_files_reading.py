@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from unflip.cli.files.tables import as_text, numbers, read_table, rewritten
+from unflip.cli.files.tables import Table, as_text, numbers, read_table, rewritten
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -105,8 +105,12 @@ def test_close_names_are_suggested(files):
     table = read_table(files[-1])
     with pytest.raises(ValueError, match="has no column 'labels': did you mean 'label'"):
         table.column("labels")
-    with pytest.raises(ValueError, match="its columns are 'a', 'label'"):
+    with pytest.raises(ValueError, match="its columns are 'a' and 'label'"):
         table.column("zzz")
+    many = Table("t.csv", {f"x{i}": ["1"] for i in range(31)})
+    assert many.column_names.startswith("its columns are 'x0', 'x1', ")
+    assert many.column_names.endswith("'x7' and 23 more")
+    assert Table("t.csv", {"x": ["1"]}).column_names == "its only column is 'x'"
 
 
 @pytest.mark.parametrize(

@@ -81,15 +81,15 @@ def test_votes_without_annotators_and_items_without_votes():
     [
         (
             {"item": ["i"] * 20 + [""] * 4},
-            "Column 'item' of t.csv is empty in row 20: fill in the id of the item",
+            r"Column 'item' of t.csv is empty in row 20 \(counted from 0\): fill in the id",
         ),
         (
             {"who": ["u"] * 12 + ["v", ""] * 6},
-            "Column 'who' of t.csv is empty in row 13: fill in the annotator",
+            r"Column 'who' of t.csv is empty in row 13 \(counted from 0\): fill in the annotator",
         ),
         (
             {"who": ["u"] * 24},
-            "Annotator 'u' votes on item 'i0' in rows 0 and 12 of t.csv: keep one of these votes",
+            r"Annotator 'u' votes on item 'i0' in rows 0 and 12 \(counted from 0\) of t.csv: keep ",
         ),
         (
             {"item": ["i", "j"] * 12, "who": range(24)},
@@ -126,7 +126,7 @@ def test_rows_of_an_item_must_have_the_same_features():
     with_texts = votes_table(text=texts)
     with pytest.raises(
         ValueError,
-        match=r"'text' of t.csv has 'good film' in row 11 and 'bad film' in row 23, both ",
+        match=r"'text' of t.csv has 'good film' in row 11 and 'bad film' in row 23 \(counted ",
     ):
         vote_items.features(with_texts, Features(kind="text", columns=("text",)), texts)
 
@@ -136,7 +136,10 @@ def test_error_names_the_first_item_with_different_features():
     x[13] = 99
     x[20] = 99
     data = votes_table(x=x)
-    with pytest.raises(ValueError, match=r"has '1' in row 1 and '99' in row 13, both of item 'i1'"):
+    with pytest.raises(
+        ValueError,
+        match=r"has '1' in row 1 and '99' in row 13 \(counted from 0\), both of item 'i1'",
+    ):
         items(data, "item").features(
             data, Features(kind="numeric", columns=("x",)), np.array(x)[:, None]
         )
@@ -156,7 +159,8 @@ def test_trusted_labels_of_an_item_can_be_in_any_row_and_must_agree():
         vote_items.unique_values(data, "truth", trusted_labels(data, "truth", vote_columns))
     truth[12] = "q"
     with pytest.raises(
-        ValueError, match=r"'q' in row 12, which is not a label of column 'label' \(a, b\)"
+        ValueError,
+        match=r"'q' in row 12 \(counted from 0\), which is not a label of column 'label' \(a, b\)",
     ):
         trusted_labels(data, "truth", vote_columns)
 

@@ -242,12 +242,21 @@ def test_distant_means_have_finite_predictions():
             "must be a NoiseModel",
         ),
         (lambda: _predict(reg="loo"), "reg = 'loo' must hold numbers"),
-        (lambda: theory.optimal_reg(_mixture(), targets="nope"), "targets='nope' is not known"),
-        (lambda: _predict(loss="hinge"), "loss='hinge' is not known: use 'squared', 'logistic'"),
-        (lambda: _predict(targets="best"), "targets='best' is not known"),
+        (
+            lambda: theory.optimal_reg(_mixture(), targets="nope"),
+            "targets='nope' is not a valid value",
+        ),
+        (
+            lambda: _predict(loss="hinge"),
+            "loss='hinge' is not a valid value: use 'squared', 'logistic'",
+        ),
+        (lambda: _predict(targets="best"), "targets='best' is not a valid value"),
         (lambda: _predict(reg=0.0), "reg = 0 at aspect = 1"),
         (lambda: _predict(reg=-1.0), "reg = -1"),
-        (lambda: theory.optimal_reg(_mixture(), objective="auc"), "objective='auc' is not known"),
+        (
+            lambda: theory.optimal_reg(_mixture(), objective="auc"),
+            "objective='auc' is not a valid value",
+        ),
     ],
 )
 def test_invalid_input_raises(act, message):

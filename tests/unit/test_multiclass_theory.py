@@ -377,7 +377,10 @@ def test_invalid_settings_raise(change, message):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ("best", "targets='best' is not known: use 'naive', 'unbiased', 'optimized' or a table"),
+        (
+            "best",
+            "targets='best' is not a valid value: use 'naive', 'unbiased', 'optimized' or a table",
+        ),
         (np.eye(4), r"targets has shape \(4, 4\).*3 observed classes"),
         (np.ones(3), r"targets has shape \(3,\)"),
         (np.full((3, 3), np.inf), "targets hold a value that is not finite"),
@@ -431,7 +434,7 @@ def test_optimal_multiclass_reg(readout):
 
     reached = accuracy(1e8 if np.isinf(best) else best)
     assert all(accuracy(reg) <= reached + 2e-5 for reg in np.logspace(-4, 4, 9))
-    with pytest.raises(ValueError, match="readout='fisher' is not known"):
+    with pytest.raises(ValueError, match="readout='fisher' is not a valid value"):
         theory.optimal_multiclass_reg(**setting, readout="fisher")
 
 

@@ -198,7 +198,7 @@ def test_table1_cells_and_columns_from_a_few_draws():
     coincide = [table1.SCALED.format(name) for name in ("naive", "unbiased", "optimized")]
     wide = fresh.pivot_table(index=["eps_pos", "draw"], columns="method", values="accuracy")
     assert np.ptp(wide[coincide].to_numpy(), axis=1).max() == 0
-    assert wide[table1.LABEL_FREE].between(0.7, 0.85).all()
+    assert wide[table1.WITHOUT_LABELS].between(0.7, 0.85).all()
     assert set(tables["others"].method) == {table1.REFINED, table1.BALANCED, table1.KNOWN_ORIGIN}
     assert only(tables["replay"], method="oracle").groupby("draw").accuracy.nunique().max() == 1
 

@@ -34,7 +34,7 @@ def test_agrees_with_predict_at_both_ends(fit_intercept, reg):
 @pytest.mark.parametrize("checked", [0, 100, 1600])
 def test_checks_and_equivalent_rows_have_same_accuracy(checked, fit_intercept, reg):
     ours = make(fit_intercept=fit_intercept, reg=reg)
-    more = ours.worth_in_rows(checked)
+    more = ours.equivalent_rows(checked)
     assert ours.accuracy_of(rows=1600 + more) == pytest.approx(
         ours.accuracy_of(checked=checked), abs=1e-9
     )
@@ -74,18 +74,18 @@ def test_one_row_and_one_feature_are_valid():
 
 @pytest.mark.parametrize("reg", [0.5, np.inf])
 def test_zero_checks_are_equivalent_to_zero_rows(reg):
-    assert make(reg=reg).worth_in_rows(0) == 0
+    assert make(reg=reg).equivalent_rows(0) == 0
 
 
 def test_checks_are_equivalent_to_infinitely_many_uninformative_labels():
     """One class is so rare that the label quality underflows float64 to 0."""
     rare = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1, pi_neg=1e-200)
-    assert make(noise=rare).worth_in_rows(100) == np.inf
+    assert make(noise=rare).equivalent_rows(100) == np.inf
 
 
 def test_more_than_a_trillion_equivalent_rows_is_infinite():
     huge = make(n=500_000_000_000, p=400_000_000_000, reg=1.0)
-    assert huge.worth_in_rows(500_000_000_000) == np.inf
+    assert huge.equivalent_rows(500_000_000_000) == np.inf
 
 
 @pytest.mark.parametrize(

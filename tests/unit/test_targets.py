@@ -126,7 +126,7 @@ def test_tables_of_any_scale_are_valid(scale):
             "the same row for every observed class",
         ),
         (lambda: targets.resolve_classes(np.ones((3, 2)), THREE), "3 classes need 3 scores"),
-        (lambda: targets.resolve_table("best", THREE), "'best' is not known"),
+        (lambda: targets.resolve_table("best", THREE), "'best' is not a valid value"),
         (
             lambda: targets.resolve_table(np.eye(2), THREE),
             "one row for each of the 3 observed classes",
@@ -142,7 +142,7 @@ def test_tables_of_any_scale_are_valid(scale):
         (lambda: targets.resolve_table(np.full((3, 3), np.nan), THREE), "not finite"),
         (
             lambda: targets.resolve("best", BINARY),
-            "'best' is not known: use 'naive', 'unbiased', 'optimized'",
+            "'best' is not a valid value: use 'naive', 'unbiased', 'optimized'",
         ),
         (lambda: targets.resolve([1, 2, 3], BINARY), "two values"),
         (lambda: targets.resolve([1, -1], BINARY), "t_neg < t_pos"),

@@ -77,7 +77,7 @@ def test_no_row_checked_gives_the_prior_without_a_warning():
 @pytest.mark.parametrize("missing", [None, np.nan])
 def test_trusted_labels_that_are_all_missing_give_the_prior_with_a_warning(missing):
     X, _, observed = draw()
-    with pytest.warns(UserWarning, match=r"No row has a trusted label: .* those of the prior"):
+    with pytest.warns(UserWarning, match="No row has a trusted label: all of y_trusted is missing"):
         estimator = TrustedSubset([missing] * 300).fit(X, observed)
     assert estimator.noise_ == TrustedSubset().fit(X, observed).noise_
 
@@ -88,6 +88,8 @@ def test_audits_and_classifiers_warn_that_no_row_is_trusted():
         audit(X, observed, trusted=[None] * 300)
     with pytest.warns(UserWarning, match="No row has a trusted label"):
         LPClassifier(TrustedSubset([None] * 300)).fit(X, observed)
+    with pytest.warns(UserWarning, match="No row has a trusted label: y_trusted is None"):
+        LPClassifier(TrustedSubset()).fit(X, observed)
 
 
 def test_interval_starts_at_zero_without_wrong_labels_among_the_checked():
@@ -212,12 +214,12 @@ NAMES = np.array(["bad", "good"], dtype=object)
     [
         (
             ["maybe", *[None] * 39],
-            "holds the label 'maybe', which is not among the observed classes [0, 1]",
+            "(y_trusted) contain 'maybe', which is not among the observed classes [0, 1]",
         ),
-        ([[0], *[None] * 39], "holds the label [0]"),
-        ([0, 1], "y_trusted has shape (2,) but there are 40 rows"),
-        (np.zeros((40, 1)), "y_trusted has shape (40, 1)"),
-        ("yes", "y_trusted has shape ()"),
+        ([[0], *[None] * 39], "contain [0]"),
+        ([0, 1], "The trusted labels (y_trusted) have shape (2,) but there are 40 rows"),
+        (np.zeros((40, 1)), "The trusted labels (y_trusted) have shape (40, 1)"),
+        ("yes", "The trusted labels (y_trusted) have shape ()"),
     ],
 )
 def test_invalid_trusted_labels_raise(trusted, message):
@@ -255,7 +257,7 @@ def test_labels_worse_than_chance_raise():
 def test_class_without_trusted_labels_gives_a_warning():
     X, true, observed = draw()
     trusted = checked(true, np.flatnonzero(true == 1)[:30])
-    with pytest.warns(UserWarning, match=r"No trusted label is 0, .* those of the prior"):
+    with pytest.warns(UserWarning, match=r"No trusted label is 0, .* a default assumption"):
         estimator = TrustedSubset(trusted).fit(X, observed)
     low, high = estimator.interval()
     np.testing.assert_array_equal((low[0], high[0]), [[0, 0], [1, 1]])

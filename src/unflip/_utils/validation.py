@@ -86,7 +86,9 @@ def check_choice(value: object, choices: Sequence[str], name: str) -> None:
     """Raise ValueError unless a value is one of these strings."""
     if not isinstance(value, str) or value not in choices:
         *first, last = map(repr, choices)
-        raise ValueError(f"{name}={shown(value)} is not known: use {', '.join(first)} or {last}.")
+        raise ValueError(
+            f"{name}={shown(value)} is not a valid value: use {', '.join(first)} or {last}."
+        )
 
 
 def check_kind(value: object, kind: type | tuple[type, ...], name: str, remedy: str) -> None:

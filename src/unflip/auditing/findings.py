@@ -27,7 +27,7 @@ from unflip.auditing.suspects import (
 from unflip.labels.classes import UNCHECKED
 from unflip.labels.noise import NoiseModel
 
-_PLANNED_CHECKS = (10, 50, 100)  # numbers of suspects to check in `Findings.plan`
+_PLANNED_CHECKS = (10, 50, 100)  # numbers of labels to check in `Findings.plan`
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -39,7 +39,8 @@ class Findings:
     evidence : Evidence
         Probabilities and noise model.
     false_discovery_rate : float
-        Expected share of right labels among the first ``n_suspects`` suspects, at most.
+        Maximum expected false discovery rate: share of correct labels among the first
+        ``n_suspects`` suspects.
     """
 
     evidence: Evidence
@@ -77,7 +78,7 @@ class Findings:
 
     @cached_property
     def suspects(self) -> Table:
-        """Rows whose label is probably wrong, worst first.
+        """Rows whose label is probably wrong, most likely wrong first.
 
         Fields: ``row``, ``observed``, ``proposed`` (the most likely other class) and
         ``probability``, P(label wrong). The first ``n_suspects`` rows come first, then all other
@@ -135,7 +136,7 @@ class Findings:
 
         Fields: ``true_class`` whose noise rate changes (none in the first row), its ``rate``, and
         the resulting ``n_suspects``, ``expected_wrong``, ``expected_accuracy`` and ``overlap``: the
-        share of today's suspects (at least the 20 worst rows) that are still the worst.
+        share of the top suspects (at least 20 rows) that are also top suspects after the change.
         """
         return sensitivity_table(self.evidence, self.false_discovery_rate)
 
@@ -151,14 +152,14 @@ class Findings:
         efforts = {m for m in _PLANNED_CHECKS if m <= n_listed} | {self.n_suspects}
         counts = sorted(m for m in efforts if 0 < m < n)
         lines = [("now", 0, self.expected_accuracy)]
-        lines += [(f"check {m} suspect{'s' * (m > 1)}", m, self.accuracy_after(m)) for m in counts]
+        lines += [(_check_in_words(m), m, self.accuracy_after(m)) for m in counts]
         lines += [("check all rows", n, self.accuracy_after(n))]
         lines += [("twice the rows", 0, self.accuracy_after(0, growth=2.0))]
         effort, checked, accuracy = zip(*lines, strict=True)
         return table(effort=effort, checked=checked, accuracy=accuracy)
 
     def accuracy_after(self, m: int, *, growth: float = 1.0) -> float:
-        """Return the expected accuracy after the labels of the m worst rows are checked.
+        """Return the expected accuracy after the m most suspicious labels are checked.
 
         Wrong labels are corrected, and the classifier is fitted again. With ``growth`` there are
         that many times as many rows, and the new labels are as noisy as the old ones. This is a
@@ -185,3 +186,7 @@ class Findings:
     @cached_property
     def _outlook(self) -> Outlook:
         return Outlook.of(self.evidence)
+
+
+def _check_in_words(m: int) -> str:
+    return f"check the {m} most suspicious labels" if m > 1 else "check the most suspicious label"

@@ -76,7 +76,8 @@ def audit(
         Group of each sample, for example near-duplicates or samples of one patient. Each sample is
         scored by fits to other groups.
     false_discovery_rate : float
-        Expected share of right labels among the first ``n_suspects`` suspects, at most.
+        Maximum expected false discovery rate: share of correct labels among the first
+        ``n_suspects`` suspects.
 
     Returns
     -------

@@ -60,7 +60,8 @@ def audit_scores(
     trusted : array-like of shape (n,), optional
         True labels of checked samples, as in `audit`.
     false_discovery_rate : float
-        Expected share of right labels among the first ``n_suspects`` suspects, at most.
+        Maximum expected false discovery rate: share of correct labels among the first
+        ``n_suspects`` suspects.
     effective_dimension : float, optional
         Effective number of features of the model, for ``accuracy_after`` and ``plan``; both are NaN
         without it.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from unflip.auditing.findings import Findings
 
 _MOST_RATES = 6  # classes whose noise rate is named in a sentence
+_ADVISED_CHECKS = 100  # rows to check in a next step, if there are as many
 
 _NO_SIGNAL = (
     "The features do not predict the labels better than chance, so no label can be called wrong: "
@@ -44,7 +45,7 @@ _SOURCE_NOTES = {
     ),
     "mixture": (
         "The noise rates were estimated from the features and the labels. The features of each "
-        "class are assumed to be Gaussian."
+        "class are assumed to be Gaussian with the same variance in all directions (isotropic)."
     ),
     "label likelihood": (
         "The noise rates were estimated by maximum likelihood of the labels, given the predicted "
@@ -73,13 +74,13 @@ _SOURCE_NOTES = {
 class Interface:
     """How a user of Python, or of the command line, follows the advice of an audit."""
 
-    check: str  # where to find the rows to check
+    check: Callable[[int], str]  # where to find a number of rows to check
     trust: str  # how to pass their true labels
     decide: str  # how to use decisions, as a sentence
 
 
 PYTHON = Interface(
-    check=".check_next(100)",
+    check=".check_next({})".format,
     trust="pass their true labels as trusted=",
     decide=(
         "To use them, audit again: audit(X, y, trusted=..., noise=result.noise), with the decided "
@@ -87,11 +88,11 @@ PYTHON = Interface(
     ),
 )
 COMMAND_LINE = Interface(
-    check="unflip audit --json lists them under check_next",
+    check=lambda n_rows: "unflip audit --json lists them under check_next",
     trust="put their true labels into a column and pass its name with --trusted",
     decide=(
         "To train a classifier, run unflip fit ... --decisions decisions.csv with the original "
-        "data. To write a corrected copy of the data for other uses, run unflip apply."
+        "data. To write a corrected copy of the data for use outside unflip, run unflip apply."
     ),
 )
 
@@ -200,8 +201,9 @@ def next_step(audit: Findings) -> str:
         return "Add rows or other features."
     if audit.assumption:
         return (
-            f"{UNCERTAIN_RATES} To improve them, check the rows of .check_next(100) and pass their "
-            "true labels as trusted=."
+            f"{UNCERTAIN_RATES} To improve them, check the rows of "
+            f"{PYTHON.check(_n_to_check(audit))} "
+            "and pass their true labels as trusted=."
         )
     check = ".check_next(m) returns the m rows whose check improves a classifier most."
     if not audit.n_suspects:
@@ -211,24 +213,30 @@ def next_step(audit: Findings) -> str:
 
 def next_steps(audit: Findings, interface: Interface) -> list[str]:
     """Return what to do next, as a list for the page."""
+    rows = interface.check(_n_to_check(audit))
     check_rates = (
         f"{UNCERTAIN_RATES} To improve them, check a stratified random sample of rows "
-        f"({interface.check}), {interface.trust}, and audit again."
+        f"({rows}), {interface.trust}, and audit again."
     )
     check_rows = (
         "To improve a classifier rather than to find errors, check the rows with the least "
-        f"certain labels ({interface.check})."
+        f"certain labels ({rows})."
     )
     if not audit.evidence.has_signal:
         return ["Add rows or other features."]
     if audit.assumption:
         return [check_rates, _review(audit, interface)]
-    return [_review(audit, interface), check_rows]
+    review = _review(audit, interface)
+    return [review, check_rows] if _n_to_check(audit) else [review]
+
+
+def _n_to_check(audit: Findings) -> int:
+    return min(_ADVISED_CHECKS, len(audit.evidence.codes) - len(audit.checked))
 
 
 def _review(audit: Findings, interface: Interface) -> str:
     if not audit.n_suspects:
-        return "No label is suspect enough to change it without looking at its row."
+        return "No label should be changed without checking its row."
     first = "suspect" if audit.n_suspects == 1 else f"{audit.n_suspects:,} suspects"
     review = f"Review the first {first} below: accept or reject the proposed label."
     if audit.evidence.noise.votes is not None:
@@ -245,7 +253,7 @@ def unlabelled(audit: Findings) -> str:
     rows = "1 row has" if n == 1 else f"{n} rows have"
     right = float(audit.unlabelled.probability.sum())
     return (
-        f"{rows} no vote. Expected number of right labels among those proposed in .unlabelled: "
+        f"{rows} no vote. Expected number of correct labels among those proposed in .unlabelled: "
         f"{right:.0f}."
     )
 
@@ -278,6 +286,6 @@ def assumptions(
         sentences.append(
             f"The expected false discovery rate of at most {audit.false_discovery_rate:.0%} is an "
             f"average over the first {audit.n_suspects:,} suspects: the last of them are less "
-            "certain than the first. It is correct only if the noise rates are."
+            "certain than the first. It is valid only if the noise rates are correct."
         )
     return [*sentences, *extra]

@@ -30,7 +30,8 @@ class Audit(Findings):
     evidence : Evidence
         Probabilities and noise model.
     false_discovery_rate : float
-        Expected share of right labels among the first ``n_suspects`` suspects, at most.
+        Maximum expected false discovery rate: share of correct labels among the first
+        ``n_suspects`` suspects.
 
     Examples
     --------
@@ -47,8 +48,8 @@ class Audit(Findings):
     def check_next(self, m: int) -> IntArray:
         """Return m rows to check next.
 
-        If the noise rates are hardly identifiable, these rows improve the rates: they are drawn at
-        random within strata (`TrustedSubset.suggest`), and their true labels can be passed as
+        If the noise rates are hardly identifiable, these rows improve the rates: they are a
+        stratified random sample (`TrustedSubset.suggest`), and their true labels can be passed as
         ``trusted=``. Otherwise they are the rows with the least certain labels, by
         1 − Σ P(true class)², which improve a classifier most. These are not a random sample: pass
         ``noise=`` together with their true labels, because rates estimated from them are biased.
@@ -107,7 +108,10 @@ class Audit(Findings):
         ]
         n = len(self.suspects)
         rows = "the 1 row" if n == 1 else f"all {n} rows"
-        listed = f" .suspects lists {rows} for which another class is more likely, worst first:"
+        listed = (
+            f" .suspects lists {rows} for which another class is more likely, most likely wrong "
+            "first:"
+        )
         if not lines:
             listed = ""
         paragraphs["Suspects"] += "\n  ".join([listed, *lines])

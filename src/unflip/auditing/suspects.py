@@ -92,7 +92,7 @@ def sensitivity_table(evidence: Evidence, false_discovery_rate: float) -> Table:
 
     Fields: ``true_class`` whose noise rate changes (none in the first row), its ``rate``, and the
     resulting ``n_suspects``, ``expected_wrong``, ``expected_accuracy`` and ``overlap``: the share
-    of today's suspects (at least the 20 worst rows) that are still the worst.
+    of the top suspects (at least 20 rows) that are also top suspects after the change.
     """
     errors = np.diag(evidence.noise.errors)
     steps = np.where(errors > 0, errors, 0.05)

@@ -8,7 +8,10 @@ from typing import Annotated
 import typer
 
 Data = Annotated[
-    Path, typer.Argument(help="Data file: .csv, .tsv, .jsonl or .parquet, also with .gz.")
+    Path,
+    typer.Argument(
+        metavar="DATA", help="Data file: .csv, .tsv, .jsonl or .parquet, also with .gz."
+    ),
 ]
 Label = Annotated[
     list[str] | None,

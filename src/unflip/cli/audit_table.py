@@ -8,22 +8,22 @@ from unflip.auditing.from_rows import audit
 from unflip.auditing.report import Audit
 from unflip.cli.file_audit import FileAudit, Proposals
 from unflip.cli.files.label_column import LabelColumn, check_unique, similar_labels
-from unflip.cli.files.request import Prepared, Request, Tell, collect_warnings, prepare
+from unflip.cli.files.request import Prepared, ReportProgress, Request, collect_warnings, prepare
 from unflip.cli.files.vote_columns import VoteColumns
 from unflip.estimation.given_rates import GivenRates
 from unflip.labels.classes import UNCHECKED
 from unflip.model.classifier import LPClassifier
 
 
-def audit_file(request: Request, tell: Tell) -> FileAudit:
+def audit_file(request: Request, report_progress: ReportProgress) -> FileAudit:
     """Audit the labels of a file; parameters are those of `prepare`."""
-    prepared = prepare(request, tell)
+    prepared = prepare(request, report_progress)
     labels = prepared.labels
     audited = prepared.audited
     items = prepared.items.plural
     if request.id_column is not None and isinstance(labels, LabelColumn):
         check_unique(prepared.table, request.id_column)  # decisions refer to these ids
-    tell(f"Auditing {len(audited)} {items}")
+    report_progress(f"Auditing {len(audited)} {items}")
     with collect_warnings(prepared.table.name) as notes:
         result = audit(
             prepared.rows[audited],
@@ -33,7 +33,7 @@ def audit_file(request: Request, tell: Tell) -> FileAudit:
             trusted=None if prepared.trusted is None else prepared.trusted[audited],
             groups=None if prepared.groups is None else prepared.groups[audited],
         )
-        tell(f"Proposing labels for unlabelled {items}")
+        report_progress(f"Proposing labels for unlabelled {items}")
         proposals = _proposals(prepared, result)
     if isinstance(labels, LabelColumn):
         notes += similar_labels(labels)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -83,12 +84,12 @@ def _joined(names: Sequence[str]) -> str:
 
 def _suspects(result: FileAudit) -> str:
     audit = result.audit
-    lines = [line for line in result.suspect_rows if line["part"] in ("suspect", "doubtful")]
+    lines = [line for line in result.suspect_rows if line["part"] in ("suspect", "uncertain")]
     text = f"Suspects: {prose.suspects(audit)}"
-    n_doubtful = len(lines) - audit.n_suspects
-    if n_doubtful > 0:
-        labels = "label" if n_doubtful == 1 else "labels"
-        text += f" For {n_doubtful} more {labels} another class is more likely."
+    n_uncertain = len(lines) - audit.n_suspects
+    if n_uncertain > 0:
+        labels = "label" if n_uncertain == 1 else "labels"
+        text += f" For {n_uncertain} more {labels} another class is more likely."
     if not lines:
         return _wrapped(text)
     rows = " (rows are counted from 0)" if result.id_column is None else ""
@@ -104,14 +105,15 @@ def _unlabelled(result: FileAudit) -> str:
     each = ", ".join(
         f"{count} {label!r}" for label, count in zip(labels.tolist(), counts.tolist(), strict=True)
     )
-    right = float(proposals.probability.sum())
+    n_correct = float(proposals.probability.sum())
     missing = "label" if result.prepared.votes is None else "vote"
     text = (
         f"Without a {missing}: {result.prepared.items.counted(len(proposals.rows))}. Proposed "
-        f"labels: {each}. Expected number of right proposals: {right:.0f}. Most certain first:"
+        f"labels: {each}. Expected number of correct proposals: {n_correct:.0f}. Most certain "
+        "first:"
     )
     lines = [line for line in result.suspect_rows if line["part"] == "unlabelled"]
-    return "\n".join([_wrapped(text), *_table(result, lines[:3], "probability right")])
+    return "\n".join([_wrapped(text), *_table(result, lines[:3], "probability correct")])
 
 
 def _warning(result: FileAudit) -> str:
@@ -141,7 +143,7 @@ def _table(result: FileAudit, lines: list[dict[str, Any]], probability: str) -> 
 
 
 def _probability(line: dict[str, Any]) -> float:
-    """Return P(label wrong), or P(proposed label right) if there is no label."""
+    """Return P(label wrong), or P(proposed label correct) if there is no label."""
     key = "probability_proposed" if line["part"] == "unlabelled" else "probability_wrong"
     return float(line[key])
 
@@ -166,7 +168,7 @@ def _review(result: FileAudit, out: Path | None, suspects: Path | None) -> list[
     elif len(result.audit.suspects):
         steps.append(_step(_ADD_PAGE))
     if suspects is not None and result.suspect_rows:
-        text = f"{suspects} lists all suspects."
+        text = _content(result, suspects)
         if has_page:
             text += (
                 " You can also write accept or reject into its column 'decision', and use it "
@@ -178,12 +180,36 @@ def _review(result: FileAudit, out: Path | None, suspects: Path | None) -> list[
     return steps
 
 
+def _content(result: FileAudit, suspects: Path) -> str:
+    """Return a sentence on the rows that the table of suspects lists."""
+    counts = Counter(line["part"] for line in result.suspect_rows)
+    counted = result.prepared.items.counted
+    n_suspects = counts["suspect"]
+    listed = []
+    if n_suspects:
+        listed.append("the suspect" if n_suspects == 1 else f"the {n_suspects} suspects")
+    if counts["uncertain"]:
+        rows = counted(counts["uncertain"])
+        if n_suspects:
+            rows = rows.replace(" ", " more ")
+        listed.append(f"{rows} for which another class is more likely")
+    if counts["checked"]:
+        listed.append(f"{counted(counts['checked'])} with a wrong label according to --trusted")
+    if counts["unlabelled"]:
+        listed.append(f"{counted(counts['unlabelled'])} with a proposed label")
+    return f"{suspects} lists {_enumerated(listed)}."
+
+
+def _enumerated(parts: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))
+
+
 def _review_votes(result: FileAudit, out: Path | None, suspects: Path | None) -> list[str]:
     steps = []
     if len(result.audit.suspects):
         steps.append(_step(_ADD_PAGE if out is None else f"Open {out} and review the suspects."))
     if suspects is not None and result.suspect_rows:
-        steps.append(_step(f"{suspects} lists all suspects."))
+        steps.append(_step(_content(result, suspects)))
     steps.append(
         _step(
             f"Put the true labels of reviewed {result.prepared.items.plural} into a column and "
@@ -212,7 +238,7 @@ def _use_decisions(
     return [
         _step("To train a classifier, pass the decisions with the original data:"),
         f"      {_command(train, request)}",
-        _step("To write a corrected copy of the data for other uses, apply the decisions:"),
+        _step("To write a corrected copy of the data for use outside unflip, apply the decisions:"),
         f"      {_command(correct, request)}",
     ]
 
@@ -230,9 +256,9 @@ def _improve_rates(result: FileAudit, request: Request) -> list[str]:
     return [
         _step(
             f"{prose.UNCERTAIN_RATES} To improve them, put the true labels of "
-            f"{len(rows)} {items} into a column and pass its name with --trusted. Use a "
-            f"stratified random sample: {first}, ... (--json lists all under check_next). Or pass "
-            f"the noise rates with --eps{priors}."
+            f"{len(rows)} {items} into a column and pass its name with --trusted. Check these "
+            f"{items} (a stratified random sample): {first}, ... (--json lists all under "
+            f"check_next). Or pass the noise rates with --eps{priors}."
         )
     ]
 

@@ -74,7 +74,7 @@ class FileAudit:
 
     @cached_property
     def suspect_rows(self) -> list[dict[str, Any]]:
-        """The table of suspects: worst first, then checked rows, then unlabelled rows."""
+        """The table of suspects: most likely wrong first, then checked and unlabelled rows."""
         suspects = self.audit.suspects
         codes = np.searchsorted(self.audit.classes, suspects.proposed)
         likely = self.audit.label_posterior[suspects.row, codes]
@@ -103,7 +103,7 @@ class FileAudit:
     def _part(self, place: int, row: int) -> str:
         if place < self.audit.n_suspects:
             return "suspect"
-        return "checked" if row in self._checked else "doubtful"
+        return "checked" if row in self._checked else "uncertain"
 
     def _line(
         self,

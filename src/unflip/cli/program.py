@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from importlib import import_module
@@ -27,8 +28,23 @@ _COMMANDS = {
 }
 
 
+def _without_flag_values(parameters: list[Any]) -> list[Any]:
+    """Let the help text of flags show no type, as if they took a value."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+    return parameters
+
+
 class _Command(TyperCommand):
     """A command that rejects an option given twice, unless the option is a flag or a list."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_flag_values(super().get_params(ctx))
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        # Some versions of typer put required arguments in braces.
+        return [re.sub("[{}]", "", piece) for piece in super().collect_usage_pieces(ctx)]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         _, _, parameters = self.make_parser(ctx).parse_args(args=list(args))
@@ -48,6 +64,9 @@ class _Program(TyperGroup):
         super().__init__(*arguments, **options)
         names: Any = dict.fromkeys(_COMMANDS)
         self.commands = names  # used by help and suggestions; `get_command` imports the command
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_flag_values(super().get_params(ctx))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in _COMMANDS:

@@ -41,8 +41,8 @@ def working(first: str) -> Iterator[Callable[[str], None]]:
         The first stage, in a few words.
     """
     try:
-        with _progress(first) as tell:
-            yield tell
+        with _progress(first) as report_progress:
+            yield report_progress
     except KeyboardInterrupt:
         typer.echo("unflip: stopped; nothing was written.", err=True)
         raise typer.Exit(code=INTERRUPTED) from None

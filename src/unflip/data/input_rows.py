@@ -46,18 +46,34 @@ def validated(
     if not is_lazy(X):
         options = {"accept_sparse": "csr", "dtype": dtype, "ensure_min_samples": ensure_min_samples}
         # scikit-learn checks the sum of all numbers first, and each number if the sum is NaN.
-        with reading_rows(X), np.errstate(invalid="ignore"):  # sums of large numbers may be NaN
+        with (
+            reading_rows(X),
+            _reading_labels(),
+            np.errstate(invalid="ignore"),  # sums of large numbers may be NaN
+        ):
             return validate_data(estimator, X, y, reset=reset, **options)
     rows = LazyRows.of(X, dtype)
     _check_size(rows.shape, ensure_min_samples)
     has_labels = not (isinstance(y, str) and y == _NO_LABELS)
-    labels = validate_data(estimator, y=y) if has_labels else None
+    with _reading_labels():
+        labels = validate_data(estimator, y=y) if has_labels else None
     # Last, because it stores the feature names on the estimator.
     validate_data(estimator, rows.header, reset=reset, skip_check_array=True)
     if labels is None:
         return rows
     check_consistent_length(rows, labels)
     return rows, labels
+
+
+@contextmanager
+def _reading_labels() -> Iterator[None]:
+    """Add a remedy to scikit-learn's error for missing labels."""
+    try:
+        yield
+    except ValueError as error:
+        if str(error) != "Input y contains NaN.":
+            raise
+        raise ValueError("Input y contains NaN: remove the unlabelled samples.") from None
 
 
 def _check_size(shape: tuple[int, int], min_samples: int) -> None:

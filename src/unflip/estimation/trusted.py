@@ -36,6 +36,11 @@ from unflip.labels.classes import UNCHECKED, encode, true_codes
 from unflip.labels.noise import NoiseModel
 from unflip.ridge.spectrum.base import Spectrum
 
+_NO_TRUSTED_LABEL = (
+    "No row has a trusted label: {}. The noise rates come from a default assumption, not from "
+    "data. Check some rows, for example those that suggest(20) returns."
+)
+
 
 class TrustedSubset(NoiseEstimator):
     """Estimate noise rates from trusted labels of some rows.
@@ -44,7 +49,8 @@ class TrustedSubset(NoiseEstimator):
     ----------
     y_trusted : array-like of shape (n,), optional
         True labels of checked rows; None, NaN, pandas.NA or a mask for the others. None: no row
-        was checked yet, and the rates are those of the prior.
+        was checked yet, and the rates come from a default assumption (the prior), not from data.
+        `suggest` then returns the first rows to check.
 
     Attributes
     ----------
@@ -110,10 +116,17 @@ class TrustedSubset(NoiseEstimator):
             raise ValueError("sample_weight is 0 for every row: pass at least one non-zero weight.")
         weights = relative_weights(weights)
         members = np.flatnonzero(weights > 0)
-        classes, codes = encode(labels[members], "TrustedSubset")
+        all_rows = len(members) == len(weights)
+        classes, codes = encode(labels[members], "TrustedSubset", all_rows=all_rows)
         true = true_codes(self.y_trusted, len(weights), members, classes, "y_trusted")
         rows = DistinctRows.of(rescaled(checked_X[members]), weights[members])
         return self.fit_members(rows, codes, members=members, classes=classes, true=true)
+
+    def fit_training_set(self, data: TrainingSet, spectrum: Spectrum) -> Self:
+        """Estimate for a classifier, and warn if no row was checked."""
+        if self.y_trusted is None:
+            warn_caller(_NO_TRUSTED_LABEL.format("y_trusted is None"))
+        return super().fit_training_set(data, spectrum)
 
     def fit_from_spectrum(self, data: TrainingSet, spectrum: Spectrum) -> Self:
         """Estimate from rows that stay on their device."""
@@ -235,15 +248,13 @@ class TrustedSubset(NoiseEstimator):
         unseen = np.setdiff1d(np.arange(len(self.classes_)), self._true)
         if self.y_trusted is not None and not self.n_trusted_:
             warn_caller(
-                "No row has a trusted label: all of y_trusted is missing, or on rows of weight 0. "
-                "The noise rates are those of the prior. Check some rows, for example those of "
-                "suggest(20).",
+                _NO_TRUSTED_LABEL.format("all of y_trusted is missing, or on rows of weight 0")
             )
         elif self.n_trusted_ and len(unseen):
             warn_caller(
                 f"No trusted label is {' or '.join(map(repr, self.classes_[unseen].tolist()))}, so "
-                "its noise rates are those of the prior. Check more rows, for example those of "
-                "suggest(20).",
+                "its noise rates come from a default assumption, not from data. Check more rows, "
+                "for example those that suggest(20) returns.",
             )
 
 

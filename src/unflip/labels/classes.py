@@ -16,7 +16,7 @@ from unflip._utils.typing import Array, FloatArray, IntArray
 UNCHECKED = -1
 
 
-def encode(y: Array, owner: str) -> tuple[NDArray[Any], Array]:
+def encode(y: Array, owner: str, *, all_rows: bool = True) -> tuple[NDArray[Any], Array]:
     """Return the sorted classes on the host, and class indices on the device of the labels.
 
     Raises `ValueError` if there are fewer than two classes, or `y` does not hold class labels.
@@ -27,6 +27,8 @@ def encode(y: Array, owner: str) -> tuple[NDArray[Any], Array]:
         Labels.
     owner : str
         Name of the caller, for the error message.
+    all_rows : bool
+        Whether `y` are the labels of all rows, zero-weight rows included.
     """
     kind, classes, codes = _encode_numpy(y) if is_numpy(y) else _encode_array_api(y)
     if kind not in ("binary", "multiclass"):
@@ -34,10 +36,9 @@ def encode(y: Array, owner: str) -> tuple[NDArray[Any], Array]:
             f"{owner} needs class labels, but the type of the target is {kind}. Unknown label type."
         )
     if len(classes) < 2:
-        raise ValueError(
-            f"{owner} needs at least two classes, but y holds only {classes.tolist()} in rows of "
-            "positive weight."
-        )
+        content = f"only one class, {classes.tolist()[0]!r}" if len(classes) else "no class"
+        where = "" if all_rows else ", in rows of positive weight"
+        raise ValueError(f"{owner} needs at least two classes, but y has {content}{where}.")
     return classes, codes
 
 
@@ -109,9 +110,8 @@ def true_codes(
     labels = np.asarray(as_numpy(y_trusted) if is_foreign(y_trusted) else y_trusted, dtype=object)
     if labels.shape != (n,):
         raise ValueError(
-            f"{name} has shape {labels.shape} but there are {n} rows: pass one entry for each row, "
-            "None if the true label is unknown (cross-validation and searches do not split it "
-            "with the rows)."
+            f"The trusted labels ({name}) have shape {labels.shape} but there are {n} rows: pass "
+            "one entry for each row, None if the true label is unknown."
         )
     if isinstance(y_trusted, np.ma.MaskedArray):
         labels = labels.copy()
@@ -127,8 +127,8 @@ def _true_code(label: Any, index: dict[Any, int], name: str) -> int:
         return index[label]
     except (KeyError, TypeError):
         raise ValueError(
-            f"{name} holds the label {label!r}, which is not among the observed classes "
-            f"{list(index)}: correct it, or use None if the true label is unknown."
+            f"The trusted labels ({name}) contain {label!r}, which is not among the observed "
+            f"classes {list(index)}: correct it, or use None if the true label is unknown."
         ) from None
 
 

@@ -83,7 +83,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    noise : NoiseModel, array-like of shape (k, k), NoiseEstimator or None, default="estimate"
+    noise : "estimate", NoiseModel, array-like of shape (k, k), NoiseEstimator or None, \
+            default="estimate"
         The label noise. "estimate" chooses an estimator that suits the data
         (`unflip.estimation.Automatic`), and warns about its assumptions. If you know the noise,
         pass a `NoiseModel` or its transition matrix (row = true class). Classes are in the order of
@@ -100,7 +101,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         samples with the same label get the same target, a number for two classes and k numbers for
         more. "optimized" is the posterior mean of the
         true class, coded −1/+1, given the label. You can also pass the values: (t_neg, t_pos) for
-        two classes, a table of shape (k, k) for more.
+        two classes, an array of shape (k, k) for more.
     readout : {"gaussian", "plain"}, default="gaussian"
         Decision rule. "gaussian" calibrates the scores to log-odds of the true class, corrected for
         noise and priors, and predicts the most likely class. "plain" predicts by the sign of the
@@ -137,7 +138,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     intercept_ : ndarray of shape (1,) or (k,)
         Intercepts of the decision function.
     noise_ : NoiseModel
-        Given or estimated noise model with priors. With votes, it is the model of a single vote.
+        Given or estimated noise model with priors. With votes, its transition matrix is that of a
+        randomly picked vote.
     noise_std_ : ndarray of shape (k, k)
         Standard errors of ``noise_.transition``; 0 if the noise was given.
     noise_estimator_ : NoiseEstimator or None
@@ -152,10 +154,10 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     reg_ : float
         Regularization strength γ that was used.
     loo_decision_ : ndarray of shape (n,) or (n, k)
-        Decision value of each training sample by a fit to ``targets_`` without it, with the same
-        total penalty nγ. The refined targets of other samples still depend on its label. With
-        ``readout="gaussian"`` this label leakage is corrected for, and the calibration is that of
-        the whole fit (see docs/leave_one_out.md).
+        Leave-one-out decision value of each training sample: from a fit to ``targets_`` without
+        this sample, with the same total penalty nγ. The refined targets of other samples still
+        depend on its label. With ``readout="gaussian"`` this label leakage is corrected for, and
+        the calibration is estimated once, from all samples (see docs/leave_one_out.md).
     label_posterior_ : ndarray of shape (n, k)
         P(true class | features, observed label) of the training samples, corrected to first order
         for label leakage. Trusted samples have 0 or 1.
@@ -167,16 +169,19 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         sample size).
     association_ : float
         Test statistic of the association of leave-one-out scores and labels, in standard errors.
-        At 4 or more, it changes nothing. Between 1.5 and 4, ``label_posterior_`` and
+        At 4 or more, nothing is shrunk. Between 1.5 and 4, ``label_posterior_`` and
         ``expected_accuracy_`` are shrunk towards the class priors. At 1.5 or less, they use the
-        class priors alone. Predictions then do so, too, except if refinement strengthens the
-        association (see docs/leave_one_out.md).
+        class priors alone. `predict` then also uses the class priors alone, unless refinement
+        raises the correlation of scores and labels by so large a factor that ``association_`` times
+        this factor exceeds 1.5 (see docs/leave_one_out.md).
     expected_accuracy_ : float
         Expected accuracy on new samples with clean labels, estimated without clean labels.
     expected_accuracy_std_ : float
         Standard error of ``expected_accuracy_``.
     n_features_in_ : int
         Number of features.
+    feature_names_in_ : ndarray of shape (p,)
+        Names of the features; only if the columns of X have names that are all strings.
     moments_ : Moments
         Sums over the samples; only after `partial_fit` and `from_moments`.
 
@@ -249,7 +254,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             torch tensors on a GPU, are fitted where they are (see docs/gpu.md).
         y : array-like of shape (n,) or Votes
             Observed labels, or votes of several annotators (`unflip.Votes`). With votes, a given
-            `noise` is that of each vote, and "estimate" estimates each annotator.
+            `noise` is that of each vote, and "estimate" estimates the noise rates of each
+            annotator.
         sample_weight : array-like of shape (n,), optional
             Sample weights. A sample of weight 2 counts as two duplicates, and a zero-weight sample
             as absent.
@@ -312,8 +318,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         """
         if not isinstance(moments, Moments):
             raise TypeError(
-                f"moments is a {type(moments).__name__}: give Moments, such as Moments.from_chunks "
-                "returns."
+                f"moments is a {type(moments).__name__}: pass a Moments object, for example from "
+                "Moments.from_chunks."
             )
         classifier = cls(noise, targets=targets, **params)
         reason = classifier._options.why_not_from_moments()
@@ -331,11 +337,11 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     ) -> Self:
         """Fit to these samples and those of earlier calls.
 
-        This method does not exist with the default parameters, because only sums over the samples,
-        ``moments_``, are kept. Pass a known `noise` (or None), ``targets="optimized"``, "unbiased",
-        "naive" or values, ``loss="squared"``, and ``reg="loo"`` or a number. If the method raises,
-        the classifier stays unchanged. A call after `fit`, which keeps no sums, forgets the samples
-        of `fit`.
+        Not available with the default parameters: refined targets and estimated noise rates need
+        all samples, but this method keeps only sums (``moments_``). Pass a known `noise` (or None),
+        ``targets="optimized"``, "unbiased", "naive" or values, ``loss="squared"``, and
+        ``reg="loo"`` or a number. If the method raises, the classifier stays unchanged. A call
+        after `fit`, which keeps no sums, forgets the samples of `fit`.
 
         Parameters
         ----------
@@ -372,10 +378,9 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: ArrayLike) -> Array:
         """Return the decision values of samples.
 
-        With ``readout="gaussian"`` they are log-odds of the true class, for two classes plus the
-        effect of ``costs``. For more classes they are centred: the k values of a sample sum to 0.
-        With ``readout="plain"`` they are
-        fitted scores.
+        With ``readout="gaussian"`` they are log-odds of the true class. For two classes, they
+        include the effect of ``costs``. For more classes they are centred: the k values of a sample
+        sum to 0. With ``readout="plain"`` they are fitted scores.
 
         Returns
         -------
@@ -399,7 +404,9 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
 
         The calibration is fitted to leave-one-out scores and the noise model. Probabilities are for
         the class proportions of the training samples, or for ``deployment_priors`` if given. With
-        ``readout="plain"`` the predicted class has the largest probability.
+        ``readout="plain"`` they are the logistic function (softmax for more than two classes) of
+        the fitted scores times one estimated slope, so the predicted class has the largest
+        probability.
         """
         values = self._values(X, "predict_proba")
         return self._decision.probabilities(values)
@@ -524,13 +531,14 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         weights = relative_weights(weights)
         rows = DistinctRows.of(samples, weights)
         member_labels = rows.pick_members(labels)
+        all_rows = not rows.zero_weight.shape[0]
         if isinstance(member_labels, Votes):
             votes = member_labels
-            classes, _ = encode(votes.classes[votes.label], "LPClassifier")
+            classes, _ = encode(votes.classes[votes.label], "LPClassifier", all_rows=all_rows)
             codes = np.arange(len(rows.members))
         else:
             votes = None
-            classes, codes = encode(member_labels, "LPClassifier")
+            classes, codes = encode(member_labels, "LPClassifier", all_rows=all_rows)
             codes = like(codes, rows.weights)
         self._check_n_classes(len(classes))
         _check_rows(rows)
@@ -548,7 +556,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
 def _check_rows(rows: DistinctRows) -> None:
     if rows.weights.shape[0] < 2:
         raise ValueError(
-            "All rows of X are equal, so no feature separates the classes: give rows that vary."
+            "All rows have the same features, so the classes cannot be separated: pass rows with "
+            "different features."
         )
     check_squares(rows.largest, int(np.prod(rows.X.shape)))
 

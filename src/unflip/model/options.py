@@ -45,14 +45,14 @@ class Options:
         if isinstance(self.targets, str) and self.targets not in ("refined", *target_values.NAMED):
             choices = ", ".join(map(repr, ("refined", *target_values.NAMED)))
             raise ValueError(
-                f"targets={self.targets!r} is not known: use {choices}, the values (t_neg, t_pos), "
-                "or a table."
+                f"targets={self.targets!r} is not a valid value: use {choices}, the values (t_neg, "
+                "t_pos), or an array."
             )
         losses.resolve(self.loss)
         if isinstance(self.reg, str):
             if self.reg not in ("loo", "theory"):
                 raise ValueError(
-                    f"reg={self.reg!r} is not known: use 'loo', 'theory' or a number γ ≥ 0."
+                    f"reg={self.reg!r} is not a valid value: use 'loo', 'theory' or a number γ ≥ 0."
                 )
         elif (
             isinstance(self.reg, bool)

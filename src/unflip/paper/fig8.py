@@ -46,7 +46,7 @@ def one_draw(stream: str, seed: int) -> Tables:
         "seed": seed,
         "rows": len(y_test),
         "positives": y_test.sum(),
-        "label_free": np.mean((X_test @ X_train.mean(axis=0) > 0) == y_test),
+        "without_labels": np.mean((X_test @ X_train.mean(axis=0) > 0) == y_test),
     }
     return {
         "draws": cross_entropy.rows_of(accuracies, noise, stream=stream, seed=seed),
@@ -80,7 +80,7 @@ def notes(tables: Tables) -> list[str]:
     tests = only(tables["tests"], stream="published")
     sizes = ", ".join(map(str, tests.rows))
     share = tests.positives.sum() / tests.rows.sum()
-    label_free = only(tables["tests"], stream="fresh").label_free.mean()
+    without_labels = only(tables["tests"], stream="fresh").without_labels.mean()
     best = only(cross_entropy.points(tables), curve="LPC").upright.max()
     return [
         cross_entropy.replay_sentence(tables)
@@ -94,9 +94,9 @@ def notes(tables: Tables) -> list[str]:
         "(the caption's ‖μ‖ = 2 is not used in this experiment). The reviews are not isotropic: as "
         "in Figure 4 the theory is mostly too optimistic.",
         "The sign of xᵀ(mean of the training rows), which uses no labels, has accuracy "
-        f"{label_free:.3f} over the fresh draws, the best ρ₊ {best:.3f}. As in Table 1, the scaler "
-        "is fitted to balanced classes and the training rows are not balanced, so their mean "
-        "points along μ.",
+        f"{without_labels:.3f} over the fresh draws, the best ρ₊ {best:.3f}. As in Table 1, the "
+        "scaler is fitted to balanced classes and the training rows are not balanced, so their "
+        "mean points along μ.",
     ]
 
 

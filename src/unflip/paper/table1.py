@@ -44,7 +44,7 @@ class Setup(NamedTuple):
 
 
 SETUP = Setup()
-LABEL_FREE = "label-free"
+WITHOUT_LABELS = "without labels"
 SCALED = "{}, scaler on training rows"
 REFINED = "refined"
 BALANCED = "refined, balanced"
@@ -176,13 +176,13 @@ def fresh_draws(domain: str, seed: int, n_draws: int) -> Tables:
         shape = (len(SETUP.eps_pos), len(VARIANTS))
         plain = _accuracies(X_test @ coef, y_test).reshape(shape)
         scaled = _accuracies(X_test @ scaled_coef + intercept, y_test).reshape(shape)
-        label_free = _accuracies((X_test @ (fitted.weights @ X))[:, None], y_test)[0]
+        without_labels = _accuracies((X_test @ (fitted.weights @ X))[:, None], y_test)[0]
         for e, accuracies in zip(SETUP.eps_pos, np.hstack([plain, scaled]), strict=True):
             rows += [
                 (domain, e, name, i, accuracy)
                 for name, accuracy in zip(methods, accuracies, strict=True)
             ]
-            rows.append((domain, e, LABEL_FREE, i, label_free))
+            rows.append((domain, e, WITHOUT_LABELS, i, without_labels))
     return {"fresh": pd.DataFrame(rows, columns=_COLUMNS)}
 
 
@@ -316,10 +316,10 @@ def draw(tables: Tables) -> Figure:
             colour = style.COLOURS[variant]
             ax.plot(x, own.published, "o", mfc="none", mec=colour, ms=10, mew=1.2)
             ax.plot(x, own.fresh, style.MARKERS[variant], color=colour, ms=4.5, label=variant)
-        label_free = accuracies(LABEL_FREE)
+        without_labels = accuracies(WITHOUT_LABELS)
         ax.plot(
             places + 0.14,
-            label_free,
+            without_labels,
             "_",
             color=style.INK,
             ms=11,
@@ -351,7 +351,7 @@ def summary(tables: Tables) -> Table:
         row: dict[str, object] = {"ε₊": e, "domain": domain}
         for name in VARIANTS:
             row[name] = f"{own.published[name]:.2f} → {own.replayed[name]:.2f}"
-        row["label-free"] = accuracy[LABEL_FREE]
+        row[WITHOUT_LABELS] = accuracy[WITHOUT_LABELS]
         row["all three, scaler on training rows"] = accuracy[SCALED.format("optimized")]
         for name in (REFINED, BALANCED, KNOWN_ORIGIN):
             row[name] = accuracy[name]
@@ -393,8 +393,8 @@ def notes(tables: Tables) -> list[str]:
         "test rows included. The test rows are those never drawn: about 65% of them are negative, "
         "but 30% of the training rows.",
         "So the mean of the training rows already points along μ: the rule sign(x·mean), which "
-        f"uses no labels, has accuracy {over_rates(LABEL_FREE)} at ε₊ = .3/.4/.5 on average over "
-        f"the four sets, the optimized classifier {over_rates('optimized')}.",
+        f"uses no labels, has accuracy {over_rates(WITHOUT_LABELS)} at ε₊ = .3/.4/.5 on average "
+        f"over the four sets, the optimized classifier {over_rates('optimized')}.",
         "With the scaler fitted on the training rows, as in practice, naive, unbiased and "
         f"optimized coincide (their accuracies differ by at most {apart:.2f} points in any draw) "
         f"and have accuracy {over_rates(SCALED.format('optimized'))}.",

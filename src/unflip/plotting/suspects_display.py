@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class SuspectsDisplay(Display):
-    """P(label wrong) of each row, worst first, and the expected precision of the first m rows.
+    """P(label wrong), most likely wrong first, and the expected precision of the first m rows.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class SuspectsDisplay(Display):
         ax.set_xlim(0, n_rows)
         ax.set_ylim(0, 1.32)  # room for the legend above all lines
         ax.set_yticks(np.linspace(0, 1, 6))
-        ax.set_xlabel("rows, worst first (m)")
+        ax.set_xlabel("rows, most likely wrong first (m)")
         ax.set_ylabel("P(label wrong)")
         ax.set_title("Suspects: probability of a wrong label")
         ax.legend(loc="upper center", ncols=2)

@@ -27,7 +27,7 @@ from unflip.theory.isotropic import TargetMoments, predict_from_moments, target_
 from unflip.theory.model import Mixture, check_binary_noise
 
 _FRACTIONS = np.linspace(0, 1, 41)  # of checked rows, or of remaining label noise
-_MAX_ROWS = 1e12  # end of the search in `Plan.worth_in_rows`
+_MAX_ROWS = 1e12  # end of the search in `Plan.equivalent_rows`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +147,7 @@ class Plan:
             raise ValueError(f"rows = {count:g} must be at least 1 and finite.")
         return self._accuracy(self._moments(n_checked, self.noise), n_rows)
 
-    def worth_in_rows(self, checked: float) -> float:
+    def equivalent_rows(self, checked: float) -> float:
         """Return the number of additional noisy rows equivalent to checking some present rows.
 
         At the best γ it is n(Q(m)/Q(0) − 1); ``np.inf`` if a trillion rows do not reach the same
@@ -223,7 +223,7 @@ def plan(
     now 0.759, with clean labels 0.866
     >>> print(f"{ours.clean_rows:.0f} clean labels would be as accurate")
     145 clean labels would be as accurate
-    >>> print(f"checking 100 rows is worth {ours.worth_in_rows(100):.0f} more")
-    checking 100 rows is worth 1000 more
+    >>> print(f"checking 100 rows is equivalent to {ours.equivalent_rows(100):.0f} more")
+    checking 100 rows is equivalent to 1000 more
     """
     return Plan(n=n, p=p, mean_norm=mean_norm, noise=noise, reg=reg, fit_intercept=fit_intercept)

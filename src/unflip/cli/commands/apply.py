@@ -22,7 +22,10 @@ from unflip.cli.terminal import check_out, fail, say, say_json, working
 def apply(
     data: arguments.Data,
     decisions: Annotated[
-        Path, typer.Argument(help="Decisions (.csv) exported from the page of an audit.")
+        Path,
+        typer.Argument(
+            metavar="DECISIONS", help="Decisions (.csv) exported from the page of an audit."
+        ),
     ],
     out: Annotated[Path, typer.Option(help="File for the corrected data.")],
     label: Annotated[
@@ -42,7 +45,7 @@ def apply(
     ignore: arguments.Ignore = None,
     as_json: arguments.AsJson = False,
 ) -> None:
-    """Write a copy of the data with the decisions on suspects, for other uses.
+    """Write a copy of the data with the decisions on suspects, for use outside unflip.
 
     All other cells stay the same, and the original file is not changed. Pass
     the options of the audit to print the expected accuracy before and after.
@@ -53,7 +56,7 @@ def apply(
         fail(NO_SINGLE_LABEL)
     suffixes = ending(data) + (".gz" if data.suffix.lower() == ".gz" else "")
     check_out(out, [suffixes or data.suffix], data, decisions)
-    with working(f"Reading {data.name}") as tell:
+    with working(f"Reading {data.name}") as report_progress:
         decided = decide(decisions, read_table(data), label[0] if label else None, name)
         request = Request(
             path=data,
@@ -67,8 +70,8 @@ def apply(
             id_column=name,
             ignore=tuple(ignore or ()),
         )
-        fits, reason = _fits(request, decided.rows, tell)
-        tell("Writing")
+        fits, reason = _fits(request, decided.rows, report_progress)
+        report_progress("Writing")
         write_atomically(out, rewritten(data, decided.label, decided.changes))
     changed = len(decided.changes)
     confirmed = len(decided.rows) - changed
@@ -85,22 +88,22 @@ def apply(
     if fits:
         say(_comparison(fits))
     else:
-        say(f"The expected accuracy needs the features: {reason}")
+        say(f"Expected accuracy not computed: {reason}")
     command = f"unflip fit {shlex.join([str(data), '--decisions', str(decisions)])} ..."
     say(
-        f"{out} is a corrected copy for other uses. To train a classifier, pass the decisions with "
-        f"the original data ({command}): noise rates estimated from corrected labels would be "
-        "biased."
+        f"{out} is a corrected copy for use outside unflip. To train a classifier, pass the "
+        f"decisions with the original data ({command}): noise rates estimated from corrected "
+        "labels would be biased."
     )
 
 
 def _fits(
-    request: Request, decided: Mapping[int, Decision], tell: Callable[[str], None]
+    request: Request, decided: Mapping[int, Decision], report_progress: Callable[[str], None]
 ) -> tuple[tuple[Fit, Fit] | None, str]:
     """Return the fits before and after; without options of the audit, None and the error."""
     try:
-        prepared = prepare(request, tell)
-        tell("Fitting before and after")
+        prepared = prepare(request, report_progress)
+        report_progress("Fitting before and after")
         with collect_warnings(prepared.table.name):  # the audit printed them
             before = fit_labels(prepared)
             after = fit_decided(prepared, before, decided)

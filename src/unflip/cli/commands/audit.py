@@ -71,9 +71,9 @@ def audit(
         id_column=name,
         ignore=tuple(ignore or ()),
     )
-    with working(f"Reading {data.name}") as tell:
-        result = audit_file(request, tell)
-        tell("Writing")
+    with working(f"Reading {data.name}") as report_progress:
+        result = audit_file(request, report_progress)
+        report_progress("Writing")
         contents = {} if suspects is None else {suspects: _suspects_file(result)}
         if out is not None:
             contents[out] = _page(result)
@@ -146,11 +146,11 @@ def _as_json(
         },
         "noise": {
             "source": audit.noise_source,
-            "flip_rate": {label: 1 - float(transition[a, a]) for a, label in enumerate(classes)},
+            "noise_rate": {label: 1 - float(transition[a, a]) for a, label in enumerate(classes)},
             "standard_error": {
                 label: float(audit.noise_std[a, a]) for a, label in enumerate(classes)
             },
-            "true_share": dict(zip(classes, audit.noise.known_priors.tolist(), strict=True)),
+            "class_prior": dict(zip(classes, audit.noise.known_priors.tolist(), strict=True)),
             "transition": transition.tolist(),
             "p_value_of_dependence": float(audit.dependence.p_value),
         },
@@ -161,7 +161,7 @@ def _as_json(
         "expected_accuracy": {
             "now": audit.expected_accuracy,
             "standard_error": audit.expected_accuracy_std,
-            "all_labels_right": audit.accuracy_after(n),
+            "trained_on_clean_labels": audit.accuracy_after(n),
         },
         "n_suspects": audit.n_suspects,
         "false_discovery_rate": audit.false_discovery_rate,

@@ -65,8 +65,8 @@ def fit(
         id_column=name,
         ignore=tuple(ignore or ()),
     )
-    with working(f"Reading {data.name}") as tell:
-        prepared = prepare(request, tell)
+    with working(f"Reading {data.name}") as report_progress:
+        prepared = prepare(request, report_progress)
         n_rows = len(prepared.audited)
         votes = prepared.votes
         decided = None
@@ -75,9 +75,9 @@ def fit(
                 fail(NO_SINGLE_LABEL)
             decided = decide(decisions, prepared.table, request.labels[0], name).rows
         items = f"{n_rows} {prepared.items.plural}"
-        tell(f"Fitting to {items}")
+        report_progress(f"Fitting to {items}")
         model, result, notes = fit_model(prepared, decided)
-        tell("Writing")
+        report_progress("Writing")
         write_atomically(out, saved(model))
     print_notes(notes)
     fitted = model.classifier
@@ -91,7 +91,7 @@ def fit(
             "rows": n_rows,
             "votes": count_votes(votes),
             "features": {"kind": model.features.kind, "columns": list(model.features.columns)},
-            "flip_rate": rates,
+            "noise_rate": rates,
             "expected_accuracy": {"value": result.accuracy, "standard_error": result.error},
             "notes": notes,
         }
@@ -110,7 +110,7 @@ def fit(
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="Model written by unflip fit.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model written by unflip fit.")],
     data: arguments.Data,
     out: Annotated[
         Path | None,
@@ -120,21 +120,21 @@ def predict(
     as_json: arguments.AsJson = False,
 ) -> None:
     """Predict the true classes of new rows."""
-    with working(f"Reading {model.name}") as tell:
+    with working(f"Reading {model.name}") as report_progress:
         loaded = load_model(model)
         if out is None and not as_json:
             fail("predict needs --out predictions.csv or --json: pass one of them.")
         if out is not None:
             check_out(out, [".csv"], data, model)
-        tell(f"Reading {data.name}")
+        report_progress(f"Reading {data.name}")
         table = read_table(data)
         ids = None if name is None else table.texts(name)
-        tell(f"Predicting {table.n_rows} rows")
+        report_progress(f"Predicting {table.n_rows} rows")
         predicted, probabilities = loaded.predict(table)
         lines = prediction_rows(predicted, probabilities, ids)
         header = _header(loaded, has_ids=name is not None)
         if out is not None:
-            tell("Writing")
+            report_progress("Writing")
             write_atomically(out, csv_bytes(header, lines))
     labels, counts = np.unique(predicted, return_counts=True)
     n_predicted = dict(zip(labels.tolist(), counts.tolist(), strict=True))

@@ -41,7 +41,7 @@ def plan(
     ] = False,
     as_json: arguments.AsJson = False,
 ) -> None:
-    """Predict how much more rows or checked labels improve the accuracy, without data.
+    """Predict the accuracy gain from additional rows or checked labels. Needs no data file.
 
     The input is n, p, the class distance and the noise rates. The model is
     two Gaussian classes with independent features.
@@ -79,9 +79,9 @@ def _answer(prediction: theory.Plan) -> dict[str, Any]:
         "n": n,
         "p": prediction.p,
         "accuracy": prediction.accuracy,
-        "all_labels_right": prediction.oracle_accuracy,
+        "trained_on_clean_labels": prediction.oracle_accuracy,
         "infinitely_many_rows": prediction.bayes_accuracy,
-        "worth_clean_rows": prediction.clean_rows,
+        "effective_clean_labels": prediction.clean_rows,
         "more_rows": [
             {"rows": factor * n, "accuracy": float(prediction.accuracy_of(rows=factor * n))}
             for factor in (2, 5, 10)
@@ -90,7 +90,7 @@ def _answer(prediction: theory.Plan) -> dict[str, Any]:
             {
                 "checked": count,
                 "accuracy": float(prediction.accuracy_of(checked=count)),
-                "worth_rows": prediction.worth_in_rows(count),
+                "equivalent_rows": prediction.equivalent_rows(count),
             }
             for count in counts
             if count > 0
@@ -101,16 +101,16 @@ def _answer(prediction: theory.Plan) -> dict[str, Any]:
 def _text(answer: dict[str, Any]) -> str:
     lines = [
         f"Expected accuracy on clean labels: {answer['accuracy']:.1%} now, "
-        f"{answer['all_labels_right']:.1%} with clean training labels, "
+        f"{answer['trained_on_clean_labels']:.1%} with clean training labels, "
         f"{answer['infinitely_many_rows']:.1%} with infinitely many rows.",
-        f"Effective number of clean labels: {answer['worth_clean_rows']:.0f} of {answer['n']} "
-        "rows.",
+        f"Effective number of clean labels: {answer['effective_clean_labels']:.0f} of "
+        f"{answer['n']} rows.",
         "With more rows at the same noise rates:",
         *(f"  {line['rows']:>10} rows     {line['accuracy']:.1%}" for line in answer["more_rows"]),
         "With randomly chosen rows checked and corrected:",
         *(
             f"  {line['checked']:>10} checked  {line['accuracy']:.1%}, equivalent to "
-            f"{line['worth_rows']:.0f} more rows"
+            f"{line['equivalent_rows']:.0f} more rows"
             for line in answer["checked_rows"]
         ),
     ]

@@ -26,7 +26,7 @@ def reproduce(
     pieces: Annotated[
         list[str],
         typer.Argument(
-            help="Pieces of the paper, such as table1 or fig3, or all.", metavar="PIECE..."
+            help="Pieces of the paper, such as table1 or fig3, or all.", metavar="PIECE"
         ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results"),
@@ -41,7 +41,10 @@ def reproduce(
         ),
     ] = os.cpu_count() or 1,
 ) -> None:
-    """Recompute the paper's table and figures, and write a page that compares them."""
+    """Recompute the paper's table and figures, and compare them with the published values.
+
+    The comparison is a page in the folder of the results.
+    """
     try:
         from unflip.paper import registry, runner, summary
     except ModuleNotFoundError as missing:

@@ -128,7 +128,8 @@ def answer(setting: Setting) -> Answer:
     """Return all numbers for a setting; raises ValueError if the setting is not valid."""
     if setting.targets not in CHOICES:
         raise ValueError(
-            f"targets={setting.targets!r} is not known: use {', '.join(map(repr, CHOICES))}."
+            f"targets={setting.targets!r} is not a valid value: use "
+            f"{', '.join(map(repr, CHOICES))}."
         )
     mixture = setting.mixture
     chosen = setting.predict(setting.values(setting.targets))

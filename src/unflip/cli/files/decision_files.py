@@ -61,17 +61,19 @@ def _decision(line: Mapping[str, str], path: Path, number: int) -> Decision:
     choice = line["decision"].lower()
     if choice not in ("accept", "reject"):
         raise ValueError(
-            f"Row {number} of {path} has the decision {line['decision']!r}: write accept or reject."
+            f"Row {number} (counted from 0) of {path} has the decision {line['decision']!r}: write "
+            "accept or reject."
         )
     if not _NUMBER.fullmatch(line["row"]):
         raise ValueError(
-            f"Row {number} of {path} refers to row {line['row']!r}: write a number, counted from 0."
+            f"Row {number} (counted from 0) of {path} refers to row {line['row']!r}: write a "
+            "number, counted from 0."
         )
     label = line["proposed"] if choice == "accept" else line["observed"]
     if line.get("label", label) != label:
         raise ValueError(
-            f"Row {number} of {path} has the decision {choice}, so the label is {label!r}, but its "
-            f"column 'label' has {line['label']!r}: make them agree."
+            f"Row {number} (counted from 0) of {path} has the decision {choice}, so the label is "
+            f"{label!r}, but its column 'label' has {line['label']!r}: make them agree."
         )
     return Decision(int(line["row"]), line.get("id", ""), line["observed"], label)
 
@@ -97,7 +99,9 @@ def locate(
     by_row: dict[int, Decision] = {}
     for row, decision in zip(rows, decisions, strict=True):
         if row in by_row:
-            raise ValueError(f"Row {row} of {table.name} is decided twice: keep one decision.")
+            raise ValueError(
+                f"Row {row} (counted from 0) of {table.name} is decided twice: keep one decision."
+            )
         by_row[row] = decision
     return by_row
 
@@ -185,13 +189,13 @@ def changed_cells(decisions: Mapping[int, Decision], table: Table, label: str) -
     for row, decision in decisions.items():
         if texts[row] != decision.observed:
             raise ValueError(
-                f"Row {row} of {table.name} has the label {texts[row]!r}, but the decision is "
-                f"about {decision.observed!r}: use the file that was audited."
+                f"Row {row} (counted from 0) of {table.name} has the label {texts[row]!r}, but the "
+                f"decision is about {decision.observed!r}: use the file that was audited."
             )
         if decision.label not in cell_of_label and decision.label != decision.observed:
             raise ValueError(
-                f"The decision on row {row} is the label {decision.label!r}, which is not in "
-                f"column {label!r} of {table.name}: write one of "
+                f"The decision on row {row} (counted from 0) is the label {decision.label!r}, "
+                f"which is not in column {label!r} of {table.name}: write one of "
                 f"{', '.join(list(cell_of_label)[:8])}."
             )
     return {

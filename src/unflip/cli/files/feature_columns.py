@@ -162,8 +162,8 @@ def _numeric(table: Table, free: Sequence[str]) -> Features:
         if longest and _length(table.columns[longest]):
             hint = f", for example --text {shlex.quote(longest)}"
         raise ValueError(
-            f"{table.name} has no other numeric column: name a column of text with --text{hint}, "
-            "or add numeric columns."
+            f"{table.name} has no numeric column to use as a feature: name a column of text with "
+            f"--text{hint}, or add numeric columns."
         )
     return Features(kind="numeric", columns=tuple(columns), left_out=_without(free, columns))
 
@@ -174,8 +174,9 @@ def _suggest_embedding(table: Table, free: Sequence[str]) -> None:
         first = next((cell for cell in table.columns[column] if isinstance(cell, list)), None)
         if first is not None:
             raise ValueError(
-                f"{table.name} has no other numeric column, but column {column!r} has lists of "
-                f"{len(first)} values: use them as features with --embedding {shlex.quote(column)}."
+                f"{table.name} has no numeric column to use as a feature, but column {column!r} "
+                f"has lists of {len(first)} values: use them as features with --embedding "
+                f"{shlex.quote(column)}."
             )
 
 
@@ -183,7 +184,8 @@ def _is_numeric(column: FloatArray | None) -> bool:
     """Whether a column holds numbers other than row numbers."""
     if column is None:
         return False
-    are_row_numbers = len(column) > 2 and bool((np.diff(column) == 1).all())
+    with np.errstate(invalid="ignore", over="ignore"):  # infinite numbers raise an error later
+        are_row_numbers = len(column) > 2 and bool((np.diff(column) == 1).all())
     return not are_row_numbers
 
 

@@ -91,8 +91,9 @@ class Items:
         )
         return (
             f"Column {column!r} of {table.name} has {one[:40]!r} in row {first} and "
-            f"{other[:40]!r} in row {row}, both of {self.name(table, item)}: give all rows of an "
-            f"item the same features, or ignore the column with --ignore {shlex.quote(column)}."
+            f"{other[:40]!r} in row {row} (counted from 0), both of {self.name(table, item)}: give "
+            "all rows of an item the same features, or ignore the column with --ignore "
+            f"{shlex.quote(column)}."
         )
 
     def unique_values(self, table: Table, column: str, row_values: NDArray[Any]) -> NDArray[Any]:
@@ -138,8 +139,8 @@ def items(table: Table, column: str | None) -> Items:
     for row, cell in enumerate(table.column(column)):
         if is_missing(cell):
             raise ValueError(
-                f"Column {column!r} of {table.name} is empty in row {row}: fill in the id of the "
-                "item."
+                f"Column {column!r} of {table.name} is empty in row {row} (counted from 0): fill "
+                "in the id of the item."
             )
         item = places.setdefault(as_text(cell), len(places))
         if item == len(first):

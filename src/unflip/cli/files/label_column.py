@@ -131,8 +131,8 @@ def check_labels(texts: NDArray[Any], rows: IntArray, column: str) -> None:
         classes[counts == 1].tolist(), places[counts == 1].tolist(), strict=True
     ):
         raise ValueError(
-            f"{column} has the label {label!r} only in row {rows[place]}: correct it, or empty the "
-            "cell to leave the row unlabelled."
+            f"{column} has the label {label!r} only in row {rows[place]} (counted from 0): correct "
+            "it, or empty the cell to leave the row unlabelled."
         )
 
 
@@ -158,9 +158,9 @@ def trusted_labels(table: Table, name: str, labels: Labels) -> NDArray[Any]:
     for row, label in enumerate(trusted):
         if label and label not in labels.counts:
             raise ValueError(
-                f"Column {name!r} of {table.name} has {label!r} in row {row}, which is not a label "
-                f"of {labels.described} ({_first_names(labels.counts)}): correct it, or empty the "
-                "cell if the row was not checked."
+                f"Column {name!r} of {table.name} has {label!r} in row {row} (counted from 0), "
+                f"which is not a label of {labels.described} ({_first_names(labels.counts)}): "
+                "correct it, or empty the cell if the row was not checked."
             )
     if not any(trusted):
         raise ValueError(
@@ -207,8 +207,8 @@ def check_unique(table: Table, name: str) -> None:
     for row, text in enumerate(table.texts(name)):
         if text in first:
             raise ValueError(
-                f"Column {name!r} of {table.name} has {text!r} in rows {first[text]} and {row}: "
-                "name a column with a different id in each row."
+                f"Column {name!r} of {table.name} has {text!r} in rows {first[text]} and {row} "
+                "(counted from 0): name a column with a different id in each row."
             )
         first[text] = row
 

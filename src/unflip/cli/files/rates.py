@@ -100,17 +100,19 @@ def proportions(text: str, classes: Sequence[str]) -> FloatArray:
 
 
 def _check_possible(model: NoiseModel, text: str, counts: Mapping[str, int]) -> None:
-    """Raise ValueError if the rates imply more rows with a label than there are."""
+    """Raise ValueError if a class has more labels than its noise rate allows."""
     if model.n_classes > 2:
         # With several classes this can happen to small ones by chance; the classifier allows it.
         return
     observed = np.array(list(counts.values())) / sum(counts.values())
-    left = observed @ model.inverse_transition
-    for label, share in zip(counts, left, strict=True):
-        if share <= 0:
+    others = (observed @ model.inverse_transition)[::-1]  # prior of the other class
+    # A class with noise rate ε has less than a share 1 − ε of the labels, unless it has all rows.
+    limits = np.diag(model.transition)
+    for label, share, limit, other in zip(counts, observed, limits, others, strict=True):
+        if other <= 0:
             raise ValueError(
-                f"--eps {text} leaves no row with the true class {label!r}: the noise rate of the "
-                "other class implies more rows with that label than there are, so lower it."
+                f"With --eps {text} less than {100 * limit:.3g}% of the labels can be {label!r}, "
+                f"but {100 * share:.3g}% are: lower the noise rate of {label!r}."
             )
 
 

@@ -27,7 +27,7 @@ from unflip.estimation.noise_estimator import AssumedNoiseWarning
 from unflip.labels.noise import NoiseModel
 from unflip.labels.votes import Votes
 
-Tell = Callable[[str], None]
+ReportProgress = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,17 +124,17 @@ class Prepared:
         return self.labels.votes if isinstance(self.labels, VoteColumns) else self.labels.observed
 
 
-def prepare(request: Request, tell: Tell) -> Prepared:
+def prepare(request: Request, report_progress: ReportProgress) -> Prepared:
     """Read a file and build its features.
 
     Parameters
     ----------
     request : Request
         The options.
-    tell : callable
+    report_progress : callable
         Called with each stage, in a few words.
     """
-    tell(f"Reading {request.path.name}")
+    report_progress(f"Reading {request.path.name}")
     table = read_table(request.path)
     items, labels = _read_labels(table, request)
     roles = (request.trusted, request.group, request.id_column)
@@ -150,7 +150,7 @@ def prepare(request: Request, tell: Tell) -> Prepared:
     priors = None if request.priors is None else proportions(request.priors, classes)
     noise = None if request.eps is None else noise_model(request.eps, labels.counts, priors)
     trusted = None if request.trusted is None else trusted_labels(table, request.trusted, labels)
-    tell("Building features")
+    report_progress("Building features")
     values = items.features(table, features, feature_columns.values(features, table))
     recipe, rows = feature_columns.fit_features(features, values)
     return Prepared(
@@ -186,8 +186,9 @@ def _check_not_labels(request: Request, labels: LabelColumn | VoteColumns) -> No
 def _read_labels(table: Table, request: Request) -> tuple[Items, LabelColumn | VoteColumns]:
     """Read the items, and their labels or votes."""
     if not request.labels:
-        names = ", ".join(map(repr, table.columns))
-        raise ValueError(f"Name the column of labels of {table.name} with --label: {names}.")
+        raise ValueError(
+            f"Name the column of labels of {table.name} with --label: {table.column_names}."
+        )
     _check_votes_request(request)
     items = read_items(table, request.item)
     if request.item is not None:

@@ -28,6 +28,7 @@ ENDINGS = f"{', '.join(list(_FORMATS)[:-1])} or {list(_FORMATS)[-1]}"
 _MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "null"})
 _TRUTH = {"true": 1.0, "false": 0.0}
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")
+_N_NAMES = 8  # columns that are named in a message
 _MOSTLY_NUMBERS = 0.9  # share of numeric cells from which other cells are taken for mistakes
 
 
@@ -69,6 +70,17 @@ class Table:
         """Number of rows."""
         return len(next(iter(self.columns.values()), ()))
 
+    @property
+    def column_names(self) -> str:
+        """The first columns, for messages."""
+        names = list(map(repr, self.columns))
+        if len(names) == 1:
+            return f"its only column is {names[0]}"
+        rest = len(names) - _N_NAMES
+        last = f"{rest} more" if rest > 0 else names[-1]
+        first = names[:_N_NAMES] if rest > 0 else names[:-1]
+        return f"its columns are {', '.join(first)} and {last}"
+
     def column(self, name: str) -> Sequence[Any]:
         """Return the cells of a column; raise ValueError with other names if there is none."""
         if name in self.columns:
@@ -76,9 +88,7 @@ class Table:
         close = get_close_matches(name, self.columns, n=3, cutoff=0.6)
         if close:
             raise ValueError(f"{self.name} has no column {name!r}: did you mean {_joined(close)}?")
-        first = ", ".join(map(repr, list(self.columns)[:8]))
-        more = ", ..." if len(self.columns) > 8 else ""
-        raise ValueError(f"{self.name} has no column {name!r}: its columns are {first}{more}.")
+        raise ValueError(f"{self.name} has no column {name!r}: {self.column_names}.")
 
     def texts(self, name: str) -> list[str]:
         """Return the cells of a column as strings, empty if missing."""

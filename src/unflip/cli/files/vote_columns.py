@@ -102,12 +102,13 @@ def _annotators(table: Table, items: Items, column: str, rows: Sequence[int]) ->
         item = int(items.of_row[row])
         if not texts[row]:
             raise ValueError(
-                f"Column {column!r} of {table.name} is empty in row {row}: fill in the annotator."
+                f"Column {column!r} of {table.name} is empty in row {row} (counted from 0): fill "
+                "in the annotator."
             )
         first = first_rows.setdefault((item, texts[row]), row)
         if first != row:
             raise ValueError(
                 f"Annotator {texts[row]!r} votes on {items.name(table, item)} in rows {first} and "
-                f"{row} of {table.name}: keep one of these votes."
+                f"{row} (counted from 0) of {table.name}: keep one of these votes."
             )
     return [texts[row] for row in rows]
