@@ -16,8 +16,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logit
 
+from unflip._utils.arrays import TINY
 from unflip._utils.typing import FloatArray, IntArray
+from unflip.calibration.accuracy import joint_covariance
 from unflip.calibration.intercepts import class_probabilities
 from unflip.calibration.likeliest_noise import (
     RatePrior,
@@ -26,7 +29,12 @@ from unflip.calibration.likeliest_noise import (
     likeliest_noise,
     transition_errors,
 )
-from unflip.calibration.log_odds import label_posterior, recalibrated
+from unflip.calibration.log_odds import (
+    Calibration,
+    label_posterior,
+    recalibrated,
+    recalibration,
+)
 from unflip.calibration.observations import Observations
 from unflip.data.duplicates import DistinctRows
 from unflip.estimation.anchors import NOT_IDENTIFIABLE, anchor_rates, consistent_noise
@@ -37,6 +45,9 @@ from unflip.labels.moved_noise import moved_rate
 from unflip.labels.noise import Channel, NoiseModel
 from unflip.labels.votes import UNLABELLED, Votes
 
+# Five-point Gauss-Hermite quadrature over a standard normal variable.
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
+_ROUNDING = float(np.finfo(float).eps)
 # Estimates of the noise rates from scores, each from the result of the one before.
 _MAX_REFITS = 2
 
@@ -49,6 +60,12 @@ class ScoredRows:
     rows: Observations
     priors: FloatArray  # with which the log-odds were calibrated
     has_full_signal: bool = True  # whether the log-odds were not shrunk for lack of signal
+
+    def calibration(self, noise: Channel) -> Calibration:
+        """Return the calibration of the log-odds under a noise model."""
+        if self.has_full_signal:
+            return recalibration(self.log_odds, self.rows, noise)
+        return Calibration.identity(self.log_odds)
 
     def probabilities(self, noise: Channel) -> FloatArray:
         """Return P(true class | row) under a noise model, (n, k).
@@ -79,6 +96,8 @@ class Noise:
         Sentence on what was assumed without a test; empty if nothing was.
     priors_given : bool
         Whether the priors were given, rather than estimated from labels or votes.
+    rate_covariance : ndarray of shape (k, k), optional
+        Covariance of the noise rates of the classes; without it, they are independent.
     votes : Votes, optional
         Votes on the rows, if there are votes instead of labels.
     annotators : Annotators, optional
@@ -90,8 +109,16 @@ class Noise:
     source: str
     assumption: str
     priors_given: bool
+    rate_covariance: FloatArray | None = None
     votes: Votes | None = None
     annotators: Annotators | None = None
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Covariance of the noise rates of the classes, (k, k)."""
+        if self.rate_covariance is not None:
+            return self.rate_covariance
+        return np.diag(np.diag(self.errors) ** 2)
 
     @property
     def channel(self) -> Channel:
@@ -199,11 +226,67 @@ class Evidence:
         probabilities = self.scored.probabilities(noise.channel)
         return replace(self, noise=noise, probabilities=probabilities)
 
-    @property
-    def unmoved(self) -> Evidence:
-        """The evidence under the same rates, with priors that follow from them: a baseline."""
-        noise = self.noise.moved(0, 0.0, self.observed)
-        return self if noise is None else self.under(noise)
+    @cached_property
+    def wrong_gradient(self) -> FloatArray:
+        """Derivative of the log-odds that each label is wrong, (n, 2k + 1).
+
+        By the noise rates, the log-slope, and the intercepts. With the shares r of the other
+        classes in P(label wrong), it is r − 1[a = ỹ] by the intercept of class a, and
+        r_a ∂log T_{aỹ} (for the label itself −∂log T) by the rate of class a.
+        """
+        k = len(self.classes)
+        own = np.eye(k)[np.maximum(self.codes, 0)]
+        likelihoods = self.noise.channel.transition.T[self.columns]
+        joint = self.probabilities * likelihoods
+        others = np.where(own > 0, 0.0, joint)
+        total = np.maximum(others.sum(axis=1, keepdims=True), TINY)
+        by_intercepts = others / total - own
+        per_likelihood = np.where(own > 0, -1 / np.maximum(likelihoods, TINY), self.probabilities)
+        per_likelihood = np.where(own > 0, per_likelihood, per_likelihood / total)
+        by_rates = per_likelihood * self.noise.channel.rate_derivatives.T[self.columns]
+        by_slope = (by_intercepts * self.scored.log_odds).sum(axis=1, keepdims=True)
+        return np.hstack([by_rates, by_slope, by_intercepts])
+
+    @cached_property
+    def parameter_covariance(self) -> FloatArray:
+        """Covariance of the noise rates, the log-slope and the intercepts, (2k + 1, 2k + 1)."""
+        channel = self.noise.channel
+        calibration = self.scored.calibration(channel)
+        return joint_covariance(calibration, self.scored.rows, channel, self.noise.covariance)
+
+    @cached_property
+    def marginal_wrong(self) -> FloatArray:
+        """P(label wrong) averaged over the standard errors of slope, rates and intercepts, (n,).
+
+        The log-slope is integrated by Gauss-Hermite quadrature: log-odds scale with the slope, and
+        keep their sign. Given the slope, log-odds are about normal with variance v. The mean of a
+        logistic function of a normal variable with mean x is close to that at x/√(1 + πv/8)
+        (MacKay 1992).
+        """
+        slope = len(self.classes)
+        covariance = self.parameter_covariance
+        variance = covariance[slope, slope]
+        by_slope = covariance[:, slope] / variance
+        given_slope = covariance - variance * np.outer(by_slope, by_slope)
+        gradient = self.wrong_gradient
+        spread = np.maximum(((gradient @ given_slope) * gradient).sum(axis=1), 0.0)
+        with_slope = by_slope.copy()
+        with_slope[slope] = 0.0  # its own effect is exact below
+        shift = gradient @ with_slope
+        calibration = self.scored.calibration(self.noise.channel)
+        marginal = np.zeros(len(self.codes))
+        for node, weight in zip(_NODES, _WEIGHTS / _WEIGHTS.sum(), strict=True):
+            change = np.sqrt(variance) * node
+            logits = np.exp(change) * calibration.logits + calibration.intercepts
+            wrong = self._wrong(class_probabilities(logits))
+            log_odds = logit(np.clip(wrong, _ROUNDING, 1 - _ROUNDING)) + change * shift
+            marginal += weight * expit(log_odds / np.sqrt(1 + np.pi / 8 * spread))
+        return np.where(self.labelled, marginal, 0.0)
+
+    def _wrong(self, probabilities: FloatArray) -> FloatArray:
+        """Return P(label wrong), (n,), for probabilities of the true class."""
+        posterior = label_posterior(probabilities, self.columns, self.noise.channel)
+        return np.asarray(1 - posterior[np.arange(len(self.codes)), self.codes])
 
     def noise_one_error_away(self) -> list[Noise]:
         """Return the noise with each uncertain rate lowered (else raised) by its standard error."""
@@ -264,4 +347,5 @@ def noise_from_scores(
         source="label likelihood",
         assumption="" if is_determined(likeliest.noise, covariance) else NOT_IDENTIFIABLE,
         priors_given=priors is not None,
+        rate_covariance=covariance,
     )

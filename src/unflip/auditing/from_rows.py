@@ -207,9 +207,7 @@ def _group_scores(
         noise = noise_from_scores(held_out, held_out, rows, priors)
     channel = noise.channel
     calibrated = calibrate(contrasts, rows, channel)
-    covariance = calibration_covariance(
-        calibrated, rows, channel, np.diag(np.diag(noise.errors) ** 2)
-    )
+    covariance = calibration_covariance(calibrated, rows, channel, noise.covariance)
     if certainty < 1:
         covariance[0, 0] += np.log(calibrated.shrinkage(certainty)) ** 2
         calibrated = calibrated.shrunk(certainty, channel.known_priors)
@@ -235,6 +233,7 @@ def _noise(
         source="given" if estimator is None else estimator.source_,
         assumption="" if estimator is None else estimator.assumption_,
         priors_given=priors_given,
+        rate_covariance=None if estimator is None else estimator.rate_covariance_,
     )
     if not isinstance(labels, Votes):
         return noise

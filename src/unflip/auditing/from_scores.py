@@ -105,9 +105,7 @@ def audit_scores(
         rows,
         calibration,
         channel,
-        covariance=calibration_covariance(
-            calibration, rows, channel, np.diag(np.diag(noise_model.errors) ** 2)
-        ),
+        covariance=calibration_covariance(calibration, rows, channel, noise_model.covariance),
         deployed=channel.known_priors,
         predicted=calibration.log_odds.argmax(axis=1),
     )

@@ -42,8 +42,13 @@ def n_suspects_at(wrong: FloatArray, false_discovery_rate: float) -> int:
 
 
 def count_suspects(evidence: Evidence, false_discovery_rate: float) -> int:
-    """Return `n_suspects_at` of the rows that were not checked."""
-    return n_suspects_at(evidence.wrong[evidence.truth == UNCHECKED], false_discovery_rate)
+    """Return `n_suspects_at` of the rows that were not checked.
+
+    The probabilities are averaged over the standard errors of the noise rates and of the
+    calibration.
+    """
+    unchecked = evidence.truth == UNCHECKED
+    return n_suspects_at(evidence.marginal_wrong[unchecked], false_discovery_rate)
 
 
 def suspect_table(evidence: Evidence, n_suspects: int) -> Table:
@@ -79,12 +84,11 @@ def expected_wrong(evidence: Evidence) -> tuple[float, float]:
     The standard error includes sampling and the standard errors of the noise rates.
     """
     wrong = evidence.wrong
-    total = float(wrong.sum())
-    sampling = float(wrong @ (1 - wrong)) * len(wrong) / evidence.n_effective
-    moved_noise = evidence.noise_one_error_away()
-    baseline = float(evidence.unmoved.wrong.sum()) if moved_noise else total
-    changes = [float(evidence.under(noise).wrong.sum()) - baseline for noise in moved_noise]
-    return total, float(np.sqrt(sampling + sum(change**2 for change in changes)))
+    spread = wrong * (1 - wrong)
+    sampling = float(spread.sum()) * len(wrong) / evidence.n_effective
+    gradient = spread @ evidence.wrong_gradient
+    variance = sampling + float(gradient @ evidence.parameter_covariance @ gradient)
+    return float(wrong.sum()), float(np.sqrt(variance))
 
 
 def sensitivity_table(evidence: Evidence, false_discovery_rate: float) -> Table:

@@ -97,10 +97,24 @@ def calibration_covariance(
     noise: Channel,
     rate_covariance: FloatArray,
 ) -> FloatArray:
-    r"""Return the covariance of log τ and of the centred intercepts, (k + 1, k + 1).
+    """Return the covariance of log τ and of the centred intercepts, (k + 1, k + 1).
+
+    Parameters are those of `joint_covariance`.
+    """
+    k = noise.n_classes
+    return joint_covariance(calibration, observations, noise, rate_covariance)[k:, k:]
+
+
+def joint_covariance(
+    calibration: Calibration,
+    observations: Observations,
+    noise: Channel,
+    rate_covariance: FloatArray,
+) -> FloatArray:
+    r"""Return the covariance of noise rates, log τ and centred intercepts, (2k + 1, 2k + 1).
 
     If the noise rates ε have the covariance C, and slope and intercepts θ are fitted for given
-    rates, their covariance is
+    rates, θ moves by −J with the rates, and has the covariance
 
     .. math:: I_{\theta\theta}^{-1} + J C J^\top, \qquad
               J = I_{\theta\theta}^{-1} I_{\theta\varepsilon},
@@ -117,7 +131,7 @@ def calibration_covariance(
     noise : Channel
         Noise with priors.
     rate_covariance : ndarray of shape (k, k)
-        Covariance of the noise rates of the classes.
+        C, the covariance of the noise rates of the classes.
     """
     k = noise.n_classes
     information = LabelInformation.of(
@@ -127,16 +141,17 @@ def calibration_covariance(
         observations.shares,
         noise,
     ).with_priors(observations.n_effective / PAIR_VARIANCE)
-    free = slice(k, k + 1 if observations.priors_known else 2 * k)
-    inverse = np.linalg.inv(information[free, free])
-    response = inverse @ information[free, :k]
-    # Centred, so that the result does not depend on which class is the first.
-    centring = np.zeros((k + 1, k))
-    centring[0, 0] = 1
-    centring[1:, 1:] = (np.eye(k) - 1 / k)[:, 1:]
-    centring = centring[:, : len(inverse)]
-    covariance = inverse + response @ rate_covariance @ response.T
-    return np.asarray(centring @ covariance @ centring.T)
+    fitted = slice(k, k + 1 if observations.priors_known else 2 * k)
+    inverse = np.linalg.inv(information[fitted, fitted])
+    n_fitted = len(inverse)
+    # Columns: rates, then θ. Intercepts are centred, so that no class is special.
+    basis = np.zeros((2 * k + 1, k + n_fitted))
+    basis[:k, :k] = np.eye(k)
+    basis[k, k] = 1
+    basis[k + 1 :, k + 1 :] = (np.eye(k) - 1 / k)[:, 1:n_fitted]
+    by_rates = basis[:, :k] - basis[:, k:] @ inverse @ information[fitted, :k]
+    given_rates = basis[:, k:] @ inverse @ basis[:, k:].T
+    return np.asarray(by_rates @ rate_covariance @ by_rates.T + given_rates)
 
 
 def _representative_rows(calibration: Calibration, predicted: Array) -> Array:

@@ -41,6 +41,8 @@ class NoiseEstimator(BaseEstimator):
     noise_std_ : ndarray of shape (k, k)
         Standard error of each entry of ``noise_.transition``; for two classes that of ε₊ is
         ``noise_std_[1, 0]`` and that of ε₋ ``noise_std_[0, 1]``.
+    rate_covariance_ : ndarray of shape (k, k) or None
+        Covariance of the noise rates of the classes, if they are correlated; optional.
     source_ : str
         What the rates were estimated from, in a few words; optional. Audits print it.
     assumption_ : str
@@ -72,6 +74,7 @@ class NoiseEstimator(BaseEstimator):
     classes_: NDArray[Any]
     noise_: NoiseModel
     noise_std_: FloatArray
+    rate_covariance_: FloatArray | None = None
     y_trusted: ArrayLike | None = None
     source_: str = "estimator"
     assumption_: str = ""
@@ -115,10 +118,13 @@ class NoiseEstimator(BaseEstimator):
             "estimator to a NumPy copy of X and pass its noise_, or pass a NoiseModel."
         )
 
-    def correct(self, noise: NoiseModel, errors: FloatArray, assumption: str) -> None:
+    def correct(
+        self, noise: NoiseModel, errors: FloatArray, covariance: FloatArray, assumption: str
+    ) -> None:
         """Replace the rates that were a start by those of the largest likelihood."""
         self.noise_ = noise
         self.noise_std_ = errors
+        self.rate_covariance_ = covariance
         self.source_ = "label likelihood"
         self.assumption_ = assumption
 

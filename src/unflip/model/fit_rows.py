@@ -219,7 +219,7 @@ def _corrected(
     if not is_determined(last.noise, covariance):
         assumption = NOT_IDENTIFIABLE
     if source.estimator is not None:
-        source.estimator.correct(noise, errors, assumption)
+        source.estimator.correct(noise, errors, covariance, assumption)
     return replace(source, noise=noise, errors=errors)
 
 
