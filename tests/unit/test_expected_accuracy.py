@@ -9,13 +9,12 @@ from unflip.calibration.log_odds import Calibration, LogOddsModel
 from unflip.calibration.observations import Observations
 from unflip.datasets import make_mixture
 from unflip.estimation import AssumedNoiseWarning
-from unflip.labels.moved_noise import noise_models_one_error_away
 
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.2, pi_neg=0.4)
 
 
 def test_is_the_mean_probability_of_the_predicted_class():
-    model = LogOddsModel(np.array([[0.0, 1.0]]), np.zeros(2), slope_error=0.2)
+    model = LogOddsModel(np.array([[0.0, 1.0]]), np.zeros(2))
     scores = np.array([[-2.0], [0.5], [3.0]])
     rows = Observations(np.array([0, 1, 1]), np.array([1.0, 2.0, 1.0]), 4.0)
     calibration = Calibration(model, scores @ model.slopes, model.intercepts)
@@ -25,7 +24,7 @@ def test_is_the_mean_probability_of_the_predicted_class():
         rows,
         calibration,
         clean,
-        alternatives=[],
+        covariance=np.diag([0.08, 0.0, 0.0]),
         deployed=np.array([0.5, 0.5]),
         predicted=predicted,
     )
@@ -34,7 +33,7 @@ def test_is_the_mean_probability_of_the_predicted_class():
     assert accuracy.value == pytest.approx(value)
     sampling = np.sqrt(value * (1 - value) / 4)
     ends = [
-        1 / (1 + np.exp(-np.exp(by * 0.2) * np.abs(scores[:, 0]))) for by in (-(2**0.5), 2**0.5)
+        1 / (1 + np.exp(-np.exp(by) * np.abs(scores[:, 0]))) for by in (-(0.08**0.5), 0.08**0.5)
     ]
     moved = np.average((ends[1] - ends[0]) / 2, weights=rows.weights)
     assert accuracy.error == pytest.approx(np.hypot(sampling, moved))
@@ -95,24 +94,6 @@ def test_balanced_deployment_estimates_balanced_accuracy():
     )
 
 
-def test_noise_models_one_error_away():
-    errors = np.array([[0.05, 0.05], [0.1, 0.1]])
-    unmoved, *models = noise_models_one_error_away(NOISE, errors, None)
-    assert unmoved == NOISE
-    assert [model.eps_neg for model in models] == pytest.approx([0.15, 0.2])
-    assert [model.eps_pos for model in models] == pytest.approx([0.3, 0.2])
-    assert all((model.priors == NOISE.priors).all() for model in models)
-    assert noise_models_one_error_away(NOISE, np.zeros((2, 2)), None) == [NOISE]
-    _, *none_seen = noise_models_one_error_away(
-        NoiseModel.binary(eps_pos=0, eps_neg=0.2, pi_neg=0.5), np.full((2, 2), 0.1), None
-    )
-    # A rate of 0 can only rise.
-    assert [model.eps_pos for model in none_seen] == pytest.approx([0, 0.1])
-    follow = noise_models_one_error_away(NOISE, errors, NOISE.observed)
-    for model in follow:
-        np.testing.assert_allclose(model.observed, NOISE.observed)
-
-
 def test_uncertain_rates_increase_the_standard_error():
     X, y = make_mixture(600, 60, mean_norm=2.0, priors=NOISE.priors, random_state=3)
     observed = NOISE.flip(y, random_state=3)
@@ -125,9 +106,6 @@ def test_uncertain_rates_increase_the_standard_error():
 
 @pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning")
 def test_corrected_priors_do_not_increase_the_standard_error():
-    """Noise models one error away are compared with a base whose priors are inferred in the same
-    way.
-    """
     rng = np.random.default_rng(0)
     k, n = 12, 1500
     noise = NoiseModel(0.7 * np.eye(k) + 0.3 / k)

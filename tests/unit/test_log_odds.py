@@ -8,6 +8,7 @@ from scipy.stats import chi2
 from sklearn.linear_model import LogisticRegression
 
 from unflip import LPClassifier, NoiseModel
+from unflip.calibration.accuracy import PAIR_VARIANCE, calibration_covariance
 from unflip.calibration.intercepts import ClassProportions
 from unflip.calibration.log_odds import (
     Calibration,
@@ -115,7 +116,7 @@ def test_other_priors_change_only_the_intercepts():
 def test_other_priors_follow_bayes_rule():
     rng = np.random.default_rng(0)
     model = LogOddsModel(
-        np.hstack([np.zeros((2, 1)), rng.normal(size=(2, 2))]), np.array([0.0, 0.3, -1.0]), 0.25
+        np.hstack([np.zeros((2, 1)), rng.normal(size=(2, 2))]), np.array([0.0, 0.3, -1.0])
     )
     scores, trained, priors = (
         rng.normal(size=(5, 2)),
@@ -127,7 +128,7 @@ def test_other_priors_follow_bayes_rule():
     np.testing.assert_allclose(
         moved.probabilities(scores), expected / expected.sum(axis=1, keepdims=True), rtol=1e-12
     )
-    assert (moved.intercepts[0], moved.slope_error) == (0, 0.25)
+    assert moved.intercepts[0] == 0
 
 
 def test_label_that_excludes_a_class_overrides_the_score():
@@ -358,7 +359,7 @@ def test_strong_noise_and_few_rows_do_not_inflate_the_slope():
 def test_rounding_errors_are_not_treated_as_scores():
     scores = 0.3 + np.finfo(float).eps * np.arange(6)
     model = fit_scores(scores[:, None], np.repeat([0, 1], 3), NOISE)
-    assert (slope(model), model.slope_error) == (0, 0)
+    assert slope(model) == 0
     np.testing.assert_allclose(model.probabilities(scores[:, None])[0], NOISE.priors)
     assert model.intercepts[0] == 0
 
@@ -372,13 +373,22 @@ def test_constant_scores_give_the_priors(noise):
     assert calibration.intercepts[0] == 0
 
 
+def slope_std(calibration, observations, noise):
+    """Return the standard error of the log-slope, for independent scores and known rates."""
+    rates = np.zeros((noise.n_classes, noise.n_classes))
+    variance = calibration_covariance(calibration, observations, noise, rates)[0, 0]
+    return np.sqrt(variance)
+
+
 def test_slope_error_matches_repeated_draws():
     logs, claimed = [], []
     for seed in range(100):
         scores, codes, _ = draw(1500, (-0.8, 0.8), 1.0, NOISE, seed=seed)
-        model = fit_scores(scores, codes, NOISE)
-        logs.append(np.log(slope(model)))
-        claimed.append(model.slope_error)
+        observations = Observations(codes, np.ones(1500), 1500.0)
+        calibration = calibrate(scores, observations, NOISE)
+        logs.append(np.log(slope(calibration.model)))
+        # Independent scores have no pairs.
+        claimed.append(slope_std(calibration, observations, NOISE) / np.sqrt(PAIR_VARIANCE))
     assert np.std(logs) / np.mean(claimed) == pytest.approx(1, abs=0.35)
 
 
@@ -423,14 +433,13 @@ def test_known_priors_have_the_effective_size_of_all_rows():
     np.testing.assert_allclose(calibration.probabilities.mean(axis=0), expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("errors", [1.0, -1.7])
-def test_moved_slope_scales_log_odds_relative_to_the_priors(errors):
+def test_shrinkage_is_relative_to_the_priors():
     scores, codes, _ = draw(800, (-0.8, 0.8), 1.0, NOISE)
     calibration = calibrate(scores, Observations(codes, np.ones(800), 800), NOISE)
-    factor = np.exp(errors * calibration.model.slope_error)
     prior = np.log(NOISE.priors / NOISE.priors[0])
-    moved = calibration.with_slope_moved(errors, NOISE.priors)
-    np.testing.assert_allclose(moved.log_odds - prior, factor * (calibration.log_odds - prior))
+    shrunk = calibration.shrunk(0.3, NOISE.priors)
+    np.testing.assert_allclose(shrunk.log_odds - prior, 0.3 * (calibration.log_odds - prior))
+    assert 0 < calibration.shrinkage(0.0) < 1e-3
 
 
 def test_mixture_priors_of_overlapping_classes_are_the_true_priors():
@@ -478,7 +487,7 @@ class TestSeveralClasses:
         scores = scores @ np.linalg.inv(np.linalg.cholesky(np.cov(scores.T, bias=True))).T
         calibration = calibrate(scores, Observations(codes, np.ones(300), 300), self.noise)
         share = np.full(300, 1 / 300)
-        mixture = ScoreMixture.fit(scores, codes, share, self.noise, 1 / 300)
+        mixture = ScoreMixture.fit(scores, codes, share, self.noise, 300)
         expected = mixture.left_out_logits(scores, share, None)
         slope_factor = calibration.logits[0, 1] / expected[0, 1]
         np.testing.assert_allclose(
@@ -590,10 +599,9 @@ def test_slope_error_of_separated_classes_is_that_of_the_prior(n, apart):
     y = rng.integers(2, size=n)
     noise = NoiseModel.binary(eps_pos=0.2, eps_neg=0.2, pi_neg=0.5)
     scores = rng.normal(size=n) + apart * (2 * y - 1)
-    calibration = calibrate(
-        scores[:, None], Observations(noise.flip(y, random_state=0), np.ones(n), float(n)), noise
-    )
-    assert calibration.model.slope_error == pytest.approx(1, rel=0.2)
+    observations = Observations(noise.flip(y, random_state=0), np.ones(n), float(n))
+    calibration = calibrate(scores[:, None], observations, noise)
+    assert slope_std(calibration, observations, noise) == pytest.approx(1, rel=0.2)
 
 
 def test_slope_error_of_three_separated_classes_is_that_of_the_prior():
@@ -603,10 +611,9 @@ def test_slope_error_of_three_separated_classes_is_that_of_the_prior():
     )
     y = rng.permutation(np.repeat(range(3), [300, 300, 400]))
     scores = 1000 * np.array([[0.0, 1.0], [1.0, -1.0], [-1.5, 0.0]])[y] + rng.normal(size=(1000, 2))
-    calibration = calibrate(
-        scores, Observations(noise.flip(y, random_state=0), np.ones(1000), 1000.0), noise
-    )
-    assert calibration.model.slope_error == pytest.approx(1, rel=0.2)
+    observations = Observations(noise.flip(y, random_state=0), np.ones(1000), 1000.0)
+    calibration = calibrate(scores, observations, noise)
+    assert slope_std(calibration, observations, noise) == pytest.approx(1, rel=0.2)
     np.testing.assert_array_equal(calibration.log_odds.argmax(axis=1), y)
 
 

@@ -10,6 +10,7 @@ from unflip.calibration.mixture import (
     has_converged,
     label_log_odds,
     mixture_directions,
+    score_weight,
     with_ones,
 )
 from unflip.data.duplicates import DistinctRows
@@ -20,6 +21,9 @@ from unflip.ridge.spectrum import decompose
 
 TWO = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1, pi_neg=0.35)
 THREE = NoiseModel(np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]]), [0.2, 0.3, 0.5])
+
+#: Effective sample size at which scores count fully, and no variance is bounded.
+MANY = 1e9
 
 
 def draw(noise, r, n=200):
@@ -54,12 +58,12 @@ def em_by_definition(scores, codes, share, noise, rounds):
 @pytest.mark.parametrize(("noise", "r"), [(TWO, 1), (TWO, 2), (THREE, 1), (THREE, 2), (THREE, 3)])
 def test_directions_match_em(noise, r):
     scores, codes, share = draw(noise, r)
-    directions, middle = mixture_directions(scores, codes, share, noise, 1e-9)
+    directions, middle = mixture_directions(scores, codes, share, noise, MANY)
     expected, expected_middle = em_by_definition(scores, codes, share, noise, 300)
     np.testing.assert_allclose(directions, expected, rtol=2e-4, atol=1e-4)
     np.testing.assert_allclose(middle, expected_middle, rtol=2e-4, atol=1e-4)
     if (noise, r) != (TWO, 1):
-        one = ScoreMixture.of(with_ones(scores), noise.posterior[codes], share, 1e-9).directions
+        one = ScoreMixture.of(with_ones(scores), noise.posterior[codes], share, MANY).directions
         np.testing.assert_allclose(
             one, em_by_definition(scores, codes, share, noise, 1)[0], rtol=1e-9, atol=1e-12
         )
@@ -69,8 +73,8 @@ def test_directions_do_not_depend_on_the_order_of_classes():
     scores, codes, share = draw(THREE, 2)
     order = np.array([2, 0, 1])
     turned = NoiseModel(THREE.transition[np.ix_(order, order)], THREE.priors[order])
-    directions, middle = mixture_directions(scores, codes, share, THREE, 1e-9)
-    other, other_middle = mixture_directions(scores, np.argsort(order)[codes], share, turned, 1e-9)
+    directions, middle = mixture_directions(scores, codes, share, THREE, MANY)
+    other, other_middle = mixture_directions(scores, np.argsort(order)[codes], share, turned, MANY)
     np.testing.assert_allclose(
         other, directions[:, order] - directions[:, order[:1]], rtol=1e-9, atol=1e-10
     )
@@ -88,8 +92,18 @@ def test_separated_classes_have_the_smallest_variance(noise):
     )[0]
     # One row of each class, whitened.
     standard = (means / np.sqrt(noise.priors)[:, None])[:, : k - 1]
-    directions, _ = mixture_directions(standard, np.arange(k), noise.priors, clean, 0.01)
+    directions, _ = mixture_directions(standard, np.arange(k), noise.priors, clean, 100)
     np.testing.assert_allclose(directions, (standard - standard[0]).T / 0.01, rtol=1e-9, atol=1e-9)
+
+
+def test_scores_count_less_if_rows_are_few_for_the_directions():
+    assert score_weight(2, 1000.0) == pytest.approx(1000 / 1002)
+    assert score_weight(10, 400.0) == pytest.approx(400 / 562)
+    scores, codes, share = draw(THREE, 2)
+    few = ScoreMixture.fit(scores, codes, share, THREE, 30.0)
+    label_prior = np.log(THREE.posterior[codes])
+    tempered = 30 / 38 * few.logits(with_ones(scores)) + label_prior
+    np.testing.assert_allclose(few.member, softmax(tempered, axis=1), atol=1e-3)
 
 
 def test_em_converges_by_absolute_or_relative_change():
@@ -126,7 +140,7 @@ def relative(logits):
 def test_left_out_logits_use_the_means_of_the_other_rows():
     """Exactly, except for the covariance, which changes by the row's own part."""
     scores, codes, share = draw(THREE, 2, n=60)
-    mixture = ScoreMixture.fit(scores, codes, share, THREE, 1e-9)
+    mixture = ScoreMixture.fit(scores, codes, share, THREE, MANY)
     logits = mixture.left_out_logits(scores, share, None)
     plain = scores @ mixture.directions - mixture.middle
     expected, same_covariance = np.empty((60, 3)), np.empty((60, 3))
@@ -167,7 +181,7 @@ def test_left_out_logits_do_not_depend_on_the_own_label(reg, fit_intercept):
     mean = scores.mean(axis=0)
     root = np.linalg.inv(np.linalg.cholesky(np.cov(scores.T, bias=True))).T
     standard = (scores - mean) @ root
-    mixture = ScoreMixture.fit(standard, codes, share, noise, 1e-9)
+    mixture = ScoreMixture.fit(standard, codes, share, noise, MANY)
     own = targets - noise.priors @ contrasts(k)
     coupling = ridge_coupling(spectrum, rows, own @ root, reg)
     coupled = mixture.left_out_logits(standard, share, coupling)
@@ -187,7 +201,7 @@ def test_left_out_logits_do_not_depend_on_the_own_label(reg, fit_intercept):
 
 def test_left_out_logits_are_the_same_in_blocks(monkeypatch):
     scores, codes, share = draw(THREE, 2, n=60)
-    mixture = ScoreMixture.fit(scores, codes, share, THREE, 1e-9)
+    mixture = ScoreMixture.fit(scores, codes, share, THREE, MANY)
     whole = mixture.left_out_logits(scores, share, None)
     monkeypatch.setattr("unflip.calibration.mixture._BLOCK", 7 * mixture.means.size)
     np.testing.assert_allclose(mixture.left_out_logits(scores, share, None), whole, rtol=1e-12)

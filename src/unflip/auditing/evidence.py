@@ -47,9 +47,9 @@ from unflip.labels.votes import UNLABELLED, Votes
 
 # Five-point Gauss-Hermite quadrature over a standard normal variable.
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
-_ROUNDING = float(np.finfo(float).eps)
-# Estimates of the noise rates from scores, each from the result of the one before.
+# Estimates of the noise rates from scores after the first, each from the result of the one before.
 _MAX_REFITS = 2
+_ROUNDING = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,7 +336,7 @@ def noise_from_scores(
         start, errors = constrain_by_priors(start, errors, priors, DistinctRows.of(scores), codes)
     prior = RatePrior.of(start, errors)
     likeliest = likeliest_noise(logits, observations, start, prior)
-    for _ in range(_MAX_REFITS):  # the shares of the wrong labels follow from the rates before
+    for _ in range(_MAX_REFITS):  # shares of wrong labels and priors follow from the rates before
         likeliest = likeliest_noise(logits, observations, likeliest.noise, prior)
     probabilities = recalibrated(logits, observations, likeliest.noise)
     posterior = label_posterior(probabilities, codes, likeliest.noise)

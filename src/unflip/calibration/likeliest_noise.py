@@ -46,7 +46,7 @@ from unflip.labels.noise import Channel, NoiseModel, shares_of_wrong_labels
 #: Candidates for the strength of the shrinkage, in wrong labels of each class: powers of two from
 #: one, hardly any shrinkage, to more than the wrong labels of a class in most data sets.
 _STRENGTHS = 2.0 ** np.arange(13)
-#: Largest change of a rate in the last step of Fisher scoring, small compared with standard errors.
+#: Largest change of the transition in the last step, small compared with standard errors.
 _TOLERANCE = 0.005
 #: Steps of Fisher scoring at most. Two to four are usual.
 _MAX_STEPS = 8
@@ -123,22 +123,13 @@ def likeliest_noise(
     else:
         logits, codes, share = rows_to_fit(logits, codes, share, noise)
     likelihood = _Likelihood(logits, codes, share, observations, noise, prior)
-    current = likelihood.at(noise.transition)
+    current = likelihood.at(noise.transition, noise.known_priors)
     if current is None:  # the start does not explain the observed proportions
         start = NoiseModel(noise.transition, noise.priors)
         return LikeliestNoise(start, np.diag(prior.errors**2))
     if noise.n_classes > 2:
-        shares = _shrunk_shares(likelihood.expected_counts(current))
-        current = likelihood.at(_transition(current.rates, shares), current.slope) or current
-    for _ in range(_MAX_STEPS):
-        step = current.covariance @ current.gradient
-        following = likelihood.after_step(current, step)
-        if following is None:
-            break
-        change = float(np.abs(following.rates - current.rates).max())
-        current = following
-        if change <= _TOLERANCE:
-            break
+        current = likelihood.with_expected_counts(current)
+    current = likelihood.scored(current)
     return LikeliestNoise(current.noise, current.covariance)
 
 
@@ -228,9 +219,11 @@ class _Likelihood:
     start: Channel
     prior: RatePrior
 
-    def at(self, transition: FloatArray, start: SlopeFit | None = None) -> _Point | None:
+    def at(
+        self, transition: FloatArray, priors: FloatArray, start: SlopeFit | None = None
+    ) -> _Point | None:
         """Evaluate a transition matrix; None if no priors explain the observed proportions."""
-        noise = self._with_priors(transition)
+        noise = self._noise(transition, priors)
         if noise is None:
             return None
         n = self.observations.n_effective
@@ -249,41 +242,57 @@ class _Likelihood:
         probabilities = class_probabilities(scaled + like(slope.intercepts, scaled))
         return self._point(noise, probabilities, scaled, slope)
 
-    def after_step(self, current: _Point, step: FloatArray) -> _Point | None:
+    def scored(self, current: _Point) -> _Point:
+        """Return the rates of the largest density for given shares, by Fisher scoring."""
+        for _ in range(_MAX_STEPS):
+            following = self._after_step(current, current.covariance @ current.gradient)
+            if following is None:
+                break
+            change = float(np.abs(following.rates - current.rates).max())
+            current = following
+            if change <= _TOLERANCE:
+                break
+        return current
+
+    def _after_step(self, current: _Point, step: FloatArray) -> _Point | None:
         """Return the point after a step of the rates that raises the density, or None."""
         n = self.observations.n_effective
         shares = shares_of_wrong_labels(current.noise.transition)
         for _ in range(_MAX_HALVINGS + 1):
             rates = np.clip(current.rates + step, _least_rate(n), 1 - _least_rate(n))
-            following = self.at(_transition(rates, shares), current.slope)
+            transition = _transition(rates, shares)
+            following = self.at(transition, current.noise.known_priors, current.slope)
             if following is not None and following.density > current.density:
                 return following
             step = step / 2
         return None
 
-    def expected_counts(self, point: _Point) -> FloatArray:
-        """Return the expected number of rows by true class and label, (k, k)."""
+    def with_expected_counts(self, current: _Point) -> _Point:
+        """Return the point with shares of wrong labels, and priors, from expected counts."""
         n = self.observations.n_effective
-        return n * _expected_counts(point.posterior, self.codes, self.share)
+        counts = n * _expected_counts(current.posterior, self.codes, self.share)
+        transition = _transition(current.rates, _shrunk_shares(counts))
+        priors = counts.sum(axis=1) + 1  # one row more, so that no class is empty
+        return self.at(transition, priors / priors.sum(), current.slope) or current
 
-    def _with_priors(self, transition: FloatArray) -> NoiseModel | None:
-        """Return the noise with its priors, or None if the rates contradict the proportions."""
-        k = len(transition)
-        if k == 2 and np.trace(transition) - 1 < _LEAST_INFORMATION:
-            return None
+    def _noise(self, transition: FloatArray, priors: FloatArray) -> NoiseModel | None:
+        """Return the noise with priors, or None if the rates contradict the proportions.
+
+        Known priors stay. Those of two classes follow from the rates. Those of more classes are
+        given: inverting the transition matrix would magnify its errors.
+        """
         if self.observations.priors_known:
-            return NoiseModel(transition, self.start.priors)
-        observed = sums_by_code(self.codes, self.share, k)
-        try:
-            priors = np.linalg.solve(transition.T, observed)
-        except np.linalg.LinAlgError:
+            priors = self.start.known_priors
+        information = float(np.trace(transition)) - 1
+        if len(priors) == 2 and information < _LEAST_INFORMATION:
             return None
-        smallest = 1 / (self.observations.n_effective + 1)
-        if k == 2 and priors.min() < smallest:
-            return None
-        # Of many classes, small ones may be left without a row by chance.
-        priors = np.maximum(priors, smallest)
-        return NoiseModel(transition, priors / priors.sum())
+        if len(priors) > 2 or self.observations.priors_known:
+            return NoiseModel(transition, priors)
+        observed = sums_by_code(self.codes, self.share, 2)
+        # P(label a) = ε of the other class + π_a(1 − ε₊ − ε₋).
+        implied = (observed - transition[[1, 0], [0, 1]]) / information
+        is_possible = implied.min() >= 1 / (self.observations.n_effective + 1)
+        return NoiseModel(transition, implied) if is_possible else None
 
     def _point(
         self,
