@@ -57,15 +57,53 @@ def test_the_origin_does_not_change_the_estimate():
     )
 
 
-def test_assumed_rates_give_a_warning():
+def test_rates_without_a_mixture_follow_from_the_labels():
+    X, observed, y = draw(scale=np.linspace(0.5, 1.5, 60))
+    clf = LPClassifier().fit(X, observed)  # a warning would be an error
+    estimator = clf.noise_estimator_
+    assert estimator.source_ == "label likelihood"
+    assert estimator.assumption_ == ""
+    assert estimator.noise_ == clf.noise_
+    np.testing.assert_array_equal(estimator.noise_std_, clf.noise_std_)
+    realised = np.mean(observed[y == 1] != 1)
+    assert abs(clf.noise_.eps_pos - realised) < 3 * clf.noise_std_[1, 0] < 0.3
+    # The noise model is that of the label posteriors.
+    np.testing.assert_allclose(clf.noise_.priors, clf.label_posterior_.mean(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(clf.noise_.observed, np.bincount(observed) / 600, rtol=1e-9)
+
+
+def test_known_priors_constrain_rates_from_the_labels():
     X, observed, _ = draw(scale=np.linspace(0.5, 1.5, 60))
-    with pytest.warns(AssumedNoiseWarning, match="Noise rates are not identifiable") as caught:
-        clf = LPClassifier().fit(X, observed)
+    informed = LPClassifier(priors=[0.5, 0.5]).fit(X, observed)
+    np.testing.assert_allclose(informed.noise_.priors, [0.5, 0.5], atol=0.02)
+    np.testing.assert_allclose(informed.noise_.observed, np.bincount(observed) / 600, rtol=1e-9)
+
+
+def test_rates_that_data_hardly_determine_give_a_short_warning():
+    X, observed, _ = draw(scale=np.linspace(0.5, 1.5, 60))
+    weak = 0.25 * X + np.random.default_rng(0).normal(size=X.shape)
+    with pytest.warns(AssumedNoiseWarning, match="hardly identifiable") as caught:
+        clf = LPClassifier().fit(weak, observed)
     assert caught[0].filename == __file__
+    message = str(caught[0].message)
+    assert not any(letter.isdigit() for letter in message)  # or Python would repeat it
     assert clf.noise_std_[1, 0] > 0.05
-    with pytest.warns(AssumedNoiseWarning, match="and the priors"):
-        informed = LPClassifier(priors=[0.5, 0.5]).fit(X, observed)
-    np.testing.assert_array_equal(informed.noise_.priors, [0.5, 0.5])
+
+
+def test_features_without_signal_give_a_warning():
+    X, observed, _ = draw()
+    shuffled = np.random.default_rng(0).permutation(observed)
+    with pytest.warns(AssumedNoiseWarning, match="do not predict the labels"):
+        clf = LPClassifier().fit(X, shuffled)
+    assert clf.noise_estimator_.source_ == "no signal"
+
+
+def test_the_default_equals_its_estimator():
+    X, observed, _ = draw(scale=np.linspace(0.5, 1.5, 60))
+    default = LPClassifier().fit(X, observed)
+    passed = LPClassifier(Automatic()).fit(X, observed)
+    np.testing.assert_array_equal(passed.coef_, default.coef_)
+    assert passed.noise_ == default.noise_
 
 
 @pytest.mark.parametrize("given_priors", [True, False])

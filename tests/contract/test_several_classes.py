@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from support.multiclass import paper_setting
 from unflip import LPClassifier, NoiseModel, audit, targets, theory
 from unflip.datasets import make_mixture
-from unflip.estimation import AssumedNoiseWarning, CrossMoment, TrustedSubset
+from unflip.estimation import CrossMoment, TrustedSubset
 
 MEANS = np.pad(1.5 * np.array([[1.0, 0.0], [-0.5, 0.9], [-0.5, -0.9]]), ((0, 0), (0, 18)))
 NOISE = NoiseModel([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.15, 0.15, 0.7]], [0.3, 0.3, 0.4])
@@ -309,12 +309,13 @@ class TestAudit:
             > 0.8
         )
 
-    def test_heuristic_rates(self):
-        rows, _, observed = draw(400, 8)
-        with pytest.warns(AssumedNoiseWarning):
-            report = audit(rows * np.linspace(0.3, 2, 20), observed)
-        assert report.noise_source == "anchor rows"
-        assert report.noise.n_classes == 3
+    def test_rates_from_the_labels(self):
+        rows, y, observed = draw(400, 8)
+        report = audit(rows * np.linspace(0.3, 2, 20), observed)
+        assert report.noise_source == "label likelihood"
+        realised = [np.mean(observed[y == a] != a) for a in range(3)]
+        gaps = 1 - np.diag(report.noise.transition) - realised
+        assert (np.abs(gaps) < 3 * np.diag(report.noise_std)).all()
 
 
 class TestFewDirections:

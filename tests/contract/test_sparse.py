@@ -7,7 +7,7 @@ from scipy import sparse
 from support.text import draw_texts
 from unflip import LPClassifier, NoiseModel, audit
 from unflip.datasets import make_mixture
-from unflip.estimation import AssumedNoiseWarning, CrossMoment, TrustedSubset
+from unflip.estimation import CrossMoment, TrustedSubset
 from unflip.ridge.spectrum import krylov
 
 NOISE = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1)
@@ -159,16 +159,14 @@ def test_without_an_eigendecomposition_small_reg_warns_once(texts, out_of_reach)
     assert len(caught) == 1
 
 
-def test_without_an_eigendecomposition_rates_are_heuristic_and_warn(texts, out_of_reach):
+@pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning")
+def test_without_an_eigendecomposition_rates_follow_from_the_labels(texts, out_of_reach):
     X, y, _, _ = texts
-    labels = NOISE.flip(y, random_state=0)
-    with pytest.warns(
-        AssumedNoiseWarning,
-        match="isotropic mixture model was not tested: X is too large",
-    ):
-        fitted = LPClassifier().fit(X, labels)
-    assert fitted.noise_estimator_.source_ == "anchor rows"
-    assert not fitted.noise_estimator_.evidence_.supported
+    fitted = LPClassifier().fit(X, NOISE.flip(y, random_state=0))
+    assert fitted.noise_estimator_.source_ == "label likelihood"
+    evidence = fitted.noise_estimator_.evidence_
+    assert "was not tested: X is too large" in str(evidence)
+    assert not evidence.supported
 
 
 @pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning")

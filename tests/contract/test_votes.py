@@ -280,12 +280,23 @@ def test_votes_for_one_class_raise():
         LPClassifier().fit(X, Votes.from_columns(np.ones(60, dtype=int)))
 
 
-def test_heuristic_rates_of_single_votes_give_a_warning():
+def test_rates_of_single_votes_are_those_of_labels():
     X, y = make_mixture(200, 30, mean_norm=1.5, random_state=0)
     labels = NOISE.flip(y, random_state=0)
     stretched = X * np.linspace(0.2, 2, 30)
-    with pytest.warns(AssumedNoiseWarning, match="heuristic estimate"):
-        LPClassifier().fit(stretched, Votes.from_columns(labels))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", AssumedNoiseWarning)
-        assert audit(stretched, Votes.from_columns(labels)).noise_source == "anchor rows"
+        votes = LPClassifier().fit(stretched, Votes.from_columns(labels))
+        single = LPClassifier().fit(stretched, labels)
+        result = audit(stretched, Votes.from_columns(labels))
+    np.testing.assert_allclose(votes.noise_.transition, single.noise_.transition, atol=1e-9)
+    np.testing.assert_allclose(votes.noise_std_, single.noise_std_, atol=1e-9)
+    assert result.noise_source == "label likelihood"
+
+
+def test_single_votes_give_one_warning():
+    X, y = make_mixture(200, 30, mean_norm=1.5, random_state=0)
+    shuffled = np.random.default_rng(0).permutation(y)
+    with pytest.warns(AssumedNoiseWarning) as caught:
+        LPClassifier().fit(X, Votes.from_columns(shuffled))
+    assert len(caught) == 1

@@ -6,7 +6,7 @@ from unflip import NoiseModel, audit_scores
 
 CLASSES = np.array(["<b>ham</b>", "=spam"])
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.3, pi_neg=0.5)
-N_ROWS, N_UP, N_DOWN = 200, 100, 20
+N_ROWS, N_UP, N_DOWN = 400, 100, 20
 NASTY = [
     "<script>alert(1)</script>",
     "</script><img src=x onerror=alert(1)>",
@@ -25,10 +25,11 @@ def nasty_audit(classes=CLASSES, **options):
         [
             np.linspace(0.60, 0.69, N_UP),
             np.linspace(0.40, 0.31, N_DOWN),
-            np.linspace(0.60, 0.69, 80),
+            np.linspace(0.60, 0.69, 180),
+            np.linspace(0.40, 0.31, 100),
         ]
     )
-    labels = classes[np.repeat([0, 1, 1], [N_UP, N_DOWN, N_ROWS - N_UP - N_DOWN])]
+    labels = classes[np.repeat([0, 1, 1, 0], [N_UP, N_DOWN, 180, 100])]
     return audit_scores(
         np.column_stack([1 - p_second, p_second]),
         labels,

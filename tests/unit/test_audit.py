@@ -59,18 +59,37 @@ class TestAlgebra:
     )
     def test_posterior_of_observed_probabilities_follows_bayes_rule(self, noise):
         rng = np.random.default_rng(0)
-        true = rng.dirichlet(np.ones(noise.n_classes), size=50)
-        codes = np.arange(50) % noise.n_classes
-        posterior = audit_scores(true @ noise.transition, codes, noise=noise).label_posterior
-        for i, b in enumerate(codes):
-            joint = true[i] * noise.transition[:, b]
-            np.testing.assert_allclose(posterior[i], joint / joint.sum(), atol=1e-9)
+        k = noise.n_classes
+        given = rng.dirichlet(np.full(k, 5.0), size=50)  # none so small that it is raised
+        codes = np.arange(50) % k
+        result = audit_scores(given, codes, noise=noise)
+        probabilities = result.evidence.probabilities
+        joint = probabilities * noise.transition.T[codes]
+        expected = joint / joint.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(result.label_posterior, expected, atol=1e-9)
+        # One slope and k intercepts turn the given log-odds into calibrated ones.
+        before = np.log(given[:, 1:] / given[:, :1])
+        after = np.log(probabilities[:, 1:] / probabilities[:, :1])
+        slopes = [np.polyfit(before[:, a], after[:, a], 1)[0] for a in range(k - 1)]
+        np.testing.assert_allclose(slopes, slopes[0], rtol=1e-9)
+        centred = after - after.mean(axis=0) - slopes[0] * (before - before.mean(axis=0))
+        np.testing.assert_allclose(centred, 0, atol=1e-9)
 
-    def test_impossible_probabilities_are_clipped(self):
+    def test_probabilities_of_noisy_labels_are_calibrated_for_the_true_class(self):
+        rng = np.random.default_rng(0)
         noise = NoiseModel.binary(eps_pos=0.3, eps_neg=0.2, pi_neg=0.5)
-        posterior = audit_scores([[0.95, 0.05], [0.5, 0.5]], [1, 0], noise=noise).label_posterior
-        np.testing.assert_allclose(posterior[0], [1, 0], atol=1e-9)
-        np.testing.assert_allclose(posterior.sum(axis=1), 1, atol=1e-12)
+        log_odds = 3.0 * rng.normal(size=4000)
+        true = np.column_stack([1 / (1 + np.exp(log_odds)), 1 / (1 + np.exp(-log_odds))])
+        y = (rng.random(4000) < true[:, 1]).astype(int)
+        result = audit_scores(true @ noise.transition, noise.flip(y, rng), noise=noise)
+        accuracy = np.mean((log_odds > 0) == y)
+        assert abs(result.expected_accuracy - accuracy) < 3 * result.expected_accuracy_std < 0.06
+
+    def test_probabilities_of_zero_exclude_no_class(self):
+        noise = NoiseModel.binary(eps_pos=0.3, eps_neg=0.2, pi_neg=0.5)
+        given = [[1.0, 0.0], [0.5, 0.5], [0.0, 1.0], [0.2, 0.8]]
+        posterior = audit_scores(given, [1, 0, 1, 1], noise=noise).label_posterior
+        assert ((posterior > 0) & (posterior < 1)).all()
 
     @pytest.mark.parametrize("rate", [0.05, 0.1, 0.5, 0.9])
     def test_number_of_suspects_matches_its_definition(self, rate):
@@ -97,11 +116,15 @@ class TestAlgebra:
         assert wrong[suspects.row[: report.n_suspects]].mean() >= 0.9
 
     def test_summary_of_a_single_suspect(self):
-        labels = np.repeat([0, 1], 30)
-        probabilities = np.where(labels[:, None] == [0, 1], 0.699, 0.301)
-        probabilities[0] = probabilities[0, ::-1]
+        rng = np.random.default_rng(0)
+        log_odds = rng.normal(0, 4, size=600)
+        positive = 1 / (1 + np.exp(-log_odds))
+        labels = (rng.random(600) < positive).astype(int)
+        labels[log_odds.argmax()] = 0
         result = audit_scores(
-            probabilities, labels, noise=NoiseModel.binary(eps_pos=0.3, eps_neg=0.3, pi_neg=0.5)
+            np.column_stack([1 - positive, positive]),
+            labels,
+            noise=NoiseModel.binary(eps_pos=0.02, eps_neg=0.02, pi_neg=0.5),
         )
         assert result.n_suspects == 1
         probability = result.suspects.probability[0]
@@ -183,11 +206,10 @@ class TestGroups:
         same = audit(X, NAMES[observed], noise=NOISE, groups=np.arange(600))
         np.testing.assert_array_equal(same.label_posterior, report.label_posterior)
 
-    def test_heuristic_rates_use_other_groups(self):
+    def test_rates_from_the_labels_use_other_groups(self):
         X, observed, _ = draw()
-        with pytest.warns(AssumedNoiseWarning, match="Pass noise= if you know the rates"):
-            result = audit(X * np.linspace(0.5, 1.5, 60), observed, groups=np.arange(600) // 2)
-        assert result.noise_source == "anchor rows"
+        result = audit(X * np.linspace(0.5, 1.5, 60), observed, groups=np.arange(600) // 2)
+        assert result.noise_source == "label likelihood"
         assert abs(result.noise.eps_pos - 0.3) < 2 * result.noise_std[1, 0]
         assert 0 < result.expected_accuracy_std < 0.3
 
@@ -314,7 +336,8 @@ class TestTrusted:
         trusted = np.where(np.arange(600) % 5 == 0, y, np.nan)
         result = audit(X, observed, noise=NOISE, trusted=trusted)
         unchecked = np.isnan(trusted)
-        assert result.n_suspects == n_suspects_at(result.evidence.wrong[unchecked], 0.1)
+        marginal = result.evidence.marginal_wrong[unchecked]
+        assert result.n_suspects == n_suspects_at(marginal, 0.1)
         assert unchecked[result.suspects.row[: result.n_suspects]].all()
         assert result.sensitivity.n_suspects[0] == result.n_suspects
         everything = audit(X, observed, noise=NOISE, trusted=y)
@@ -426,11 +449,12 @@ class TestNext:
         checked = report.check_next(20)
         np.testing.assert_array_equal(np.sort(certainty[checked]), np.sort(certainty)[:20])
 
-    def test_rows_that_improve_a_heuristic_estimate_of_the_rates(self):
+    def test_rows_that_improve_uncertain_rates(self):
         X, observed, _ = draw()
-        result = quiet(audit, X * np.linspace(0.5, 1.5, 60), observed)
-        assert result.noise_source == "anchor rows"
-        assert "not identifiable" in result.assumption
+        weak = 0.5 * X * np.linspace(0.5, 1.5, 60) + np.random.default_rng(0).normal(size=X.shape)
+        result = quiet(audit, weak, observed)
+        assert result.noise_source == "label likelihood"
+        assert "hardly identifiable" in result.assumption
         rows = result.check_next(100)
         assert len(set(rows)) == 100
         # They include certain and uncertain rows.
@@ -537,17 +561,18 @@ class TestSurface:
         with pytest.raises(ValueError, match=message):
             audit_scores(probabilities, [0, 1], noise=NOISE)
 
-    def test_heuristic_rates_of_probabilities_raise_a_warning(self):
-        X, observed, _ = draw()
-        probabilities = LPClassifier(NOISE).fit(X, observed).predict_proba(X) @ NOISE.transition
-        with pytest.warns(
-            AssumedNoiseWarning, match="a heuristic estimate from high-confidence rows"
-        ):
-            result = audit_scores(probabilities, observed)
-        assert result.noise_source == "anchor rows"
+    def test_rates_of_probabilities_follow_from_the_labels(self):
+        X, observed, y = draw()
+        log_odds = LPClassifier(NOISE).fit(X, observed).loo_log_odds_
+        probabilities = np.column_stack([1 / (1 + np.exp(log_odds)), 1 / (1 + np.exp(-log_odds))])
+        probabilities = probabilities @ NOISE.transition
+        result = audit_scores(probabilities, observed)
+        assert result.noise_source == "label likelihood"
+        realised = np.mean(observed[y == 1] != 1)
+        assert abs(result.noise.eps_pos - realised) < 3 * result.noise_std[1, 0] < 0.3
+        assert abs(result.expected_wrong - np.sum(observed != y)) < 3 * result.expected_wrong_std
         with_priors = quiet(audit_scores, probabilities, observed, priors=[0.5, 0.5])
-        np.testing.assert_allclose(with_priors.noise.priors, [0.5, 0.5])
-        assert with_priors.noise_std[1, 0] <= result.noise_std[1, 0]
+        np.testing.assert_allclose(with_priors.noise.priors, [0.5, 0.5], atol=0.02)
 
 
 @needs_data

@@ -8,7 +8,7 @@ from scipy.stats import chi2
 from sklearn.linear_model import LogisticRegression
 
 from unflip import LPClassifier, NoiseModel
-from unflip.calibration.accuracy import PAIR_VARIANCE, calibration_covariance
+from unflip.calibration.information import PAIR_VARIANCE, calibration_covariance
 from unflip.calibration.intercepts import ClassProportions
 from unflip.calibration.log_odds import (
     Calibration,
@@ -376,8 +376,10 @@ def test_constant_scores_give_the_priors(noise):
 def slope_std(calibration, observations, noise):
     """Return the standard error of the log-slope, for independent scores and known rates."""
     rates = np.zeros((noise.n_classes, noise.n_classes))
-    variance = calibration_covariance(calibration, observations, noise, rates)[0, 0]
-    return np.sqrt(variance)
+    covariance = calibration_covariance(
+        calibration.probabilities, calibration.logits, observations, noise, rates
+    )
+    return np.sqrt(covariance[0, 0])
 
 
 def test_slope_error_matches_repeated_draws():

@@ -20,7 +20,7 @@ from scipy.special import expit, logit
 
 from unflip._utils.arrays import TINY
 from unflip._utils.typing import FloatArray, IntArray
-from unflip.calibration.accuracy import joint_covariance
+from unflip.calibration.information import joint_covariance
 from unflip.calibration.intercepts import class_probabilities
 from unflip.calibration.likeliest_noise import (
     RatePrior,
@@ -252,7 +252,13 @@ class Evidence:
         """Covariance of the noise rates, the log-slope and the intercepts, (2k + 1, 2k + 1)."""
         channel = self.noise.channel
         calibration = self.scored.calibration(channel)
-        return joint_covariance(calibration, self.scored.rows, channel, self.noise.covariance)
+        return joint_covariance(
+            calibration.probabilities,
+            calibration.logits,
+            self.scored.rows,
+            channel,
+            self.noise.covariance,
+        )
 
     @cached_property
     def marginal_wrong(self) -> FloatArray:

@@ -22,11 +22,8 @@ from unflip._utils.warnings import warn_caller
 from unflip.auditing.evidence import Evidence, Noise, ScoredRows, noise_from_scores
 from unflip.auditing.outlook import effective_dimension
 from unflip.auditing.report import Audit, checked_rate
-from unflip.calibration.accuracy import (
-    ExpectedAccuracy,
-    calibration_covariance,
-    expected_accuracy,
-)
+from unflip.calibration.accuracy import ExpectedAccuracy, expected_accuracy
+from unflip.calibration.information import calibration_covariance
 from unflip.calibration.log_odds import calibrate
 from unflip.calibration.observations import Observations
 from unflip.data.duplicates import take_rows
@@ -207,7 +204,9 @@ def _group_scores(
         noise = noise_from_scores(held_out, held_out, rows, priors)
     channel = noise.channel
     calibrated = calibrate(contrasts, rows, channel)
-    covariance = calibration_covariance(calibrated, rows, channel, noise.covariance)
+    covariance = calibration_covariance(
+        calibrated.probabilities, calibrated.logits, rows, channel, noise.covariance
+    )
     if certainty < 1:
         covariance[0, 0] += np.log(calibrated.shrinkage(certainty)) ** 2
         calibrated = calibrated.shrunk(certainty, channel.known_priors)

@@ -13,7 +13,8 @@ from unflip._utils.validation import as_array, as_floats, as_number, shown
 from unflip._utils.warnings import warn_caller
 from unflip.auditing.evidence import Evidence, Noise, ScoredRows, noise_from_scores
 from unflip.auditing.report import Audit, checked_rate
-from unflip.calibration.accuracy import calibration_covariance, expected_accuracy
+from unflip.calibration.accuracy import expected_accuracy
+from unflip.calibration.information import calibration_covariance
 from unflip.calibration.log_odds import recalibration
 from unflip.calibration.observations import Observations
 from unflip.data.duplicates import DistinctRows
@@ -101,11 +102,14 @@ def audit_scores(
     noise_model = _noise(noise, priors, trusted, data, log_scores, rows)
     channel = noise_model.channel
     calibration = recalibration(log_scores, rows, channel)
+    covariance = calibration_covariance(
+        calibration.probabilities, calibration.logits, rows, channel, noise_model.covariance
+    )
     accuracy = expected_accuracy(
         rows,
         calibration,
         channel,
-        covariance=calibration_covariance(calibration, rows, channel, noise_model.covariance),
+        covariance=covariance,
         deployed=channel.known_priors,
         predicted=calibration.log_odds.argmax(axis=1),
     )

@@ -5,16 +5,16 @@ decisions under priors and costs (`Decision`), and the expected accuracy. Featur
 used here.
 """
 
-from unflip.calibration.accuracy import (
-    PAIR_VARIANCE,
-    ExpectedAccuracy,
-    calibration_covariance,
-    expected_accuracy,
-)
+from unflip.calibration.accuracy import ExpectedAccuracy, expected_accuracy
 from unflip.calibration.binning import random_rows
 from unflip.calibration.coupling import Coupling, uncoupled
 from unflip.calibration.decision import Decision, Rule
-from unflip.calibration.information import LabelInformation
+from unflip.calibration.information import (
+    PAIR_VARIANCE,
+    LabelInformation,
+    calibration_covariance,
+    joint_covariance,
+)
 from unflip.calibration.intercepts import class_probabilities
 from unflip.calibration.likeliest_noise import (
     LikeliestNoise,
@@ -62,6 +62,7 @@ __all__ = [
     "expected_accuracy",
     "expected_noise",
     "is_determined",
+    "joint_covariance",
     "label_posterior",
     "likeliest_noise",
     "likeliest_priors",

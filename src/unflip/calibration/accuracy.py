@@ -16,16 +16,11 @@ from array_api_compat import array_namespace
 from unflip._utils.arrays import like, numbers, own_entries, take
 from unflip._utils.typing import Array, FloatArray
 from unflip.calibration.binning import evenly_spaced
-from unflip.calibration.information import LabelInformation
 from unflip.calibration.intercepts import class_probabilities
 from unflip.calibration.log_odds import Calibration
 from unflip.calibration.observations import Observations
 from unflip.labels.noise import Channel
 
-#: Variance of a mean of leave-one-out scores, relative to that of independent scores. They are sums
-#: over pairs of rows and each pair counts twice: the factor is 2 if label noise dominates, and at
-#: most 4.
-PAIR_VARIANCE = 2.0
 # Probabilities (rows times classes) that show the effect of other log-odds to a few percent.
 _ENOUGH_PROBABILITIES = 40_000
 # Rows used for the same purpose if there are many classes.
@@ -60,7 +55,7 @@ def expected_accuracy(
     noise : Channel
         Noise with priors.
     covariance : ndarray of shape (k + 1, k + 1)
-        That of `calibration_covariance`.
+        That of `unflip.calibration.information.calibration_covariance`.
     deployed : ndarray of shape (k,)
         Class proportions of the new rows.
     predicted : array of shape (n,)
@@ -89,69 +84,6 @@ def expected_accuracy(
         variance += ((accuracy(step) - accuracy(-step)) / 2) ** 2
     # No variable between 0 and 1 has a standard deviation above 1/2.
     return ExpectedAccuracy(value, min(float(np.sqrt(variance)), 0.5))
-
-
-def calibration_covariance(
-    calibration: Calibration,
-    observations: Observations,
-    noise: Channel,
-    rate_covariance: FloatArray,
-) -> FloatArray:
-    """Return the covariance of log τ and of the centred intercepts, (k + 1, k + 1).
-
-    Parameters are those of `joint_covariance`.
-    """
-    k = noise.n_classes
-    return joint_covariance(calibration, observations, noise, rate_covariance)[k:, k:]
-
-
-def joint_covariance(
-    calibration: Calibration,
-    observations: Observations,
-    noise: Channel,
-    rate_covariance: FloatArray,
-) -> FloatArray:
-    r"""Return the covariance of noise rates, log τ and centred intercepts, (2k + 1, 2k + 1).
-
-    If the noise rates ε have the covariance C, and slope and intercepts θ are fitted for given
-    rates, θ moves by −J with the rates, and has the covariance
-
-    .. math:: I_{\theta\theta}^{-1} + J C J^\top, \qquad
-              J = I_{\theta\theta}^{-1} I_{\theta\varepsilon},
-
-    with the information I of the labels (`unflip.calibration.information`). Known class priors fix
-    the intercepts, up to the draw of the rows.
-
-    Parameters
-    ----------
-    calibration : Calibration
-        Calibration of the rows under `noise`.
-    observations : Observations
-        Their observed labels.
-    noise : Channel
-        Noise with priors.
-    rate_covariance : ndarray of shape (k, k)
-        C, the covariance of the noise rates of the classes.
-    """
-    k = noise.n_classes
-    information = LabelInformation.of(
-        calibration.probabilities,
-        calibration.logits,
-        observations.codes,
-        observations.shares,
-        noise,
-    ).with_priors(observations.n_effective / PAIR_VARIANCE)
-    fitted = slice(k, k + 1 if observations.priors_known else 2 * k)
-    inverse = np.linalg.inv(information[fitted, fitted])
-    n_fitted = len(inverse)
-    # Columns: rates, then θ. Intercepts are centred, so that no class is special.
-    basis = np.zeros((2 * k + 1, k + n_fitted))
-    basis[:k, :k] = np.eye(k)
-    basis[k, k] = 1
-    basis[k + 1 :, k + 1 :] = (np.eye(k) - 1 / k)[:, 1:n_fitted]
-    by_rates = basis[:, :k] - basis[:, k:] @ inverse @ information[fitted, :k]
-    given_rates = basis[:, k:] @ inverse @ basis[:, k:].T
-    return np.asarray(by_rates @ rate_covariance @ by_rates.T + given_rates)
 
 
 def _representative_rows(calibration: Calibration, predicted: Array) -> Array:

@@ -17,7 +17,13 @@ import numpy as np
 
 from unflip._utils.arrays import TINY, as_numpy, at_least, namespace, pick
 from unflip._utils.typing import Array, FloatArray
+from unflip.calibration.observations import Observations
 from unflip.labels.noise import Channel
+
+#: Variance of a mean of leave-one-out scores, relative to that of independent scores. They are sums
+#: over pairs of rows and each pair counts twice: the factor is 2 if label noise dominates, and at
+#: most 4.
+PAIR_VARIANCE = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,3 +85,70 @@ class LabelInformation:
         # That of the intercepts (`ClassProportions.intercepts`).
         total[k + 1 :, k + 1 :] += (np.eye(k) - 1 / k)[1:, 1:]
         return total
+
+
+def calibration_covariance(
+    probabilities: Array,
+    logits: Array,
+    observations: Observations,
+    noise: Channel,
+    rate_covariance: FloatArray,
+) -> FloatArray:
+    """Return the covariance of log τ and of the centred intercepts, (k + 1, k + 1).
+
+    Parameters are those of `joint_covariance`.
+    """
+    k = noise.n_classes
+    return joint_covariance(probabilities, logits, observations, noise, rate_covariance)[k:, k:]
+
+
+def joint_covariance(
+    probabilities: Array,
+    logits: Array,
+    observations: Observations,
+    noise: Channel,
+    rate_covariance: FloatArray,
+) -> FloatArray:
+    r"""Return the covariance of noise rates, log τ and centred intercepts, (2k + 1, 2k + 1).
+
+    If the noise rates ε have the covariance C, and slope and intercepts θ are fitted for given
+    rates, θ moves by −J with the rates, and has the covariance
+
+    .. math:: I_{\theta\theta}^{-1} + J C J^\top, \qquad
+              J = I_{\theta\theta}^{-1} I_{\theta\varepsilon},
+
+    with the information I of the labels. Known class priors fix the intercepts, up to the draw of
+    the rows.
+
+    Parameters
+    ----------
+    probabilities : array of shape (n, k)
+        P(true class | score) under `noise`.
+    logits : array of shape (n, k)
+        Their log-odds without intercepts.
+    observations : Observations
+        Their observed labels.
+    noise : Channel
+        Noise with priors.
+    rate_covariance : ndarray of shape (k, k)
+        C, the covariance of the noise rates of the classes.
+    """
+    k = noise.n_classes
+    information = LabelInformation.of(
+        probabilities,
+        logits,
+        observations.codes,
+        observations.shares,
+        noise,
+    ).with_priors(observations.n_effective / PAIR_VARIANCE)
+    fitted = slice(k, k + 1 if observations.priors_known else 2 * k)
+    inverse = np.linalg.inv(information[fitted, fitted])
+    n_fitted = len(inverse)
+    # Columns: rates, then θ. Intercepts are centred, so that no class is special.
+    basis = np.zeros((2 * k + 1, k + n_fitted))
+    basis[:k, :k] = np.eye(k)
+    basis[k, k] = 1
+    basis[k + 1 :, k + 1 :] = (np.eye(k) - 1 / k)[:, 1:n_fitted]
+    by_rates = basis[:, :k] - basis[:, k:] @ inverse @ information[fitted, :k]
+    given_rates = basis[:, k:] @ inverse @ basis[:, k:].T
+    return np.asarray(by_rates @ rate_covariance @ by_rates.T + given_rates)

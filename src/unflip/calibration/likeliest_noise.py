@@ -313,12 +313,13 @@ class _Likelihood:
         is_least = (rates <= _least_rate(n)) & (gradient < 0)
         k = len(rates)
         information[:k, :k] += np.diag(precision + np.where(is_least, gradient, 0.0) ** 2)
+        n_free = k + 1 if self.observations.priors_known else 2 * k  # known priors fix intercepts
         log_prior = -(precision @ distance**2 + np.log(slope.factor) ** 2) / 2
         return _Point(
             noise,
             float(n * labels.log_likelihood + log_prior),
             gradient,
-            np.asarray(np.linalg.inv(information)[:k, :k], dtype=float),
+            np.asarray(np.linalg.inv(information[:n_free, :n_free])[:k, :k], dtype=float),
             labels.posterior,
             slope,
         )

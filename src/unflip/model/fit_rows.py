@@ -12,12 +12,9 @@ from unflip import targets as target_values
 from unflip._utils.arrays import as_numpy, like, sums_by_code
 from unflip._utils.typing import Array, FloatArray
 from unflip._utils.warnings import warn_caller
-from unflip.calibration.accuracy import (
-    ExpectedAccuracy,
-    calibration_covariance,
-    expected_accuracy,
-)
+from unflip.calibration.accuracy import ExpectedAccuracy, expected_accuracy
 from unflip.calibration.decision import Decision, Rule
+from unflip.calibration.information import calibration_covariance
 from unflip.calibration.intercepts import class_probabilities
 from unflip.calibration.likeliest_noise import expected_noise, is_determined, transition_errors
 from unflip.calibration.log_odds import SMALLEST_SLOPE, Calibration, common_slope, symmetric_slope
@@ -427,7 +424,11 @@ def _expected_accuracy(
     else:
         predicted = _predicted_classes(last.calibration, noise, rule)
     covariance = calibration_covariance(
-        last.calibration, problem.observations, last.noise, _rate_covariance(source, last)
+        last.calibration.probabilities,
+        last.calibration.logits,
+        problem.observations,
+        last.noise,
+        _rate_covariance(source, last),
     )
     if last.certainty < 1:  # the slope may be anything between that of the fit and 0
         covariance[0, 0] += np.log(last.calibration.shrinkage(last.certainty)) ** 2

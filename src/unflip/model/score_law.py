@@ -24,8 +24,9 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import qmc
 
 from unflip._utils.typing import FloatArray
-from unflip.calibration.accuracy import PAIR_VARIANCE, ExpectedAccuracy
+from unflip.calibration.accuracy import ExpectedAccuracy
 from unflip.calibration.decision import Decision
+from unflip.calibration.information import PAIR_VARIANCE
 from unflip.calibration.log_odds import ROUNDING
 from unflip.labels.noise import NoiseModel
 from unflip.ridge.score_sums import ClassScores
