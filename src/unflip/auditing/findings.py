@@ -62,7 +62,11 @@ class Findings:
 
     @property
     def noise_source(self) -> str:
-        """Source of the rates: "given", "trusted rows", "mixture", "anchor rows" or "votes"."""
+        """Source of the rates.
+
+        "given", "trusted rows", "mixture", "anchor rows", "votes", or ``source_`` of the
+        `NoiseEstimator` that was passed ("estimator" by default).
+        """
         return self.evidence.noise.source
 
     @property
