@@ -11,7 +11,8 @@ from unflip.auditing.findings import Findings
 
 _MOST_RATES = 6  # classes whose noise rate is named in a sentence
 
-_NO_SIGNAL = (
+#: Follows an expected accuracy of chance level.
+NO_SIGNAL = (
     "The features do not predict the labels better than chance, so no label can be called wrong: "
     "add rows or other features."
 )
@@ -19,7 +20,8 @@ _INSTANCE_DEPENDENT = (
     "With instance-dependent noise the probabilities are overconfident, but the order of the "
     "suspects is still useful."
 )
-_HEURISTIC = "The noise rates are a heuristic estimate."
+#: Precedes advice on how to improve the rates.
+HEURISTIC = "The noise rates are a heuristic estimate."
 #: Explains the numbers of `noise` and `accuracy`.
 STANDARD_ERROR = "± is one standard error."
 
@@ -150,7 +152,7 @@ def accuracy(audit: Findings) -> str:
     now = f"{audit.expected_accuracy:.1%} ± {audit.expected_accuracy_std:.1%}"
     clean = audit.accuracy_after(len(audit.evidence.codes))
     with_clean_labels = "" if np.isnan(clean) else f", about {clean:.1%} if trained on clean labels"
-    chance = "" if audit.evidence.has_signal else f" {_NO_SIGNAL}"
+    chance = "" if audit.evidence.has_signal else f" {NO_SIGNAL}"
     return (
         f"A classifier trained on these labels gets {now} of new rows right"
         f"{with_clean_labels}.{chance}"
@@ -185,7 +187,7 @@ def next_step(audit: Findings) -> str:
     """Return what to do next in Python."""
     if audit.noise_source == "anchor rows":
         return (
-            f"{_HEURISTIC} To improve them, check the rows of .check_next(100) and pass their true "
+            f"{HEURISTIC} To improve them, check the rows of .check_next(100) and pass their true "
             "labels as trusted=."
         )
     check = ".check_next(m) returns the m rows whose check improves a classifier most."
@@ -197,7 +199,7 @@ def next_step(audit: Findings) -> str:
 def next_steps(audit: Findings, interface: Interface) -> list[str]:
     """Return what to do next, as a list for the page."""
     check_rates = (
-        f"{_HEURISTIC} To improve them, check a stratified random sample of rows "
+        f"{HEURISTIC} To improve them, check a stratified random sample of rows "
         f"({interface.check}), {interface.trust}, and audit again."
     )
     check_rows = (

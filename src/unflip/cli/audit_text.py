@@ -229,10 +229,10 @@ def _improve_rates(result: FileAudit, request: Request) -> list[str]:
     priors = "" if request.priors else ", or the true class proportions with --priors"
     return [
         _step(
-            f"The noise rates are a heuristic estimate. To improve them, put the true labels of "
-            f"{len(rows)} {items} into a column and pass its name with --trusted. Use a "
-            f"stratified random sample: {first}, ... (--json lists all under check_next). Or pass "
-            f"the noise rates with --eps{priors}."
+            f"{prose.HEURISTIC} To improve them, put the true labels of {len(rows)} {items} into a "
+            "column and pass its name with --trusted. Use a stratified random sample: "
+            f"{first}, ... (--json lists all under check_next). Or pass the noise rates with "
+            f"--eps{priors}."
         )
     ]
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unflip._utils.typing import IntArray
+from unflip.auditing import prose
 from unflip.auditing.from_rows import audit
 from unflip.cli.files.decision_files import NO_SINGLE_LABEL, Decision
 from unflip.cli.files.label_column import LabelColumn, similar_labels
@@ -20,15 +21,27 @@ from unflip.estimation.noise_estimator import NoiseEstimator
 from unflip.estimation.trusted import TrustedSubset
 from unflip.labels.votes import Votes
 from unflip.model.classifier import LPClassifier
+from unflip.ridge.label_association import certainty
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A fitted classifier, with its expected accuracy on clean labels and the standard error."""
+    """A fitted classifier, with its expected accuracy on clean labels and the standard error.
+
+    Attributes
+    ----------
+    classifier : LPClassifier
+        The classifier.
+    accuracy, error : float
+        Expected accuracy and its standard error.
+    notes : list of str
+        Sentences on noise rates that are not reliable.
+    """
 
     classifier: LPClassifier
     accuracy: float
     error: float
+    notes: list[str]
 
 
 def fit_labels(prepared: Prepared) -> Fit:
@@ -89,7 +102,12 @@ def _fit(
     X = prepared.rows[rows]
     if prepared.groups is None:
         fitted = unfitted.fit(X, labels)
-        return Fit(fitted, fitted.expected_accuracy_, fitted.expected_accuracy_std_)
+        estimator = fitted.noise_estimator_
+        notes = _notes(
+            source="given" if estimator is None else estimator.source_,
+            has_signal=certainty(fitted.association_) > 0,
+        )
+        return Fit(fitted, fitted.expected_accuracy_, fitted.expected_accuracy_std_, notes)
     result = audit(
         X, labels, noise=unfitted.noise, priors=unfitted.priors, groups=prepared.groups[rows]
     )
@@ -97,13 +115,23 @@ def _fit(
         noise = unfitted.noise
         y_trusted = noise.y_trusted if isinstance(noise, NoiseEstimator) else None
         unfitted = LPClassifier(GivenRates(result.noise, result.noise_std, y_trusted))
-    return Fit(unfitted.fit(X, labels), result.expected_accuracy, result.expected_accuracy_std)
+    fitted = unfitted.fit(X, labels)
+    notes = _notes(result.noise_source, result.evidence.has_signal)
+    return Fit(fitted, result.expected_accuracy, result.expected_accuracy_std, notes)
+
+
+def _notes(source: str, has_signal: bool) -> list[str]:
+    if not has_signal:
+        return [prose.NO_SIGNAL]
+    if source == "anchor rows":
+        return [f"{prose.HEURISTIC} unflip audit says how to improve them."]
+    return []
 
 
 def fit_model(
     prepared: Prepared, decisions: Mapping[int, Decision] | None = None
 ) -> tuple[Model, Fit, list[str]]:
-    """Fit to the labels or votes of a file; return the model, its fit and warnings to print.
+    """Fit to the labels or votes of a file; return the model, its fit and notes to print.
 
     Parameters
     ----------
@@ -115,6 +143,7 @@ def fit_model(
     labels = prepared.labels
     with collect_warnings(prepared.table.name) as notes:
         fit = fit_labels(prepared)
+        notes += fit.notes
         if decisions is not None:
             fit = fit_decided(prepared, fit, decisions)
     if isinstance(labels, LabelColumn):

@@ -225,7 +225,8 @@ def _check_votes_request(request: Request) -> None:
 def collect_warnings(name: str) -> Iterator[list[str]]:
     """Collect the warnings of a fit as sentences, and name the file in its errors.
 
-    `AssumedNoiseWarning` is ignored: an audit prints where its noise rates come from.
+    `AssumedNoiseWarning` is ignored: it advises on Python, and commands print the same in their own
+    words.
 
     Parameters
     ----------
@@ -235,7 +236,7 @@ def collect_warnings(name: str) -> Iterator[list[str]]:
     sentences: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warnings.simplefilter("ignore", AssumedNoiseWarning)  # the audit prints its sources
+        warnings.simplefilter("ignore", AssumedNoiseWarning)
         try:
             yield sentences
         except ValueError as error:
