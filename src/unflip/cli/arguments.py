@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-Data = Annotated[
-    Path, typer.Argument(help="Data file: .csv, .tsv, .jsonl or .parquet, also with .gz.")
-]
+from unflip.cli.files.tables import ENDINGS
+
+Data = Annotated[Path, typer.Argument(help=f"Data file: {ENDINGS}, also with .gz.")]
 Label = Annotated[
     list[str] | None,
     typer.Option(

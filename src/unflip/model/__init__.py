@@ -7,10 +7,11 @@ fit, the refinement of the targets and the calibration.
 
 from unflip.model.classifier import LPClassifier
 from unflip.model.noise_sources import noise_source
-from unflip.model.options import gives_priors
+from unflip.model.options import gives_priors, is_estimate
 
 __all__ = [
     "LPClassifier",
     "gives_priors",
+    "is_estimate",
     "noise_source",
 ]
