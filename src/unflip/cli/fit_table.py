@@ -13,7 +13,6 @@ from unflip._utils.typing import IntArray
 from unflip.auditing import prose
 from unflip.auditing.from_rows import audit
 from unflip.cli.files.decision_files import NO_SINGLE_LABEL, Decision
-from unflip.cli.files.label_column import LabelColumn, similar_labels
 from unflip.cli.files.request import Prepared, collect_warnings
 from unflip.cli.saved_models import Model
 from unflip.estimation.given_rates import GivenRates
@@ -78,10 +77,10 @@ def fit_decided(prepared: Prepared, before: Fit, decisions: Mapping[int, Decisio
     decisions : mapping of int to Decision
         Decisions by row of the file.
     """
-    labels = prepared.labels
-    if not isinstance(labels, LabelColumn):
+    if prepared.votes is not None:
         raise ValueError(NO_SINGLE_LABEL)
-    texts = labels.texts.astype(object)
+    texts = np.full(len(prepared.items), "", dtype=object)
+    texts[prepared.audited] = prepared.observed
     truth = np.full(len(texts), None) if prepared.trusted is None else prepared.trusted.copy()
     for row, decision in decisions.items():
         texts[row] = texts[row] or decision.label
@@ -140,13 +139,11 @@ def fit_model(
     decisions : mapping of int to Decision, optional
         Decisions on some rows, used as trusted labels.
     """
-    labels = prepared.labels
     with collect_warnings(prepared.table.name) as notes:
         fit = fit_labels(prepared)
         notes += fit.notes
         if decisions is not None:
             fit = fit_decided(prepared, fit, decisions)
-    if isinstance(labels, LabelColumn):
-        notes += similar_labels(labels)
-    names = ", ".join(labels.names)
+    notes += prepared.labels.notes
+    names = ", ".join(prepared.labels.names)
     return Model(names, prepared.features, prepared.recipe, fit.classifier), fit, notes

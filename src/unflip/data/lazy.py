@@ -154,7 +154,7 @@ class LazyRows:
         """Blocks are NumPy arrays."""
         return numpy_namespace
 
-    def __array__(self, dtype: DTypeLike = None, copy: bool | None = None) -> NDArray[Any]:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         """Read all rows."""
         return np.asarray(self.on_host(slice(None), slice(None)), dtype)
 

@@ -118,7 +118,7 @@ class NoiseEstimator(BaseEstimator):
     def checked_rates(self, n_classes: int) -> tuple[NoiseModel, FloatArray]:
         """Return `noise_` and `noise_std_`; raise `ValueError` if ``fit`` did not set them."""
         noise = getattr(self, "noise_", None)
-        errors = getattr(self, "noise_std_", None)
+        errors: Any = getattr(self, "noise_std_", None)
         shape = (n_classes, n_classes)
         is_noise = isinstance(noise, NoiseModel) and noise.n_classes == n_classes
         if not is_noise or np.shape(errors) != shape:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unflip._utils.typing import IntArray
 from unflip.cli.files.items import Items
 from unflip.cli.files.label_column import check_labels, label_texts
 from unflip.cli.files.tables import Table
@@ -43,6 +44,21 @@ class VoteColumns:
         """Number of votes for each label, in sorted order."""
         counts = np.bincount(self.votes.label, minlength=len(self.votes.classes))
         return dict(zip(self.votes.classes.tolist(), counts.tolist(), strict=True))
+
+    @property
+    def audited(self) -> IntArray:
+        """All items."""
+        return np.arange(len(self.votes))
+
+    @property
+    def observed(self) -> Votes:
+        """The votes."""
+        return self.votes
+
+    @property
+    def notes(self) -> list[str]:
+        """No warnings."""
+        return []
 
 
 def votes_in_columns(table: Table, names: Sequence[str]) -> VoteColumns:
