@@ -222,8 +222,7 @@ def _check_votes_request(request: Request) -> None:
 def collect_warnings(name: str) -> Iterator[list[str]]:
     """Collect the warnings of a fit as sentences, and name the file in its errors.
 
-    `AssumedNoiseWarning` is ignored: it advises on Python, and commands print the same in their own
-    words.
+    `AssumedNoiseWarning` is ignored: it advises on parameters of Python functions.
 
     Parameters
     ----------
@@ -233,7 +232,7 @@ def collect_warnings(name: str) -> Iterator[list[str]]:
     sentences: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warnings.simplefilter("ignore", AssumedNoiseWarning)
+        warnings.simplefilter("ignore", AssumedNoiseWarning)  # commands use their own words
         try:
             yield sentences
         except ValueError as error:
