@@ -8,6 +8,7 @@ no model.
 
 from unflip.data.centred import CentredRows
 from unflip.data.chunks import (
+    LARGEST,
     Block,
     Layout,
     block_height,
@@ -36,6 +37,7 @@ from unflip.data.sparse_rows import SparseRows
 from unflip.data.training_set import TrainingSet
 
 __all__ = [
+    "LARGEST",
     "Block",
     "CentredRows",
     "DenseRows",
