@@ -19,9 +19,12 @@ from unflip.data.chunks import LARGEST
 
 Kind = Literal["numeric", "text", "embedding"]
 
-_MOST_SPARSE_ROWS = 3000  # with more rows, their Gram matrix gets too large, and SVD is used
-_N_COMPONENTS = 500  # of the truncated SVD
-_MOST_WORDS = 50_000  # words and pairs of words that are features
+# With more rows of words, their Gram matrix (72 MB at 3000) gets too large, and SVD reduces them to
+# _N_COMPONENTS features; both are documented in docs/command_line.md.
+_MOST_SPARSE_ROWS = 3000
+_N_COMPONENTS = 500
+# Most frequent words and pairs of words that are features: limits the size of a saved model.
+_MOST_WORDS = 50_000
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,9 +14,14 @@ from unflip._utils.typing import IntArray
 from unflip.cli.files.tables import Table, as_text, is_missing
 from unflip.labels.votes import Votes
 
-_FEWEST_ROWS = 10  # with a label
-_FEWEST_ROWS_PER_CLASS = 5  # on average; a column with more classes does not hold classes
-_RARE = 0.1  # a label this rare, relative to a similar label, is probably a spelling mistake
+#: Fewest rows with a label, or items with votes: fewer are probably a mistake; a choice.
+FEWEST_ROWS = 10
+# Fewest rows per class, on average: a column with more classes probably holds ids or text; a
+# choice.
+_FEWEST_ROWS_PER_CLASS = 5
+# A label this rare, relative to a similar label, is probably a spelling mistake; a choice, which
+# only decides whether a note is printed.
+_RARE = 0.1
 
 
 class Labels(Protocol):
@@ -166,9 +171,9 @@ def check_labels(texts: NDArray[Any], rows: IntArray, column: str) -> None:
             f"{column} has {len(classes)} different labels in {n} rows: name a column of classes "
             "with many rows each."
         )
-    if n < _FEWEST_ROWS:
+    if n < FEWEST_ROWS:
         raise ValueError(
-            f"{column} has only {n} labels: at least {_FEWEST_ROWS} rows with a label are needed."
+            f"{column} has only {n} labels: at least {FEWEST_ROWS} rows with a label are needed."
         )
     for label, place in zip(
         classes[counts == 1].tolist(), places[counts == 1].tolist(), strict=True

@@ -9,11 +9,9 @@ import numpy as np
 
 from unflip._utils.typing import IntArray
 from unflip.cli.files.items import Items
-from unflip.cli.files.label_column import check_labels, label_texts
+from unflip.cli.files.label_column import FEWEST_ROWS, check_labels, label_texts
 from unflip.cli.files.tables import Table
 from unflip.labels.votes import Votes
-
-_FEWEST_ITEMS = 10  # with votes
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,10 +99,10 @@ def votes_in_rows(table: Table, items: Items, label: str, annotator: str | None)
     votes = Votes.from_table(
         items.of_row[rows], annotators, texts[rows].astype(object), n_rows=len(items)
     )
-    if votes.voted.sum() < _FEWEST_ITEMS:
+    if votes.voted.sum() < FEWEST_ROWS:
         raise ValueError(
             f"Column {label!r} of {table.name} has votes on only {votes.voted.sum()} items: at "
-            f"least {_FEWEST_ITEMS} are needed."
+            f"least {FEWEST_ROWS} are needed."
         )
     id_columns = (column for column in (items.column, annotator) if column is not None)
     return VoteColumns((label,), (label, *id_columns), votes)
