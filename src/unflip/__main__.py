@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-
-_INTERRUPTED = 130  # exit code of a program that Ctrl-C stopped
 
 
 def main() -> None:
@@ -17,7 +16,7 @@ def main() -> None:
             'install it with: pip install "unflip[cli]"'
         )
     except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
+        sys.exit(128 + signal.SIGINT)  # as shells do
     app()
 
 

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,6 +39,9 @@ from unflip._utils.validation import shown
 
 #: A function of scores s and labels y = ±1 that broadcast against each other.
 LossFunction: TypeAlias = Callable[[FloatArray, ArrayLike], FloatArray]
+
+# Slopes, class targets and curvatures (relative) above −1e-12 count as not negative: rounding.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,10 @@ class Loss:
                     f"{name} = {shown(getattr(self, name))} must be a function of scores and "
                     "labels."
                 )
+
+    def of_targets(self, target: FloatArray) -> SeparateLoss:
+        """Return the loss of rows with these targets, (m, r): of each column separately."""
+        return SeparateLoss(self, target)
 
 
 @dataclass(frozen=True)
@@ -119,6 +126,17 @@ class ScoreLoss(Protocol):
     """A convex loss of r scores in each of m rows, which holds the targets of the rows."""
 
     @property
+    def name(self) -> str:
+        """Name in error messages."""
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether the loss is convex for every target."""
+
+    def is_bounded(self, *, strictly: bool) -> bool:
+        """Whether the loss of each row has a lower bound (strictly: a minimum)."""
+
+    @property
     def n_scores(self) -> int:
         """Number of scores r of each row."""
 
@@ -156,6 +174,25 @@ class SeparateLoss:
     target: FloatArray
 
     @property
+    def name(self) -> str:
+        """Name in error messages."""
+        return self.loss.name
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether ℓ_t has no negative curvature on a grid that is denser near 0."""
+        largest = np.arcsinh(self._large_score)
+        scores = np.sinh(np.linspace(-largest, largest, 401))
+        curvature = self._of_extremes.curvature(scores)
+        return bool((curvature >= -_ROUNDING * np.abs(curvature).max()).all())
+
+    def is_bounded(self, *, strictly: bool) -> bool:
+        """Whether ℓ_t has a lower bound (strictly: a minimum), by its slopes at large scores."""
+        ends = np.array([-1.0, 1.0]) * self._large_score
+        outward_slopes = self._of_extremes.gradient(ends) * np.sign(ends)
+        return _is_positive(outward_slopes, strictly=strictly)
+
+    @property
     def n_scores(self) -> int:
         """Number of columns of targets."""
         return int(self.target.shape[1])
@@ -180,6 +217,17 @@ class SeparateLoss:
     def _of_target(self) -> TargetLoss:
         return TargetLoss(self.loss, self.target)
 
+    @property
+    def _of_extremes(self) -> TargetLoss:
+        """ℓ_t of the smallest and the largest target; it is affine in t, so they stand for all."""
+        extremes = np.concatenate([self.target.min(axis=0), self.target.max(axis=0)])
+        return TargetLoss(self.loss, extremes[:, None])
+
+    @property
+    def _large_score(self) -> float:
+        """A score far beyond all targets, where losses have their limiting slope."""
+        return 100.0 * (1 + float(np.abs(self.target).max()))
+
 
 @dataclass(frozen=True)
 class SoftmaxLoss:
@@ -202,6 +250,18 @@ class SoftmaxLoss:
     """
 
     target: FloatArray
+
+    name: ClassVar[str] = "softmax"
+    is_convex: ClassVar[bool] = True
+
+    @classmethod
+    def of_targets(cls, target: FloatArray) -> Self:
+        """Return the loss of rows with these targets."""
+        return cls(target)
+
+    def is_bounded(self, *, strictly: bool) -> bool:
+        """Whether no class has a negative target (strictly: all have a positive one)."""
+        return _is_positive(self.class_targets, strictly=strictly)
 
     @property
     def n_scores(self) -> int:
@@ -240,6 +300,11 @@ class SoftmaxLoss:
 
     def _probabilities(self, s: FloatArray) -> FloatArray:
         return np.asarray(softmax(s @ self._contrasts, axis=1))
+
+
+def _is_positive(values: FloatArray, *, strictly: bool) -> bool:
+    """Whether no value is negative (strictly: all are positive), up to rounding."""
+    return bool((values > _ROUNDING if strictly else values >= -_ROUNDING).all())
 
 
 def _diagonal_matrices(values: FloatArray) -> FloatArray:

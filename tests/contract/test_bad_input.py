@@ -54,7 +54,7 @@ def with_value(value):
         ({}, (X, Y, (Y == 1).astype(float)), "y has only one class, 1, in rows of positive weight"),
         ({}, (X, Y, np.zeros(40)), "at least one non-zero"),
         ({"noise": THREE}, (X, Y), "The noise model has 3 classes but y has 2"),
-        ({"noise": "guess"}, (X, Y), "noise='guess' is not known: use 'estimate', a NoiseModel"),
+        ({"noise": "guess"}, (X, Y), "noise='guess' is not known: .* a NoiseEstimator"),
         ({"noise": LPClassifier()}, (X, Y), "is not known: use 'estimate', a NoiseModel"),
         (
             {"noise": CrossMoment()},

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from unflip import LPClassifier, NoiseModel, audit
 from unflip.datasets import make_mixture
@@ -59,3 +60,62 @@ def test_groups_do_not_replace_its_rates_by_a_heuristic():
         report = audit(X, OBSERVED, noise=Assumed(0.1), groups=groups)
     assert report.noise_source == "a rule of thumb"
     assert report.noise.eps_pos == 0.1
+
+
+class WithoutSelf(Symmetric):
+    def fit(self, X, y):
+        super().fit(X, y)
+
+
+def test_fit_need_not_return_the_estimator():
+    assert LPClassifier(noise=WithoutSelf()).fit(X, OBSERVED).noise_.eps_pos == 0.2
+
+
+class WithoutErrors(Symmetric):
+    def fit(self, X, y):
+        self.noise_ = NOISE
+
+
+class WithErrorsOfOneClass(Symmetric):
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.noise_std_ = np.zeros(2)
+
+
+class WithThreeClasses(Symmetric):
+    def fit(self, X, y):
+        self.noise_ = NoiseModel.none(3)
+        self.noise_std_ = np.zeros((3, 3))
+
+
+class WithoutNoise(Symmetric):
+    def fit(self, X, y):
+        return self
+
+
+@pytest.mark.parametrize(
+    "estimator", [WithoutErrors(), WithErrorsOfOneClass(), WithThreeClasses(), WithoutNoise()]
+)
+def test_an_estimator_that_does_not_keep_the_contract_is_named(estimator):
+    expected = (
+        rf"noise={type(estimator).__name__}\(\) must set noise_ to a NoiseModel of 2 classes and "
+        r"noise_std_ to an array of shape \(2, 2\)"
+    )
+    with pytest.raises(ValueError, match=expected):
+        LPClassifier(noise=estimator).fit(X, OBSERVED)
+
+
+class FromScikitLearn(Symmetric):
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.model_ = LogisticRegression().fit(X, y)
+
+
+def test_rows_of_a_memory_map_can_be_read(tmp_path):
+    rows = np.lib.format.open_memmap(tmp_path / "X.npy", mode="w+", dtype=float, shape=X.shape)
+    rows[:] = X
+    lazily = LPClassifier(noise=FromScikitLearn()).fit(rows, OBSERVED)
+    at_once = LPClassifier(noise=FromScikitLearn()).fit(X, OBSERVED)
+    np.testing.assert_array_equal(
+        lazily.noise_estimator_.model_.coef_, at_once.noise_estimator_.model_.coef_
+    )

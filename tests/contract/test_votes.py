@@ -228,6 +228,7 @@ def test_trusted_labels_are_certain():
     trusted[:60] = y[:60]
     clf = LPClassifier(TrustedSubset(trusted)).fit(X, votes)
     np.testing.assert_array_equal(clf.label_posterior_[:60], np.eye(2)[y[:60]])
+    assert clf.noise_estimator_ is not clf.noise
     audited = audit(X, votes, trusted=trusted)
     np.testing.assert_allclose(audited.label_posterior, clf.label_posterior_, atol=1e-10)
 

@@ -2,11 +2,14 @@
 
 import numpy as np
 
-from unflip import NoiseModel, audit_scores
+from unflip import Audit, NoiseModel, audit_scores
+from unflip.auditing.evidence import Evidence, Noise, ScoredRows
+from unflip.calibration.observations import Observations
+from unflip.labels.classes import UNCHECKED, true_codes
 
 CLASSES = np.array(["<b>ham</b>", "=spam"])
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.3, pi_neg=0.5)
-N_ROWS, N_UP, N_DOWN = 400, 100, 20
+N_ROWS, N_UP, N_DOWN = 200, 100, 20
 NASTY = [
     "<script>alert(1)</script>",
     "</script><img src=x onerror=alert(1)>",
@@ -19,24 +22,43 @@ NASTY = [
 ]
 
 
-def nasty_audit(classes=CLASSES, **options):
+def nasty_audit(classes=CLASSES, trusted=None, false_discovery_rate=0.1):
     """Return an audit with 100 suspects of the first class, and 20 of the second."""
     p_second = np.concatenate(
         [
             np.linspace(0.60, 0.69, N_UP),
             np.linspace(0.40, 0.31, N_DOWN),
-            np.linspace(0.60, 0.69, 180),
-            np.linspace(0.40, 0.31, 100),
+            np.linspace(0.60, 0.69, 80),
         ]
     )
-    labels = classes[np.repeat([0, 1, 1, 0], [N_UP, N_DOWN, 180, 100])]
-    return audit_scores(
-        np.column_stack([1 - p_second, p_second]),
-        labels,
-        noise=NOISE,
-        effective_dimension=20,
-        **options,
+    codes = np.repeat([0, 1, 1], [N_UP, N_DOWN, N_ROWS - N_UP - N_DOWN])
+    true_second = np.clip((p_second - 0.3) / 0.4, 1e-12, 1 - 1e-12)  # without the noise
+    probabilities = np.column_stack([1 - true_second, true_second])
+    log_scores = np.log(probabilities)
+    rows = Observations(codes, np.ones(N_ROWS), float(N_ROWS), priors_known=True)
+    truth = np.full(N_ROWS, UNCHECKED)
+    if trusted is not None:
+        truth = true_codes(trusted, N_ROWS, np.arange(N_ROWS), classes, "trusted")
+    evidence = Evidence(
+        classes=classes,
+        codes=codes,
+        truth=truth,
+        probabilities=probabilities,
+        log_scores=log_scores,
+        noise=Noise(
+            model=NOISE,
+            errors=np.zeros((2, 2)),
+            source="given",
+            assumption="",
+            priors_given=True,
+        ),
+        accuracy=float(probabilities.max(axis=1).mean()),
+        accuracy_std=0.02,
+        dimension=20,
+        n_effective=float(N_ROWS),
+        scored=ScoredRows(log_scores, rows, NOISE.priors, has_full_signal=False),
     )
+    return Audit(evidence, false_discovery_rate)
 
 
 def nasty_texts():

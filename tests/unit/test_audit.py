@@ -15,7 +15,7 @@ from unflip.auditing.dependence import _LabelFit
 from unflip.auditing.outlook import Outlook, accuracy_of, effective_dimension, separation_of
 from unflip.auditing.suspects import n_suspects_at
 from unflip.datasets import load_amazon_reviews, make_mixture
-from unflip.estimation import AssumedNoiseWarning
+from unflip.estimation import AssumedNoiseWarning, TrustedSubset
 from unflip.estimation.given_rates import GivenRates
 
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1)
@@ -343,6 +343,15 @@ class TestTrusted:
         everything = audit(X, observed, noise=NOISE, trusted=y)
         assert everything.n_suspects == 0
         assert everything.accuracy_after(300) == everything.accuracy_after(0)
+
+    def test_trusted_labels_of_a_noise_estimator_are_certain(self):
+        X, observed, y = draw()
+        trusted = np.where(np.arange(600) % 5 == 0, y, np.nan)
+        result = audit(X, observed, noise=TrustedSubset(trusted))
+        expected = audit(X, observed, trusted=trusted)
+        np.testing.assert_array_equal(result.checked, expected.checked)
+        np.testing.assert_array_equal(result.suspects.row, expected.suspects.row)
+        np.testing.assert_array_equal(result.label_posterior, expected.label_posterior)
 
     def test_a_given_noise_model_is_kept(self):
         X, observed, y = draw()

@@ -93,7 +93,7 @@ def table(**columns):
 def test_labels_and_unlabelled_rows():
     labels = label_column.label_column(table(y=["b", " a", "", "NA", *"ab" * 6]), "y")
     assert labels.counts == {"a": 7, "b": 7}
-    assert labels.unlabelled.tolist() == [2, 3]
+    assert labels.audited.tolist() == [0, 1, *range(4, 16)]
     assert labels.observed[:2].tolist() == ["b", "a"]
 
 
@@ -134,15 +134,10 @@ def test_trusted_labels_may_be_equal_numbers():
 
 
 def test_warning_about_similar_labels():
-    warnings = label_column.similar_labels(
-        label_column.label_column(table(y=["yes", "no"] * 20 + ["Yes "] * 2), "y")
-    )
+    warnings = label_column.label_column(table(y=["yes", "no"] * 20 + ["Yes "] * 2), "y").notes
     assert len(warnings) == 1
     assert "'Yes', in 2 rows, differs from 'yes' only by case or spaces" in warnings[0]
-    assert (
-        label_column.similar_labels(label_column.label_column(table(y=["a", "A", "b"] * 20), "y"))
-        == []
-    )
+    assert label_column.label_column(table(y=["a", "A", "b"] * 20), "y").notes == []
 
 
 def test_row_ids_must_be_unique():

@@ -6,6 +6,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from support.lazy import Failing, Shrinking, Stored
+from unflip import LPClassifier
 from unflip.data.duplicates import DistinctRows
 from unflip.data.engines import blocks
 from unflip.data.input_rows import unchanged_on_error, validated
@@ -251,3 +252,23 @@ class TestParquetPrecision:
         (tmp_path / "notes.parquet").write_text("no table")
         with pytest.raises(ValueError, match="is not a Parquet file or is damaged"):
             ParquetRows(tmp_path / "notes.parquet")
+
+
+class _CountingRows(LazyRows):
+    n_passes = 0
+
+    def engine(self, offset=()):
+        type(self).n_passes += 1
+        return super().engine(offset)
+
+
+def test_a_classifier_passes_over_rows_with_their_own_engine():
+    y = (X[:, 0] > 0).astype(int)
+    fitted = LPClassifier(noise=None).fit(_CountingRows.of(Stored(X)), y)
+    assert _CountingRows.n_passes > 2
+    in_memory = LPClassifier(noise=None).fit(X, y)
+    np.testing.assert_allclose(fitted.coef_, in_memory.coef_, rtol=1e-10, atol=1e-12)
+
+
+def test_an_array_of_the_rows_reads_them_all():
+    np.testing.assert_array_equal(np.asarray(LazyRows.of(Stored(X))), X)

@@ -29,7 +29,7 @@ from unflip._utils.typing import FloatArray, IntArray
 from unflip.auditing.evidence import Evidence
 
 _N_BINS = 10  # as Hosmer and Lemeshow use
-_SIGNIFICANCE = 0.01  # p-value below which the test rejects
+_SIGNIFICANCE = 0.01  # share of data sets with class-conditional noise that the test rejects
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from unflip.labels.classes import is_missing, true_codes
 from unflip.labels.noise import NoiseModel
 from unflip.labels.votes import UNLABELLED, Votes
 from unflip.model.classifier import LPClassifier
-from unflip.model.options import gives_priors
+from unflip.model.options import gives_priors, is_estimate
 from unflip.ridge.label_association import certainty
 
 _N_FOLDS = 8  # of groups; the speed is that of as many fits
@@ -68,7 +68,8 @@ def audit(
         True labels of checked samples, missing for the others. Noise rates are estimated from them
         (`TrustedSubset`), unless `noise` gives the rates. The estimate is unbiased if samples were
         checked at random or as `TrustedSubset` suggests. If suspects were checked, pass ``noise=``
-        too: suspects are not a random sample.
+        too: suspects are not a random sample. By default they are those of a `NoiseEstimator` that
+        is passed as `noise`.
     groups : array-like of shape (n,), optional
         Group of each sample, for example near-duplicates or samples of one patient. Each sample is
         scored by fits to other groups.
@@ -94,8 +95,7 @@ def audit(
     0.97
     """
     rate = checked_rate(false_discovery_rate)
-    estimated = isinstance(noise, str) and noise == "estimate"
-    source = TrustedSubset(trusted) if estimated and trusted is not None else noise
+    source = TrustedSubset(trusted) if is_estimate(noise) and trusted is not None else noise
     check_reachable(X=X, y=y)
     check_unmasked(X=X, y=y)
     labels = y if isinstance(y, Votes) else _as_labels(y)
@@ -114,6 +114,8 @@ def audit(
         scores = _group_scores(held_out, codes, scores.noise, priors, n_effective, scores.certainty)
     if scores.noise.assumption:
         warn_caller(scores.noise.assumption, AssumedNoiseWarning)
+    if trusted is None and fitted.noise_estimator_ is not None:
+        trusted = fitted.noise_estimator_.y_trusted
     truth = true_codes(trusted, len(labels), np.arange(len(labels)), fitted.classes_, "trusted")
     return Audit(_evidence(scores, rows, codes, fitted.classes_, truth), rate)
 

@@ -12,7 +12,8 @@ from unflip.auditing.findings import Findings
 _MOST_RATES = 6  # classes whose noise rate is named in a sentence
 _ADVISED_CHECKS = 100  # rows to check in a next step, if there are as many
 
-_NO_SIGNAL = (
+#: Follows an expected accuracy of chance level.
+NO_SIGNAL = (
     "The features do not predict the labels better than chance, so no label can be called wrong: "
     "add rows or other features."
 )
@@ -164,7 +165,7 @@ def accuracy(audit: Findings) -> str:
     now = f"{audit.expected_accuracy:.1%} ± {audit.expected_accuracy_std:.1%}"
     clean = audit.accuracy_after(len(audit.evidence.codes))
     with_clean_labels = "" if np.isnan(clean) else f", about {clean:.1%} if trained on clean labels"
-    chance = "" if audit.evidence.has_signal else f" {_NO_SIGNAL}"
+    chance = "" if audit.evidence.has_signal else f" {NO_SIGNAL}"
     return (
         f"A classifier trained on these labels gets {now} of new rows right"
         f"{with_clean_labels}.{chance}"

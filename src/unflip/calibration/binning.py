@@ -17,11 +17,13 @@ from unflip._utils.arrays import as_numpy, like, take
 from unflip._utils.typing import Array, FloatArray, IntArray
 from unflip.labels.noise import Channel
 
-#: Number of rows from which on sorting costs little compared with the sums of a calibration.
+#: Number of rows from which on sorting costs little compared with the sums of a calibration: a fit
+#: to 131,072 rows takes twice as long without bins.
 MIN_ROWS_TO_BIN = 2**16
 # Rows of a random sample that directions and slope are fitted to, if there are more.
 _SAMPLE_ROWS = 2**17
-# Rows of each tail that are bins of their own.
+# Rows of each tail that are bins of their own. This and the next are choices between the number of
+# bins and their error: half and double move a fit to 131,072 rows by less than 1e-8.
 _TAIL_ROWS = 256
 # Ratio of the ranks at which two successive bins begin, as counted from the tail.
 _RANK_RATIO = 1 + 1 / 32

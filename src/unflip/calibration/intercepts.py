@@ -24,7 +24,8 @@ from unflip.labels.noise import Channel
 MAX_ITERATIONS = 100
 # Last step of the intercepts. Newton's method converges quadratically, so the error is about 1e-12.
 _TOLERANCE = 1e-6
-# First limit of a Newton step, in units of log-odds. It doubles while steps reach it.
+# First limit of a Newton step, in units of log-odds. It doubles while steps reach it. Other limits
+# lead to the same intercepts: with 1 and 4 they differ by rounding errors only.
 _FIRST_STEP_LIMIT = 2.0
 
 

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
+from unflip.cli.files.tables import ENDINGS
+
 Data = Annotated[
     Path,
-    typer.Argument(
-        metavar="DATA", help="Data file: .csv, .tsv, .jsonl or .parquet, also with .gz."
-    ),
+    typer.Argument(metavar="DATA", help=f"Data file: {ENDINGS}, also with .gz."),
 ]
 Label = Annotated[
     list[str] | None,

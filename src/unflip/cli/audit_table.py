@@ -7,9 +7,8 @@ import numpy as np
 from unflip.auditing.from_rows import audit
 from unflip.auditing.report import Audit
 from unflip.cli.file_audit import FileAudit, Proposals
-from unflip.cli.files.label_column import LabelColumn, check_unique, similar_labels
+from unflip.cli.files.label_column import check_unique
 from unflip.cli.files.request import Prepared, ReportProgress, Request, collect_warnings, prepare
-from unflip.cli.files.vote_columns import VoteColumns
 from unflip.estimation.given_rates import GivenRates
 from unflip.labels.classes import UNCHECKED
 from unflip.model.classifier import LPClassifier
@@ -18,10 +17,9 @@ from unflip.model.classifier import LPClassifier
 def audit_file(request: Request, report_progress: ReportProgress) -> FileAudit:
     """Audit the labels of a file; parameters are those of `prepare`."""
     prepared = prepare(request, report_progress)
-    labels = prepared.labels
     audited = prepared.audited
     items = prepared.items.plural
-    if request.id_column is not None and isinstance(labels, LabelColumn):
+    if request.id_column is not None and prepared.votes is None:
         check_unique(prepared.table, request.id_column)  # decisions refer to these ids
     report_progress(f"Auditing {len(audited)} {items}")
     with collect_warnings(prepared.table.name) as notes:
@@ -35,8 +33,7 @@ def audit_file(request: Request, report_progress: ReportProgress) -> FileAudit:
         )
         report_progress(f"Proposing labels for unlabelled {items}")
         proposals = _proposals(prepared, result)
-    if isinstance(labels, LabelColumn):
-        notes += similar_labels(labels)
+    notes += prepared.labels.notes
     id_column = request.item if request.id_column is None else request.id_column
     return FileAudit(
         prepared=prepared, audit=result, proposals=proposals, id_column=id_column, notes=notes
@@ -45,20 +42,20 @@ def audit_file(request: Request, report_progress: ReportProgress) -> FileAudit:
 
 def _proposals(prepared: Prepared, result: Audit) -> Proposals:
     """Propose labels for unlabelled rows, with the noise rates of the audit."""
-    labels = prepared.labels
-    if isinstance(labels, VoteColumns):
+    if prepared.votes is not None:
         unchecked = result.unlabelled[result.evidence.truth[result.unlabelled.row] == UNCHECKED]
         return Proposals(
             prepared.items.first[unchecked.row], unchecked.proposed, unchecked.probability
         )
-    rows = labels.unlabelled
+    audited = prepared.audited
+    rows = np.setdiff1d(np.arange(len(prepared.items)), audited)
     if prepared.trusted is not None:
         rows = rows[[prepared.trusted[row] is None for row in rows]]
     if len(rows) == 0:
-        return Proposals(rows, np.empty(0, dtype=labels.texts.dtype), np.empty(0))
-    checked = None if prepared.trusted is None else prepared.trusted[labels.labelled]
+        return Proposals(rows, result.classes[:0], np.empty(0))
+    checked = None if prepared.trusted is None else prepared.trusted[audited]
     source = result.noise if checked is None else GivenRates(result.noise, y_trusted=checked)
-    fitted = LPClassifier(source).fit(prepared.rows[labels.labelled], labels.observed)
+    fitted = LPClassifier(source).fit(prepared.rows[audited], prepared.observed)
     probabilities = fitted.predict_proba(prepared.rows[rows])
     order = np.argsort(-probabilities.max(axis=1), kind="stable")
     best = probabilities.argmax(axis=1)[order]

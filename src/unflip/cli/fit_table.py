@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unflip._utils.typing import IntArray
+from unflip.auditing import prose
 from unflip.auditing.from_rows import audit
 from unflip.cli.files.decision_files import NO_SINGLE_LABEL, Decision
-from unflip.cli.files.label_column import LabelColumn, similar_labels
 from unflip.cli.files.request import Prepared, collect_warnings
 from unflip.cli.saved_models import Model
 from unflip.estimation.given_rates import GivenRates
@@ -20,15 +20,27 @@ from unflip.estimation.noise_estimator import NoiseEstimator
 from unflip.estimation.trusted import TrustedSubset
 from unflip.labels.votes import Votes
 from unflip.model.classifier import LPClassifier
+from unflip.ridge.label_association import certainty
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A fitted classifier, with its expected accuracy on clean labels and the standard error."""
+    """A fitted classifier, with its expected accuracy on clean labels and the standard error.
+
+    Attributes
+    ----------
+    classifier : LPClassifier
+        The classifier.
+    accuracy, error : float
+        Expected accuracy and its standard error.
+    notes : list of str
+        Sentences on noise rates that are not reliable.
+    """
 
     classifier: LPClassifier
     accuracy: float
     error: float
+    notes: list[str]
 
 
 def fit_labels(prepared: Prepared) -> Fit:
@@ -65,10 +77,10 @@ def fit_decided(prepared: Prepared, before: Fit, decisions: Mapping[int, Decisio
     decisions : mapping of int to Decision
         Decisions by row of the file.
     """
-    labels = prepared.labels
-    if not isinstance(labels, LabelColumn):
+    if prepared.votes is not None:
         raise ValueError(NO_SINGLE_LABEL)
-    texts = labels.texts.astype(object)
+    texts = np.full(len(prepared.items), "", dtype=object)
+    texts[prepared.audited] = prepared.observed
     truth = np.full(len(texts), None) if prepared.trusted is None else prepared.trusted.copy()
     for row, decision in decisions.items():
         texts[row] = texts[row] or decision.label
@@ -89,7 +101,12 @@ def _fit(
     X = prepared.rows[rows]
     if prepared.groups is None:
         fitted = unfitted.fit(X, labels)
-        return Fit(fitted, fitted.expected_accuracy_, fitted.expected_accuracy_std_)
+        estimator = fitted.noise_estimator_
+        notes = _notes(
+            is_assumed=estimator is not None and bool(estimator.assumption_),
+            has_signal=certainty(fitted.association_) > 0,
+        )
+        return Fit(fitted, fitted.expected_accuracy_, fitted.expected_accuracy_std_, notes)
     result = audit(
         X, labels, noise=unfitted.noise, priors=unfitted.priors, groups=prepared.groups[rows]
     )
@@ -97,13 +114,23 @@ def _fit(
         noise = unfitted.noise
         y_trusted = noise.y_trusted if isinstance(noise, NoiseEstimator) else None
         unfitted = LPClassifier(GivenRates(result.noise, result.noise_std, y_trusted))
-    return Fit(unfitted.fit(X, labels), result.expected_accuracy, result.expected_accuracy_std)
+    fitted = unfitted.fit(X, labels)
+    notes = _notes(bool(result.assumption), result.evidence.has_signal)
+    return Fit(fitted, result.expected_accuracy, result.expected_accuracy_std, notes)
+
+
+def _notes(is_assumed: bool, has_signal: bool) -> list[str]:
+    if not has_signal:
+        return [prose.NO_SIGNAL]
+    if is_assumed:
+        return [f"{prose.UNCERTAIN_RATES} unflip audit says how to improve them."]
+    return []
 
 
 def fit_model(
     prepared: Prepared, decisions: Mapping[int, Decision] | None = None
 ) -> tuple[Model, Fit, list[str]]:
-    """Fit to the labels or votes of a file; return the model, its fit and warnings to print.
+    """Fit to the labels or votes of a file; return the model, its fit and notes to print.
 
     Parameters
     ----------
@@ -112,12 +139,11 @@ def fit_model(
     decisions : mapping of int to Decision, optional
         Decisions on some rows, used as trusted labels.
     """
-    labels = prepared.labels
     with collect_warnings(prepared.table.name) as notes:
         fit = fit_labels(prepared)
+        notes += fit.notes
         if decisions is not None:
             fit = fit_decided(prepared, fit, decisions)
-    if isinstance(labels, LabelColumn):
-        notes += similar_labels(labels)
-    names = ", ".join(labels.names)
+    notes += prepared.labels.notes
+    names = ", ".join(prepared.labels.names)
     return Model(names, prepared.features, prepared.recipe, fit.classifier), fit, notes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from unflip._utils.atomic_files import written_file
 from unflip.labels.votes import Votes
 
-INTERRUPTED = 130  # exit code after Ctrl-C, by convention of shells
+INTERRUPTED = 128 + signal.SIGINT  # exit code after Ctrl-C, as of shells
 
 
 def say(text: str, *, err: bool = False) -> None:

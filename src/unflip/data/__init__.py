@@ -1,12 +1,14 @@
 """Rows of features in any storage, duplicates, and the training set.
 
 Input: arrays, sparse matrices, DataFrames, Dask collections, files and any object that slices like
-an array. Output: `CentredRows`, which pass over the rows block by block, `DistinctRows`, which
-merges duplicates, and `TrainingSet`, which adds the labels. This folder knows no model.
+an array. Output: `CentredRows`, products of the rows about their mean without a centred copy,
+`DistinctRows`, which merges duplicates, and `TrainingSet`, which adds the labels. This folder knows
+no model.
 """
 
 from unflip.data.centred import CentredRows
 from unflip.data.chunks import (
+    LARGEST,
     Block,
     Layout,
     block_height,
@@ -35,6 +37,7 @@ from unflip.data.sparse_rows import SparseRows
 from unflip.data.training_set import TrainingSet
 
 __all__ = [
+    "LARGEST",
     "Block",
     "CentredRows",
     "DenseRows",

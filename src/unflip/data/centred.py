@@ -34,6 +34,16 @@ class CentredRows(ABC):
     weights: Array
     mean: Array
 
+    @property
+    @abstractmethod
+    def in_memory(self) -> bool:
+        """Whether the rows are in the memory of the host."""
+
+    @property
+    @abstractmethod
+    def is_double(self) -> bool:
+        """Whether the rows are in double precision, rather than in single precision."""
+
     @abstractmethod
     def of_rows(self, rows: slice) -> Self:
         """Return a slice of the rows, about the mean of all."""
@@ -57,3 +67,21 @@ class CentredRows(ABC):
     @abstractmethod
     def times_and_squared_norms(self, columns: Array) -> tuple[Array, Array]:
         """Multiply the rows by a (p, q) array; also return their squared norms, (m,)."""
+
+    @abstractmethod
+    def times_and_sums_of_squares(
+        self, columns: Array, axes: Array, weights: Array, variances: Array
+    ) -> tuple[Array, Array]:
+        """Multiply the rows by a (p, q) array; also return Σⱼ (xᵢᵀaⱼ)²vⱼ, (m, r).
+
+        Parameters
+        ----------
+        columns : array of shape (p, q)
+            Factor of the product.
+        axes : array of shape (p, d)
+            Axes a.
+        weights : array of shape (d, r)
+            Weights v.
+        variances : array of shape (d,)
+            Variances of the rows along the axes, about.
+        """

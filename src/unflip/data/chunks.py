@@ -17,8 +17,8 @@ from unflip._utils.typing import Array, FloatArray, IntArray, Rows
 from unflip._utils.validation import as_array, as_floats, check_unmasked, reading_rows, shown
 from unflip.labels.classes import is_missing
 
-# Bound on values and weights: sums of 1e28 of its squares, 1e280, do not overflow float64.
-_LARGEST = 1e140
+#: Bound on values and weights: sums of 1e28 of its squares, 1e280, do not overflow float64.
+LARGEST = 1e140
 
 
 @dataclass(frozen=True, eq=False)
@@ -325,13 +325,13 @@ def _check_values(rows: Rows, layout: Layout) -> None:
     xp = array_namespace(values)
     # NaN fails both comparisons.
     if not values.shape[0] or (
-        float(xp.max(values)) < _LARGEST and float(xp.min(values)) > -_LARGEST
+        float(xp.max(values)) < LARGEST and float(xp.min(values)) > -LARGEST
     ):
         return
     height = block_height(rows.shape[1])
     for start in range(0, rows.shape[0], height):
         block = _dense_part(rows, slice(start, min(start + height, rows.shape[0])))
-        for i, j in np.argwhere(as_numpy(~(xp.abs(block) < _LARGEST))):
+        for i, j in np.argwhere(as_numpy(~(xp.abs(block) < LARGEST))):
             value = float(block[int(i), int(j)])
             cell = f"{layout.column(int(j))} of its row {start + int(i)} is {value:g}"
             if np.isfinite(value):
@@ -355,11 +355,11 @@ def _as_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
     )
     if weights.shape != (n_rows,):
         raise ValueError(f"it has {n_rows} rows but sample_weight of shape {weights.shape}")
-    for i in np.flatnonzero(~((weights >= 0) & (weights < _LARGEST))):
+    for i in np.flatnonzero(~((weights >= 0) & (weights < LARGEST))):
         raise ValueError(
             f"the weight of its row {i} is {weights[i]:g}: weights must be finite and not negative"
         )
-    for i in np.flatnonzero((weights > 0) & (weights < 1 / _LARGEST)):
+    for i in np.flatnonzero((weights > 0) & (weights < 1 / LARGEST)):
         raise ValueError(
             f"the weight of its row {i} is {weights[i]:g}, whose square underflows float64: "
             "rescale the weights"

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 from array_api_compat import array_namespace, device, is_torch_namespace
 
+from unflip._utils.arrays import is_numpy
 from unflip._utils.typing import Array, Rows
 from unflip.data.centred import CentredRows
 from unflip.data.engines import blocks
-from unflip.data.engines.blocks import engine_of, evenly_spaced_rows, less
+from unflip.data.engines.blocks import engine_of, evenly_spaced_rows, is_on_host, less
 from unflip.data.engines.engine import Engine, OfBlock
 
 # Most numbers of rows that are kept centred, 16 MiB in double precision: one copy of small data is
@@ -145,6 +146,16 @@ class DenseRows(CentredRows):
         kept = None if self.kept is None else less(self.kept, _split_mean(correction, self.X))
         return replace(self, mean=mean, offset=_split_mean(mean, self.X), kept=kept)
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether the rows are a NumPy array."""
+        return is_numpy(self.X)
+
+    @property
+    def is_double(self) -> bool:
+        """Whether the rows are in double precision, rather than in single precision."""
+        return bool(self.X.dtype == array_namespace(self.X).float64)
+
     def of_rows(self, rows: slice) -> Self:
         """Return a slice of the rows, about the mean of all."""
         kept = None if self.kept is None else self.kept[rows, :]
@@ -176,9 +187,11 @@ class DenseRows(CentredRows):
             self.fill(lambda block: (_double(function(block)),), values)
         return values
 
-    def _empty(self, *shape: int) -> Array:
+    def _empty(self, *shape: int, dtype: Any = None) -> Array:
+        """Return an array with an entry per row, in double precision by default."""
         xp = array_namespace(self.X)
-        return xp.empty((self.X.shape[0], *shape), dtype=xp.float64, device=device(self.X))
+        dtype = xp.float64 if dtype is None else dtype
+        return xp.empty((self.X.shape[0], *shape), dtype=dtype, device=device(self.X))
 
     def _scatter_and_sums(
         self, columns: Array, weights: Array | None, in_single: bool
@@ -248,6 +261,56 @@ class DenseRows(CentredRows):
         norms = self._empty()
         self.fill(both, product, norms)
         return product, norms
+
+    def times_and_sums_of_squares(
+        self, columns: Array, axes: Array, weights: Array, variances: Array
+    ) -> tuple[Array, Array]:
+        """Multiply the rows by a (p, q) array; return sums of squares from the same pass.
+
+        The sums are computed in the precision of the rows.
+        """
+        xp = array_namespace(columns)
+        # Coordinates of about 1 have squares that neither precision over- or underflows.
+        spread = float(xp.max(variances)) ** 0.5
+        in_range = 1 / spread < float(xp.finfo(self.X.dtype).max)
+        dtype = self.X.dtype if in_range else xp.float64
+        scaled_axes = xp.astype(axes / spread, dtype, copy=False)
+        scaled_weights = xp.astype(weights * spread * spread, dtype, copy=False)
+        shift = xp.astype(xp.matmul(self.shift, axes) / spread, dtype, copy=False)
+        n_columns = columns.shape[1]
+        constants = xp.matmul(self.shift, columns)
+        expanded = self._is_worth_expanding(shift * spread, variances)
+        # Σ(z − s)²w = Σz²w − (Σ2szw − Σs²w), where the bracket is one more product with the rows.
+        if expanded:
+            crossed = xp.matmul(scaled_axes, 2 * shift[:, None] * scaled_weights)
+            columns = xp.concat([columns, crossed], axis=1)
+            constants = xp.concat([constants, xp.matmul(shift**2, scaled_weights)])
+
+        def both(block: Array) -> tuple[Array, Array]:
+            turned = xp.matmul(xp.astype(block, dtype, copy=False), scaled_axes)
+            if not expanded:
+                turned -= shift[None, :]
+            turned *= turned
+            products = xp.matmul(_double(block), columns) - constants[None, :]
+            sums = xp.matmul(turned, scaled_weights)
+            if expanded:
+                sums = sums - products[:, n_columns:]
+            return products[:, :n_columns], sums
+
+        product = self._empty(n_columns)
+        sums = self._empty(weights.shape[1], dtype=dtype)
+        self.fill(both, product, sums)
+        return product, sums
+
+    def _is_worth_expanding(self, shift: Array, variances: Array) -> bool:
+        """Whether to subtract the mean from sums of squares instead of from the coordinates.
+
+        This saves a device a pass over the products. If the mean is within three standard
+        deviations of 0 along each direction (10 variances), at most one digit is lost.
+        """
+        if is_on_host(self.X) or not self.is_double or self.offset:
+            return False
+        return bool(array_namespace(shift).all(shift**2 <= 10.0 * variances))
 
 
 def checked_length(weights: Array, X: Rows) -> Array:

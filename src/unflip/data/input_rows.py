@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -107,14 +107,18 @@ def as_rows(X: Any) -> Rows:
     return np.asarray(X, dtype=np.float32 if is_single else np.float64)
 
 
-def lazy_for_dask(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Let a method of a fitted estimator return a lazy Dask array for a Dask collection.
+class Portable(Protocol):
+    """An estimator whose predictions workers of Dask can compute."""
 
-    Workers get the estimator that the estimator's ``_alone()`` returns.
-    """
+    def _alone(self) -> Any:
+        """Return an estimator with the same predictions, and no attribute of the samples."""
+
+
+def lazy_for_dask(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Let a method of a fitted `Portable` return a lazy Dask array for a Dask collection."""
 
     @wraps(method)
-    def for_any_rows(estimator: Any, X: Any) -> Any:
+    def for_any_rows(estimator: Portable, X: Any) -> Any:
         if not is_dask(X):
             return method(estimator, X)
         check_is_fitted(estimator)

@@ -154,6 +154,10 @@ class LazyRows:
         """Blocks are NumPy arrays."""
         return numpy_namespace
 
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        """Read all rows."""
+        return np.asarray(self.on_host(slice(None), slice(None)), dtype)
+
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, tuple):
             return self.block(*key)

@@ -54,6 +54,16 @@ class SparseRows(CentredRows):
         mean[filled] = block.mean
         return cls(scattered, offset, filled, block, weights, mean)
 
+    @property
+    def in_memory(self) -> bool:
+        """True: the rows are in the memory of the host."""
+        return True
+
+    @property
+    def is_double(self) -> bool:
+        """True: the rows are in double precision."""
+        return True
+
     def of_rows(self, rows: slice) -> Self:
         """Return a slice of the rows, about the mean of all."""
         return replace(
@@ -149,6 +159,12 @@ class SparseRows(CentredRows):
         result = np.empty((self.scattered.shape[0], weights.shape[1]))
         self.block.fill(sums, result, columns=(self.scattered,))
         return result
+
+    def times_and_sums_of_squares(
+        self, columns: FloatArray, axes: FloatArray, weights: FloatArray, variances: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Multiply the rows by a (p, q) array; also return `sums_of_squares`."""
+        return self.times(columns), self.sums_of_squares(axes, weights)
 
     def times_and_squared_norms(self, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Multiply the rows by a (p, q) array; also return their squared norms."""

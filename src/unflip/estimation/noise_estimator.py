@@ -27,9 +27,13 @@ class NoiseEstimator(BaseEstimator):
     """Base class of the estimators of noise rates.
 
     A new estimator implements ``fit(X, y)``, with ``sample_weight`` if it supports weights, and
-    sets the attributes below. To support rows on a device, it overrides `fit_from_spectrum`. An
-    estimator that reads the rates from ``y_trusted`` alone sets ``from_trusted_labels``: it then
-    serves votes and the probabilities of any model as well.
+    sets the attributes below. X is an array or a sparse matrix. If users pass X that is read in
+    blocks, such as a memory map, it is `LazyRows`: ``np.asarray(X)`` reads all rows. To support
+    rows on a device, the estimator overrides `fit_from_spectrum`.
+
+    An estimator that reads the rates from ``y_trusted`` alone sets ``from_trusted_labels``. It then
+    serves the probabilities of any model as well, and votes. With votes only its ``y_trusted`` is
+    used, to estimate each annotator: ``fit`` is not called.
 
     Attributes
     ----------
@@ -127,6 +131,19 @@ class NoiseEstimator(BaseEstimator):
         self.rate_covariance_ = covariance
         self.source_ = "label likelihood"
         self.assumption_ = assumption
+
+    def checked_rates(self, n_classes: int) -> tuple[NoiseModel, FloatArray]:
+        """Return `noise_` and `noise_std_`; raise `ValueError` if ``fit`` did not set them."""
+        noise = getattr(self, "noise_", None)
+        errors: Any = getattr(self, "noise_std_", None)
+        shape = (n_classes, n_classes)
+        is_noise = isinstance(noise, NoiseModel) and noise.n_classes == n_classes
+        if not is_noise or np.shape(errors) != shape:
+            raise ValueError(
+                f"noise={self!r} must set noise_ to a NoiseModel of {n_classes} classes and "
+                f"noise_std_ to an array of shape {shape} in fit."
+            )
+        return self.noise_, np.asarray(self.noise_std_)
 
     def interval(self, confidence: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper limits of confidence intervals of the transition matrix.

@@ -37,6 +37,7 @@ from unflip.ridge.spectrum.decomposition import decompose
 #: Chiani (2014), which is right to three digits.
 _TRACY_WIDOM = gamma(46.446, loc=-9.84801, scale=0.186054)
 #: Starting values of the log-odds of class proportions, which cover proportions from .7 to 99.3%.
+#: Half and twice as many lead to the same proportions, up to 1e-6.
 _LOG_ODDS_GRID = np.linspace(-5, 5, 41)
 
 

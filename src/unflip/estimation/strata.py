@@ -27,11 +27,13 @@ from unflip._utils.typing import FloatArray, IntArray
 from unflip.labels.classes import UNCHECKED
 from unflip.labels.noise import NoiseModel
 
-#: Most strata of an observed class; a choice.
+#: Most strata of an observed class. A choice: with 2 or 8, standard errors from 80 rows, checked as
+#: suggested, move by 8 to 36%.
 N_BINS = 4
-#: Candidates for A, in rows: a grid of powers of two.
+#: Candidates for A, in rows: a grid of powers of two. With 3 or 11 of them, standard errors move by
+#: about 2%.
 _SIMILARITIES = np.array([1.0, 2, 4, 8, 16, 32])
-#: Number of posterior draws.
+#: Number of posterior draws. With half and double, standard errors move by up to 4%.
 _N_DRAWS = 4000
 
 

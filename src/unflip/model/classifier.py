@@ -143,7 +143,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     noise_std_ : ndarray of shape (k, k)
         Standard errors of ``noise_.transition``; 0 if the noise was given.
     noise_estimator_ : NoiseEstimator or None
-        Fitted noise estimator; None if the noise was given.
+        Fitted noise estimator, with votes one that only holds trusted labels; None if the noise was
+        given.
     annotators_ : Annotators or None
         Transition matrix of each annotator (``.names``, ``.transitions``, ``.transitions_std``), if
         `y` are votes.

@@ -40,7 +40,8 @@ class NoiseSource:
     errors : ndarray of shape (k, k)
         Standard errors of the transition matrix.
     estimator : NoiseEstimator or None
-        Fitted estimator; None if the noise model was given.
+        Fitted estimator, with votes one that only holds trusted labels; None if the noise model was
+        given.
     counted : bool
         Whether the priors only explain the observed proportions.
     annotators : Annotators or None
@@ -186,9 +187,9 @@ def _centred_spectrum(data: TrainingSet) -> Spectrum:
 def _from_estimator(
     estimator: NoiseEstimator, priors: ArrayLike | None, data: TrainingSet, spectrum: Spectrum
 ) -> NoiseSource:
-    fitted = clone(estimator).fit_training_set(data, centred(spectrum, data))
-    noise = fitted.noise_
-    errors = fitted.noise_std_
+    fitted: NoiseEstimator = clone(estimator)
+    fitted.fit_training_set(data, centred(spectrum, data))
+    noise, errors = fitted.checked_rates(len(data.classes))
     if noise.priors is None:
         noise = with_inferred_priors(noise, data.observed, data.rows.n_effective, data.classes)
     if priors is not None:
@@ -203,7 +204,7 @@ def _from_votes(
     votes: Votes,
 ) -> NoiseSource:
     """Return annotators with the given noise, or with an estimated transition matrix each."""
-    estimator = noise if isinstance(noise, NoiseEstimator) else None
+    estimator = clone(noise) if isinstance(noise, NoiseEstimator) else None
     if estimator is not None and not estimator.from_trusted_labels:
         raise ValueError(
             f"noise={noise!r} is for one label per row: with votes use 'estimate' or TrustedSubset."
@@ -242,7 +243,7 @@ def _as_model(noise: object, n_classes: int) -> NoiseModel:
     if isinstance(noise, str) or np.ndim(np.asarray(noise, dtype=object)) < 2:
         raise ValueError(
             f"noise={noise!r} is not known: use 'estimate', a NoiseModel (for two classes "
-            "NoiseModel.binary(eps_pos=, eps_neg=)), a transition matrix, an estimator of "
-            "unflip.estimation, or None for no noise."
+            "NoiseModel.binary(eps_pos=, eps_neg=)), a transition matrix, a NoiseEstimator "
+            "(see unflip.estimation), or None for no noise."
         )
     return NoiseModel(as_floats(noise, "noise"))

@@ -12,7 +12,6 @@ from unflip import targets as target_values
 from unflip._utils.validation import as_number, check_choice
 from unflip.estimation.noise_estimator import NoiseEstimator
 from unflip.labels.noise import NoiseModel
-from unflip.losses import Loss
 
 
 def gives_priors(noise: object, priors: object) -> bool:
@@ -126,7 +125,7 @@ class Options:
         """Names of the parameters whose values are for two classes."""
         names = ("noise", "priors", "targets", "deployment_priors", "costs")
         binary = [name for name in names if _n_classes_of(getattr(self, name)) == 2]
-        return [*binary, "loss"] if isinstance(self.loss, Loss) else binary
+        return binary if isinstance(self.loss, str) else [*binary, "loss"]
 
 
 def _n_classes_of(option: object) -> int | None:

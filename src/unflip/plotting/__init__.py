@@ -1,6 +1,7 @@
 """Plots of fits, audits and predictions, in scikit-learn's display style.
 
-In come fitted classifiers and audits. Out come matplotlib figures. Needs ``unflip[plot]``.
+In come fitted classifiers, noise estimators, audits and mixtures of the theory. Out come matplotlib
+figures. Needs ``unflip[plot]``.
 """
 
 from typing import TYPE_CHECKING

@@ -1,8 +1,9 @@
 """Ridge regression: one decomposition for all targets and regularization strengths.
 
 Input: rows and targets, or `Moments`, sums over rows that add up across chunks. Output:
-coefficients, exact leave-one-out scores, and the regularization strength that they select. Label
-noise is handled elsewhere.
+coefficients, leave-one-out scores, and the regularization strength that they select. The scores are
+exact for the squared loss, and approximate for other losses (`ConvexFits`) and for large sparse
+data (`spectrum.krylov`). Label noise is handled elsewhere.
 """
 
 from unflip.ridge.contradictions import projection_onto_agreeing

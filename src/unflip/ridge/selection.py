@@ -45,14 +45,17 @@ AnyLeftOut = TypeVar("AnyLeftOut", bound=LeftOut)
 #: Scores of the rows in a slice, (m, n_regs, n_targets).
 ScoreParts: TypeAlias = Callable[[slice], Array]
 
-#: Candidate regularization strengths, in units of the typical eigenvalue of the covariance.
+#: Candidate regularization strengths, in units of the typical eigenvalue of the covariance. A
+#: choice: on simulated data, label posteriors move by up to 0.14 with 25 candidates, and by up to
+#: 0.04 with 100. A range of 1e-2 to 1e2 excludes strengths that are selected otherwise.
 RELATIVE_REGS = np.logspace(-4, 4, 50)
 # Bounds of a regularization strength that the user sets, in the same unit. Below the square of
-# float64's rounding error, only rounding errors would be fitted. Above the largest, scores are so
-# small that rounding errors hide them.
+# float64's rounding error, only rounding errors would be fitted. At the largest, scores are about
+# 1e-12 of the targets, of which float64 has four digits.
 _SMALLEST_RELATIVE_REG = 1e-30
 _LARGEST_RELATIVE_REG = 1e12
-# Candidates on either side of the best guess that are compared by exact leave-one-out scores.
+# Candidates on either side of the best guess that are compared by exact leave-one-out scores. A
+# choice between time and safety: on simulated data, 2 and 10 select the same strengths.
 _NEARBY = 5
 # Error of the guessed criterion above which a few rows dominate, so that all candidates are
 # compared. On 19 real data sets the error was below 0.1.

@@ -22,7 +22,9 @@ import numpy as np
 from unflip._utils.typing import FloatArray
 from unflip.theory.resolvent import delta as isotropic_delta
 
-_MAX_STEPS = 200  # of Newton's method and the plain iteration together
+# Limit on steps of Newton's method and the plain iteration together. Its tests need more than
+# 25 and at most 100.
+_MAX_STEPS = 200
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,11 @@ from unflip.labels.noise import NoiseModel
 from unflip.theory.isotropic import TargetMoments, predict_from_moments, target_moments
 from unflip.theory.model import Mixture, check_binary_noise
 
-_FRACTIONS = np.linspace(0, 1, 41)  # of checked rows, or of remaining label noise
-_MAX_ROWS = 1e12  # end of the search in `Plan.equivalent_rows`
+# Fractions of checked rows, or of remaining label noise: the points of a curve, every 2.5%.
+_FRACTIONS = np.linspace(0, 1, 41)
+# End of the search in `Plan.equivalent_rows`, beyond any data set: more rows count as infinitely
+# many.
+_MAX_ROWS = 1e12
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,6 @@ from unflip.cli.terminal import (
     say_json,
     working,
 )
-from unflip.model.classifier import LPClassifier
 
 
 def fit(
@@ -103,7 +102,7 @@ def fit(
     say(
         f"{out}: fitted to {fitted_to}.\n"
         f"Features: {model.features.with_dimension(fitted.n_features_in_)}.\n"
-        f"Noise rates of the {noisy} by true class: {each_rate}{_caveat(fitted)}.\n"
+        f"Noise rates of the {noisy} by true class: {each_rate}.\n"
         f"Expected accuracy on clean labels: {result.accuracy:.1%} ± {result.error:.1%} (standard "
         "error)."
     )
@@ -156,13 +155,6 @@ def predict(
         f"{out}: {table.n_rows} {rows} predicted, {each_count}.\n"
         f"Expected accuracy: {confidence:.1%}. This is too high if these rows were used in fit."
     )
-
-
-def _caveat(fitted: LPClassifier) -> str:
-    estimator = fitted.noise_estimator_
-    if estimator is None or not estimator.assumption_:
-        return ""
-    return " (uncertain; unflip audit says how to improve them)"
 
 
 def _header(model: Model, *, has_ids: bool) -> list[str]:

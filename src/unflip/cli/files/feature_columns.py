@@ -15,13 +15,16 @@ from sklearn.preprocessing import StandardScaler
 
 from unflip._utils.typing import FloatArray
 from unflip.cli.files.tables import Table, as_text, has_comma, is_missing, numbers
+from unflip.data.chunks import LARGEST
 
 Kind = Literal["numeric", "text", "embedding"]
 
-_MOST_SPARSE_ROWS = 3000  # with more rows, their Gram matrix gets too large, and SVD is used
-_N_COMPONENTS = 500  # of the truncated SVD
-_MOST_WORDS = 50_000  # words and pairs of words that are features
-_LARGEST = 1e140  # sums of squares of larger numbers may overflow float64
+# With more rows of words, their Gram matrix (72 MB at 3000) gets too large, and SVD reduces them to
+# _N_COMPONENTS features; both are documented in docs/command_line.md.
+_MOST_SPARSE_ROWS = 3000
+_N_COMPONENTS = 500
+# Most frequent words and pairs of words that are features: limits the size of a saved model.
+_MOST_WORDS = 50_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,7 +212,7 @@ def _block(table: Table, column: str) -> FloatArray:
     bad = np.flatnonzero(~np.isfinite(block).all(axis=1))
     if len(bad):
         raise ValueError(_bad_cell(table, column, int(bad[0]), "not a finite number"))
-    large = np.flatnonzero((np.abs(block) > _LARGEST).any(axis=1))
+    large = np.flatnonzero((np.abs(block) > LARGEST).any(axis=1))
     if len(large):
         raise ValueError(
             _bad_cell(table, column, int(large[0]), "so large that its square overflows float64")

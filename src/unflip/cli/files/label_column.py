@@ -12,14 +12,28 @@ from numpy.typing import NDArray
 
 from unflip._utils.typing import IntArray
 from unflip.cli.files.tables import Table, as_text, is_missing
+from unflip.labels.votes import Votes
 
-_FEWEST_ROWS = 10  # with a label
-_FEWEST_ROWS_PER_CLASS = 5  # on average; a column with more classes does not hold classes
-_RARE = 0.1  # a label this rare, relative to a similar label, is probably a spelling mistake
+#: Fewest rows with a label, or items with votes: fewer are probably a mistake; a choice.
+FEWEST_ROWS = 10
+# Fewest rows per class, on average: a column with more classes probably holds ids or text; a
+# choice.
+_FEWEST_ROWS_PER_CLASS = 5
+# A label this rare, relative to a similar label, is probably a spelling mistake; a choice, which
+# only decides whether a note is printed.
+_RARE = 0.1
 
 
 class Labels(Protocol):
     """The labels of a file: one for each row, or votes."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Columns of labels."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that are not features."""
 
     @property
     def described(self) -> str:
@@ -28,6 +42,22 @@ class Labels(Protocol):
     @property
     def counts(self) -> dict[str, int]:
         """Number of rows or votes of each label, in sorted order."""
+
+    @property
+    def votes(self) -> Votes | None:
+        """The votes; None if there is one label per row."""
+
+    @property
+    def audited(self) -> IntArray:
+        """Items to audit or fit to: those with a label, or all items if there are votes."""
+
+    @property
+    def observed(self) -> NDArray[Any] | Votes:
+        """Labels of the audited items, or the votes."""
+
+    @property
+    def notes(self) -> list[str]:
+        """Warnings about the labels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,25 +91,43 @@ class LabelColumn:
         return f"column {self.name!r}"
 
     @property
-    def labelled(self) -> IntArray:
+    def votes(self) -> None:
+        """None: there are no votes."""
+        return None
+
+    @property
+    def audited(self) -> IntArray:
         """Rows with a label."""
         return np.flatnonzero(self.texts != "")
 
     @property
-    def unlabelled(self) -> IntArray:
-        """Rows without a label."""
-        return np.flatnonzero(self.texts == "")
-
-    @property
     def observed(self) -> NDArray[Any]:
-        """Labels of the labelled rows."""
-        return np.asarray(self.texts[self.labelled])
+        """Labels of the rows that have one."""
+        return np.asarray(self.texts[self.audited])
 
     @property
     def counts(self) -> dict[str, int]:
         """Number of rows with each label, in sorted order."""
         classes, counts = np.unique(self.observed, return_counts=True)
         return dict(zip(classes.tolist(), counts.tolist(), strict=True))
+
+    @property
+    def notes(self) -> list[str]:
+        """Warnings about rare labels that differ from another only by case or spaces."""
+        counts = self.counts
+        by_letters: dict[str, list[str]] = {}
+        for label in counts:
+            by_letters.setdefault("".join(label.casefold().split()), []).append(label)
+        warnings = []
+        for similar in by_letters.values():
+            usual = max(similar, key=counts.__getitem__)
+            warnings += [
+                f"The label {label!r}, in {counts[label]} rows, differs from {usual!r} only by "
+                "case or spaces, and is a separate class: spell them alike if they mean the same."
+                for label in similar
+                if counts[label] <= _RARE * counts[usual]
+            ]
+        return warnings
 
 
 def label_column(table: Table, name: str) -> LabelColumn:
@@ -123,9 +171,9 @@ def check_labels(texts: NDArray[Any], rows: IntArray, column: str) -> None:
             f"{column} has {len(classes)} different labels in {n} rows: name a column of classes "
             "with many rows each."
         )
-    if n < _FEWEST_ROWS:
+    if n < FEWEST_ROWS:
         raise ValueError(
-            f"{column} has only {n} labels: at least {_FEWEST_ROWS} rows with a label are needed."
+            f"{column} has only {n} labels: at least {FEWEST_ROWS} rows with a label are needed."
         )
     for label, place in zip(
         classes[counts == 1].tolist(), places[counts == 1].tolist(), strict=True
@@ -182,23 +230,6 @@ def _by_value(labels: Mapping[str, int]) -> dict[str | float, str]:
     """Return the label of each value; labels with equal values, such as 1 and 1.0, are omitted."""
     written = Counter(map(_value, labels))
     return {_value(label): label for label in labels if written[_value(label)] == 1}
-
-
-def similar_labels(labels: LabelColumn) -> list[str]:
-    """Return warnings about rare labels that differ from another only by case or spaces."""
-    by_letters: dict[str, list[str]] = {}
-    for label in labels.counts:
-        by_letters.setdefault("".join(label.casefold().split()), []).append(label)
-    warnings = []
-    for similar in by_letters.values():
-        usual = max(similar, key=labels.counts.__getitem__)
-        warnings += [
-            f"The label {label!r}, in {labels.counts[label]} rows, differs from {usual!r} only by "
-            "case or spaces, and is a separate class: spell them alike if they mean the same."
-            for label in similar
-            if labels.counts[label] <= _RARE * labels.counts[usual]
-        ]
-    return warnings
 
 
 def check_unique(table: Table, name: str) -> None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
@@ -19,10 +18,10 @@ from unflip.cli.files import feature_columns
 from unflip.cli.files.feature_columns import Features
 from unflip.cli.files.items import Items
 from unflip.cli.files.items import items as read_items
-from unflip.cli.files.label_column import LabelColumn, groups, label_column, trusted_labels
+from unflip.cli.files.label_column import Labels, groups, label_column, trusted_labels
 from unflip.cli.files.rates import noise_model, proportions
 from unflip.cli.files.tables import Table, read_table
-from unflip.cli.files.vote_columns import VoteColumns, votes_in_columns, votes_in_rows
+from unflip.cli.files.vote_columns import votes_in_columns, votes_in_rows
 from unflip.estimation.noise_estimator import AssumedNoiseWarning
 from unflip.labels.noise import NoiseModel
 from unflip.labels.votes import Votes
@@ -77,7 +76,7 @@ class Prepared:
         The file.
     items : Items
         The items of its rows; the attributes below have an entry for each item.
-    labels : LabelColumn or VoteColumns
+    labels : Labels
         Labels or votes.
     features : Features
         Columns of the features.
@@ -97,7 +96,7 @@ class Prepared:
 
     table: Table
     items: Items
-    labels: LabelColumn | VoteColumns
+    labels: Labels
     features: Features
     recipe: Pipeline
     rows: Any
@@ -109,19 +108,17 @@ class Prepared:
     @property
     def votes(self) -> Votes | None:
         """The votes; None if there is one label per row."""
-        return self.labels.votes if isinstance(self.labels, VoteColumns) else None
+        return self.labels.votes
 
     @property
     def audited(self) -> IntArray:
         """Items to audit or fit to: those with a label, or all items if there are votes."""
-        if isinstance(self.labels, VoteColumns):
-            return np.arange(len(self.items))
-        return self.labels.labelled
+        return self.labels.audited
 
     @property
     def observed(self) -> NDArray[Any] | Votes:
         """Labels of the audited items, or the votes."""
-        return self.labels.votes if isinstance(self.labels, VoteColumns) else self.labels.observed
+        return self.labels.observed
 
 
 def prepare(request: Request, report_progress: ReportProgress) -> Prepared:
@@ -169,7 +166,7 @@ def prepare(request: Request, report_progress: ReportProgress) -> Prepared:
     )
 
 
-def _check_not_labels(request: Request, labels: LabelColumn | VoteColumns) -> None:
+def _check_not_labels(request: Request, labels: Labels) -> None:
     """Raise ValueError if another option names a column of labels, items or annotators."""
     options = {
         "--trusted": [request.trusted],
@@ -183,7 +180,7 @@ def _check_not_labels(request: Request, labels: LabelColumn | VoteColumns) -> No
                 raise ValueError(f"{option} {column} is the column of {content}: name another.")
 
 
-def _read_labels(table: Table, request: Request) -> tuple[Items, LabelColumn | VoteColumns]:
+def _read_labels(table: Table, request: Request) -> tuple[Items, Labels]:
     """Read the items, and their labels or votes."""
     if not request.labels:
         raise ValueError(
@@ -226,7 +223,7 @@ def _check_votes_request(request: Request) -> None:
 def collect_warnings(name: str) -> Iterator[list[str]]:
     """Collect the warnings of a fit as sentences, and name the file in its errors.
 
-    `AssumedNoiseWarning` is ignored: an audit prints where its noise rates come from.
+    `AssumedNoiseWarning` is ignored: it advises on parameters of Python functions.
 
     Parameters
     ----------
@@ -236,7 +233,7 @@ def collect_warnings(name: str) -> Iterator[list[str]]:
     sentences: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warnings.simplefilter("ignore", AssumedNoiseWarning)  # the audit prints its sources
+        warnings.simplefilter("ignore", AssumedNoiseWarning)  # commands use their own words
         try:
             yield sentences
         except ValueError as error:

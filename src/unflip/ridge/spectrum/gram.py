@@ -21,10 +21,11 @@ from unflip.ridge.spectrum.cached_products import CachedSums
 from unflip.ridge.spectrum.eigenvalues import above_rounding, count_varying, inverse, scale
 from unflip.ridge.spectrum.stacks import RidgePath, as_columns, as_regs, times, with_intercept
 
-# Numbers in X above which single precision is considered: less is fast in double precision.
+# Numbers in X above which single precision is considered: less is fast in double precision. This is
+# one block of `unflip.data.engines.blocks`.
 _FEW_VALUES = 2**19
 # Largest ratio of eigenvalues in single precision: errors of about 1e-7 of the largest eigenvalue
-# are then small compared with the smallest.
+# are then about 2e-6 of the smallest.
 _LARGEST_RATIO = 16.0
 # Largest variance, and inverse of the smallest, for single precision: sums of squares over many
 # rows then stay within its range, 1e-38 to 3e38.

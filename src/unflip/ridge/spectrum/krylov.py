@@ -34,13 +34,16 @@ from unflip.ridge.spectrum.traces import Quadrature, random_signs
 #: Sparse rows are decomposed exactly if they have at most this number of rows or of features: the
 #: Gram matrix then takes 128 MB.
 LARGEST_EXACT = 4000
-#: Relative residual of fits.
+#: Relative residual of fits. On simulated text-like rows, leave-one-out scores move by 1e-5 with
+#: ten times more, and by 1e-6 with ten times less.
 TOLERANCE = 1e-6
-#: Mean leverage up to which leave-one-out scores are used to select a regularization strength.
+#: Mean leverage up to which leave-one-out scores are used to select a regularization strength: with
+#: more, they amplify the errors of approximate leverages by 1/(1 − H). A choice: with 0.35 and 0.9
+#: other strengths are selected on simulated rows.
 LARGEST_MEAN_LEVERAGE = 0.7
-# Memory of cached Krylov bases, in bytes.
+# Memory of cached Krylov bases, in bytes: 2 GiB. Half and double give the same fits.
 _MOST_BYTES = 2**31
-# Targets whose Krylov spaces are grown together.
+# Targets whose Krylov spaces are grown together: it limits the memory, not the result.
 _GROUP = 8
 # Regularization strengths whose leverages are cached: a path, or all that a round of refinement
 # compares.

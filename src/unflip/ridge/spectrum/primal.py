@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, device
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
-from unflip._utils.arrays import is_numpy
 from unflip._utils.typing import Array, Rows
 from unflip.data.centred import CentredRows
 from unflip.data.dense import DenseRows
-from unflip.data.engines.blocks import is_on_host
-from unflip.data.sparse_rows import SparseRows
 from unflip.ridge.spectrum.base import Spectrum
 from unflip.ridge.spectrum.cached_products import CachedFits, CachedSums
 from unflip.ridge.spectrum.eigenvalues import is_reached, rounding
@@ -31,7 +27,7 @@ from unflip.ridge.spectrum.leverage_table import LeverageTable, mixed, mixture_o
 from unflip.ridge.spectrum.stacks import RidgePath, as_columns, times
 
 # Fitted values that are cached (256 MiB). More are computed again where they are needed, if the
-# rows are in memory.
+# rows are in memory: it trades memory for time, and does not change the result.
 _MOST_KEPT = 2**25
 
 
@@ -47,6 +43,9 @@ class _Precision:
     slack: float
 
 
+# In single precision, resolved=1e-9 fails a test of subnormal numbers. In double precision,
+# spanned=1e-11 makes a test of products of hat matrices take another pass over the rows. Ten times
+# more or less of the others changes no test of the module.
 _SINGLE = _Precision(resolved=1e-10, spanned=1e-7, slack=1e-5)
 _DOUBLE = _Precision(resolved=1e-15, spanned=1e-10, slack=SMALLEST_SLACK)
 
@@ -82,7 +81,6 @@ class PrimalSpectrum(Spectrum):
             rows, self._gram, share_sums = decompose_dense(
                 X, weights, shares, fit_intercept, in_single=suits_single_precision(X)
             )
-            self._dense = rows
         super().__init__(rows, fit_intercept=fit_intercept)
         # The second table serves functions other than shrinkage near the latest strengths.
         self._table = self._other_table = LeverageTable.empty(self._gram.vectors, self.n_rows)
@@ -199,8 +197,7 @@ class PrimalSpectrum(Spectrum):
         rotated = self._rotated(centred)
         coef = times(self._gram.vectors, fit_functions[:, :, None] * rotated[:, None, :])
         columns = xp.reshape(coef, (coef.shape[0], -1))
-        in_memory = isinstance(self._rows, SparseRows) or is_numpy(self._dense.X)
-        on_demand = in_memory and self.n_rows * columns.shape[1] > _MOST_KEPT
+        on_demand = self._rows.in_memory and self.n_rows * columns.shape[1] > _MOST_KEPT
         if not is_tabulated:
             fitted_columns = columns[:, :0] if on_demand else columns
             values, sums = self._fitted_and_sums(fitted_columns, functions)
@@ -251,10 +248,7 @@ class PrimalSpectrum(Spectrum):
 
     @property
     def _precision(self) -> _Precision:
-        if isinstance(self._rows, SparseRows):
-            return _DOUBLE
-        is_double = self._dense.X.dtype == array_namespace(self._dense.X).float64
-        return _DOUBLE if is_double else _SINGLE
+        return _DOUBLE if self._rows.is_double else _SINGLE
 
     def _functions(self, shrinkage: Array, regs: ArrayLike) -> Array:
         """Return orthonormal functions that serve these strengths and products of hat matrices.
@@ -285,58 +279,5 @@ class PrimalSpectrum(Spectrum):
             turned = DenseRows.uncentred(self.principal_rows)
             sums = turned.mapped(lambda block: xp.matmul(block**2, weights), values.shape[1])
             return self._rows.times(coef), sums
-        if isinstance(self._rows, SparseRows):
-            return self._rows.times(coef), self._rows.sums_of_squares(self._gram.vectors, weights)
-        # Coordinates of about 1 have squares that neither precision over- or underflows.
-        spread = (float(xp.max(self._raised_eigenvalues)) / self.n) ** 0.5
-        like = self._like_rows if self._in_range(1 / spread) else xp.asarray
-        axes = like(self._gram.vectors / spread)
-        weights = like(weights * spread * spread)
-        shift = like(xp.matmul(self._dense.shift, self._gram.vectors) / spread)
-        n_fitted = coef.shape[1]
-        columns = coef
-        constants = xp.matmul(self._dense.shift, coef)
-        expanded = self._is_worth_expanding(shift * spread)
-        # Σ(z − s)²w = Σz²w − (Σ2szw − Σs²w), where the bracket is one more product with the rows.
-        if expanded:
-            columns = xp.concat([coef, xp.matmul(axes, 2 * shift[:, None] * weights)], axis=1)
-            constants = xp.concat([constants, xp.matmul(shift**2, weights)])
-
-        def both(block: Array) -> tuple[Array, Array]:
-            turned = xp.matmul(xp.astype(block, axes.dtype, copy=False), axes)
-            if not expanded:
-                turned -= shift[None, :]
-            turned *= turned
-            products = xp.matmul(xp.astype(block, coef.dtype, copy=False), columns)
-            products = products - constants[None, :]
-            sums = xp.matmul(turned, weights)
-            if expanded:
-                sums = sums - products[:, n_fitted:]
-            return products[:, :n_fitted], sums
-
-        fitted = self._empty(n_fitted, coef.dtype)
-        sums = self._empty(values.shape[1], axes.dtype)
-        self._dense.fill(both, fitted, sums)
-        return fitted, sums
-
-    def _is_worth_expanding(self, shift: Array) -> bool:
-        """Whether to subtract the mean from sums of squares instead of from the coordinates.
-
-        This saves a device a pass over the products. If the mean is within three standard
-        deviations of 0 along each direction (10 variances), at most one digit is lost.
-        """
-        if is_on_host(self._dense.X) or self._precision is _SINGLE or self._dense.offset:
-            return False
-        limits = 10.0 * self._raised_eigenvalues / self.n
-        return bool(array_namespace(shift).all(shift**2 <= limits))
-
-    def _empty(self, n_columns: int, dtype: Any) -> Array:
-        xp = array_namespace(self.weights)
-        return xp.empty((self.n_rows, n_columns), dtype=dtype, device=device(self.weights))
-
-    def _in_range(self, number: float) -> bool:
-        """Whether the precision of the rows has numbers of this size."""
-        return number < float(array_namespace(self._dense.X).finfo(self._dense.X.dtype).max)
-
-    def _like_rows(self, values: Array) -> Array:
-        return array_namespace(values).astype(values, self._dense.X.dtype, copy=False)
+        variances = self._raised_eigenvalues / self.n
+        return self._rows.times_and_sums_of_squares(coef, self._gram.vectors, weights, variances)
