@@ -1,8 +1,8 @@
 """Error of estimated noise rates: against the paper's method, counting, and cleanlab.
 
-``grid`` and ``unknown`` draw Gaussian mixtures. ``trusted`` and ``real`` need the data sets
-(UNFLIP_DATA). cleanlab comes with the extra ``unflip[benchmark]``. Errors are relative to the noise
-rates that were simulated; in part ``real``, to the realised noise rates.
+``grid`` and ``unknown`` draw Gaussian mixtures. ``trusted``, ``real`` and ``default`` need the data
+sets (UNFLIP_DATA). cleanlab comes with the extra ``unflip[benchmark]``. Errors are relative to the
+noise rates that were simulated; in parts ``real`` and ``default``, to the realised noise rates.
 """
 
 import csv
@@ -10,6 +10,7 @@ import warnings
 
 import numpy as np
 
+from noise_rates_default import run_default
 from noise_rates_grid import run_grid
 from noise_rates_real import run_real
 from noise_rates_trusted import run_trusted
@@ -22,8 +23,9 @@ PARTS = {
     "unknown": (run_unknown, 100, 20),
     "trusted": (run_trusted, 200, 50),
     "real": (run_real, 50, 5),
+    "default": (run_default, 10, 2),
 }
-FROM_DATA = ("trusted", "real")
+FROM_DATA = ("trusted", "real", "default")
 
 
 def store(folder, part, rows):

@@ -186,10 +186,14 @@ def test_checked_rows_are_listed_last(numeric, tmp_path):
 
 
 def test_advice_on_the_terminal_and_on_the_page(tmp_path):
-    path = tmp_path / "films.csv"
+    path = tmp_path / "mails.csv"
     page = tmp_path / "page.html"
-    text_file(path)
-    options = ("audit", path, "--label", "label", "--text", "text")
+    X, true = make_mixture(200, 6, mean_norm=2.0, random_state=0)
+    X[:, 0] = np.sinh(X[:, 0])  # not Gaussian
+    noise = NoiseModel.binary(eps_pos=0.45, eps_neg=0.4)
+    labels = np.array(["ham", "spam"])[noise.flip(true, random_state=0)]
+    write_csv(path, **{f"x{j}": X[:, j] for j in range(6)}, label=labels)
+    options = ("audit", path, "--label", "label")
     answer = json.loads(program(*options, "--json").stdout)
     assert answer["noise"]["source"] == "anchor rows"
     assert len(answer["check_next"]) == 67
@@ -200,10 +204,12 @@ def test_advice_on_the_terminal_and_on_the_page(tmp_path):
     assert "or the true class proportions with --priors" in output
     content = page.read_text(encoding="utf-8")
     assert "unflip audit --json lists them under check_next" in content
-    assert "unflip fit ... --decisions decisions.csv" in content
     assert "trusted=" not in content
     assert "priors=" not in content
     assert "--priors" not in program(*options, "--priors", "ham=0.5,spam=0.5").stdout
+    text_file(tmp_path / "films.csv")
+    program("audit", tmp_path / "films.csv", "--label", "label", "--text", "text", "--out", page)
+    assert "unflip fit ... --decisions decisions.csv" in page.read_text(encoding="utf-8")
 
 
 def test_three_classes(tmp_path):

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 
 from unflip import NoiseModel
-from unflip.calibration import log_odds
+from unflip.calibration import binning
 from unflip.calibration.binning import MIN_ROWS_TO_BIN, binned, evenly_spaced
 from unflip.calibration.log_odds import calibrate
 from unflip.calibration.observations import Observations
@@ -66,7 +66,7 @@ def test_calibration_of_bins_equals_that_of_all_rows(weighted, apart, rounded, m
     calibration = calibrate(
         scores[:, None], Observations(codes, weights, float(MIN_ROWS_TO_BIN)), NOISE
     )
-    monkeypatch.setattr(log_odds, "MIN_ROWS_TO_BIN", MIN_ROWS_TO_BIN + 1)
+    monkeypatch.setattr(binning, "MIN_ROWS_TO_BIN", MIN_ROWS_TO_BIN + 1)
     exact = calibrate(scores[:, None], Observations(codes, weights, float(MIN_ROWS_TO_BIN)), NOISE)
     # An error of 1e-4 in log τ moves a probability by up to p(1 − p)·|log-odds| times that.
     np.testing.assert_allclose(calibration.probabilities, exact.probabilities, atol=3e-5)
@@ -85,9 +85,9 @@ def test_calibration_of_bins_equals_that_of_all_rows(weighted, apart, rounded, m
 )
 def test_only_very_many_binary_scores_are_binned(n, r, noise, is_binned, monkeypatch):
     calls = []
-    monkeypatch.setattr(log_odds, "MIN_ROWS_TO_BIN", 60)
+    monkeypatch.setattr(binning, "MIN_ROWS_TO_BIN", 60)
     monkeypatch.setattr(
-        log_odds, "binned", lambda *rows: calls.append(len(rows[0])) or binned(*rows)
+        binning, "binned", lambda *rows: calls.append(len(rows[0])) or binned(*rows)
     )
     rng = np.random.default_rng(0)
     scores, codes = rng.normal(size=(n, r)), np.arange(n) % noise.transition.shape[1]
@@ -106,7 +106,7 @@ def test_several_classes_of_many_rows_are_calibrated_on_a_sample(monkeypatch):
     )
     codes, weights = noise.flip(y, random_state=0), np.ones(20_000)
     whole = calibrate(scores, Observations(codes, weights, 20_000), noise)
-    monkeypatch.setattr(log_odds, "_SAMPLE_ROWS", 5000)
+    monkeypatch.setattr(binning, "_SAMPLE_ROWS", 5000)
     sampled = calibrate(scores, Observations(codes, weights, 20_000), noise)
     assert sampled.log_odds.shape == whole.log_odds.shape
     turned = scores @ np.linalg.qr(rng.normal(size=(2, 2)))[0]  # the same rows are sampled

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
-from unflip._utils.arrays import TINY
 from unflip._utils.typing import FloatArray, IntArray
 from unflip.calibration.information import joint_covariance
 from unflip.calibration.intercepts import class_probabilities
@@ -96,6 +95,8 @@ class Noise:
         Sentence on what was assumed without a test; empty if nothing was.
     priors_given : bool
         Whether the priors were given, rather than estimated from labels or votes.
+    from_labels : bool
+        Whether the rates were estimated from the noisy labels, so that checked labels improve them.
     rate_covariance : ndarray of shape (k, k), optional
         Covariance of the noise rates of the classes; without it, they are independent.
     votes : Votes, optional
@@ -109,6 +110,7 @@ class Noise:
     source: str
     assumption: str
     priors_given: bool
+    from_labels: bool = False
     rate_covariance: FloatArray | None = None
     votes: Votes | None = None
     annotators: Annotators | None = None
@@ -235,17 +237,21 @@ class Evidence:
         r_a ∂log T_{aỹ} (for the label itself −∂log T) by the rate of class a.
         """
         k = len(self.classes)
-        own = np.eye(k)[np.maximum(self.codes, 0)]
+        own = np.eye(k, dtype=bool)[np.maximum(self.codes, 0)]
         likelihoods = self.noise.channel.transition.T[self.columns]
-        joint = self.probabilities * likelihoods
-        others = np.where(own > 0, 0.0, joint)
-        total = np.maximum(others.sum(axis=1, keepdims=True), TINY)
+        derivatives = self.noise.channel.rate_derivatives.T[self.columns]
+        others = np.where(own, 0.0, self.probabilities * likelihoods)
+        total = others.sum(axis=1, keepdims=True)
+        # Log-odds of certain rows are infinite, and do not change.
+        is_certain = np.minimum(self.wrong, 1 - self.wrong)[:, None] < _ROUNDING
+        total[is_certain] = 1.0
+        likelihoods = np.where(own & ~is_certain, likelihoods, 1.0)
         by_intercepts = others / total - own
-        per_likelihood = np.where(own > 0, -1 / np.maximum(likelihoods, TINY), self.probabilities)
-        per_likelihood = np.where(own > 0, per_likelihood, per_likelihood / total)
-        by_rates = per_likelihood * self.noise.channel.rate_derivatives.T[self.columns]
+        by_rates = np.where(
+            own, -derivatives / likelihoods, self.probabilities * derivatives / total
+        )
         by_slope = (by_intercepts * self.scored.log_odds).sum(axis=1, keepdims=True)
-        return np.hstack([by_rates, by_slope, by_intercepts])
+        return np.where(is_certain, 0.0, np.hstack([by_rates, by_slope, by_intercepts]))
 
     @cached_property
     def parameter_covariance(self) -> FloatArray:
@@ -353,5 +359,6 @@ def noise_from_scores(
         source="label likelihood",
         assumption="" if is_determined(likeliest.noise, covariance) else NOT_IDENTIFIABLE,
         priors_given=priors is not None,
+        from_labels=True,
         rate_covariance=covariance,
     )

@@ -89,10 +89,10 @@ def audit(
     >>> observed = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1).flip(y, random_state=0)
     >>> report = audit(X, observed)
     >>> report.noise_source, report.n_suspects
-    ('mixture', 111)
+    ('mixture', 112)
     >>> rows = report.suspects.row[:report.n_suspects]
     >>> print(f"{(observed != y)[rows].mean():.2f}")  # share of the suspects that are wrong
-    0.97
+    0.96
     """
     rate = checked_rate(false_discovery_rate)
     source = TrustedSubset(trusted) if is_estimate(noise) and trusted is not None else noise
@@ -234,6 +234,7 @@ def _noise(
         source="given" if estimator is None else estimator.source_,
         assumption="" if estimator is None else estimator.assumption_,
         priors_given=priors_given,
+        from_labels=estimator is not None and estimator.is_start_,
         rate_covariance=None if estimator is None else estimator.rate_covariance_,
     )
     if not isinstance(labels, Votes):

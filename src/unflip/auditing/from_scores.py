@@ -78,10 +78,10 @@ def audit_scores(
     >>> pred_probs = [[0.2, 0.8], [0.8, 0.2], [0.7, 0.3], [0.3, 0.7]]
     >>> report = audit_scores(pred_probs, [0, 0, 1, 1], noise=noise)
     >>> report.label_posterior.round(2)
-    array([[0.  , 1.  ],
-           [0.96, 0.04],
-           [0.24, 0.76],
-           [0.02, 0.98]])
+    array([[0.61, 0.39],
+           [0.93, 0.07],
+           [0.19, 0.81],
+           [0.06, 0.94]])
     """
     rate = checked_rate(false_discovery_rate)
     labels = as_array(as_numpy(y) if is_foreign(y) else y, "y")

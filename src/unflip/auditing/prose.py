@@ -207,6 +207,11 @@ def next_step(audit: Findings) -> str:
             "and pass their true labels as trusted=."
         )
     check = ".check_next(m) returns the m rows whose check improves a classifier most."
+    if audit.evidence.noise.from_labels:
+        check = (
+            f"To verify the noise rates, check the rows of {PYTHON.check(_n_to_check(audit))} and "
+            "pass their true labels as trusted=."
+        )
     if not audit.n_suspects:
         return check
     return f"Review the first .n_suspects rows of .suspects. {check}"
@@ -227,6 +232,11 @@ def next_steps(audit: Findings, interface: Interface) -> list[str]:
         return ["Add rows or other features."]
     if audit.assumption:
         return [check_rates, _review(audit, interface)]
+    if audit.evidence.noise.from_labels:
+        check_rows = (
+            f"To verify the noise rates, check a stratified random sample of rows ({rows}), "
+            f"{interface.trust}, and audit again."
+        )
     review = _review(audit, interface)
     return [review, check_rows] if _n_to_check(audit) else [review]
 

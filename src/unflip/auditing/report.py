@@ -35,20 +35,21 @@ class Audit(Findings):
 
     Examples
     --------
-    >>> from unflip import NoiseModel, audit_scores
-    >>> noise = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1, pi_neg=0.5)
-    >>> pred_probs = [[0.2, 0.8], [0.8, 0.2], [0.7, 0.3], [0.3, 0.7]]
-    >>> report = audit_scores(pred_probs, [0, 0, 1, 1], noise=noise)
+    >>> from unflip import NoiseModel, audit
+    >>> from unflip.datasets import make_mixture
+    >>> X, y = make_mixture(300, 20, mean_norm=3.0, random_state=0)
+    >>> noise = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1)
+    >>> report = audit(X, noise.flip(y, random_state=0), noise=noise)
     >>> report
-    <Audit of 4 rows: n_suspects=1, noise_source='given'>
-    >>> report.suspects.row.tolist(), report.suspects.proposed.tolist()
-    ([0], [1])
+    <Audit of 300 rows: n_suspects=39, noise_source='given'>
+    >>> report.suspects.row[:3].tolist(), report.suspects.proposed[:3].tolist()
+    ([175, 192, 256], [1, 1, 1])
     """
 
     def check_next(self, m: int) -> IntArray:
         """Return m rows to check next.
 
-        If the noise rates are hardly identifiable, these rows improve the rates: they are a
+        If the noise rates were estimated from the labels, these rows improve the rates: they are a
         stratified random sample (`TrustedSubset.suggest`), and their true labels can be passed as
         ``trusted=``. Otherwise they are the rows with the least certain labels, by
         1 − Σ P(true class)², which improve a classifier most. These are not a random sample: pass
@@ -56,7 +57,7 @@ class Audit(Findings):
         """
         unchecked = np.flatnonzero(self.evidence.truth == UNCHECKED)
         n_rows = as_count(m, "m", most=len(unchecked))
-        if self.assumption:
+        if self.evidence.noise.from_labels or self.assumption:
             return self._rows_for_rates(n_rows)
         certainty = (self.label_posterior[unchecked] ** 2).sum(axis=1)
         return np.asarray(unchecked[np.argsort(certainty, kind="stable")[:n_rows]])

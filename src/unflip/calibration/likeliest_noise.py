@@ -310,7 +310,7 @@ class _Likelihood:
         information = labels.with_priors(n)
         gradient = n * labels.rate_gradient - precision * distance
         # At the smallest rate the density falls like an exponential, with this gradient.
-        is_least = (rates <= _least_rate(n)) & (gradient < 0)
+        is_least = (rates < 1.001 * _least_rate(n)) & (gradient < 0)  # up to rounding
         k = len(rates)
         information[:k, :k] += np.diag(precision + np.where(is_least, gradient, 0.0) ** 2)
         n_free = k + 1 if self.observations.priors_known else 2 * k  # known priors fix intercepts
