@@ -85,6 +85,45 @@ class TestAlgebra:
         accuracy = np.mean((log_odds > 0) == y)
         assert abs(result.expected_accuracy - accuracy) < 3 * result.expected_accuracy_std < 0.06
 
+    def test_calibration_of_the_model_is_reported(self):
+        rng = np.random.default_rng(0)
+        log_odds = 2.0 * rng.normal(size=3000)
+        y = (rng.random(3000) < 1 / (1 + np.exp(-log_odds))).astype(int)
+        flat = 1 / (1 + np.exp(-log_odds / 3))  # three times underconfident
+        clean = NoiseModel.none().with_priors([0.5, 0.5])
+        result = audit_scores(np.column_stack([1 - flat, flat]), y, noise=clean)
+        calibration = result.model_calibration
+        assert calibration.slope == pytest.approx(3, rel=0.15)
+        before = -np.log(np.where(y == 1, flat, 1 - flat)).mean()
+        assert calibration.log_loss_before == pytest.approx(before, rel=1e-12)
+        assert calibration.log_loss_after < before
+        assert f"multiplied by {calibration.slope:.2f}" in str(result)
+
+    def test_swapped_columns_raise_a_warning(self):
+        rng = np.random.default_rng(0)
+        codes = rng.integers(3, size=200)
+        given = rng.dirichlet(np.ones(3) + 4 * np.eye(3)[0], size=200)
+        given = np.array([np.roll(row, code) for row, code in zip(given, codes, strict=True)])
+        names = np.array(["a", "b", "c"])[codes]
+        audit_scores(given, names, noise=THREE)  # a warning would be an error
+        with pytest.warns(UserWarning, match=r"'b' and 'c' are likelier .* swapped"):
+            quiet(audit_scores, given[:, [0, 2, 1]], names, noise=THREE)
+
+    def test_a_warning_if_most_labels_come_out_as_wrong(self):
+        rng = np.random.default_rng(0)
+        noise = NoiseModel(0.3 * np.eye(4) + 0.7 / 3 * (1 - np.eye(4)), np.full(4, 0.25))
+        y = rng.integers(4, size=2000)
+        given = rng.dirichlet(np.ones(4), size=2000) + 4 * np.eye(4)[y]
+        with pytest.warns(UserWarning, match="Most labels come out as wrong"):
+            audit_scores(given / 5, noise.flip(y, rng), noise=noise)
+
+    def test_trusted_labels_of_an_estimator_count_as_checked(self):
+        X, observed, y = draw()
+        probabilities = LPClassifier(NOISE).fit(X, observed).predict_proba(X)
+        trusted = np.where(np.arange(600) % 6 == 0, y, np.nan)
+        result = audit_scores(probabilities, observed, noise=TrustedSubset(trusted))
+        np.testing.assert_array_equal(result.checked, np.arange(0, 600, 6))
+
     def test_probabilities_of_zero_exclude_no_class(self):
         noise = NoiseModel.binary(eps_pos=0.3, eps_neg=0.2, pi_neg=0.5)
         given = [[1.0, 0.0], [0.5, 0.5], [0.0, 1.0], [0.2, 0.8]]

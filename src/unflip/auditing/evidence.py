@@ -148,6 +148,25 @@ class Noise:
         return replace(self, model=model, annotators=annotators)
 
 
+@dataclass(frozen=True)
+class ModelCalibration:
+    """How the probabilities of a model were calibrated for the true class.
+
+    Attributes
+    ----------
+    slope : float
+        Factor of the model's log-odds; above 1 if the model was underconfident, as models trained
+        on noisy labels are.
+    log_loss_before, log_loss_after : float
+        Mean negative log-likelihood of the observed labels, under the probabilities of the model
+        and under the calibrated ones with the noise model.
+    """
+
+    slope: float
+    log_loss_before: float
+    log_loss_after: float
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Evidence:
     """Everything that an audit is computed from.
@@ -177,6 +196,8 @@ class Evidence:
         Log-odds, from which `probabilities` under other noise models are computed.
     has_signal : bool
         Whether the features predict the labels better than chance.
+    model_calibration : ModelCalibration, optional
+        How the probabilities of another model were calibrated.
     """
 
     classes: NDArray[Any]
@@ -191,6 +212,7 @@ class Evidence:
     n_effective: float
     scored: ScoredRows
     has_signal: bool = True
+    model_calibration: ModelCalibration | None = None
 
     @property
     def columns(self) -> IntArray:

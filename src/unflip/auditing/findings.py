@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from unflip._utils.typing import FloatArray, IntArray
 from unflip._utils.validation import as_count, as_number, shown
 from unflip.auditing.dependence import Dependence, dependence_test
-from unflip.auditing.evidence import Evidence
+from unflip.auditing.evidence import Evidence, ModelCalibration
 from unflip.auditing.outlook import Outlook
 from unflip.auditing.suspects import (
     Table,
@@ -70,6 +70,11 @@ class Findings:
     def assumption(self) -> str:
         """Sentence on what was assumed about the rates without a test; empty if nothing was."""
         return self.evidence.noise.assumption
+
+    @property
+    def model_calibration(self) -> ModelCalibration | None:
+        """How `audit_scores` calibrated the probabilities that it was given; None after `audit`."""
+        return self.evidence.model_calibration
 
     @cached_property
     def label_posterior(self) -> FloatArray:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from unflip._utils.arrays import as_numpy, is_foreign
-from unflip._utils.typing import FloatArray
+from unflip._utils.typing import FloatArray, IntArray
 from unflip._utils.validation import as_array, as_floats, as_number, shown
 from unflip._utils.warnings import warn_caller
-from unflip.auditing.evidence import Evidence, Noise, ScoredRows, noise_from_scores
+from unflip.auditing.evidence import (
+    Evidence,
+    ModelCalibration,
+    Noise,
+    ScoredRows,
+    noise_from_scores,
+)
 from unflip.auditing.report import Audit, checked_rate
 from unflip.calibration.accuracy import expected_accuracy
 from unflip.calibration.information import calibration_covariance
-from unflip.calibration.log_odds import recalibration
+from unflip.calibration.log_odds import Calibration, recalibration
 from unflip.calibration.observations import Observations
 from unflip.data.duplicates import DistinctRows
 from unflip.data.training_set import TrainingSet
@@ -23,17 +29,22 @@ from unflip.estimation.automatic import Automatic
 from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimator
 from unflip.estimation.trusted import TrustedSubset
 from unflip.labels.classes import encode, true_codes
-from unflip.labels.noise import NoiseModel
+from unflip.labels.noise import Channel, NoiseModel
 from unflip.model.noise_sources import noise_source
 from unflip.model.options import gives_priors, is_estimate
 from unflip.ridge.spectrum.decomposition import decompose
+
+_MOST_LABELS_WRONG = (
+    "Most labels come out as wrong. Check that pred_probs are out-of-sample, that their columns "
+    "are in sorted order of the classes, and that the noise rates are right."
+)
 
 
 def audit_scores(
     pred_probs: ArrayLike,
     y: ArrayLike,
     *,
-    noise: NoiseModel | ArrayLike | Literal["estimate"] | None = "estimate",
+    noise: NoiseModel | NoiseEstimator | ArrayLike | Literal["estimate"] | None = "estimate",
     priors: ArrayLike | None = None,
     trusted: ArrayLike | None = None,
     false_discovery_rate: float = 0.1,
@@ -92,6 +103,9 @@ def audit_scores(
             f"pred_probs has {observed.shape[1]} columns but y has {len(classes)} classes: pass "
             f"one column for each of {classes.tolist()}, in that order."
         )
+    if trusted is None and isinstance(noise, NoiseEstimator):
+        trusted = noise.y_trusted
+    _warn_of_swapped_columns(observed, codes, classes)
     data = TrainingSet(
         observed, labels, np.ones(len(labels)), classes, DistinctRows.of(observed), codes
     )
@@ -126,8 +140,40 @@ def audit_scores(
         dimension=dimension,
         n_effective=float(n),
         scored=ScoredRows(log_scores, rows, channel.known_priors),
+        model_calibration=_model_calibration(calibration, log_scores, codes, channel),
     )
-    return Audit(evidence, rate)
+    result = Audit(evidence, rate)
+    if result.n_suspects > n / 2:
+        warn_caller(_MOST_LABELS_WRONG)
+    return result
+
+
+def _model_calibration(
+    calibration: Calibration, log_scores: FloatArray, codes: IntArray, noise: Channel
+) -> ModelCalibration:
+    likelihoods = (calibration.probabilities * noise.transition.T[codes]).sum(axis=1)
+    return ModelCalibration(
+        slope=float(calibration.model.slopes[1, 1]),
+        log_loss_before=float(-log_scores[np.arange(len(codes)), codes].mean()),
+        log_loss_after=float(-np.log(likelihoods).mean()),
+    )
+
+
+def _warn_of_swapped_columns(observed: FloatArray, codes: IntArray, classes: NDArray[Any]) -> None:
+    """Warn if the labels of two classes are likelier with the columns of the two swapped."""
+    logs = np.log(np.maximum(observed, 1 / (10 * len(codes))))
+    gains = logs - logs[np.arange(len(codes)), codes][:, None]
+    by_label = np.eye(len(classes))[:, codes]
+    total = by_label @ gains
+    squares = by_label @ gains**2
+    # Four standard errors, so that uninformative probabilities do not warn.
+    is_likelier = total + total.T > 4 * np.sqrt(squares + squares.T)
+    for a, b in np.argwhere(is_likelier).tolist():
+        warn_caller(
+            f"The labels {classes.tolist()[a]!r} and {classes.tolist()[b]!r} are likelier if their "
+            "columns of pred_probs are swapped: pass the columns in sorted order of the classes."
+        )
+        return
 
 
 def _noise(

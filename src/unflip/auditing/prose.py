@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unflip.auditing.evidence import ModelCalibration
 from unflip.auditing.findings import Findings
 
 _MOST_RATES = 6  # classes whose noise rate is named in a sentence
@@ -108,6 +109,8 @@ def summary(audit: Findings) -> dict[str, str]:
     }
     if len(audit.unlabelled):
         paragraphs["Rows without votes"] = unlabelled(audit)
+    if audit.model_calibration is not None:
+        paragraphs["Calibration"] = calibration(audit.model_calibration)
     return paragraphs | {"Assumption": dependence(audit)}
 
 
@@ -255,6 +258,14 @@ def _review(audit: Findings, interface: Interface) -> str:
     return (
         f"{review} Then export the decisions. {interface.decide} Do not estimate noise rates from "
         "corrected labels: the estimates would be biased."
+    )
+
+
+def calibration(model: ModelCalibration) -> str:
+    """Return how the probabilities of a model were calibrated."""
+    return (
+        f"The model's log-odds were multiplied by {model.slope:.2f}. Log loss of the observed "
+        f"labels: {model.log_loss_before:.3f} before, {model.log_loss_after:.3f} after."
     )
 
 
