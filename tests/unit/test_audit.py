@@ -124,6 +124,18 @@ class TestAlgebra:
         result = audit_scores(probabilities, observed, noise=TrustedSubset(trusted))
         np.testing.assert_array_equal(result.checked, np.arange(0, 600, 6))
 
+    @pytest.mark.parametrize("noise", ["estimate", THREE])
+    def test_probabilities_without_signal_give_the_class_proportions(self, noise):
+        accuracies = []
+        for seed in range(20):
+            rng = np.random.default_rng(seed)
+            given = rng.dirichlet(np.ones(3), size=300)
+            observed = rng.choice(3, size=300, p=THREE.observed)
+            result = quiet(audit_scores, given, observed, noise=noise)
+            accuracies.append(result.expected_accuracy)
+            assert result.n_suspects == 0
+        assert np.mean(accuracies) < THREE.priors.max() + 0.05
+
     def test_probabilities_of_zero_exclude_no_class(self):
         noise = NoiseModel.binary(eps_pos=0.3, eps_neg=0.2, pi_neg=0.5)
         given = [[1.0, 0.0], [0.5, 0.5], [0.0, 1.0], [0.2, 0.8]]
@@ -170,8 +182,10 @@ class TestAlgebra:
         assert f"1 label is suspect, wrong with probability {probability:.1%}." in str(result)
 
     def test_proposals_of_three_classes(self):
-        true = np.array([[0.0, 0.1, 0.9], [0.98, 0.01, 0.01], [0.1, 0.8, 0.1], [0.0, 0.1, 0.9]])
-        result = audit_scores(true @ THREE.transition, ["a", "a", "b", "c"], noise=THREE)
+        right = np.repeat([[0.98, 0.01, 0.01], [0.1, 0.8, 0.1], [0.0, 0.1, 0.9]], 30, axis=0)
+        true = np.vstack([[[0.0, 0.1, 0.9]], right])
+        labels = ["a", *np.repeat(["a", "b", "c"], 30)]
+        result = audit_scores(true @ THREE.transition, labels, noise=THREE)
         assert result.suspects.row[0] == result.evidence.wrong.argmax() == 0
         assert result.suspects.proposed[0] == "b"  # c never turns into a
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unflip._utils.arrays import as_numpy, is_foreign
+from unflip._utils.arrays import TINY, as_numpy, is_foreign
 from unflip._utils.typing import FloatArray, IntArray
 from unflip._utils.validation import as_array, as_floats, as_number, shown
 from unflip._utils.warnings import warn_caller
@@ -17,6 +18,7 @@ from unflip.auditing.evidence import (
     Noise,
     ScoredRows,
     noise_from_scores,
+    proportions,
 )
 from unflip.auditing.report import Audit, checked_rate
 from unflip.calibration.accuracy import expected_accuracy
@@ -25,6 +27,7 @@ from unflip.calibration.log_odds import Calibration, recalibration
 from unflip.calibration.observations import Observations
 from unflip.data.duplicates import DistinctRows
 from unflip.data.training_set import TrainingSet
+from unflip.estimation.anchors import NO_SIGNAL, uninformative_noise
 from unflip.estimation.automatic import Automatic
 from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimator
 from unflip.estimation.trusted import TrustedSubset
@@ -32,6 +35,7 @@ from unflip.labels.classes import encode, true_codes
 from unflip.labels.noise import Channel, NoiseModel
 from unflip.model.noise_sources import noise_source
 from unflip.model.options import gives_priors, is_estimate
+from unflip.ridge.label_association import certainty
 from unflip.ridge.spectrum.decomposition import decompose
 
 _MOST_LABELS_WRONG = (
@@ -85,14 +89,14 @@ def audit_scores(
 
     Examples
     --------
-    >>> noise = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1, pi_neg=0.5)
-    >>> pred_probs = [[0.2, 0.8], [0.8, 0.2], [0.7, 0.3], [0.3, 0.7]]
-    >>> report = audit_scores(pred_probs, [0, 0, 1, 1], noise=noise)
-    >>> report.label_posterior.round(2)
-    array([[0.61, 0.39],
-           [0.93, 0.07],
-           [0.19, 0.81],
-           [0.06, 0.94]])
+    >>> rng = np.random.default_rng(0)
+    >>> positive = rng.beta(0.3, 0.3, size=1000)  # P(class 1), by any model
+    >>> y = (rng.random(1000) < positive).astype(int)
+    >>> observed = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1).flip(y, random_state=0)
+    >>> report = audit_scores(np.column_stack([1 - positive, positive]), observed)
+    >>> rows = report.suspects.row[:report.n_suspects]
+    >>> print(f"{len(rows)} suspects, {np.mean(observed[rows] != y[rows]):.0%} of them wrong")
+    51 suspects, 90% of them wrong
     """
     rate = checked_rate(false_discovery_rate)
     labels = as_array(as_numpy(y) if is_foreign(y) else y, "y")
@@ -113,39 +117,58 @@ def audit_scores(
     # A probability of 0 would exclude a class for certain.
     log_scores = np.log(np.maximum(observed, 1 / (10 * n)))
     rows = Observations(codes, np.ones(n), float(n), gives_priors(noise, priors))
-    noise_model = _noise(noise, priors, trusted, data, log_scores, rows)
+    share = certainty(_association(log_scores, codes))
+    noise_model = _noise(noise, priors, trusted, data, log_scores, rows, share > 0)
     channel = noise_model.channel
     calibration = recalibration(log_scores, rows, channel)
     covariance = calibration_covariance(
         calibration.probabilities, calibration.logits, rows, channel, noise_model.covariance
     )
+    reported = calibration
+    if share < 1:  # the slope may be anything between that of the calibration and 0
+        covariance[0, 0] += np.log(calibration.shrinkage(share)) ** 2
+        reported = calibration.shrunk(share, channel.known_priors)
     accuracy = expected_accuracy(
         rows,
-        calibration,
+        reported,
         channel,
         covariance=covariance,
         deployed=channel.known_priors,
-        predicted=calibration.log_odds.argmax(axis=1),
+        predicted=reported.log_odds.argmax(axis=1),
     )
     dimension = np.nan if effective_dimension is None else _checked_dimension(effective_dimension)
     evidence = Evidence(
         classes=classes,
         codes=codes,
         truth=true_codes(trusted, n, np.arange(n), classes, "trusted"),
-        probabilities=calibration.probabilities,
+        probabilities=reported.probabilities,
         log_scores=log_scores,
         noise=noise_model,
         accuracy=accuracy.value,
         accuracy_std=accuracy.error,
         dimension=dimension,
         n_effective=float(n),
-        scored=ScoredRows(log_scores, rows, channel.known_priors),
+        scored=ScoredRows(reported.log_odds, rows, channel.known_priors, share == 1),
+        has_signal=share > 0,
         model_calibration=_model_calibration(calibration, log_scores, codes, channel),
     )
     result = Audit(evidence, rate)
     if result.n_suspects > n / 2:
         warn_caller(_MOST_LABELS_WRONG)
     return result
+
+
+def _association(log_scores: FloatArray, codes: IntArray) -> float:
+    """Return by how many standard errors scores agree with the labels beyond chance.
+
+    If labels are independent of the scores, the score of the label has the mean and the variance of
+    a class drawn from the observed proportions.
+    """
+    observed = proportions(codes)
+    own = log_scores[np.arange(len(codes)), codes]
+    mean = log_scores @ observed
+    variance = log_scores**2 @ observed - mean**2
+    return float((own - mean).sum() / np.sqrt(max(float(variance.sum()), TINY)))
 
 
 def _model_calibration(
@@ -183,11 +206,19 @@ def _noise(
     data: TrainingSet,
     log_scores: FloatArray,
     rows: Observations,
+    has_signal: bool,
 ) -> Noise:
     """Return the noise model; without any information, the likeliest one."""
     if is_estimate(noise):
         if trusted is None:
             estimate = noise_from_scores(data.X, log_scores, rows, priors)
+            if not has_signal:
+                estimate = replace(
+                    estimate,
+                    model=uninformative_noise(proportions(data.codes)),
+                    source="no signal",
+                    assumption=NO_SIGNAL,
+                )
             if estimate.assumption:
                 warn_caller(estimate.assumption, AssumedNoiseWarning)
             return estimate

@@ -18,6 +18,12 @@ import numpy as np
 from unflip._utils.typing import FloatArray, IntArray
 from unflip.labels.noise import NoiseModel
 
+#: Warning if the features, or given scores, do not predict the labels.
+NO_SIGNAL = (
+    "The features do not predict the labels better than chance, so wrong labels cannot be "
+    "identified and the estimated noise rates are meaningless. Add rows or other features, or pass "
+    "a NoiseModel."
+)
 #: Warning if rows and labels hardly determine the noise rates.
 NOT_IDENTIFIABLE = (
     "The noise rates are hardly identifiable from these data, so their standard errors are large. "
@@ -160,3 +166,13 @@ def consistent_noise(
             if (priors > _SMALLEST_PRIOR * observed).all():
                 return NoiseModel(candidate, priors / priors.sum())
     return NoiseModel(identity, observed)
+
+
+def uninformative_noise(observed: FloatArray) -> NoiseModel:
+    """Return noise that draws half of the labels at random and keeps the class proportions.
+
+    For scores that do not predict the labels: their anchor rows are meaningless, and priors that
+    follow from the rates of these would be far off.
+    """
+    transition = 0.5 * np.eye(len(observed)) + 0.5 * observed
+    return NoiseModel(transition / transition.sum(axis=1, keepdims=True), observed)

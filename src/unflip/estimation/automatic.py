@@ -15,7 +15,13 @@ from unflip._utils.warnings import warn_caller
 from unflip.data.duplicates import DistinctRows, relative_weights
 from unflip.data.input_rows import validated
 from unflip.data.training_set import TrainingSet
-from unflip.estimation.anchors import NOT_IDENTIFIABLE, anchor_rates, consistent_noise
+from unflip.estimation.anchors import (
+    NO_SIGNAL,
+    NOT_IDENTIFIABLE,
+    anchor_rates,
+    consistent_noise,
+    uninformative_noise,
+)
 from unflip.estimation.cross_moment import CrossMoment
 from unflip.estimation.isotropy import MixtureEvidence, evidence_and_clusters
 from unflip.estimation.loo_scores import class_scores
@@ -27,12 +33,6 @@ from unflip.labels.noise import NoiseModel
 from unflip.ridge.label_association import SURE, UNSURE
 from unflip.ridge.spectrum.base import Spectrum
 from unflip.ridge.spectrum.decomposition import decompose
-
-_NO_SIGNAL = (
-    "The features do not predict the labels better than chance, so wrong labels cannot be "
-    "identified and the estimated noise rates are meaningless. Add rows or other features, or pass "
-    "a NoiseModel."
-)
 
 Source = Literal["trusted rows", "mixture", "anchor rows", "no signal", "label likelihood"]
 
@@ -177,8 +177,8 @@ class Automatic(NoiseEstimator):
         self.is_start_ = associated > UNSURE
         if not self.is_start_:
             self.source_ = "no signal"
-            self.assumption_ = _NO_SIGNAL
-            return self._keep(_uninformative_noise(observed), estimate.errors, rows, codes)
+            self.assumption_ = NO_SIGNAL
+            return self._keep(uninformative_noise(observed), estimate.errors, rows, codes)
         self.source_ = "anchor rows"
         self.assumption_ = NOT_IDENTIFIABLE
         is_sure = associated >= SURE
@@ -207,13 +207,3 @@ def _check_clusters(priors: FloatArray, estimated: FloatArray, n: int) -> None:
             f"the proportions {estimated.round(3).tolist()}: check the priors and the order of "
             "their classes (sorted)."
         )
-
-
-def _uninformative_noise(observed: FloatArray) -> NoiseModel:
-    """Return noise that draws half of the labels at random and keeps the class proportions.
-
-    For scores that do not predict the labels: their anchor rows are meaningless, and priors that
-    follow from the rates of these would be far off.
-    """
-    transition = 0.5 * np.eye(len(observed)) + 0.5 * observed
-    return NoiseModel(transition / transition.sum(axis=1, keepdims=True), observed)
