@@ -78,7 +78,8 @@ class RatePrior:
     @classmethod
     def of(cls, noise: NoiseModel, errors: FloatArray) -> RatePrior:
         """Return the prior around a noise model with these standard errors of its transition."""
-        return cls(1 - np.diag(noise.transition), np.maximum(np.diag(errors), TINY))
+        # Finite precisions of known rates.
+        return cls(1 - np.diag(noise.transition), np.maximum(np.diag(errors), 1e-6))
 
 
 @dataclass(frozen=True, eq=False)
