@@ -79,7 +79,8 @@ def _data(result: FileAudit) -> str:
 
 
 def _joined(names: Sequence[str]) -> str:
-    return ", ".join(names[:_N_NAMES]) + (", ..." if len(names) > _N_NAMES else "")
+    n_more = len(names) - _N_NAMES
+    return ", ".join(names[:_N_NAMES]) + (f" and {n_more} more" if n_more > 0 else "")
 
 
 def _suspects(result: FileAudit) -> str:
