@@ -78,7 +78,7 @@ def messages() -> tuple[list[str], np.ndarray]:
     kinds = [("ham", "spam", "both"), ("spam", "ham", "both")]
     texts = []
     for label in true:
-        drawn = rng.choice(kinds[label], size=rng.integers(3, 6), p=[0.35, 0.15, 0.5])
+        drawn = rng.choice(kinds[label], size=rng.integers(3, 6), p=[0.5, 0.1, 0.4])
         phrases = [f"{rng.choice(SUBJECTS[kind])} {rng.choice(ENDINGS)}" for kind in drawn]
         texts.append(", ".join(phrases).capitalize() + ".")
     return texts, true
@@ -88,9 +88,9 @@ def main() -> None:
     """Write the page and take its screenshots."""
     warnings.simplefilter("ignore", AssumedNoiseWarning)  # the page shows the warning
     texts, true = messages()
-    labels = CLASSES[NoiseModel.binary(eps_pos=0.3, eps_neg=0.15).flip(true, random_state=0)]
+    labels = CLASSES[NoiseModel.binary(eps_pos=0.3, eps_neg=0.15).flip(true, random_state=1)]
     rows = 10 * TfidfVectorizer(ngram_range=(1, 2)).fit_transform(texts)
-    report = audit(rows, labels, priors=[0.5, 0.5])
+    report = audit(rows, labels)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         path = Path(folder) / "report.html"
         write_page(
