@@ -204,11 +204,26 @@ def test_expected_noise_explains_the_observed_proportions():
     posterior = rng.dirichlet(np.ones(3), size=50)
     codes = rng.integers(3, size=50)
     share = rng.dirichlet(np.ones(50))
-    noise = expected_noise(posterior, codes, share)
+    noise = expected_noise(posterior, codes, share, THREE)
     np.testing.assert_allclose(noise.priors, share @ posterior, rtol=1e-12)
     np.testing.assert_allclose(noise.observed, np.bincount(codes, share), rtol=1e-12)
-    certain = expected_noise(np.eye(3)[codes], codes, share)
+    certain = expected_noise(np.eye(3)[codes], codes, share, THREE)
     np.testing.assert_allclose(certain.transition, np.eye(3), atol=1e-12)
+
+
+def test_labels_no_better_than_chance_keep_the_rates():
+    codes = np.arange(10) % 2
+    assert expected_noise(np.eye(2)[1 - codes], codes, np.full(10, 0.1), TWO) == TWO
+
+
+def test_labels_of_probability_0_do_not_overflow():
+    clean = NoiseModel.none(3).with_priors(THREE.priors)
+    probabilities = np.array([[1.0, 1e-239, 1e-6], [1.0, 0.0, 0.0]])
+    scaled = np.array([[0.0, -550.0, -14.0], [0.0, -900.0, -900.0]])
+    information = LabelInformation.of(
+        probabilities, scaled, np.array([1, 2]), np.array([0.5, 0.5]), clean
+    )
+    assert np.isfinite(information.matrix).all()
 
 
 def test_errors_of_two_classes_are_those_of_the_rates():

@@ -376,7 +376,7 @@ def noise_from_scores(
     posterior = label_posterior(probabilities, codes, likeliest.noise)
     covariance = likeliest.covariance
     return Noise(
-        model=expected_noise(posterior, codes, observations.shares),
+        model=expected_noise(posterior, codes, observations.shares, likeliest.noise),
         errors=transition_errors(likeliest.noise, covariance, observations.n_effective),
         source="label likelihood",
         assumption="" if is_determined(likeliest.noise, covariance) else NOT_IDENTIFIABLE,

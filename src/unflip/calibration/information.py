@@ -20,6 +20,8 @@ from unflip._utils.typing import Array, FloatArray
 from unflip.calibration.observations import Observations
 from unflip.labels.noise import Channel
 
+# Smallest likelihood of a label, so that squares of derivatives do not overflow.
+_LEAST_LIKELIHOOD = 1e-100
 #: Variance of a mean of leave-one-out scores, relative to that of independent scores. They are sums
 #: over pairs of rows and each pair counts twice: the factor is 2 if label noise dominates, and at
 #: most 4.
@@ -66,7 +68,7 @@ class LabelInformation:
         """
         xp = namespace(probabilities)
         joint = at_least(probabilities, TINY) * pick(noise.transition.T, codes)
-        likelihoods = at_least(xp.sum(joint, axis=1, keepdims=True), TINY)
+        likelihoods = at_least(xp.sum(joint, axis=1, keepdims=True), _LEAST_LIKELIHOOD)
         by_rates = probabilities * pick(noise.rate_derivatives.T, codes) / likelihoods
         posterior = joint / likelihoods
         by_logits = posterior - probabilities

@@ -165,7 +165,7 @@ def transition_errors(noise: Channel, covariance: FloatArray, n_effective: float
     return np.sqrt(variance)
 
 
-def expected_noise(posterior: Array, codes: Array, share: Array) -> NoiseModel:
+def expected_noise(posterior: Array, codes: Array, share: Array, noise: Channel) -> NoiseModel:
     """Return the noise model of the labelled rows themselves, by expected counts.
 
     Entry (a, b) of the transition is the expected share of label b among the rows of true class a.
@@ -178,13 +178,20 @@ def expected_noise(posterior: Array, codes: Array, share: Array) -> NoiseModel:
         P(true class | row, observed label).
     codes, share : array of shape (n,)
         Observed class of each row, and its share in the total weight.
+    noise : Channel
+        Noise behind the posteriors, with priors. It is returned for two classes whose labels come
+        out no better than chance, which no noise model describes.
     """
     counts = _expected_counts(posterior, codes, share)
-    mass = counts.sum(axis=1, keepdims=True)
-    k = len(counts)
-    transition = np.where(mass > TINY, counts / np.maximum(mass, TINY), np.eye(k))
-    priors = np.maximum(mass[:, 0], TINY)
-    return NoiseModel(transition / transition.sum(axis=1, keepdims=True), priors / priors.sum())
+    mass = np.maximum(counts.sum(axis=1, keepdims=True), TINY)
+    transition = counts / mass
+    transition = np.where(
+        transition.sum(axis=1, keepdims=True) > 0.5, transition, np.eye(len(counts))
+    )
+    if len(counts) == 2 and np.trace(transition) - 1 < _LEAST_INFORMATION:
+        return NoiseModel(noise.transition, noise.priors)
+    priors = mass[:, 0] / mass.sum()
+    return NoiseModel(transition / transition.sum(axis=1, keepdims=True), priors)
 
 
 def _expected_counts(posterior: Array, codes: Array, weights: Array) -> FloatArray:

@@ -125,7 +125,7 @@ def _by_scores(scores: ClassScores, law: ScoreLaw, noise: NoiseModel) -> Decisio
     leads = np.array([[-0.5, 0.5]]) if k == 2 else np.eye(k) - 1 / k
     gap = float(noise.known_priors @ np.diag(law.mean_scores @ leads)) / (1 - 1 / k)
     second_moments = scores.total + np.outer(scores.centre, scores.centre)
-    power = float(np.trace(leads.T @ second_moments @ leads))
+    power = max(float(np.trace(leads.T @ second_moments @ leads)), 0.0)  # a rounding error below 0
     variance = max(power - gap**2 * (1 - 1 / k), power / scores.n_effective) / (k - 1)
     spread = np.sqrt(power / (k - 1))
     slope = max(gap / variance, SMALLEST_SLOPE / spread) if spread > 0 else 1.0

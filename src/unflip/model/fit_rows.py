@@ -210,7 +210,7 @@ def _corrected(
     """Return the noise of the training labels after the correction of its rates, with errors."""
     observations = problem.observations
     posterior = last.calibration.posterior(observations.codes, last.noise)
-    noise = expected_noise(posterior, observations.codes, observations.shares)
+    noise = expected_noise(posterior, observations.codes, observations.shares, last.noise)
     errors = transition_errors(last.noise, covariance, observations.n_effective)
     assumption = ""
     if not is_determined(last.noise, covariance):
