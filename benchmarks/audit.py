@@ -30,9 +30,9 @@ SETTINGS = [
 ]
 GIVEN = "rates given"
 TRUSTED = "100 trusted rows"
-GUESSED = "rates guessed"
+ESTIMATED = "rates estimated"
 SCORES = {C: f"`audit_scores`, logistic regression, C = {C:g}, rates given" for C in (0.001, 1.0)}
-METHODS = (GIVEN, TRUSTED, GUESSED, *SCORES.values())
+METHODS = (GIVEN, TRUSTED, ESTIMATED, *SCORES.values())
 N_TRAIN = 1600
 N_TRUSTED = 100
 FOLDS = 5
@@ -67,7 +67,7 @@ def audits(draw, rng):
     """Audit one draw with different inputs, and through probabilities of logistic regression."""
     yield GIVEN, audit(draw.X, draw.observed, noise=draw.noise)
     yield TRUSTED, audit(draw.X, draw.observed, trusted=trusted_labels(draw.y, N_TRUSTED, rng))
-    yield GUESSED, audit(draw.X, draw.observed)
+    yield ESTIMATED, audit(draw.X, draw.observed)
     for C, name in SCORES.items():
         probabilities = cross_val_predict(
             logistic_at(C), draw.X, draw.observed, cv=FOLDS, method="predict_proba"
@@ -176,7 +176,7 @@ def run_votes(n_draws, quick):
     lines = []
     for kind, votes in kinds:
         wrong = votes != crowd.y_train
-        for method, noise in ((GIVEN, realised(crowd.y_train, votes)), (GUESSED, "estimate")):
+        for method, noise in ((GIVEN, realised(crowd.y_train, votes)), (ESTIMATED, "estimate")):
             report = audit(crowd.X_train, votes, noise=noise)
             first = wrong[report.suspects.row[:N_FIRST]].mean()
             lines.append(
@@ -290,7 +290,7 @@ def main():
         stored=True,
         write="write the tables into docs/audit.md",
     )
-    warnings.simplefilter("ignore", UserWarning)  # estimated rates always warn
+    warnings.simplefilter("ignore", UserWarning)  # uncertain rates warn
     options.out.mkdir(parents=True, exist_ok=True)
     for part in options.parts or PARTS:
         if part not in WITHOUT_DATA and not options.stored and not has_data(part):

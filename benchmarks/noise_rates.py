@@ -49,6 +49,7 @@ def main():
         PARTS,
         ("--repeats", "draws of each point or set"),
         "fewer points and draws: a minute or two",
+        write="write the table of part default into docs/noise_rates.md",
     )
     # Warnings of assumed rates and missing roots are counted in the tables instead.
     warnings.simplefilter("ignore", UserWarning)
@@ -58,7 +59,8 @@ def main():
         run, full, short = PARTS[part]
         repeats = options.repeats or (short if options.quick else full)
         with announced(part, f"{run.__doc__} {repeats} draws of each."):
-            store(options.out, part, run(repeats, options.quick))
+            arguments = {"write": options.write} if part == "default" else {}
+            store(options.out, part, run(repeats, options.quick, **arguments))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from draws import Draw, flipped_shares, realised, review_draws, split_rows
 from noise_rates_real import cleanlab_noise
+from page_tables import short, show
 from peers import ALPHAS, HAS_CLEANLAB
 from unflip import LPClassifier, NoiseModel, audit
 from unflip.datasets import AMAZON_DOMAINS, load_scene_votes, load_sentiment_votes
@@ -32,7 +33,7 @@ MIXTURES = (
 FALSE_DISCOVERY_RATE = 0.1
 
 
-def run_default(repeats, quick):
+def run_default(repeats, quick, write=False):
     """Default settings against the true noise rates, cleanlab and the rough start."""
     sets = all_sets(quick)
     rows = []
@@ -46,6 +47,8 @@ def run_default(repeats, quick):
         rows.append(summary(name, draws))
         print_row(rows[-1])
     judge(rows)
+    if HAS_CLEANLAB and not quick:
+        show("noise_rates.md", "python benchmarks/noise_rates.py default", page_table(rows), write)
     return rows
 
 
@@ -235,6 +238,34 @@ def print_row(row):
         f"   {row['false_discovery_known']:.2f}",
         flush=True,
     )
+
+
+def page_table(rows):
+    """Return the table of the page on noise rates; pairs of rates and reviews are averaged."""
+    groups = {}
+    for row in rows:
+        domain = row["set"].split()[0]
+        name = f"reviews {row['set'].split()[1]}" if domain in AMAZON_DOMAINS else row["set"]
+        groups.setdefault(name, []).append(row)
+    columns = {
+        "error": ("error", 3),
+        "start": ("start_error", 3),
+        "cleanlab": ("cleanlab_error", 3),
+        "wrong labels": ("wrong", 3),
+        "estimated": ("said_wrong", 3),
+        "accuracy": ("accuracy", 1),
+        "rates known": ("accuracy_known", 1),
+        "expected": ("expected", 1),
+    }
+    lines = [["data", *columns]]
+    for name, group in groups.items():
+        means = {key: np.mean([row[key] for row in group]) for key, _ in columns.values()}
+        cells = [
+            short(means[key]) if digits == 3 else f"{means[key]:.1f}"
+            for key, digits in columns.values()
+        ]
+        lines.append([name, *cells])
+    return lines
 
 
 def judge(rows):
