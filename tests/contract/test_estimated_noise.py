@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from support.amazon import needs_data
-from unflip import LPClassifier, NoiseModel, theory
+from unflip import LPClassifier, NoiseModel, audit, theory
 from unflip.datasets import AMAZON_DOMAINS, load_amazon_reviews, load_sentiment_votes, make_mixture
 from unflip.estimation import AssumedNoiseWarning, Automatic, CrossMoment, TrustedSubset
 from unflip.estimation.given_rates import GivenRates
@@ -75,8 +75,19 @@ def test_rates_without_a_mixture_follow_from_the_labels():
 def test_known_priors_constrain_rates_from_the_labels():
     X, observed, _ = draw(scale=np.linspace(0.5, 1.5, 60))
     informed = LPClassifier(priors=[0.5, 0.5]).fit(X, observed)
-    np.testing.assert_allclose(informed.noise_.priors, [0.5, 0.5], atol=0.02)
-    np.testing.assert_allclose(informed.noise_.observed, np.bincount(observed) / 600, rtol=1e-9)
+    np.testing.assert_array_equal(informed.noise_.priors, [0.5, 0.5])
+    np.testing.assert_allclose(informed.noise_.observed, np.bincount(observed) / 600, atol=0.02)
+    by_estimator = LPClassifier(Automatic(priors=[0.5, 0.5])).fit(X, observed)
+    np.testing.assert_array_equal(by_estimator.coef_, informed.coef_)
+    np.testing.assert_array_equal(by_estimator.noise_.priors, [0.5, 0.5])
+
+
+def test_audits_have_the_posteriors_of_the_classifier():
+    X, observed, _ = draw(scale=np.linspace(0.5, 1.5, 60))
+    clf = LPClassifier().fit(X, observed)
+    report = audit(X, observed)
+    np.testing.assert_allclose(report.label_posterior, clf.label_posterior_, atol=1e-9)
+    assert report.noise == clf.noise_
 
 
 def test_rates_that_data_hardly_determine_give_a_short_warning():

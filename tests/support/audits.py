@@ -56,7 +56,7 @@ def nasty_audit(classes=CLASSES, trusted=None, false_discovery_rate=0.1):
         accuracy_std=0.02,
         dimension=20,
         n_effective=float(N_ROWS),
-        scored=ScoredRows(log_scores, rows, NOISE.priors, has_full_signal=False),
+        scored=ScoredRows(log_scores, rows, NOISE.priors),
     )
     return Audit(evidence, false_discovery_rate)
 

@@ -13,7 +13,7 @@ from unflip import Audit, LPClassifier, NoiseModel, audit, audit_scores, theory
 from unflip.auditing import prose
 from unflip.auditing.dependence import _LabelFit
 from unflip.auditing.outlook import Outlook, accuracy_of, effective_dimension, separation_of
-from unflip.auditing.suspects import n_suspects_at
+from unflip.auditing.suspects import n_suspects_at, worst_first
 from unflip.datasets import load_amazon_reviews, make_mixture
 from unflip.estimation import AssumedNoiseWarning, TrustedSubset
 from unflip.estimation.given_rates import GivenRates
@@ -83,7 +83,7 @@ class TestAlgebra:
         y = (rng.random(4000) < true[:, 1]).astype(int)
         result = audit_scores(true @ noise.transition, noise.flip(y, rng), noise=noise)
         accuracy = np.mean((log_odds > 0) == y)
-        assert abs(result.expected_accuracy - accuracy) < 3 * result.expected_accuracy_std < 0.06
+        assert abs(result.expected_accuracy - accuracy) < 3 * result.expected_accuracy_std < 0.07
 
     def test_calibration_of_the_model_is_reported(self):
         rng = np.random.default_rng(0)
@@ -147,7 +147,7 @@ class TestAlgebra:
         wrong = np.random.default_rng(1).beta(0.3, 0.6, size=200)
         worst = np.sort(wrong)[::-1]
         kept = [m for m in range(1, 201) if worst[:m].mean() >= 1 - rate and worst[m - 1] >= 0.5]
-        assert n_suspects_at(wrong, rate) == max(kept)
+        assert n_suspects_at(worst, rate) == max(kept)
 
     def test_labels_more_likely_right_than_wrong_are_not_suspects(self):
         assert n_suspects_at(np.r_[np.ones(90), np.full(10, 0.45)], 0.1) == 90
@@ -389,7 +389,9 @@ class TestTrusted:
         trusted = np.where(np.arange(600) % 5 == 0, y, np.nan)
         result = audit(X, observed, noise=NOISE, trusted=trusted)
         unchecked = np.isnan(trusted)
-        marginal = result.evidence.marginal_wrong[unchecked]
+        listed = worst_first(result.evidence)[: unchecked.sum()]
+        assert unchecked[listed].all()
+        marginal = result.evidence.marginal_wrong[listed]
         assert result.n_suspects == n_suspects_at(marginal, 0.1)
         assert unchecked[result.suspects.row[: result.n_suspects]].all()
         assert result.sensitivity.n_suspects[0] == result.n_suspects

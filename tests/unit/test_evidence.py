@@ -24,7 +24,7 @@ def wrong_log_odds(evidence, rate_changes, log_slope, intercepts):
     transition = evidence.noise.model.transition
     rates = 1 - np.diag(transition) + rate_changes
     moved = rates[:, None] * shares_of_wrong_labels(transition) + np.diag(1 - rates)
-    logits = np.exp(log_slope) * evidence.scored.log_odds + intercepts
+    logits = np.exp(log_slope) * np.log(evidence.probabilities) + intercepts
     posterior = label_posterior(softmax(logits, axis=1), evidence.codes, NoiseModel(moved))
     return logit(1 - posterior[np.arange(len(evidence.codes)), evidence.codes])
 
@@ -73,3 +73,20 @@ def test_uncertain_rates_reduce_the_certainty():
     assert suspects.sum() > 10
     assert (evidence.marginal_wrong[suspects] < evidence.wrong[suspects]).all()
     assert evidence.marginal_wrong.sum() == pytest.approx(evidence.wrong.sum(), rel=0.1)
+
+
+@pytest.mark.parametrize("scale", [3.0, -3.0])
+def test_known_priors_make_offsets_of_scores_irrelevant(scale):
+    """Known priors fix the intercepts, so the error of the slope must not depend on them."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=400)
+    log_odds = 2.0 * (2 * y - 1) + 2.0 * rng.normal(size=400)
+    observed = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1).flip(y, rng)
+
+    def accuracy_error(offset):
+        positive = expit(log_odds + offset)
+        given = np.column_stack([1 - positive, positive])
+        noise = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1, pi_neg=0.5)
+        return audit_scores(given, observed, noise=noise).expected_accuracy_std
+
+    assert accuracy_error(scale) == pytest.approx(accuracy_error(0.0), rel=0.05)

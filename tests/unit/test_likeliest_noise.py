@@ -204,16 +204,21 @@ def test_expected_noise_explains_the_observed_proportions():
     posterior = rng.dirichlet(np.ones(3), size=50)
     codes = rng.integers(3, size=50)
     share = rng.dirichlet(np.ones(50))
-    noise = expected_noise(posterior, codes, share, THREE)
+    observations = Observations(codes, share, 50.0)
+    noise = expected_noise(posterior, observations, THREE)
     np.testing.assert_allclose(noise.priors, share @ posterior, rtol=1e-12)
     np.testing.assert_allclose(noise.observed, np.bincount(codes, share), rtol=1e-12)
-    certain = expected_noise(np.eye(3)[codes], codes, share, THREE)
+    certain = expected_noise(np.eye(3)[codes], observations, THREE)
     np.testing.assert_allclose(certain.transition, np.eye(3), atol=1e-12)
 
 
 def test_labels_no_better_than_chance_keep_the_rates():
     codes = np.arange(10) % 2
-    assert expected_noise(np.eye(2)[1 - codes], codes, np.full(10, 0.1), TWO) == TWO
+    observations = Observations(codes, np.ones(10), 10.0)
+    assert expected_noise(np.eye(2)[1 - codes], observations, TWO) == TWO
+    known = Observations(codes, np.ones(10), 10.0, priors_known=True)
+    certain = expected_noise(np.eye(2)[codes], known, TWO)
+    np.testing.assert_array_equal(certain.priors, TWO.priors)
 
 
 def test_labels_of_probability_0_do_not_overflow():

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
+from unflip._utils.arrays import TINY
 from unflip._utils.typing import FloatArray, IntArray
 from unflip.calibration.information import joint_covariance
 from unflip.calibration.intercepts import class_probabilities
@@ -29,14 +30,18 @@ from unflip.calibration.likeliest_noise import (
     transition_errors,
 )
 from unflip.calibration.log_odds import (
-    Calibration,
     label_posterior,
     recalibrated,
-    recalibration,
 )
 from unflip.calibration.observations import Observations
-from unflip.data.duplicates import DistinctRows
-from unflip.estimation.anchors import NOT_IDENTIFIABLE, anchor_rates, consistent_noise
+from unflip.calibration.slope import MAX_LOG_SLOPE
+from unflip.estimation.anchors import (
+    NO_SIGNAL,
+    NOT_IDENTIFIABLE,
+    anchor_rates,
+    consistent_noise,
+    uninformative_noise,
+)
 from unflip.estimation.priors_constraint import constrain_by_priors
 from unflip.labels.annotators import Annotators
 from unflip.labels.classes import UNCHECKED
@@ -58,20 +63,14 @@ class ScoredRows:
     log_odds: FloatArray  # of each class against the first, (n, k)
     rows: Observations
     priors: FloatArray  # with which the log-odds were calibrated
-    has_full_signal: bool = True  # whether the log-odds were not shrunk for lack of signal
-
-    def calibration(self, noise: Channel) -> Calibration:
-        """Return the calibration of the log-odds under a noise model."""
-        if self.has_full_signal:
-            return recalibration(self.log_odds, self.rows, noise)
-        return Calibration.identity(self.log_odds)
+    certainty: float = 1.0  # share of the fitted log-odds that is left; below 1 for lack of signal
 
     def probabilities(self, noise: Channel) -> FloatArray:
         """Return P(true class | row) under a noise model, (n, k).
 
         Log-odds are calibrated again; those shrunk for lack of signal change with the priors alone.
         """
-        if self.has_full_signal:
+        if self.certainty == 1:
             return np.asarray(recalibrated(self.log_odds, self.rows, noise))
         return np.asarray(
             class_probabilities(self.log_odds + np.log(noise.known_priors / self.priors))
@@ -85,7 +84,7 @@ class Noise:
     Attributes
     ----------
     model : NoiseModel
-        Noise model with priors. With votes, that of the majority labels.
+        Noise model with priors, of the calibration. With votes, that of the majority labels.
     errors : ndarray of shape (k, k)
         Standard errors of its transition matrix.
     source : str
@@ -95,6 +94,8 @@ class Noise:
         Sentence on what was assumed without a test; empty if nothing was.
     priors_given : bool
         Whether the priors were given, rather than estimated from labels or votes.
+    reported : NoiseModel, optional
+        Noise model to report, if it differs: that of the labels themselves, by expected counts.
     from_labels : bool
         Whether the rates were estimated from the noisy labels, so that checked labels improve them.
     rate_covariance : ndarray of shape (k, k), optional
@@ -110,6 +111,7 @@ class Noise:
     source: str
     assumption: str
     priors_given: bool
+    reported: NoiseModel | None = None
     from_labels: bool = False
     rate_covariance: FloatArray | None = None
     votes: Votes | None = None
@@ -272,21 +274,23 @@ class Evidence:
         by_rates = np.where(
             own, -derivatives / likelihoods, self.probabilities * derivatives / total
         )
-        by_slope = (by_intercepts * self.scored.log_odds).sum(axis=1, keepdims=True)
+        by_slope = (by_intercepts * self._log_odds).sum(axis=1, keepdims=True)
         return np.where(is_certain, 0.0, np.hstack([by_rates, by_slope, by_intercepts]))
 
     @cached_property
     def parameter_covariance(self) -> FloatArray:
         """Covariance of the noise rates, the log-slope and the intercepts, (2k + 1, 2k + 1)."""
-        channel = self.noise.channel
-        calibration = self.scored.calibration(channel)
-        return joint_covariance(
-            calibration.probabilities,
-            calibration.logits,
+        covariance = joint_covariance(
+            self.probabilities,
+            self._log_odds,
             self.scored.rows,
-            channel,
+            self.noise.channel,
             self.noise.covariance,
         )
+        # The slope may be anything between that of the fit and 0.
+        k = len(self.classes)
+        covariance[k, k] += np.log(max(self.scored.certainty, _ROUNDING)) ** 2
+        return covariance
 
     @cached_property
     def marginal_wrong(self) -> FloatArray:
@@ -307,15 +311,19 @@ class Evidence:
         with_slope = by_slope.copy()
         with_slope[slope] = 0.0  # its own effect is exact below
         shift = gradient @ with_slope
-        calibration = self.scored.calibration(self.noise.channel)
         marginal = np.zeros(len(self.codes))
         for node, weight in zip(_NODES, _WEIGHTS / _WEIGHTS.sum(), strict=True):
-            change = np.sqrt(variance) * node
-            logits = np.exp(change) * calibration.logits + calibration.intercepts
-            wrong = self._wrong(class_probabilities(logits))
-            log_odds = logit(np.clip(wrong, _ROUNDING, 1 - _ROUNDING)) + change * shift
-            marginal += weight * expit(log_odds / np.sqrt(1 + np.pi / 8 * spread))
+            change = np.clip(np.sqrt(variance) * node, -MAX_LOG_SLOPE, MAX_LOG_SLOPE)
+            wrong = self._wrong(class_probabilities(np.exp(change) * self._log_odds))
+            moved = logit(np.clip(wrong, _ROUNDING, 1 - _ROUNDING)) + change * shift
+            marginal += weight * expit(moved / np.sqrt(1 + np.pi / 8 * spread))
         return np.where(self.labelled, marginal, 0.0)
+
+    @cached_property
+    def _log_odds(self) -> FloatArray:
+        """Log-odds of each class against the first, (n, k)."""
+        logs = np.log(np.maximum(self.probabilities, TINY))
+        return np.asarray(logs - logs[:, :1])
 
     def _wrong(self, probabilities: FloatArray) -> FloatArray:
         """Return P(label wrong), (n,), for probabilities of the true class."""
@@ -345,7 +353,12 @@ def proportions(codes: IntArray) -> FloatArray:
 
 
 def noise_from_scores(
-    scores: FloatArray, logits: FloatArray, observations: Observations, priors: ArrayLike | None
+    scores: FloatArray,
+    logits: FloatArray,
+    observations: Observations,
+    priors: ArrayLike | None,
+    *,
+    has_signal: bool = True,
 ) -> Noise:
     """Estimate the noise rates by the likelihood of the labels, given out-of-sample scores.
 
@@ -361,13 +374,28 @@ def noise_from_scores(
         Observed labels.
     priors : array-like of shape (k,), optional
         Class priors, if known.
+    has_signal : bool
+        Whether the scores predict the labels better than chance. If not, nothing is estimated.
     """
     codes = observations.codes
     rough = anchor_rates(scores, codes, observations.weights)
     start = consistent_noise(rough.transition, proportions(codes), is_sure=True)
+    if not has_signal:
+        start = uninformative_noise(proportions(codes))
     errors = rough.errors
     if priors is not None:
-        start, errors = constrain_by_priors(start, errors, priors, DistinctRows.of(scores), codes)
+        start, errors = constrain_by_priors(
+            start, errors, priors, proportions(codes), observations.n_effective
+        )
+    if not has_signal:
+        return Noise(
+            model=start,
+            errors=errors,
+            source="no signal",
+            assumption=NO_SIGNAL,
+            priors_given=priors is not None,
+            from_labels=True,
+        )
     prior = RatePrior.of(start, errors)
     likeliest = likeliest_noise(logits, observations, start, prior)
     for _ in range(_MAX_REFITS):  # shares of wrong labels and priors follow from the rates before
@@ -376,7 +404,8 @@ def noise_from_scores(
     posterior = label_posterior(probabilities, codes, likeliest.noise)
     covariance = likeliest.covariance
     return Noise(
-        model=expected_noise(posterior, codes, observations.shares, likeliest.noise),
+        model=likeliest.noise,
+        reported=expected_noise(posterior, observations, likeliest.noise),
         errors=transition_errors(likeliest.noise, covariance, observations.n_effective),
         source="label likelihood",
         assumption="" if is_determined(likeliest.noise, covariance) else NOT_IDENTIFIABLE,

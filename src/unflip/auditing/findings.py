@@ -54,7 +54,8 @@ class Findings:
     @property
     def noise(self) -> NoiseModel:
         """The noise model, with priors; with votes, that of the majority labels."""
-        return self.evidence.noise.model
+        noise = self.evidence.noise
+        return noise.model if noise.reported is None else noise.reported
 
     @property
     def noise_std(self) -> FloatArray:
@@ -101,7 +102,8 @@ class Findings:
         """Number of suspects at the false discovery rate.
 
         The largest m for which the first m suspects have a mean P(label wrong) of at least
-        1 − false_discovery_rate. Checked rows are not counted.
+        1 − false_discovery_rate, averaged over the standard errors of the noise rates and of the
+        calibration. Checked rows are not counted.
         """
         return count_suspects(self.evidence, self.false_discovery_rate)
 

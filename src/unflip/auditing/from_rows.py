@@ -169,7 +169,7 @@ def _evidence(
         accuracy_std=scores.accuracy.error,
         dimension=effective_dimension(rows),
         n_effective=scores.n_effective,
-        scored=ScoredRows(logits, observed, priors, scores.certainty == 1),
+        scored=ScoredRows(logits, observed, priors, scores.certainty),
         has_signal=scores.certainty > 0,
     )
 
@@ -228,8 +228,10 @@ def _noise(
 ) -> Noise:
     """Return the noise model of the fit; with several votes, that of the majority labels."""
     estimator = fitted.noise_estimator_
+    calibration_noise = None if estimator is None else estimator.calibration_noise_
     noise = Noise(
-        model=fitted.noise_,
+        model=fitted.noise_ if calibration_noise is None else calibration_noise,
+        reported=fitted.noise_,
         errors=as_numpy(fitted.noise_std_),
         source="given" if estimator is None else estimator.source_,
         assumption="" if estimator is None else estimator.assumption_,
@@ -245,7 +247,7 @@ def _noise(
         noise = replace(noise, source="votes")
     if labels.single:
         return noise
-    return replace(noise, model=_majority_noise(fitted, codes))
+    return replace(noise, model=_majority_noise(fitted, codes), reported=None)
 
 
 def _majority_noise(fitted: LPClassifier, codes: IntArray) -> NoiseModel:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -27,7 +26,6 @@ from unflip.calibration.log_odds import Calibration, recalibration
 from unflip.calibration.observations import Observations
 from unflip.data.duplicates import DistinctRows
 from unflip.data.training_set import TrainingSet
-from unflip.estimation.anchors import NO_SIGNAL, uninformative_noise
 from unflip.estimation.automatic import Automatic
 from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimator
 from unflip.estimation.trusted import TrustedSubset
@@ -148,7 +146,7 @@ def audit_scores(
         accuracy_std=accuracy.error,
         dimension=dimension,
         n_effective=float(n),
-        scored=ScoredRows(reported.log_odds, rows, channel.known_priors, share == 1),
+        scored=ScoredRows(reported.log_odds, rows, channel.known_priors, share),
         has_signal=share > 0,
         model_calibration=_model_calibration(calibration, log_scores, codes, channel),
     )
@@ -211,14 +209,7 @@ def _noise(
     """Return the noise model; without any information, the likeliest one."""
     if is_estimate(noise):
         if trusted is None:
-            estimate = noise_from_scores(data.X, log_scores, rows, priors)
-            if not has_signal:
-                estimate = replace(
-                    estimate,
-                    model=uninformative_noise(proportions(data.codes)),
-                    source="no signal",
-                    assumption=NO_SIGNAL,
-                )
+            estimate = noise_from_scores(data.X, log_scores, rows, priors, has_signal=has_signal)
             if estimate.assumption:
                 warn_caller(estimate.assumption, AssumedNoiseWarning)
             return estimate

@@ -30,15 +30,16 @@ def worst_first(evidence: Evidence) -> IntArray:
 
 
 def n_suspects_at(wrong: FloatArray, false_discovery_rate: float) -> int:
-    """Return the largest m for which the m worst rows have a mean P(label wrong) of 1 − rate.
+    """Return the largest m for which the first m rows have a mean P(label wrong) of 1 − rate.
 
-    Rows whose label is more likely right than wrong are never counted.
+    Rows are in the order of the list. It ends before a row whose label is more likely right than
+    wrong.
     """
-    worst = np.sort(wrong)[::-1]
-    mean = np.cumsum(worst) / np.arange(1, len(worst) + 1)
-    # The running mean never rises, so the count is the largest m. The slack of 1e-12 keeps ties
-    # that rounding would lose.
-    return int(((mean >= 1 - false_discovery_rate - 1e-12) & (worst >= 0.5)).sum())
+    is_wrong = np.logical_and.accumulate(wrong >= 0.5)
+    mean = np.cumsum(wrong) / np.arange(1, len(wrong) + 1)
+    # The slack of 1e-12 keeps ties that rounding would lose.
+    counts = np.flatnonzero(is_wrong & (mean >= 1 - false_discovery_rate - 1e-12)) + 1
+    return int(counts.max(initial=0))
 
 
 def count_suspects(evidence: Evidence, false_discovery_rate: float) -> int:
@@ -47,8 +48,9 @@ def count_suspects(evidence: Evidence, false_discovery_rate: float) -> int:
     The probabilities are averaged over the standard errors of the noise rates and of the
     calibration.
     """
-    unchecked = evidence.truth == UNCHECKED
-    return n_suspects_at(evidence.marginal_wrong[unchecked], false_discovery_rate)
+    n_unchecked = int((evidence.truth == UNCHECKED).sum())
+    listed = worst_first(evidence)[:n_unchecked]
+    return n_suspects_at(evidence.marginal_wrong[listed], false_discovery_rate)
 
 
 def suspect_table(evidence: Evidence, n_suspects: int) -> Table:

@@ -39,8 +39,10 @@ from unflip.calibration.log_odds import (
 )
 from unflip.calibration.mixture import ScoreMixture, with_ones
 from unflip.calibration.observations import Observations
+from unflip.calibration.slope import MAX_LOG_SLOPE
 
 __all__ = [
+    "MAX_LOG_SLOPE",
     "PAIR_VARIANCE",
     "ROUNDING",
     "SMALLEST_SLOPE",

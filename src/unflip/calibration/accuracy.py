@@ -19,6 +19,7 @@ from unflip.calibration.binning import evenly_spaced
 from unflip.calibration.intercepts import class_probabilities
 from unflip.calibration.log_odds import Calibration
 from unflip.calibration.observations import Observations
+from unflip.calibration.slope import MAX_LOG_SLOPE
 from unflip.labels.noise import Channel
 
 # Probabilities (rows times classes) that show the effect of other log-odds to a few percent.
@@ -95,7 +96,8 @@ def _representative_rows(calibration: Calibration, predicted: Array) -> Array:
 
 def _moved_probabilities(logits: Array, intercepts: FloatArray, change: FloatArray) -> Array:
     """Return the class probabilities with a change of the log-slope and of the intercepts."""
-    moved = float(np.exp(change[0])) * logits
+    log_slope = np.clip(change[0], -MAX_LOG_SLOPE, MAX_LOG_SLOPE)
+    moved = float(np.exp(log_slope)) * logits
     return class_probabilities(moved + like(intercepts + change[1:], logits))
 
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from unflip._utils.arrays import TINY, as_numpy, at_least, namespace, pick
+from unflip._utils.arrays import TINY, as_numpy, at_least, like, namespace, pick
 from unflip._utils.typing import Array, FloatArray
+from unflip.calibration.intercepts import ClassProportions
 from unflip.calibration.observations import Observations
 from unflip.labels.noise import Channel
 
@@ -136,12 +137,14 @@ def joint_covariance(
         C, the covariance of the noise rates of the classes.
     """
     k = noise.n_classes
+    codes = observations.codes
+    share = observations.shares
+    moved = np.zeros(k)  # the intercepts that known priors fix move with the slope
+    if observations.priors_known:
+        proportions = ClassProportions.of(codes, share, observations, noise)
+        moved = proportions.intercepts_derivative(probabilities, logits, share)
     information = LabelInformation.of(
-        probabilities,
-        logits,
-        observations.codes,
-        observations.shares,
-        noise,
+        probabilities, logits + like(moved, logits), codes, share, noise
     ).with_priors(observations.n_effective / PAIR_VARIANCE)
     fitted = slice(k, k + 1 if observations.priors_known else 2 * k)
     inverse = np.linalg.inv(information[fitted, fitted])
@@ -150,6 +153,7 @@ def joint_covariance(
     basis = np.zeros((2 * k + 1, k + n_fitted))
     basis[:k, :k] = np.eye(k)
     basis[k, k] = 1
+    basis[k + 1 :, k] = moved - moved.mean()
     basis[k + 1 :, k + 1 :] = (np.eye(k) - 1 / k)[:, 1:n_fitted]
     by_rates = basis[:, :k] - basis[:, k:] @ inverse @ information[fitted, :k]
     given_rates = basis[:, k:] @ inverse @ basis[:, k:].T

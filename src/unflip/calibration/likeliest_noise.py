@@ -46,8 +46,8 @@ from unflip.labels.noise import Channel, NoiseModel, shares_of_wrong_labels
 #: Candidates for the strength of the shrinkage, in wrong labels of each class: powers of two from
 #: one, hardly any shrinkage, to more than the wrong labels of a class in most data sets.
 _STRENGTHS = 2.0 ** np.arange(13)
-#: Largest change of the transition in the last step, small compared with standard errors.
-_TOLERANCE = 0.005
+#: Largest change of a rate in the last step, in its standard errors.
+_TOLERANCE = 0.1
 #: Steps of Fisher scoring at most. Two to four are usual.
 _MAX_STEPS = 8
 #: Halvings of a step before scoring ends. A step of 1/16 that still lowers the density is noise.
@@ -165,32 +165,34 @@ def transition_errors(noise: Channel, covariance: FloatArray, n_effective: float
     return np.sqrt(variance)
 
 
-def expected_noise(posterior: Array, codes: Array, share: Array, noise: Channel) -> NoiseModel:
+def expected_noise(posterior: Array, observations: Observations, noise: NoiseModel) -> NoiseModel:
     """Return the noise model of the labelled rows themselves, by expected counts.
 
     Entry (a, b) of the transition is the expected share of label b among the rows of true class a.
-    The priors are the expected class proportions, so that the noise model explains the observed
+    The priors are the known ones, or the expected class proportions: these explain the observed
     proportions exactly.
 
     Parameters
     ----------
     posterior : array of shape (n, k)
         P(true class | row, observed label).
-    codes, share : array of shape (n,)
-        Observed class of each row, and its share in the total weight.
-    noise : Channel
+    observations : Observations
+        Observed labels.
+    noise : NoiseModel
         Noise behind the posteriors, with priors. It is returned for two classes whose labels come
         out no better than chance, which no noise model describes.
     """
-    counts = _expected_counts(posterior, codes, share)
+    counts = _expected_counts(posterior, observations.codes, observations.shares)
     mass = np.maximum(counts.sum(axis=1, keepdims=True), TINY)
     transition = counts / mass
     transition = np.where(
         transition.sum(axis=1, keepdims=True) > 0.5, transition, np.eye(len(counts))
     )
     if len(counts) == 2 and np.trace(transition) - 1 < _LEAST_INFORMATION:
-        return NoiseModel(noise.transition, noise.priors)
+        return noise
     priors = mass[:, 0] / mass.sum()
+    if observations.priors_known:
+        priors = noise.known_priors
     return NoiseModel(transition / transition.sum(axis=1, keepdims=True), priors)
 
 
@@ -248,6 +250,9 @@ class _Likelihood:
         )
         scaled = slope.factor * self.logits
         probabilities = class_probabilities(scaled + like(slope.intercepts, scaled))
+        if self.observations.priors_known:  # which move the intercepts with the slope
+            moved = proportions.intercepts_derivative(probabilities, scaled, self.share)
+            scaled = scaled + like(moved, scaled)
         return self._point(noise, probabilities, scaled, slope)
 
     def scored(self, current: _Point) -> _Point:
@@ -256,9 +261,9 @@ class _Likelihood:
             following = self._after_step(current, current.covariance @ current.gradient)
             if following is None:
                 break
-            change = float(np.abs(following.rates - current.rates).max())
+            change = np.abs(following.rates - current.rates)
             current = following
-            if change <= _TOLERANCE:
+            if (change <= _TOLERANCE * np.sqrt(np.diag(current.covariance))).all():
                 break
         return current
 

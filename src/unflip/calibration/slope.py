@@ -13,8 +13,8 @@ from unflip.labels.noise import Channel
 
 #: Step of log τ for finite differences, and half the bracket around a rough optimum.
 LOG_SLOPE_STEP = 0.05
-# Largest |log τ|: three standard deviations of its standard normal prior.
-_MAX_LOG_SLOPE = 3.0
+#: Largest |log τ|: three standard deviations of its standard normal prior.
+MAX_LOG_SLOPE = 3.0
 # Last step of log τ and of the intercepts.
 _TOLERANCE = 1e-5
 
@@ -45,8 +45,8 @@ def fit_slope(
     """
     label_given_true = pick(noise.transition.T, codes)
     cost = _Cost(logits, label_given_true, share, proportions, n_effective, tolerance)
-    low = -_MAX_LOG_SLOPE
-    high = _MAX_LOG_SLOPE
+    low = -MAX_LOG_SLOPE
+    high = MAX_LOG_SLOPE
     log_slope = 0.0 if start is None else float(np.log(start.factor))
     point = cost.at(log_slope, None if start is None else start.intercepts)
     curvature = point.curvature

@@ -160,6 +160,8 @@ class Automatic(NoiseEstimator):
             priors = NoiseModel.none(k).with_priors(self.priors).known_priors
         self.assumption_ = ""
         self.is_start_ = False
+        self.rate_covariance_ = None
+        self.calibration_noise_ = None
         self.evidence_ = None
         clusters = None
         if rows.spectrum_weights is None:  # the tests require independent rows
@@ -192,7 +194,7 @@ class Automatic(NoiseEstimator):
         self.noise_std_ = errors
         if self.priors is not None and (noise.n_classes > 2 or self.source_ != "mixture"):
             self.noise_, self.noise_std_ = constrain_by_priors(
-                noise, errors, self.priors, rows, codes
+                noise, errors, self.priors, rows.shares(codes), rows.n_effective
             )
         return self
 

@@ -47,6 +47,8 @@ class NoiseEstimator(BaseEstimator):
         ``noise_std_[1, 0]`` and that of ε₋ ``noise_std_[0, 1]``.
     rate_covariance_ : ndarray of shape (k, k) or None
         Covariance of the noise rates of the classes, if they are correlated; optional.
+    calibration_noise_ : NoiseModel or None
+        Noise of the calibration, if that has a simpler structure than ``noise_``; optional.
     source_ : str
         What the rates were estimated from, in a few words; optional. Audits print it.
     assumption_ : str
@@ -79,6 +81,8 @@ class NoiseEstimator(BaseEstimator):
     noise_: NoiseModel
     noise_std_: FloatArray
     rate_covariance_: FloatArray | None = None
+    calibration_noise_: NoiseModel | None = None
+    priors: ArrayLike | None = None
     y_trusted: ArrayLike | None = None
     source_: str = "estimator"
     assumption_: str = ""
@@ -123,12 +127,18 @@ class NoiseEstimator(BaseEstimator):
         )
 
     def correct(
-        self, noise: NoiseModel, errors: FloatArray, covariance: FloatArray, assumption: str
+        self,
+        noise: NoiseModel,
+        errors: FloatArray,
+        covariance: FloatArray,
+        calibration_noise: NoiseModel,
+        assumption: str,
     ) -> None:
         """Replace the rates that were a start by those of the largest likelihood."""
         self.noise_ = noise
         self.noise_std_ = errors
         self.rate_covariance_ = covariance
+        self.calibration_noise_ = calibration_noise
         self.source_ = "label likelihood"
         self.assumption_ = assumption
 

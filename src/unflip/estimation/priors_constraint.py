@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import lsq_linear
 
-from unflip._utils.typing import Array, FloatArray
-from unflip.data.duplicates import DistinctRows
+from unflip._utils.typing import FloatArray
 from unflip.estimation.anchors import (
     LARGEST_RATE_SUM,
     RateEstimate,
@@ -25,13 +24,19 @@ LARGEST_MISFIT = 5.0
 
 
 def constrain_by_priors(
-    noise: NoiseModel, errors: FloatArray, priors: ArrayLike, rows: DistinctRows, codes: Array
+    noise: NoiseModel,
+    errors: FloatArray,
+    priors: ArrayLike,
+    observed: FloatArray,
+    n_effective: float,
 ) -> tuple[NoiseModel, FloatArray]:
-    """Return estimated rates and their standard errors under known class priors."""
+    """Return estimated rates and their standard errors under known class priors.
+
+    Parameters are those of `constrain_rates`.
+    """
     known_priors = noise.with_priors(priors).known_priors
-    estimate = constrain_rates(
-        RateEstimate(noise.transition, errors), known_priors, rows.shares(codes), rows.n_effective
-    )
+    rates = RateEstimate(noise.transition, errors)
+    estimate = constrain_rates(rates, known_priors, observed, n_effective)
     return NoiseModel(_limited(estimate.transition), known_priors), estimate.errors
 
 

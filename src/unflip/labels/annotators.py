@@ -32,8 +32,8 @@ from unflip.labels.votes import Votes
 _STRENGTHS = 2.0 ** np.arange(11)
 #: Limit on EM rounds for one value of s, so that slow ones end. Simulated votes need at most 50.
 _MAX_ROUNDS = 500
-#: Change of a noise rate for numerical derivatives: about the root of the rounding error.
-_RATE_STEP = 1e-7
+# Smallest noise rate and smallest 1 − rate in derivatives, so that these are finite.
+_LEAST_RATE = 1e-12
 #: EM stops once no posterior changes by more than this. Ten times more or less moves posteriors of
 #: simulated rows by less than 1e-6.
 _TOLERANCE = 1e-6
@@ -130,12 +130,18 @@ class VoteChannel(Channel):
 
     @property
     def rate_derivatives(self) -> FloatArray:
-        """Derivative of row a by the noise rate of true class a of all annotators, (k, n)."""
-        moved = [
-            self.annotators.moved(a, _RATE_STEP).channel(self.votes).transition[a]
-            for a in range(self.n_classes)
-        ]
-        return (np.stack(moved) - self.transition) / _RATE_STEP
+        """Derivative of row a by the noise rate of true class a of all annotators, (k, n).
+
+        Wrong labels keep their shares, so log T changes by 1/ε for a wrong label, and by
+        −1/(1 − ε) for the right one.
+        """
+        k = self.n_classes
+        rates = np.clip(
+            1 - self.annotators.transitions[:, range(k), range(k)], _LEAST_RATE, 1 - _LEAST_RATE
+        )
+        logs = np.where(np.eye(k, dtype=bool), -1 / (1 - rates[:, :, None]), 1 / rates[:, :, None])
+        changes = np.asarray(self.votes.table @ logs.transpose(0, 2, 1).reshape(-1, k))
+        return np.asarray(self.transition * changes.T)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

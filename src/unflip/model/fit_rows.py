@@ -140,6 +140,11 @@ def fit_rows(data: TrainingSet, options: Options, default: NoiseEstimator) -> Ro
     default : NoiseEstimator
         Estimator of the noise rates for ``noise="estimate"``.
     """
+    votes = data.votes
+    has_labels = votes is not None and votes.single and len(votes.label) == data.n_rows
+    if votes is not None and has_labels and is_estimate(options.noise):
+        fit = fit_rows(data.with_single_votes(votes), options, default)
+        return replace(fit, annotators=Annotators.from_noise(fit.noise, votes))
     problem = _Problem.of(data, options)
     source = _noise_source(problem, default)
     table = None if options.refines else _target_table(source.noise, options)
@@ -198,10 +203,12 @@ def _noise_source(problem: _Problem, default: NoiseEstimator) -> NoiseSource:
         return noise_source(options.noise, options.priors, data, problem.spectrum, default)
     # At most one vote on each row: these are labels, some of them missing.
     fit = fit_rows(data.with_single_votes(votes), options, default)
-    annotators = Annotators.from_noise(fit.noise, votes)
-    return NoiseSource(
-        fit.noise, as_numpy(fit.noise_std), fit.noise_estimator, annotators=annotators
-    )
+    estimator = fit.noise_estimator
+    noise = fit.noise
+    if estimator is not None and estimator.calibration_noise_ is not None:
+        noise = estimator.calibration_noise_
+    annotators = Annotators.from_noise(noise, votes)
+    return NoiseSource(noise, as_numpy(fit.noise_std), estimator, annotators=annotators)
 
 
 def _corrected(
@@ -210,13 +217,14 @@ def _corrected(
     """Return the noise of the training labels after the correction of its rates, with errors."""
     observations = problem.observations
     posterior = last.calibration.posterior(observations.codes, last.noise)
-    noise = expected_noise(posterior, observations.codes, observations.shares, last.noise)
+    fitted = NoiseModel(last.noise.transition, last.noise.priors)
+    noise = expected_noise(posterior, observations, fitted)
     errors = transition_errors(last.noise, covariance, observations.n_effective)
     assumption = ""
     if not is_determined(last.noise, covariance):
         assumption = NOT_IDENTIFIABLE
     if source.estimator is not None:
-        source.estimator.correct(noise, errors, covariance, assumption)
+        source.estimator.correct(noise, errors, covariance, fitted, assumption)
     return replace(source, noise=noise, errors=errors)
 
 
@@ -446,6 +454,8 @@ def _rate_covariance(source: NoiseSource, last: Round) -> FloatArray:
     """Return the covariance of the noise rates; those that were not corrected are independent."""
     if last.rate_covariance is not None:
         return last.rate_covariance
+    if source.estimator is not None and source.estimator.rate_covariance_ is not None:
+        return source.estimator.rate_covariance_
     return np.diag(np.diag(source.errors) ** 2)
 
 

@@ -193,8 +193,11 @@ def _from_estimator(
     if noise.priors is None:
         noise = with_inferred_priors(noise, data.observed, data.rows.n_effective, data.classes)
     if priors is not None:
-        noise, errors = constrain_by_priors(noise, errors, priors, data.rows, data.codes)
-    return NoiseSource(noise, errors, fitted, priors is None and fitted.is_start_)
+        noise, errors = constrain_by_priors(
+            noise, errors, priors, data.observed, data.rows.n_effective
+        )
+    is_counted = fitted.is_start_ and priors is None and fitted.priors is None
+    return NoiseSource(noise, errors, fitted, is_counted)
 
 
 def _from_votes(

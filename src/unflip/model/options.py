@@ -16,7 +16,8 @@ from unflip.labels.noise import NoiseModel
 
 def gives_priors(noise: object, priors: object) -> bool:
     """Whether `noise=` and `priors=` set the class priors, rather than leave them to the labels."""
-    return priors is not None or (isinstance(noise, NoiseModel) and noise.priors is not None)
+    has_priors = isinstance(noise, NoiseModel | NoiseEstimator) and noise.priors is not None
+    return priors is not None or has_priors
 
 
 def is_estimate(noise: object) -> bool:

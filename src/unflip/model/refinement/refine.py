@@ -199,8 +199,11 @@ class RefinementLoop:
             regs = np.array([best])
         all_scores, leakage = self._convex_scores(fits, means, regs, current.index)
         scores = drop_contradictions(all_scores[:, 0, :], self._label_means, weights)
+        labels = self._labels
+        if labels.rate_prior is not None:  # a later round may have been dropped
+            labels = replace(labels, noise=current.noise)
         calibration, noise, rate_covariance = calibrate_members(
-            scores, self._labels, uncoupled(self._rows, scores), self._association
+            scores, labels, uncoupled(self._rows, scores), self._association
         )
         return replace(
             current,
