@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from hypothesis import assume
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
@@ -17,6 +18,7 @@ from support.strategies import (
     rotation,
 )
 from unflip import LPClassifier, NoiseModel
+from unflip.ridge.label_association import UNSURE
 
 # Warnings of few rows and of one-sided targets.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -163,6 +165,9 @@ def test_weights_equal_duplicates(drawn, options, reg, count):
     repeated = np.append(np.arange(drawn.n), np.full(count - 1, 3))
     once = fitted(drawn, weights=weights, reg=reg, **options)
     often = fitted(drawn, drawn.X[repeated], drawn.y[repeated], reg=reg, **options)
+    # If features take few values, a duplicate counts as another observation, and a weight does not.
+    # So evidence of a signal may be found for one of the two alone, where it is weak.
+    assume((once.association_ > UNSURE) == (often.association_ > UNSURE))
     close(often.coef_, once.coef_, within)
     close(often.decision_function(drawn.X), once.decision_function(drawn.X), within)
 

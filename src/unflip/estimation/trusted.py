@@ -270,8 +270,12 @@ def _strata(scores: FloatArray, codes: IntArray, weights: FloatArray, k: int) ->
 
 
 def _mid_ranks(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the share of the weight below each value plus half of that at it."""
-    _, position = np.unique(values, return_inverse=True)
+    """Return the share of the weight below each value plus half of that at it.
+
+    Values that are equal up to rounding errors have the same rank.
+    """
+    unit = np.abs(values).max(initial=0.0) or 1.0
+    _, position = np.unique(np.round(values / unit, 9), return_inverse=True)
     pooled = np.bincount(position, weights)
     ranks: FloatArray = ((np.cumsum(pooled) - pooled / 2) / pooled.sum())[position]
     return ranks
