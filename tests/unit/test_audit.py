@@ -636,7 +636,7 @@ class TestSurface:
         assert abs(result.noise.eps_pos - realised) < 3 * result.noise_std[1, 0] < 0.3
         assert abs(result.expected_wrong - np.sum(observed != y)) < 3 * result.expected_wrong_std
         with_priors = quiet(audit_scores, probabilities, observed, priors=[0.5, 0.5])
-        np.testing.assert_allclose(with_priors.noise.priors, [0.5, 0.5], atol=0.02)
+        np.testing.assert_allclose(with_priors.noise.priors, [0.5, 0.5])
 
 
 @needs_data

@@ -98,10 +98,9 @@ def test_uncertain_rates_increase_the_standard_error():
     X, y = make_mixture(600, 60, mean_norm=2.0, priors=NOISE.priors, random_state=3)
     observed = NOISE.flip(y, random_state=3)
     estimated = LPClassifier().fit(X, observed)
-    given_noise = LPClassifier(estimated.noise_).fit(X, observed)
-    # Known priors have a larger effective sample size, which moves the threshold a little.
+    given_noise = LPClassifier(estimated.noise_.transition).fit(X, observed)
     assert estimated.expected_accuracy_ == pytest.approx(given_noise.expected_accuracy_, abs=0.002)
-    assert estimated.expected_accuracy_std_ > given_noise.expected_accuracy_std_
+    assert estimated.expected_accuracy_std_ > 1.015 * given_noise.expected_accuracy_std_
 
 
 @pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning")

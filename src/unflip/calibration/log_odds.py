@@ -125,12 +125,6 @@ class Calibration:
     logits: Array
     intercepts: FloatArray
 
-    @classmethod
-    def identity(cls, log_odds: Array) -> Calibration:
-        """Return log-odds of rows, (n, k), as their own calibration."""
-        k = log_odds.shape[1]
-        return cls(LogOddsModel(np.eye(k) - np.eye(k)[:, :1], np.zeros(k)), log_odds, np.zeros(k))
-
     @property
     def log_odds(self) -> Array:
         """Log-odds of each class against the first, (n, k)."""
