@@ -7,6 +7,8 @@ from unflip._utils.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from unflip import datasets, estimation, losses, targets, theory
+    from unflip.auditing.evaluation.model_comparison import Comparison, compare
+    from unflip.auditing.evaluation.model_evaluation import Evaluation, evaluate
     from unflip.auditing.from_rows import audit
     from unflip.auditing.from_scores import audit_scores
     from unflip.auditing.report import Audit
@@ -17,14 +19,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Audit",
+    "Comparison",
+    "Evaluation",
     "LPClassifier",
     "Moments",
     "NoiseModel",
     "Votes",
     "audit",
     "audit_scores",
+    "compare",
     "datasets",
     "estimation",
+    "evaluate",
     "losses",
     "targets",
     "theory",
@@ -35,14 +41,18 @@ if not TYPE_CHECKING:  # type checkers would take a misspelt name for a lazy one
         __name__,
         {
             "Audit": "auditing.report",
+            "Comparison": "auditing.evaluation.model_comparison",
+            "Evaluation": "auditing.evaluation.model_evaluation",
             "LPClassifier": "model.classifier",
             "Moments": "ridge.moments",
             "NoiseModel": "labels.noise",
             "Votes": "labels.votes",
             "audit": "auditing.from_rows",
             "audit_scores": "auditing.from_scores",
+            "compare": "auditing.evaluation.model_comparison",
             "datasets": "",
             "estimation": "",
+            "evaluate": "auditing.evaluation.model_evaluation",
             "losses": "",
             "plotting": "",
             "targets": "",

@@ -5,7 +5,8 @@ import numpy as np
 from unflip import Audit, NoiseModel, audit_scores
 from unflip.auditing.evidence import Evidence, Noise, ScoredRows
 from unflip.calibration.observations import Observations
-from unflip.labels.classes import UNCHECKED, true_codes
+from unflip.labels.classes import true_codes
+from unflip.labels.codes import UNCHECKED
 
 CLASSES = np.array(["<b>ham</b>", "=spam"])
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.3, pi_neg=0.5)
@@ -52,8 +53,8 @@ def nasty_audit(classes=CLASSES, trusted=None, false_discovery_rate=0.1):
             assumption="",
             priors_given=True,
         ),
-        accuracy=float(probabilities.max(axis=1).mean()),
-        accuracy_std=0.02,
+        class_conditional_accuracy=float(probabilities.max(axis=1).mean()),
+        class_conditional_accuracy_std=0.02,
         dimension=20,
         n_effective=float(N_ROWS),
         scored=ScoredRows(log_scores, rows, NOISE.priors),

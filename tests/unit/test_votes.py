@@ -5,8 +5,7 @@ import pytest
 
 from unflip import NoiseModel, Votes
 from unflip.labels.annotators import Annotators, Crowd
-from unflip.labels.classes import UNCHECKED
-from unflip.labels.votes import UNLABELLED
+from unflip.labels.codes import UNCHECKED, UNLABELLED
 
 #: Annotators of `drawn`: one mostly votes for the wrong class, one always votes for class 1.
 ADVERSARY, CONSTANT = 4, 5

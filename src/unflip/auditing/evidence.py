@@ -5,7 +5,9 @@ combines them with the label,
 
 .. math:: P(y_i = a \mid x_i, \tilde y_i) \propto P(y = a \mid x_i)\, T_{a \tilde y_i},
 
-and for other noise rates the probabilities are calibrated again from the same scores.
+and for other noise rates the probabilities are calibrated again from the same scores. If trusted
+labels of sampled rows exist, P(y | x, ỹ) is a model that they calibrate instead, for noise that may
+depend on the row (`unflip.calibration.true_class`).
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from unflip._utils.arrays import TINY
 from unflip._utils.typing import FloatArray, IntArray
 from unflip.calibration.information import joint_covariance
 from unflip.calibration.intercepts import class_probabilities
+from unflip.calibration.labelled_scores import LabelledScores, ModelScores
 from unflip.calibration.likeliest_noise import (
     RatePrior,
     expected_noise,
@@ -35,6 +38,7 @@ from unflip.calibration.log_odds import (
 )
 from unflip.calibration.observations import Observations
 from unflip.calibration.slope import MAX_LOG_SLOPE
+from unflip.calibration.true_class import TrueClassModel
 from unflip.estimation.anchors import (
     NO_SIGNAL,
     NOT_IDENTIFIABLE,
@@ -44,10 +48,10 @@ from unflip.estimation.anchors import (
 )
 from unflip.estimation.priors_constraint import constrain_by_priors
 from unflip.labels.annotators import Annotators
-from unflip.labels.classes import UNCHECKED
+from unflip.labels.codes import UNCHECKED, UNLABELLED
 from unflip.labels.moved_noise import moved_rate
 from unflip.labels.noise import Channel, NoiseModel
-from unflip.labels.votes import UNLABELLED, Votes
+from unflip.labels.votes import Votes
 
 # Five-point Gauss-Hermite quadrature over a standard normal variable.
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
@@ -188,8 +192,9 @@ class Evidence:
         Logarithms of the model's probabilities, before the noise model is applied.
     noise : Noise
         The noise model.
-    accuracy, accuracy_std : float
-        Expected accuracy on clean labels, and its standard error.
+    class_conditional_accuracy, class_conditional_accuracy_std : float
+        Expected accuracy on clean labels if noise depends on the class alone, and its standard
+        error.
     dimension : float
         Effective dimension of the features; NaN if it is not known.
     n_effective : float
@@ -200,6 +205,10 @@ class Evidence:
         Whether the features predict the labels better than chance.
     model_calibration : ModelCalibration, optional
         How the probabilities of another model were calibrated.
+    is_sample : bool
+        Whether the checked rows were sampled, so that their labels calibrate the posterior.
+    inclusion : ndarray of shape (n,), optional
+        Probability with which each row was chosen for a check.
     """
 
     classes: NDArray[Any]
@@ -208,13 +217,15 @@ class Evidence:
     probabilities: FloatArray
     log_scores: FloatArray
     noise: Noise
-    accuracy: float
-    accuracy_std: float
+    class_conditional_accuracy: float
+    class_conditional_accuracy_std: float
     dimension: float
     n_effective: float
     scored: ScoredRows
     has_signal: bool = True
     model_calibration: ModelCalibration | None = None
+    is_sample: bool = False
+    inclusion: FloatArray | None = None
 
     @property
     def columns(self) -> IntArray:
@@ -226,9 +237,62 @@ class Evidence:
         """Whether each row has an observed label, (n,)."""
         return np.asarray(self.codes != UNLABELLED)
 
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether trusted labels of sampled rows calibrate the posterior."""
+        return self.is_sample and bool((self.truth != UNCHECKED).any())
+
+    @cached_property
+    def true_class(self) -> TrueClassModel:
+        """Model of the true class for noise that may depend on the row.
+
+        Trusted labels calibrate it if their rows were sampled. Otherwise it is that of its prior.
+        """
+        n, k = self.probabilities.shape
+        vote_logs = None
+        votes_per_row = 1.0
+        if self.noise.votes is not None and self.noise.annotators is not None:
+            vote_logs = self.noise.annotators.log_likelihoods(self.noise.votes)
+            votes_per_row = self.noise.votes.mean_votes
+        scores = ModelScores.of(self.probabilities)
+        return TrueClassModel.fit(
+            LabelledScores((scores,), self.codes, k, vote_logs, votes_per_row),
+            self.truth if self.is_sample else np.full(n, UNCHECKED),
+            counts=np.full(n, self.n_effective / n),
+            inclusion=self.inclusion,
+        )
+
+    @property
+    def accuracy(self) -> float:
+        """Expected accuracy on clean labels."""
+        if self.is_calibrated:
+            return self.true_class.expected_accuracy.value
+        return self.class_conditional_accuracy
+
+    @property
+    def accuracy_std(self) -> float:
+        """Standard error of `accuracy`."""
+        if self.is_calibrated:
+            return self.true_class.expected_accuracy.std
+        return self.class_conditional_accuracy_std
+
+    @cached_property
+    def reported_noise(self) -> tuple[NoiseModel, FloatArray]:
+        """Noise model to report, and the standard errors of its transition matrix."""
+        noise = self.noise
+        if not self.is_calibrated:
+            return (noise.model if noise.reported is None else noise.reported), noise.errors
+        errors = self.true_class.transition()[1]
+        if noise.votes is not None:
+            return noise.model, errors
+        observations = Observations(self.codes, np.ones(len(self.codes)), self.n_effective)
+        return expected_noise(self.label_posterior, observations, noise.model), errors
+
     @cached_property
     def label_posterior(self) -> FloatArray:
         """P(true class | row, observed label), (n, k); 0 and 1 for checked rows."""
+        if self.is_calibrated:
+            return self.true_class.posterior
         posterior: FloatArray = label_posterior(
             self.probabilities, self.columns, self.noise.channel
         )

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unflip._utils.randomness import RandomState
 from unflip._utils.typing import FloatArray, IntArray
 from unflip._utils.validation import as_count, as_number, shown
+from unflip.auditing.check_plan import CheckPlan, CheckSample
 from unflip.auditing.dependence import Dependence, dependence_test
 from unflip.auditing.evidence import Evidence, ModelCalibration
 from unflip.auditing.outlook import Outlook
@@ -24,7 +26,8 @@ from unflip.auditing.suspects import (
     unlabelled_table,
     worst_first,
 )
-from unflip.labels.classes import UNCHECKED
+from unflip.calibration.interval import Interval
+from unflip.labels.codes import UNCHECKED
 from unflip.labels.noise import NoiseModel
 
 _PLANNED_CHECKS = (10, 50, 100)  # numbers of labels to check in `Findings.plan`
@@ -54,13 +57,12 @@ class Findings:
     @property
     def noise(self) -> NoiseModel:
         """The noise model, with priors; with votes, that of the majority labels."""
-        noise = self.evidence.noise
-        return noise.model if noise.reported is None else noise.reported
+        return self.evidence.reported_noise[0]
 
     @property
     def noise_std(self) -> FloatArray:
         """Standard errors of ``noise.transition``, (k, k); 0 if the noise model was given."""
-        return self.evidence.noise.errors
+        return self.evidence.reported_noise[1]
 
     @property
     def noise_source(self) -> str:
@@ -129,8 +131,32 @@ class Findings:
 
     @property
     def expected_accuracy_std(self) -> float:
-        """Standard error of ``expected_accuracy``."""
+        """Standard error of ``expected_accuracy``.
+
+        Without trusted labels, it assumes that noise depends on the class alone.
+        """
         return self.evidence.accuracy_std
+
+    @property
+    def expected_accuracy_interval(self) -> Interval:
+        """Accuracy on new rows with clean labels and its 95% interval, for any label noise.
+
+        Without trusted labels of sampled rows, value and interval are those of other data sets with
+        such scores and labels (see docs/checked_rows.md).
+        """
+        return self.evidence.true_class.expected_accuracy
+
+    @property
+    def expected_wrong_interval(self) -> Interval:
+        """Number of wrong labels and its 95% interval, for any label noise."""
+        wrong = self.evidence.true_class.correct_labels.complement
+        n = int(self.evidence.labelled.sum())
+        return Interval(n * wrong.value, n * wrong.low, n * wrong.high)
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether trusted labels of sampled rows calibrate the probabilities."""
+        return self.evidence.is_calibrated
 
     @cached_property
     def dependence(self) -> Dependence:
@@ -164,6 +190,49 @@ class Findings:
         lines += [("twice the rows", 0, self.accuracy_after(0, growth=2.0))]
         effort, checked, accuracy = zip(*lines, strict=True)
         return table(effort=effort, checked=checked, accuracy=accuracy)
+
+    def check_next(self, m: int, *, random_state: RandomState = 0) -> IntArray:
+        """Return m rows to check next: a random sample, whose true labels go into ``trusted=``.
+
+        At least 40% of the checked rows are to be rows where label and prediction differ. Within
+        the two groups rows are drawn with equal probabilities, so intervals and rates are valid.
+        Rows that were checked before count, so a later batch continues an earlier one.
+        """
+        return self._check_sample.draw(self._n_checks(m), random_state)
+
+    def plan_checks(self, m: int, *, random_state: RandomState = 0) -> CheckPlan:
+        """Return the rows of `check_next`, and the interval to expect after they are checked."""
+        sample = self._check_sample
+        n_checks = self._n_checks(m)
+        rows = sample.draw(n_checks, random_state)
+        return CheckPlan(
+            rows=rows,
+            inclusion=sample.inclusion(n_checks),
+            interval=self.expected_accuracy_interval,
+            interval_after=sample.interval_after(n_checks),
+            accuracy_gain=self._outlook.after(rows) - self._outlook.after(rows[:0]),
+        )
+
+    def checks_for(self, half_width: float) -> int | None:
+        """Return how many more checks give the accuracy an interval of ± half_width at most.
+
+        None if no number of checks is enough.
+        """
+        width = as_number(half_width, "half_width")
+        if not 0 < width < 1:
+            raise ValueError(
+                f"half_width = {shown(half_width)} must lie strictly between 0 and 1, for example "
+                "0.05."
+            )
+        return self._check_sample.n_for(width)
+
+    def _n_checks(self, m: int) -> int:
+        return as_count(m, "m", most=len(self._check_sample.unchecked))
+
+    @cached_property
+    def _check_sample(self) -> CheckSample:
+        unchecked = np.flatnonzero(self.evidence.truth == UNCHECKED)
+        return CheckSample(self.evidence.true_class, unchecked)
 
     def accuracy_after(self, m: int, *, growth: float = 1.0) -> float:
         """Return the expected accuracy after the m most suspicious labels are checked.

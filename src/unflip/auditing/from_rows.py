@@ -21,7 +21,7 @@ from unflip._utils.validation import as_array, check_unmasked
 from unflip._utils.warnings import warn_caller
 from unflip.auditing.evidence import Evidence, Noise, ScoredRows, noise_from_scores
 from unflip.auditing.outlook import effective_dimension
-from unflip.auditing.report import Audit, checked_rate
+from unflip.auditing.report import Audit, checked_rate, warn_of_assumptions
 from unflip.calibration.accuracy import ExpectedAccuracy, expected_accuracy
 from unflip.calibration.information import calibration_covariance
 from unflip.calibration.log_odds import calibrate
@@ -31,9 +31,10 @@ from unflip.data.input_rows import as_rows, in_memory, open_dask
 from unflip.estimation.given_rates import GivenRates
 from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimator
 from unflip.estimation.trusted import TrustedSubset
-from unflip.labels.classes import is_missing, true_codes
+from unflip.labels.classes import inclusion_probabilities, is_missing, true_codes
+from unflip.labels.codes import UNLABELLED
 from unflip.labels.noise import NoiseModel
-from unflip.labels.votes import UNLABELLED, Votes
+from unflip.labels.votes import Votes
 from unflip.model.classifier import LPClassifier
 from unflip.model.options import gives_priors, is_estimate
 from unflip.ridge.label_association import certainty
@@ -48,6 +49,7 @@ def audit(
     noise: NoiseModel | NoiseEstimator | ArrayLike | Literal["estimate"] | None = "estimate",
     priors: ArrayLike | None = None,
     trusted: ArrayLike | None = None,
+    inclusion: ArrayLike | None = None,
     groups: ArrayLike | None = None,
     false_discovery_rate: float = 0.1,
 ) -> Audit:
@@ -65,11 +67,14 @@ def audit(
     noise, priors
         As in `LPClassifier`.
     trusted : array-like of shape (n,), optional
-        True labels of checked samples, missing for the others. Noise rates are estimated from them
-        (`TrustedSubset`), unless `noise` gives the rates. The estimate is unbiased if samples were
-        checked at random or as `TrustedSubset` suggests. If suspects were checked, pass ``noise=``
-        too: suspects are not a random sample. By default they are those of a `NoiseEstimator` that
-        is passed as `noise`.
+        True labels of checked samples, missing for the others. They calibrate all probabilities
+        and intervals, for noise that may depend on the sample, unless `noise` gives the rates.
+        Check the samples of `Audit.check_next`, or samples at random. If suspects were checked,
+        pass ``noise=`` too: suspects are not a random sample. By default they are those of a
+        `NoiseEstimator` that is passed as `noise`.
+    inclusion : array-like of shape (n,), optional
+        Probability with which each sample was chosen for a check, if samples were not chosen at
+        random among those of the same label and prediction.
     groups : array-like of shape (n,), optional
         Group of each sample, for example near-duplicates or samples of one patient. Each sample is
         scored by fits to other groups.
@@ -95,7 +100,9 @@ def audit(
     0.96
     """
     rate = checked_rate(false_discovery_rate)
-    source = TrustedSubset(trusted) if is_estimate(noise) and trusted is not None else noise
+    source = noise
+    if is_estimate(noise) and trusted is not None:
+        source = TrustedSubset(trusted, inclusion)
     check_reachable(X=X, y=y)
     check_unmasked(X=X, y=y)
     labels = y if isinstance(y, Votes) else _as_labels(y)
@@ -116,8 +123,17 @@ def audit(
         warn_caller(scores.noise.assumption, AssumedNoiseWarning)
     if trusted is None and fitted.noise_estimator_ is not None:
         trusted = fitted.noise_estimator_.y_trusted
-    truth = true_codes(trusted, len(labels), np.arange(len(labels)), fitted.classes_, "trusted")
-    return Audit(_evidence(scores, rows, codes, fitted.classes_, truth), rate)
+    n = len(labels)
+    truth = true_codes(trusted, n, np.arange(n), fitted.classes_, "trusted")
+    estimator = fitted.noise_estimator_
+    is_sample = estimator is not None and estimator.uses_trusted_labels
+    evidence = _evidence(scores, rows, codes, fitted.classes_, truth)
+    if estimator is not None and is_sample:
+        chosen = inclusion_probabilities(estimator.inclusion, n, np.arange(n), truth)
+        evidence = replace(evidence, is_sample=True, inclusion=chosen)
+    result = Audit(evidence, rate)
+    warn_of_assumptions(result)
+    return result
 
 
 def _as_labels(y: Any) -> NDArray[Any]:
@@ -165,8 +181,8 @@ def _evidence(
         probabilities=np.exp(log_scores),
         log_scores=log_scores,
         noise=noise,
-        accuracy=scores.accuracy.value,
-        accuracy_std=scores.accuracy.error,
+        class_conditional_accuracy=scores.accuracy.value,
+        class_conditional_accuracy_std=scores.accuracy.error,
         dimension=effective_dimension(rows),
         n_effective=scores.n_effective,
         scored=ScoredRows(logits, observed, priors, scores.certainty),

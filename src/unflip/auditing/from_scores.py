@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +20,7 @@ from unflip.auditing.evidence import (
     noise_from_scores,
     proportions,
 )
-from unflip.auditing.report import Audit, checked_rate
+from unflip.auditing.report import Audit, checked_rate, warn_of_assumptions
 from unflip.calibration.accuracy import expected_accuracy
 from unflip.calibration.information import calibration_covariance
 from unflip.calibration.log_odds import Calibration, recalibration
@@ -27,9 +28,8 @@ from unflip.calibration.observations import Observations
 from unflip.data.duplicates import DistinctRows
 from unflip.data.training_set import TrainingSet
 from unflip.estimation.automatic import Automatic
-from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimator
-from unflip.estimation.trusted import TrustedSubset
-from unflip.labels.classes import encode, true_codes
+from unflip.estimation.noise_estimator import TRUSTED_ROWS, AssumedNoiseWarning, NoiseEstimator
+from unflip.labels.classes import encode, inclusion_probabilities, true_codes
 from unflip.labels.noise import Channel, NoiseModel
 from unflip.model.noise_sources import noise_source
 from unflip.model.options import gives_priors, is_estimate
@@ -49,6 +49,7 @@ def audit_scores(
     noise: NoiseModel | NoiseEstimator | ArrayLike | Literal["estimate"] | None = "estimate",
     priors: ArrayLike | None = None,
     trusted: ArrayLike | None = None,
+    inclusion: ArrayLike | None = None,
     false_discovery_rate: float = 0.1,
     effective_dimension: float | None = None,
 ) -> Audit:
@@ -73,6 +74,8 @@ def audit_scores(
         Class priors, if known.
     trusted : array-like of shape (n,), optional
         True labels of checked samples, as in `audit`.
+    inclusion : array-like of shape (n,), optional
+        Probability with which each sample was chosen for a check, as in `audit`.
     false_discovery_rate : float
         Maximum expected false discovery rate: share of correct labels among the first
         ``n_suspects`` suspects.
@@ -105,18 +108,27 @@ def audit_scores(
             f"pred_probs has {observed.shape[1]} columns but y has {len(classes)} classes: pass "
             f"one column for each of {classes.tolist()}, in that order."
         )
-    if trusted is None and isinstance(noise, NoiseEstimator):
+    is_sample = is_estimate(noise) and trusted is not None
+    if isinstance(noise, NoiseEstimator) and noise.uses_trusted_labels:
+        trusted = noise.y_trusted
+        inclusion = noise.inclusion
+        is_sample = True
+    elif isinstance(noise, NoiseEstimator) and trusted is None:
         trusted = noise.y_trusted
     _warn_of_swapped_columns(observed, codes, classes)
     data = TrainingSet(
         observed, labels, np.ones(len(labels)), classes, DistinctRows.of(observed), codes
     )
     n = len(labels)
-    # A probability of 0 would exclude a class for certain.
-    log_scores = np.log(np.maximum(observed, 1 / (10 * n)))
+    truth = true_codes(trusted, n, np.arange(n), classes, "trusted")
+    log_scores = _log_scores(observed)
     rows = Observations(codes, np.ones(n), float(n), gives_priors(noise, priors))
     share = certainty(_association(log_scores, codes))
-    noise_model = _noise(noise, priors, trusted, data, log_scores, rows, share > 0)
+    if is_sample:  # checked rows calibrate the posterior, so rates are needed for scores alone
+        noise_model = noise_from_scores(observed, log_scores, rows, priors, has_signal=share > 0)
+        noise_model = replace(noise_model, source=TRUSTED_ROWS, assumption="")
+    else:
+        noise_model = _noise(noise, priors, data, log_scores, rows, share > 0)
     channel = noise_model.channel
     calibration = recalibration(log_scores, rows, channel)
     covariance = calibration_covariance(
@@ -138,22 +150,51 @@ def audit_scores(
     evidence = Evidence(
         classes=classes,
         codes=codes,
-        truth=true_codes(trusted, n, np.arange(n), classes, "trusted"),
+        truth=truth,
         probabilities=reported.probabilities,
         log_scores=log_scores,
         noise=noise_model,
-        accuracy=accuracy.value,
-        accuracy_std=accuracy.error,
+        class_conditional_accuracy=accuracy.value,
+        class_conditional_accuracy_std=accuracy.error,
         dimension=dimension,
         n_effective=float(n),
         scored=ScoredRows(reported.log_odds, rows, channel.known_priors, share),
         has_signal=share > 0,
         model_calibration=_model_calibration(calibration, log_scores, codes, channel),
+        is_sample=is_sample,
+        inclusion=inclusion_probabilities(inclusion, n, np.arange(n), truth),
     )
     result = Audit(evidence, rate)
+    warn_of_assumptions(result)
     if result.n_suspects > n / 2:
         warn_caller(_MOST_LABELS_WRONG)
     return result
+
+
+def true_class_probabilities(pred_probs: FloatArray, codes: IntArray) -> FloatArray:
+    """Return P(true class | row), (n, k), by a model's probabilities and noisy labels.
+
+    The calibration is that of `audit_scores`, for noise that depends on the class alone.
+
+    Parameters
+    ----------
+    pred_probs : ndarray of shape (n, k)
+        Out-of-sample probabilities of the model.
+    codes : ndarray of shape (n,)
+        Observed classes.
+    """
+    n = len(codes)
+    log_scores = _log_scores(pred_probs)
+    rows = Observations(codes, np.ones(n), float(n))
+    share = certainty(_association(log_scores, codes))
+    noise = noise_from_scores(pred_probs, log_scores, rows, None, has_signal=share > 0)
+    calibration = recalibration(log_scores, rows, noise.channel)
+    return np.asarray(calibration.shrunk(share, noise.channel.known_priors).probabilities)
+
+
+def _log_scores(pred_probs: FloatArray) -> FloatArray:
+    # A probability of 0 would exclude a class for certain.
+    return np.asarray(np.log(np.maximum(pred_probs, 1 / (10 * len(pred_probs)))))
 
 
 def _association(log_scores: FloatArray, codes: IntArray) -> float:
@@ -200,7 +241,6 @@ def _warn_of_swapped_columns(observed: FloatArray, codes: IntArray, classes: NDA
 def _noise(
     noise: object,
     priors: ArrayLike | None,
-    trusted: ArrayLike | None,
     data: TrainingSet,
     log_scores: FloatArray,
     rows: Observations,
@@ -208,12 +248,10 @@ def _noise(
 ) -> Noise:
     """Return the noise model; without any information, the likeliest one."""
     if is_estimate(noise):
-        if trusted is None:
-            estimate = noise_from_scores(data.X, log_scores, rows, priors, has_signal=has_signal)
-            if estimate.assumption:
-                warn_caller(estimate.assumption, AssumedNoiseWarning)
-            return estimate
-        noise = TrustedSubset(trusted)
+        estimate = noise_from_scores(data.X, log_scores, rows, priors, has_signal=has_signal)
+        if estimate.assumption:
+            warn_caller(estimate.assumption, AssumedNoiseWarning)
+        return estimate
     if isinstance(noise, NoiseEstimator) and not noise.from_trusted_labels:
         raise ValueError(
             f"noise={noise!r} needs features, not probabilities: pass a NoiseModel, or trusted=."

@@ -30,7 +30,7 @@ from unflip._utils.typing import FloatArray, IntArray, Rows
 from unflip.auditing.evidence import Evidence
 from unflip.data.dense import DenseRows
 from unflip.data.rows import centred_rows
-from unflip.labels.classes import UNCHECKED
+from unflip.labels.codes import UNCHECKED
 from unflip.ridge.spectrum.krylov import sums_of_eigenvalues
 
 # Gauss-Hermite quadrature over a standard normal variable, without nodes of negligible weight.

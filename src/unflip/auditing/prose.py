@@ -11,12 +11,19 @@ from unflip.auditing.evidence import ModelCalibration
 from unflip.auditing.findings import Findings
 
 _MOST_RATES = 6  # classes whose noise rate is named in a sentence
-_ADVISED_CHECKS = 100  # rows to check in a next step, if there are as many
+_ADVISED_CHECKS = 50  # rows to check in a next step, if there are as many
+_FEW_CHECKS = 20  # checked rows below which intervals rest mostly on other data sets
 
 #: Follows an expected accuracy of chance level.
 NO_SIGNAL = (
     "The features do not predict the labels better than chance, so no label can be called wrong: "
     "add rows or other features."
+)
+#: Warning if the test of class-conditional noise rejects it; `p` is the p-value.
+CONTRADICTED = (
+    "The labels contradict class-conditional noise (p = {p:.2g}), so noise rates, expected "
+    "accuracy and probabilities may be far off. Check the rows of .check_next(50) and pass their "
+    "true labels as trusted=."
 )
 _INSTANCE_DEPENDENT = (
     "With instance-dependent noise the probabilities are overconfident, but the order of the "
@@ -30,7 +37,7 @@ STANDARD_ERROR = "± is one standard error."
 #: Where the noise rates come from, in a few words, for each value of `Findings.noise_source`.
 _SOURCES = {
     "given": "given",
-    "trusted rows": "estimated from trusted labels",
+    "trusted rows": "estimated with trusted labels",
     "mixture": "estimated with a Gaussian mixture model",
     "label likelihood": "estimated from the labels and the features",
     "anchor rows": "a rough estimate from high-confidence rows",
@@ -42,8 +49,9 @@ _SOURCES = {
 _SOURCE_NOTES = {
     "given": "The noise rates were given. They are checked only by the test above.",
     "trusted rows": (
-        "The noise rates were estimated from trusted labels. The estimate is unbiased if rows were "
-        "checked at random, and biased if they were checked because their label looked wrong."
+        "The noise rates follow from the trusted labels. Rows are assumed to be checked at random "
+        "among those of the same label and prediction (or with the inclusion probabilities that "
+        "were passed), not because their label looked wrong."
     ),
     "mixture": (
         "The noise rates were estimated from the features and the labels. The features of each "
@@ -69,6 +77,13 @@ _SOURCE_NOTES = {
         "The noise rates were estimated by the noise estimator that was passed, under its "
         "assumptions."
     ),
+}
+
+
+# On what the false discovery rate relies, without and with checked rows.
+_VALIDITY = {
+    False: "It is valid only if noise depends on the class alone, and the noise rates are correct.",
+    True: "By the checked rows, it is kept with 90% confidence.",
 }
 
 
@@ -134,10 +149,18 @@ def noise(audit: Findings) -> str:
     """Return the number of wrong labels, the noise rates, and where the rates come from."""
     n = int(audit.evidence.labelled.sum())
     wrong = f"{audit.expected_wrong:.0f} ± {audit.expected_wrong_std:.0f} of {n}"
+    sentence = f"about {wrong} {label_kind(audit)}s are wrong"
     return (
-        f"About {wrong} {label_kind(audit)}s are wrong. Noise rates by true class: "
-        f"{_rates(audit)} ({noise_source(audit)})."
+        f"{_conditional(audit, sentence)}. Noise rates by true class: {_rates(audit)} "
+        f"({noise_source(audit)})."
     )
+
+
+def _conditional(audit: Findings, sentence: str) -> str:
+    """Return a sentence about numbers, with their condition if no checked row supports them."""
+    if audit.is_calibrated:
+        return sentence[0].upper() + sentence[1:]
+    return f"If noise depends on the class alone, {sentence}"
 
 
 def noise_source(audit: Findings) -> str:
@@ -167,11 +190,40 @@ def accuracy(audit: Findings) -> str:
     """Return the accuracy to expect of a classifier, now and with clean labels."""
     now = f"{audit.expected_accuracy:.1%} ± {audit.expected_accuracy_std:.1%}"
     clean = audit.accuracy_after(len(audit.evidence.codes))
-    with_clean_labels = "" if np.isnan(clean) else f", about {clean:.1%} if trained on clean labels"
-    chance = "" if audit.evidence.has_signal else f" {NO_SIGNAL}"
+    with_clean_labels = (
+        "" if np.isnan(clean) else f" (about {clean:.1%} if trained on clean labels)"
+    )
+    sentence = _conditional(
+        audit,
+        f"a classifier trained on these labels gets {now} of new rows right{with_clean_labels}.",
+    )
+    if not audit.evidence.has_signal:
+        return f"{sentence} {NO_SIGNAL}"
+    return f"{sentence} {identified(audit)}"
+
+
+def identified(audit: Findings) -> str:
+    """Return what checked rows say about the accuracy, or that no row was checked."""
+    interval = audit.expected_accuracy_interval
+    limits = f"{interval.low:.0%} and {interval.high:.0%}"
+    n_checked = len(audit.checked)
+    if audit.is_calibrated:
+        few = ""
+        if n_checked < _FEW_CHECKS:
+            few = " With so few checks, this rests mostly on what other data sets showed."
+        rows = "1 checked row" if n_checked == 1 else f"{n_checked} checked rows"
+        return f"By {rows}, it lies between {limits} (95% confidence), for any label noise.{few}"
+    unchecked = "No row was checked"
+    if n_checked:
+        unchecked = "The checked rows are not a sample"
+    advice = ""
+    n_next = n_to_check(audit)
+    if n_next:
+        half_width = audit.plan_checks(n_next).interval_after.width / 2
+        advice = f" Check {n_next} rows for about ± {100 * half_width:.0f} points."
     return (
-        f"A classifier trained on these labels gets {now} of new rows right"
-        f"{with_clean_labels}.{chance}"
+        f"{unchecked}, so the accuracy on true labels is not known: {interval.value:.0%} if these "
+        f"labels are like those of other data sets, between {limits}.{advice}"
     )
 
 
@@ -183,6 +235,8 @@ def suspects(audit: Findings) -> str:
 def _n_suspects(audit: Findings) -> str:
     kind = label_kind(audit)
     at_rate = f"at an expected false discovery rate of at most {audit.false_discovery_rate:.0%}"
+    if not audit.is_calibrated:
+        at_rate += ", if noise depends on the class alone"
     if audit.n_suspects == 0:
         return f"No {kind} is suspect {at_rate}."
     if audit.n_suspects == 1:
@@ -203,48 +257,44 @@ def next_step(audit: Findings) -> str:
     """Return what to do next in Python."""
     if not audit.evidence.has_signal:
         return "Add rows or other features."
-    if audit.assumption:
-        return (
-            f"{UNCERTAIN_RATES} To improve them, check the rows of "
-            f"{PYTHON.check(_n_to_check(audit))} "
-            "and pass their true labels as trusted=."
-        )
-    check = ".check_next(m) returns the m rows whose check improves a classifier most."
-    if audit.evidence.noise.from_labels:
-        check = (
-            f"To verify the noise rates, check the rows of {PYTHON.check(_n_to_check(audit))} and "
-            "pass their true labels as trusted=."
-        )
-    if not audit.n_suspects:
-        return check
-    return f"Review the first .n_suspects rows of .suspects. {check}"
+    n_next = n_to_check(audit)
+    review = ""
+    if audit.n_suspects:
+        review = "Review the first .n_suspects rows of .suspects. "
+    if not n_next:
+        return review.strip() or "Every row was checked."
+    return (
+        f"{review}{why_check(audit)}, check the rows of {PYTHON.check(n_next)} and pass their "
+        "true labels as trusted=."
+    )
 
 
 def next_steps(audit: Findings, interface: Interface) -> list[str]:
     """Return what to do next, as a list for the page."""
-    rows = interface.check(_n_to_check(audit))
-    check_rates = (
-        f"{UNCERTAIN_RATES} To improve them, check a stratified random sample of rows "
-        f"({rows}), {interface.trust}, and audit again."
-    )
-    check_rows = (
-        "To improve a classifier rather than to find errors, check the rows with the least "
-        f"certain labels ({rows})."
-    )
     if not audit.evidence.has_signal:
         return ["Add rows or other features."]
-    if audit.assumption:
-        return [check_rates, _review(audit, interface)]
-    if audit.evidence.noise.from_labels:
-        check_rows = (
-            f"To verify the noise rates, check a stratified random sample of rows ({rows}), "
-            f"{interface.trust}, and audit again."
-        )
     review = _review(audit, interface)
-    return [review, check_rows] if _n_to_check(audit) else [review]
+    n_next = n_to_check(audit)
+    if not n_next:
+        return [review]
+    check = (
+        f"{why_check(audit)}, check a random sample of rows ({interface.check(n_next)}), "
+        f"{interface.trust}, and audit again."
+    )
+    return [review, check] if audit.n_suspects and not audit.assumption else [check, review]
 
 
-def _n_to_check(audit: Findings) -> int:
+def why_check(audit: Findings) -> str:
+    """Return what checked rows are good for, as the start of a sentence."""
+    if audit.is_calibrated:
+        return "For narrower intervals"
+    if audit.assumption:
+        return f"{UNCERTAIN_RATES} To measure them, and the accuracy"
+    return "To measure noise and accuracy instead of assuming how labels go wrong"
+
+
+def n_to_check(audit: Findings) -> int:
+    """Return the number of rows to check next: 50, or all that are left."""
     return min(_ADVISED_CHECKS, len(audit.evidence.codes) - len(audit.checked))
 
 
@@ -281,7 +331,11 @@ def unlabelled(audit: Findings) -> str:
 
 
 def dependence(audit: Findings) -> str:
-    """Return the assumption of class-conditional noise, and whether the labels contradict it."""
+    """Return the assumption on label noise, and whether the labels contradict it."""
+    if audit.is_calibrated:
+        return (
+            "Noise may depend on the row. The probabilities were calibrated with the checked rows."
+        )
     if audit.evidence.noise.votes is not None:
         return (
             "Annotators err independently, and their errors depend on the true class alone (not "
@@ -293,7 +347,10 @@ def dependence(audit: Findings) -> str:
         return f"{assumed} There are too few rows to test this."
     if audit.dependence.rejected:
         return f"{assumed} The labels contradict this (p = {p_value:.2g}). {_INSTANCE_DEPENDENT}"
-    return f"{assumed} The labels do not contradict this (p = {p_value:.2g})."
+    return (
+        f"{assumed} The labels do not contradict this (p = {p_value:.2g}), but labels alone cannot "
+        "confirm it: only checked rows can."
+    )
 
 
 def assumptions(
@@ -308,6 +365,6 @@ def assumptions(
         sentences.append(
             f"The expected false discovery rate of at most {audit.false_discovery_rate:.0%} is an "
             f"average over the first {audit.n_suspects:,} suspects: the last of them are less "
-            "certain than the first. It is valid only if the noise rates are correct."
+            f"certain than the first. {_VALIDITY[audit.is_calibrated]}"
         )
     return [*sentences, *extra]

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from os import PathLike
 from typing import Any
 
-import numpy as np
-
-from unflip._utils.typing import IntArray
-from unflip._utils.validation import as_count, as_number, as_path, shown
+from unflip._utils.validation import as_number, as_path, shown
+from unflip._utils.warnings import warn_caller
 from unflip.auditing import prose
 from unflip.auditing.findings import Findings
-from unflip.estimation.trusted import TrustedSubset
-from unflip.labels.classes import UNCHECKED
+from unflip.estimation.noise_estimator import AssumedNoiseWarning
 
 _N_SHOWN = 5  # suspects that are printed
 
@@ -45,22 +41,6 @@ class Audit(Findings):
     >>> report.suspects.row[:3].tolist(), report.suspects.proposed[:3].tolist()
     ([175, 192, 256], [1, 1, 1])
     """
-
-    def check_next(self, m: int) -> IntArray:
-        """Return m rows to check next.
-
-        If the noise rates were estimated from the labels, these rows improve the rates: they are a
-        stratified random sample (`TrustedSubset.suggest`), and their true labels can be passed as
-        ``trusted=``. Otherwise they are the rows with the least certain labels, by
-        1 − Σ P(true class)², which improve a classifier most. These are not a random sample: pass
-        ``noise=`` together with their true labels, because rates estimated from them are biased.
-        """
-        unchecked = np.flatnonzero(self.evidence.truth == UNCHECKED)
-        n_rows = as_count(m, "m", most=len(unchecked))
-        if self.evidence.noise.from_labels or self.assumption:
-            return self._rows_for_rates(n_rows)
-        certainty = (self.label_posterior[unchecked] ** 2).sum(axis=1)
-        return np.asarray(unchecked[np.argsort(certainty, kind="stable")[:n_rows]])
 
     def to_frame(self) -> Any:
         """Return the suspects as a pandas DataFrame."""
@@ -124,17 +104,11 @@ class Audit(Findings):
             f"<Audit of {n} rows: n_suspects={self.n_suspects}, noise_source={self.noise_source!r}>"
         )
 
-    def _rows_for_rates(self, m: int) -> IntArray:
-        if m == 0:
-            return np.empty(0, dtype=np.intp)
-        evidence = self.evidence
-        features = evidence.log_scores[:, 1:] - evidence.log_scores[:, :1]
-        trusted = np.where(evidence.truth == UNCHECKED, np.nan, evidence.truth)
-        with warnings.catch_warnings():
-            # A class may have no checked row yet: this method suggests which rows to check.
-            warnings.simplefilter("ignore", UserWarning)
-            strata = TrustedSubset(trusted).fit(features, evidence.codes)
-        return strata.suggest(m, random_state=0)
+
+def warn_of_assumptions(audit: Audit) -> None:
+    """Warn if the labels contradict class-conditional noise and no checked row replaces it."""
+    if not audit.is_calibrated and audit.dependence.rejected:
+        warn_caller(prose.CONTRADICTED.format(p=audit.dependence.p_value), AssumedNoiseWarning)
 
 
 def checked_rate(false_discovery_rate: float) -> float:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from unflip._utils.typing import FloatArray, IntArray
 from unflip.auditing.evidence import Evidence
-from unflip.labels.classes import UNCHECKED
+from unflip.labels.codes import UNCHECKED
 
 Table = np.recarray[Any, Any]
 
@@ -43,13 +43,17 @@ def n_suspects_at(wrong: FloatArray, false_discovery_rate: float) -> int:
 
 
 def count_suspects(evidence: Evidence, false_discovery_rate: float) -> int:
-    """Return `n_suspects_at` of the rows that were not checked.
+    """Return the number of suspects among the rows that were not checked.
 
-    The probabilities are averaged over the standard errors of the noise rates and of the
-    calibration.
+    If checked rows calibrate the posterior, it is `TrueClassModel.n_suspects`. Otherwise it is
+    `n_suspects_at` of the probabilities, averaged over the standard errors of the noise rates and
+    of the calibration.
     """
     n_unchecked = int((evidence.truth == UNCHECKED).sum())
     listed = worst_first(evidence)[:n_unchecked]
+    if evidence.is_calibrated:
+        labelled = listed[evidence.labelled[listed]]
+        return evidence.true_class.n_suspects(labelled, false_discovery_rate)
     return n_suspects_at(evidence.marginal_wrong[listed], false_discovery_rate)
 
 
@@ -83,8 +87,13 @@ def unlabelled_table(evidence: Evidence) -> Table:
 def expected_wrong(evidence: Evidence) -> tuple[float, float]:
     """Return the expected number of wrong labels, and its standard error.
 
-    The standard error includes sampling and the standard errors of the noise rates.
+    The standard error includes sampling and the standard errors of the noise rates, or those of
+    the model that checked rows calibrate.
     """
+    if evidence.is_calibrated:
+        wrong_share = evidence.true_class.correct_labels.complement
+        n_labels = int(evidence.labelled.sum())
+        return n_labels * wrong_share.value, n_labels * wrong_share.std
     wrong = evidence.wrong
     spread = wrong * (1 - wrong)
     sampling = float(spread.sum()) * len(wrong) / evidence.n_effective
@@ -98,14 +107,15 @@ def sensitivity_table(evidence: Evidence, false_discovery_rate: float) -> Table:
 
     Fields: ``true_class`` whose noise rate changes (none in the first row), its ``rate``, and the
     resulting ``n_suspects``, ``expected_wrong``, ``expected_accuracy`` and ``overlap``: the share
-    of the top suspects (at least 20 rows) that are also top suspects after the change.
+    of the top suspects (at least 20 rows) that are also top suspects after the change. If checked
+    rows calibrate the posterior, the findings do not depend on noise rates: there is one row.
     """
     errors = np.diag(evidence.noise.errors)
     steps = np.where(errors > 0, errors, 0.05)
     n_compared = max(count_suspects(evidence, false_discovery_rate), min(20, len(evidence.codes)))
     worst = worst_first(evidence)[:n_compared]
     lines = [("", np.nan, *_findings(evidence, worst, false_discovery_rate))]
-    for a, step in enumerate(steps.tolist()):
+    for a, step in enumerate([] if evidence.is_calibrated else steps.tolist()):
         for change in (-step, step):
             moved = evidence.with_rate(a, change)
             if moved is not None:
@@ -120,10 +130,12 @@ def _findings(
     evidence: Evidence, worst: IntArray, false_discovery_rate: float
 ) -> tuple[int, float, float, float]:
     overlap = np.isin(worst, worst_first(evidence)[: len(worst)]).mean()
-    accuracy = evidence.probabilities.max(axis=1).mean()
+    accuracy = float(evidence.probabilities.max(axis=1).mean())
+    if evidence.is_calibrated:
+        accuracy = evidence.accuracy
     return (
         count_suspects(evidence, false_discovery_rate),
         float(evidence.wrong.sum()),
-        float(accuracy),
+        accuracy,
         float(overlap),
     )

@@ -16,6 +16,8 @@ from unflip.calibration.information import (
     joint_covariance,
 )
 from unflip.calibration.intercepts import class_probabilities
+from unflip.calibration.interval import Interval
+from unflip.calibration.labelled_scores import LabelledScores, ModelScores
 from unflip.calibration.likeliest_noise import (
     LikeliestNoise,
     RatePrior,
@@ -40,6 +42,7 @@ from unflip.calibration.log_odds import (
 from unflip.calibration.mixture import ScoreMixture, with_ones
 from unflip.calibration.observations import Observations
 from unflip.calibration.slope import MAX_LOG_SLOPE
+from unflip.calibration.true_class import TrueClassModel
 
 __all__ = [
     "MAX_LOG_SLOPE",
@@ -50,13 +53,17 @@ __all__ = [
     "Coupling",
     "Decision",
     "ExpectedAccuracy",
+    "Interval",
     "LabelInformation",
+    "LabelledScores",
     "LikeliestNoise",
     "LogOddsModel",
+    "ModelScores",
     "Observations",
     "RatePrior",
     "Rule",
     "ScoreMixture",
+    "TrueClassModel",
     "calibrate",
     "calibration_covariance",
     "class_probabilities",

@@ -17,6 +17,7 @@ from unflip._utils.arrays import like, numbers, own_entries, take
 from unflip._utils.typing import Array, FloatArray
 from unflip.calibration.binning import evenly_spaced
 from unflip.calibration.intercepts import class_probabilities
+from unflip.calibration.interval import Interval
 from unflip.calibration.log_odds import Calibration
 from unflip.calibration.observations import Observations
 from unflip.calibration.slope import MAX_LOG_SLOPE
@@ -30,10 +31,16 @@ _MIN_ROWS = 500
 
 @dataclass(frozen=True)
 class ExpectedAccuracy:
-    """Expected accuracy and its standard error."""
+    """Expected accuracy and its standard error, with its 95% interval if rows were checked."""
 
     value: float
     error: float
+    interval: Interval | None = None
+
+    @classmethod
+    def from_interval(cls, interval: Interval) -> ExpectedAccuracy:
+        """Return an accuracy that checked rows calibrate."""
+        return cls(interval.value, interval.std, interval)
 
 
 def expected_accuracy(

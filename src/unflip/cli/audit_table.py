@@ -10,7 +10,7 @@ from unflip.cli.file_audit import FileAudit, Proposals
 from unflip.cli.files.label_column import check_unique
 from unflip.cli.files.request import Prepared, ReportProgress, Request, collect_warnings, prepare
 from unflip.estimation.given_rates import GivenRates
-from unflip.labels.classes import UNCHECKED
+from unflip.labels.codes import UNCHECKED
 from unflip.model.classifier import LPClassifier
 
 

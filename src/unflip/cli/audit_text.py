@@ -156,7 +156,7 @@ def _next_steps(
         steps = _review(result, out, suspects) + _use_decisions(result, request, out, suspects)
     else:
         steps = _review_votes(result, out, suspects)
-    steps += _improve_rates(result, request)
+    steps += _check_rows(result, request)
     return "\n".join(["Next steps:", *steps]) if steps else ""
 
 
@@ -244,22 +244,24 @@ def _use_decisions(
     ]
 
 
-def _improve_rates(result: FileAudit, request: Request) -> list[str]:
-    """Return how to improve uncertain noise rates."""
-    if not result.audit.assumption or not result.audit.evidence.has_signal:
-        return []
+def _check_rows(result: FileAudit, request: Request) -> list[str]:
+    """Return which rows to check, and how to pass their labels."""
     rows = result.check_next
+    if not rows or not result.audit.evidence.has_signal:
+        return []
     items = result.prepared.items.plural
     first = ", ".join(
         on_one_line(result.id_of(row), _LONGEST_LABEL) or str(row) for row in rows[:5]
     )
-    priors = "" if request.priors else ", or the true class proportions with --priors"
+    rates = ""
+    if result.audit.assumption:
+        priors = "" if request.priors else ", or the true class proportions with --priors"
+        rates = f" Or pass the noise rates with --eps{priors}."
     return [
         _step(
-            f"{prose.UNCERTAIN_RATES} To improve them, put the true labels of "
-            f"{len(rows)} {items} into a column and pass its name with --trusted. Check these "
-            f"{items} (a stratified random sample): {first}, ... (--json lists all under "
-            f"check_next). Or pass the noise rates with --eps{priors}."
+            f"{prose.why_check(result.audit)}, put the true labels of {len(rows)} {items} into a "
+            f"column and pass its name with --trusted. Check these {items} (a random sample): "
+            f"{first}, ... (--json lists all under check_next).{rates}"
         )
     ]
 

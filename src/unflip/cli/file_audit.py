@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unflip._utils.typing import FloatArray, IntArray
+from unflip.auditing import prose
 from unflip.auditing.report import Audit
 from unflip.cli.files.request import Prepared
 from unflip.cli.files.tables import as_text
@@ -126,9 +127,8 @@ class FileAudit:
 
     @cached_property
     def check_next(self) -> list[int]:
-        """Rows of the file to check next: 100, or a third of the unchecked rows if that is less."""
-        unchecked = len(self.file_rows) - len(self.audit.checked)
-        rows = self.audit.check_next(min(100, -(-unchecked // 3)))
+        """Rows of the file to check next."""
+        rows = self.audit.check_next(prose.n_to_check(self.audit))
         return [int(row) for row in self.file_rows[rows]]
 
     @property

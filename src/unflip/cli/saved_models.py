@@ -25,6 +25,7 @@ _TRUSTED = [
     "unflip.model.classifier.LPClassifier",
     "unflip.calibration.decision.Decision",
     "unflip.calibration.decision.Rule",
+    "unflip.calibration.interval.Interval",
     "unflip.estimation.automatic.Automatic",
     "unflip.estimation.isotropy.MixtureEvidence",
     "unflip.estimation.given_rates.GivenRates",

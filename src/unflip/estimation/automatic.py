@@ -25,7 +25,7 @@ from unflip.estimation.anchors import (
 from unflip.estimation.cross_moment import CrossMoment
 from unflip.estimation.isotropy import MixtureEvidence, evidence_and_clusters
 from unflip.estimation.loo_scores import class_scores
-from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimator
+from unflip.estimation.noise_estimator import TRUSTED_ROWS, AssumedNoiseWarning, NoiseEstimator
 from unflip.estimation.priors_constraint import LARGEST_MISFIT, constrain_by_priors
 from unflip.estimation.trusted import TrustedSubset
 from unflip.labels.classes import encode
@@ -117,7 +117,7 @@ class Automatic(NoiseEstimator):
                 warn_caller(self.assumption_, AssumedNoiseWarning)
             return self
         trusted = TrustedSubset(self.y_trusted).fit(checked_X, labels, weights)
-        self.source_ = "trusted rows"
+        self.source_ = TRUSTED_ROWS
         self.evidence_ = None
         self.assumption_ = ""
         self.is_start_ = False

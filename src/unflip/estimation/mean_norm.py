@@ -17,7 +17,8 @@ from unflip.data.duplicates import DistinctRows, take_rows
 from unflip.data.lazy import LazyRows
 from unflip.data.rows import centred_rows
 from unflip.estimation.strata import Posterior
-from unflip.labels.classes import UNCHECKED, encode
+from unflip.labels.classes import encode
+from unflip.labels.codes import UNCHECKED
 
 
 def mean_norm_from_rows(X: ArrayLike, y: ArrayLike) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,9 @@ from unflip._utils.validation import as_number, shown
 from unflip.data.training_set import TrainingSet
 from unflip.labels.noise import NoiseModel
 from unflip.ridge.spectrum.base import Spectrum
+
+#: Value of ``source_`` of rates that were estimated from trusted labels.
+TRUSTED_ROWS: Final = "trusted rows"
 
 
 class AssumedNoiseWarning(UserWarning):
@@ -84,10 +87,16 @@ class NoiseEstimator(BaseEstimator):
     calibration_noise_: NoiseModel | None = None
     priors: ArrayLike | None = None
     y_trusted: ArrayLike | None = None
+    inclusion: ArrayLike | None = None
     source_: str = "estimator"
     assumption_: str = ""
     is_start_: bool = False
     from_trusted_labels: ClassVar[bool] = False
+
+    @property
+    def uses_trusted_labels(self) -> bool:
+        """Whether the rates come from trusted labels of rows that were sampled."""
+        return self.y_trusted is not None and self.source_ == TRUSTED_ROWS
 
     def __sklearn_tags__(self) -> Tags:
         """Return tags that require y and allow sparse X."""

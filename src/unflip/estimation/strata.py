@@ -24,7 +24,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from unflip._utils.typing import FloatArray, IntArray
-from unflip.labels.classes import UNCHECKED
+from unflip.labels.codes import UNCHECKED
 from unflip.labels.noise import NoiseModel
 
 #: Most strata of an observed class. A choice: with 2 or 8, standard errors from 80 rows, checked as

@@ -30,9 +30,10 @@ from unflip.data.input_rows import validated
 from unflip.data.training_set import TrainingSet
 from unflip.estimation.loo_scores import class_scores
 from unflip.estimation.mean_norm import mean_norm_from_trusted, rescaled
-from unflip.estimation.noise_estimator import NoiseEstimator, checked_confidence
+from unflip.estimation.noise_estimator import TRUSTED_ROWS, NoiseEstimator, checked_confidence
 from unflip.estimation.strata import N_BINS, Tally, Urgency, better_than_chance, draw_posterior
-from unflip.labels.classes import UNCHECKED, encode, true_codes
+from unflip.labels.classes import encode, true_codes
+from unflip.labels.codes import UNCHECKED
 from unflip.labels.noise import NoiseModel
 from unflip.ridge.spectrum.base import Spectrum
 
@@ -51,6 +52,10 @@ class TrustedSubset(NoiseEstimator):
         True labels of checked rows; None, NaN, pandas.NA or a mask for the others. None: no row
         was checked yet, and the rates come from a default assumption (the prior), not from data.
         `suggest` then returns the first rows to check.
+    inclusion : array-like of shape (n,), optional
+        Probability with which each row was chosen for a check, if rows were not chosen at random
+        among those of the same label and prediction. `LPClassifier` then weights checked rows
+        by 1/probability. The noise rates do not use it.
 
     Attributes
     ----------
@@ -91,11 +96,14 @@ class TrustedSubset(NoiseEstimator):
     mean_norm_: float
     n_trusted_: int
     n_features_in_: int
-    source_ = "trusted rows"
+    source_ = TRUSTED_ROWS
     from_trusted_labels: ClassVar[bool] = True
 
-    def __init__(self, y_trusted: ArrayLike | None = None) -> None:
+    def __init__(
+        self, y_trusted: ArrayLike | None = None, inclusion: ArrayLike | None = None
+    ) -> None:
         self.y_trusted = y_trusted
+        self.inclusion = inclusion
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Estimate the rates from rows X with observed labels y.

@@ -5,7 +5,14 @@ class) as a `Channel`. Uses no features, and loads without scikit-learn.
 """
 
 from unflip.labels.annotators import Annotators, Crowd
-from unflip.labels.classes import UNCHECKED, contrasts, encode, is_missing, true_codes
+from unflip.labels.classes import (
+    contrasts,
+    encode,
+    inclusion_probabilities,
+    is_missing,
+    true_codes,
+)
+from unflip.labels.codes import UNCHECKED, UNLABELLED
 from unflip.labels.moved_noise import moved_rate
 from unflip.labels.noise import (
     Channel,
@@ -14,7 +21,7 @@ from unflip.labels.noise import (
     checked_proportions,
     shares_of_wrong_labels,
 )
-from unflip.labels.votes import UNLABELLED, Votes
+from unflip.labels.votes import Votes
 
 __all__ = [
     "UNCHECKED",
@@ -28,6 +35,7 @@ __all__ = [
     "checked_proportions",
     "contrasts",
     "encode",
+    "inclusion_probabilities",
     "is_missing",
     "moved_rate",
     "shares_of_wrong_labels",

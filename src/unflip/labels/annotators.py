@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, softmax
 
 from unflip._utils.typing import FloatArray, IntArray
-from unflip.labels.classes import UNCHECKED
+from unflip.labels.codes import UNCHECKED
 from unflip.labels.noise import Channel, NoiseModel
 from unflip.labels.votes import Votes
 

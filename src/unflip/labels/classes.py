@@ -11,9 +11,8 @@ from scipy.linalg import helmert
 
 from unflip._utils.arrays import as_numpy, is_foreign, is_numpy
 from unflip._utils.typing import Array, FloatArray, IntArray
-
-#: Class index of a row without a trusted label.
-UNCHECKED = -1
+from unflip._utils.validation import as_floats
+from unflip.labels.codes import UNCHECKED
 
 
 def encode(y: Array, owner: str, *, all_rows: bool = True) -> tuple[NDArray[Any], Array]:
@@ -130,6 +129,41 @@ def _true_code(label: Any, index: dict[Any, int], name: str) -> int:
             f"The trusted labels ({name}) contain {label!r}, which is not among the observed "
             f"classes {list(index)}: correct it, or use None if the true label is unknown."
         ) from None
+
+
+def inclusion_probabilities(
+    inclusion: ArrayLike | None, n: int, rows: IntArray, truth: IntArray
+) -> FloatArray | None:
+    """Return the probability with which each row was chosen for a check; None if unknown.
+
+    Parameters
+    ----------
+    inclusion : array-like of shape (n,) or None
+        The probabilities; those of unchecked rows are ignored.
+    n : int
+        Number of all rows.
+    rows : ndarray of int
+        Rows to return.
+    truth : ndarray of int
+        True class of these rows, `UNCHECKED` for the others.
+    """
+    if inclusion is None:
+        return None
+    probabilities = as_floats(inclusion, "inclusion")
+    if probabilities.shape != (n,):
+        raise ValueError(
+            f"inclusion has shape {probabilities.shape} but there are {n} rows: pass for each row "
+            "the probability with which it was chosen for a check."
+        )
+    chosen = probabilities[rows]
+    is_bad = (truth != UNCHECKED) & ~((chosen > 0) & (chosen <= 1))
+    if is_bad.any():
+        row = int(rows[is_bad][0])
+        raise ValueError(
+            f"inclusion[{row}] = {probabilities[row]:g} must be above 0 and at most 1: pass the "
+            "probability with which this checked row was chosen."
+        )
+    return np.asarray(np.where(truth == UNCHECKED, 1.0, chosen))
 
 
 def is_missing(label: Any) -> bool:

@@ -13,9 +13,7 @@ from scipy.sparse import csr_array
 from unflip._utils.typing import FloatArray, IntArray, SparseArray
 from unflip._utils.validation import as_array, as_count, shown
 from unflip.labels.classes import is_missing
-
-#: Class index of a row without votes.
-UNLABELLED = -1
+from unflip.labels.codes import UNLABELLED
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -187,6 +185,11 @@ class Votes:
     def voted(self) -> NDArray[np.bool_]:
         """Whether each row has a vote, (n,)."""
         return self.n_votes > 0
+
+    @property
+    def mean_votes(self) -> float:
+        """Mean number of votes on the rows that have any."""
+        return float(self.n_votes[self.voted].mean())
 
     @property
     def single(self) -> bool:

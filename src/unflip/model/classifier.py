@@ -25,6 +25,7 @@ from unflip._utils.namespaces import (
 from unflip._utils.typing import Array, Rows
 from unflip._utils.validation import check_squares, check_unmasked, reading_rows
 from unflip._utils.warnings import warn_caller
+from unflip.calibration.interval import Interval
 from unflip.data.duplicates import DistinctRows, relative_weights
 from unflip.data.engines.engine import is_dask
 from unflip.data.input_rows import (
@@ -161,7 +162,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         the calibration is estimated once, from all samples (see docs/leave_one_out.md).
     label_posterior_ : ndarray of shape (n, k)
         P(true class | features, observed label) of the training samples, corrected to first order
-        for label leakage. Trusted samples have 0 or 1.
+        for label leakage. Trusted samples have 0 or 1. Trusted labels (`TrustedSubset`) calibrate
+        it for noise that depends on the sample; without them, noise depends on the class alone.
     loo_log_odds_ : ndarray of shape (n,) or (n, k − 1)
         Leakage-corrected leave-one-out log-odds of each class against the first. They use neither
         the sample's own label nor its duplicates.
@@ -179,6 +181,9 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         Expected accuracy on new samples with clean labels, estimated without clean labels.
     expected_accuracy_std_ : float
         Standard error of ``expected_accuracy_``.
+    expected_accuracy_interval_ : Interval
+        ``expected_accuracy_`` with its 95% confidence interval (``low``, ``high``), which does not
+        assume class-conditional noise; only with trusted labels (`TrustedSubset`).
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (p,)
@@ -213,6 +218,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     n_effective_: float
     association_: float
     expected_accuracy_: float
+    expected_accuracy_interval_: Interval
     expected_accuracy_std_: float
     n_features_in_: int
     moments_: Moments
@@ -469,6 +475,9 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         self.n_effective_ = fit.n_effective
         self.expected_accuracy_ = fit.expected.value
         self.expected_accuracy_std_ = fit.expected.error
+        self.__dict__.pop("expected_accuracy_interval_", None)
+        if fit.expected.interval is not None:
+            self.expected_accuracy_interval_ = fit.expected.interval
         self._decision = fit.decision
 
     def _partition(self, rows: PartitionedRows) -> None:

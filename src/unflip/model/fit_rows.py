@@ -19,6 +19,7 @@ from unflip.calibration.intercepts import class_probabilities
 from unflip.calibration.likeliest_noise import expected_noise, is_determined, transition_errors
 from unflip.calibration.log_odds import SMALLEST_SLOPE, Calibration, common_slope, symmetric_slope
 from unflip.calibration.observations import Observations
+from unflip.calibration.true_class import TrueClassModel
 from unflip.data.duplicates import take_rows
 from unflip.data.rows import product
 from unflip.data.training_set import TrainingSet
@@ -33,6 +34,7 @@ from unflip.model.options import Options, is_estimate
 from unflip.model.predicted_reg import predicted_reg
 from unflip.model.refinement.refine import refine, with_trusted_labels
 from unflip.model.refinement.rounds import NoisyLabels, Round, fit_table
+from unflip.model.true_class_fit import true_class_model
 from unflip.ridge.selection import candidate_regs, coarse_regs, fixed_reg
 from unflip.ridge.solvers.convex_fits import ConvexFits
 from unflip.ridge.spectrum.base import Spectrum
@@ -165,13 +167,21 @@ def fit_rows(data: TrainingSet, options: Options, default: NoiseEstimator) -> Ro
         _warn_of_one_sided_scores(decision.classes(decision.values(fitted)), problem.n_classes)
     _warn_of_few_rows(data.rows.n_effective, problem.n_classes)
     zero_weight_scores = _zero_weight_scores(data, coef, intercept)
-    label_posterior, log_odds = _label_posteriors(data, last, source, zero_weight_scores)
+    predicted = _predicted(problem, last, noise, decision, rule)
+    probabilities = _reported_calibration(last).probabilities
+    checked = true_class_model(data, source, probabilities, predicted)
+    label_posterior, log_odds = _label_posteriors(data, last, source, zero_weight_scores, checked)
     if table is None:
         targets = _refined_targets(data, last, zero_weight_scores)
     else:
         targets = like(table, coef)
     loo_scores = _loo_scores(problem, last, mean_targets, zero_weight_scores)
-    expected = _expected_accuracy(problem, last, source, noise, decision, rule)
+    if checked is None:
+        expected = _expected_accuracy(problem, last, source, rule, predicted)
+    elif options.deployment_priors is None:
+        expected = ExpectedAccuracy.from_interval(checked.expected_accuracy)
+    else:
+        expected = ExpectedAccuracy.from_interval(checked.accuracy_for(rule.priors))
     if last.rate_covariance is not None:
         source = _corrected(source, problem, last, last.rate_covariance)
         noise = source.noise
@@ -379,7 +389,11 @@ def _zero_weight_scores(data: TrainingSet, coef: Array, intercept: Array) -> Arr
 
 
 def _label_posteriors(
-    data: TrainingSet, last: Round, source: NoiseSource, zero_weight_scores: Array
+    data: TrainingSet,
+    last: Round,
+    source: NoiseSource,
+    zero_weight_scores: Array,
+    checked: TrueClassModel | None,
 ) -> tuple[Array, Array]:
     """Return label posteriors and log-odds of all rows, (n, k) each, from corrected scores.
 
@@ -387,8 +401,11 @@ def _label_posteriors(
     """
     rows = data.rows
     calibration = _reported_calibration(last)
-    posterior = calibration.posterior(data.codes, last.noise)
-    posterior = with_trusted_labels(posterior, data.trusted_codes(source.y_trusted))
+    if checked is None:
+        posterior = calibration.posterior(data.codes, last.noise)
+        posterior = with_trusted_labels(posterior, data.trusted_codes(source.y_trusted))
+    else:
+        posterior = like(checked.posterior, calibration.logits)
     share = last.certainty if last.has_support else 1.0
     priors = last.noise.known_priors
     neutral = np.log(priors / priors[0])
@@ -417,20 +434,20 @@ def _loo_scores(
     return rows.to_all_rows(scores, zero_weight_scores)
 
 
-def _expected_accuracy(
-    problem: _Problem,
-    last: Round,
-    source: NoiseSource,
-    noise: NoiseModel,
-    decision: Decision,
-    rule: Rule,
-) -> ExpectedAccuracy:
-    """Return the expected accuracy of the decision rule, with its standard error."""
+def _predicted(
+    problem: _Problem, last: Round, noise: NoiseModel, decision: Decision, rule: Rule
+) -> Array:
+    """Return the class that the decision rule predicts for each member."""
     if problem.options.readout == "plain":
         scores = problem.data.rows.of_members(last.scores)
-        predicted = decision.classes(decision.values(scores))
-    else:
-        predicted = _predicted_classes(last.calibration, noise, rule)
+        return decision.classes(decision.values(scores))
+    return _predicted_classes(last.calibration, noise, rule)
+
+
+def _expected_accuracy(
+    problem: _Problem, last: Round, source: NoiseSource, rule: Rule, predicted: Array
+) -> ExpectedAccuracy:
+    """Return the expected accuracy of the decision rule, with its standard error."""
     covariance = calibration_covariance(
         last.calibration.probabilities,
         last.calibration.logits,

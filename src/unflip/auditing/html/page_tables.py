@@ -8,6 +8,7 @@ import numpy as np
 
 from unflip.auditing import prose
 from unflip.auditing.report import Audit
+from unflip.calibration.interval import Interval
 
 _HEAT_STEPS = 10  # shades of the transition matrix, as in style.css
 _Z_95 = 1.96  # standard errors either side of a 95% confidence interval
@@ -37,17 +38,23 @@ class Cell:
 def cards(audit: Audit) -> list[Card]:
     """Return the share of wrong labels, the expected accuracy and the number of suspects."""
     n = int(audit.evidence.labelled.sum())
+    wrong = audit.evidence.true_class.correct_labels.complement
     return [
         Card(
             "Label noise",
             f"{audit.expected_wrong / n:.1%}",
-            f"± {audit.expected_wrong_std / n:.1%} (standard error) of the labels are wrong",
+            _unit(audit, "of the labels are wrong", audit.expected_wrong_std / n, wrong),
             prose.noise(audit),
         ),
         Card(
             "Expected accuracy",
             percent(audit.expected_accuracy),
-            f"± {audit.expected_accuracy_std:.1%} (standard error) on clean labels",
+            _unit(
+                audit,
+                "on clean labels",
+                audit.expected_accuracy_std,
+                audit.expected_accuracy_interval,
+            ),
             prose.accuracy(audit),
         ),
         Card(
@@ -57,6 +64,13 @@ def cards(audit: Audit) -> list[Card]:
             prose.suspects(audit),
         ),
     ]
+
+
+def _unit(audit: Audit, unit: str, error: float, interval: Interval) -> str:
+    """Return what a figure counts, with its interval, or its standard error without checks."""
+    if audit.is_calibrated:
+        return f"{unit} (95% interval {interval.low:.1%} to {interval.high:.1%})"
+    return f"± {error:.1%} (standard error) {unit}, if noise depends on the class alone"
 
 
 def noise_cells(audit: Audit) -> list[list[Cell]]:

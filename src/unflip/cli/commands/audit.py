@@ -9,6 +9,7 @@ import typer
 
 from unflip._utils.atomic_files import write_together
 from unflip.auditing import prose
+from unflip.calibration.interval import Interval
 from unflip.cli import arguments, audit_text
 from unflip.cli.audit_table import audit_file
 from unflip.cli.file_audit import FileAudit
@@ -124,6 +125,10 @@ def _page(result: FileAudit) -> bytes:
     )
 
 
+def _limits(interval: Interval) -> list[float]:
+    return [interval.low, interval.high]
+
+
 def _as_json(
     result: FileAudit, request: Request, out: Path | None, suspects: Path | None
 ) -> dict[str, Any]:
@@ -157,12 +162,15 @@ def _as_json(
         "expected_wrong": {
             "value": audit.expected_wrong,
             "standard_error": audit.expected_wrong_std,
+            "interval_95": _limits(audit.expected_wrong_interval),
         },
         "expected_accuracy": {
             "now": audit.expected_accuracy,
             "standard_error": audit.expected_accuracy_std,
+            "interval_95": _limits(audit.expected_accuracy_interval),
             "trained_on_clean_labels": audit.accuracy_after(n),
         },
+        "calibrated_by_checked_rows": audit.is_calibrated,
         "n_suspects": audit.n_suspects,
         "false_discovery_rate": audit.false_discovery_rate,
         "suspects": [line for line in lines if line["part"] != "unlabelled"],

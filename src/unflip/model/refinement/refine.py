@@ -39,7 +39,8 @@ from array_api_compat import array_namespace, device
 from unflip._utils.arrays import TINY, as_numpy, at_least, like, one_hot, pick
 from unflip._utils.typing import Array, FloatArray
 from unflip.calibration.coupling import uncoupled
-from unflip.labels.classes import UNCHECKED, contrasts
+from unflip.labels.classes import contrasts
+from unflip.labels.codes import UNCHECKED
 from unflip.model.refinement.ridge_coupling import ridge_coupling
 from unflip.model.refinement.rounds import (
     NoisyLabels,

@@ -1,0 +1,186 @@
+"""The arguments of `evaluate` and `compare`: scores, labels and checks, validated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unflip._utils.arrays import as_numpy, is_foreign
+from unflip._utils.typing import FloatArray, IntArray
+from unflip._utils.validation import as_array, as_floats, shown
+from unflip.auditing.evaluation.soft_metrics import ScoredModel
+from unflip.auditing.from_scores import true_class_probabilities
+from unflip.calibration.labelled_scores import LabelledScores, ModelScores
+from unflip.labels.classes import encode, inclusion_probabilities, is_missing, true_codes
+
+_ROUNDING = 1e-3  # by which the probabilities of a row may fail to sum to 1
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedLabels:
+    """Noisy labels, and the true classes of the checked rows.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (k,)
+        The observed classes, sorted.
+    codes : ndarray of shape (n,)
+        Observed class of each row.
+    truth : ndarray of shape (n,)
+        True class of the checked rows, `UNCHECKED` for the others.
+    inclusion : ndarray of shape (n,) or None
+        Probability with which each row was chosen for a check, if known.
+    """
+
+    classes: NDArray[Any]
+    codes: IntArray
+    truth: IntArray
+    inclusion: FloatArray | None
+
+    @classmethod
+    def of(
+        cls,
+        labels: ArrayLike,
+        trusted: ArrayLike | None,
+        inclusion: ArrayLike | None,
+        owner: str,
+    ) -> CheckedLabels:
+        """Validate the arguments of `owner`."""
+        observed = as_array(as_numpy(labels) if is_foreign(labels) else labels, "labels")
+        if observed.ndim != 1:
+            raise ValueError(f"labels has shape {observed.shape}: pass one label for each row.")
+        if observed.dtype.kind in "Of":
+            _check_complete(observed, "labels", "leave such rows out")
+        classes, codes = encode(observed, owner)
+        n = len(codes)
+        truth = true_codes(trusted, n, np.arange(n), classes, "trusted")
+        chances = inclusion_probabilities(inclusion, n, np.arange(n), truth)
+        return cls(classes, codes, truth, chances)
+
+    def scored(self, scores: ArrayLike, name: str) -> ScoredModel:
+        """Return the predictions of a model, and its probabilities if the scores have them.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n, k) or (n,)
+            Probabilities, predicted labels, or for two classes probabilities of the second class.
+        name : str
+            Name of the argument, for errors.
+        """
+        _check_columns(scores, self.classes, name)
+        table = as_array(as_numpy(scores) if is_foreign(scores) else scores, name)
+        n = len(self.codes)
+        if table.ndim not in (1, 2) or len(table) != n:
+            raise ValueError(
+                f"{name} has shape {table.shape} but there are {n} labels: pass one row of "
+                "probabilities, or one predicted label, for each label."
+            )
+        k = len(self.classes)
+        if table.ndim == 2:
+            probabilities = _checked_probabilities(table, self.classes, name)
+            return ScoredModel(probabilities.argmax(axis=1), k, probabilities)
+        if self._is_probability(table):
+            positive = table.astype(float)
+            pair = np.column_stack([1 - positive, positive])
+            return ScoredModel(pair.argmax(axis=1), k, pair)
+        return ScoredModel(self._predicted(table, name), k)
+
+    def _is_probability(self, values: NDArray[Any]) -> bool:
+        """Whether these are probabilities of the second of two classes, not labels."""
+        if len(self.classes) != 2 or values.dtype.kind != "f":
+            return False
+        if not ((values >= 0) & (values <= 1)).all():
+            return False
+        known = set(self.classes.tolist())
+        return any(value not in known for value in np.unique(values).tolist())
+
+    def _predicted(self, labels: NDArray[Any], name: str) -> IntArray:
+        """Return the class index of each predicted label."""
+        if labels.dtype.kind in "Of":
+            _check_complete(labels, name, "pass a prediction for every row")
+        index = {label: code for code, label in enumerate(self.classes.tolist())}
+        codes = [_code(label, index) for label in labels.tolist()]
+        if None in codes:
+            row = codes.index(None)
+            raise ValueError(
+                f"{name}[{row}] = {shown(labels.tolist()[row])} is not among the observed classes "
+                f"{list(index)}: pass predictions of these classes, or probabilities of shape "
+                f"({len(labels)}, {len(index)})."
+            )
+        return np.array(codes, dtype=np.intp)
+
+    def with_scores(self, *models: ScoredModel) -> LabelledScores:
+        """Return labels and scores of some models for the model of the true class.
+
+        Probabilities are calibrated for the true class first.
+        """
+        scores = tuple(self._model_scores(model) for model in models)
+        return LabelledScores(scores, self.codes, len(self.classes))
+
+    def _model_scores(self, model: ScoredModel) -> ModelScores:
+        if model.probabilities is None:
+            return ModelScores(None, model.predicted)
+        calibrated = true_class_probabilities(model.probabilities, self.codes)
+        return ModelScores.of(calibrated, model.predicted)
+
+
+def check_aligned(**arguments: object) -> None:
+    """Raise ValueError if two pandas objects have different indexes."""
+    indexed: dict[str, Any] = {
+        name: value for name, value in arguments.items() if _is_pandas(value)
+    }
+    names = list(indexed)
+    for name in names[1:]:
+        if not indexed[names[0]].index.equals(indexed[name].index):
+            raise ValueError(
+                f"{names[0]} and {name} have different pandas indexes: align them first, for "
+                f"example with {name}.reindex({names[0]}.index)."
+            )
+
+
+def _is_pandas(value: object) -> Any:
+    return type(value).__module__.partition(".")[0] == "pandas" and hasattr(value, "index")
+
+
+def _check_columns(scores: object, classes: NDArray[Any], name: str) -> None:
+    """Raise ValueError if the columns of a DataFrame are the classes in another order."""
+    columns = list(getattr(scores, "columns", ()))
+    if columns != classes.tolist() and set(columns) == set(classes.tolist()):
+        raise ValueError(
+            f"The columns of {name} are {columns}: pass them in sorted order of the classes, "
+            f"{classes.tolist()}."
+        )
+
+
+def _check_complete(values: NDArray[Any], name: str, remedy: str) -> None:
+    for row, value in enumerate(values.tolist()):
+        if is_missing(value):
+            raise ValueError(f"{name}[{row}] is missing: {remedy}.")
+
+
+def _code(label: Any, index: dict[Any, int]) -> int | None:
+    try:
+        return index.get(label)
+    except TypeError:  # such as a list
+        return None
+
+
+def _checked_probabilities(values: NDArray[Any], classes: NDArray[Any], name: str) -> FloatArray:
+    table = as_floats(values, name)
+    if table.shape[1] != len(classes):
+        raise ValueError(
+            f"{name} has {table.shape[1]} columns but labels has {len(classes)} classes: pass one "
+            f"column for each of {classes.tolist()}, in that order."
+        )
+    sums = table.sum(axis=1)
+    is_bad = ~np.isfinite(sums) | (table < 0).any(axis=1) | ~(np.abs(sums - 1) <= _ROUNDING)
+    if is_bad.any():
+        row = int(np.flatnonzero(is_bad)[0])
+        raise ValueError(
+            f"{name}[{row}] = {table[row].round(4).tolist()} is not a probability distribution: "
+            "entries must be non-negative and sum to 1."
+        )
+    return np.asarray(table / sums[:, None])
