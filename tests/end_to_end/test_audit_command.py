@@ -12,6 +12,7 @@ import pytest
 
 from support.files import mixture_file, program, read_csv, text_file, write_csv
 from unflip import NoiseModel
+from unflip.auditing import prose
 from unflip.cli.audit_table import audit_file
 from unflip.cli.files.request import Request
 from unflip.datasets import make_mixture
@@ -52,9 +53,10 @@ def test_summary(numeric):
     output = program("audit", numeric[0], "--label", "label").stdout
     for part in (
         "300 rows, labels ",
-        "Label noise: About ",
+        "Label noise: If noise depends on the class alone, about ",
         "labels are wrong. Noise rates by true class: 'ham': ",
-        "Expected accuracy: A classifier ",
+        "Expected accuracy: If noise depends on the class alone, a classifier ",
+        "No row was checked, so the accuracy on true labels is not known: ",
         "Suspects: ",
         "Next steps: ",
         "--out report.html",
@@ -196,12 +198,15 @@ def test_advice_on_the_terminal_and_on_the_page(tmp_path):
     options = ("audit", path, "--label", "label")
     answer = json.loads(program(*options, "--json").stdout)
     assert answer["noise"]["source"] == "anchor rows"
-    assert len(answer["check_next"]) == 67
+    assert len(answer["check_next"]) == 50
     output = " ".join(program(*options, "--out", page).stdout.split())
     first = ", ".join(map(str, answer["check_next"][:5]))
-    assert "put the true labels of 67 rows into a column and pass its name with --trusted" in output
-    assert f"Check these rows (a stratified random sample): {first}, ..." in output
-    assert "or the true class proportions with --priors" in output
+    assert (
+        f"{prose.UNCERTAIN_RATES} To measure them, and the accuracy, put the true labels of 50 "
+        "rows into a column and pass its name with --trusted. Check these rows (a random sample): "
+        f"{first}, ... (--json lists all under check_next). Or pass the noise rates with --eps, or "
+        "the true class proportions with --priors."
+    ) in output
     content = page.read_text(encoding="utf-8")
     assert "unflip audit --json lists them under check_next" in content
     assert "trusted=" not in content
@@ -248,7 +253,12 @@ def test_texts_trusted_rows_and_groups(tmp_path):
     answer = json.loads(program("audit", path, "--label", "label", *options).stdout)
     assert answer["noise"]["source"] == "trusted rows"
     suspects = [line["row"] for line in answer["suspects"][: answer["n_suspects"]]]
+    n_wrong = sum(labels[i] != true[i] and not truth[i] for i in range(len(rows)))
+    assert len(suspects) > n_wrong / 2  # the words separate the classes
     assert np.mean([labels[row] != true[row] for row in suspects]) > 0.8
+    low, high = answer["expected_accuracy"]["interval_95"]
+    assert low > 0.8  # the classifier is right on all of 50 checked rows
+    assert high > 0.99
 
 
 @pytest.mark.parametrize("options", [RATES, (), ("--trusted", "truth")])

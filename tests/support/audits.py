@@ -88,4 +88,4 @@ def spotless():
     """Return an audit without suspects."""
     labels = np.repeat([0, 1], 30)
     pred_probs = np.where(labels[:, None] == [0, 1], 0.699, 0.301)
-    return audit_scores(pred_probs, labels, noise=NOISE)
+    return audit_scores(pred_probs, labels, noise=None)

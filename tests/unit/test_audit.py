@@ -105,9 +105,9 @@ class TestAlgebra:
         given = rng.dirichlet(np.ones(3) + 4 * np.eye(3)[0], size=200)
         given = np.array([np.roll(row, code) for row, code in zip(given, codes, strict=True)])
         names = np.array(["a", "b", "c"])[codes]
-        audit_scores(given, names, noise=THREE)  # a warning would be an error
+        audit_scores(given, names, noise=None)  # a warning would be an error
         with pytest.warns(UserWarning, match=r"'b' and 'c' are likelier .* swapped"):
-            quiet(audit_scores, given[:, [0, 2, 1]], names, noise=THREE)
+            quiet(audit_scores, given[:, [0, 2, 1]], names, noise=None)
 
     def test_a_warning_if_most_labels_come_out_as_wrong(self):
         rng = np.random.default_rng(0)
@@ -185,7 +185,8 @@ class TestAlgebra:
         right = np.repeat([[0.98, 0.01, 0.01], [0.1, 0.8, 0.1], [0.0, 0.1, 0.9]], 30, axis=0)
         true = np.vstack([[[0.0, 0.1, 0.9]], right])
         labels = ["a", *np.repeat(["a", "b", "c"], 30)]
-        result = audit_scores(true @ THREE.transition, labels, noise=THREE)
+        rare = NoiseModel(0.9 * np.eye(3) + 0.1 * THREE.transition, THREE.priors)
+        result = audit_scores(true @ rare.transition, labels, noise=rare)
         assert result.suspects.row[0] == result.evidence.wrong.argmax() == 0
         assert result.suspects.proposed[0] == "b"  # c never turns into a
 
@@ -232,7 +233,8 @@ class TestGroups:
         planted = groups < 8
         observed = np.where(planted, 1 - y[groups], y[groups])
         noise = NoiseModel.binary(eps_pos=0.15, eps_neg=0.15)
-        alone = audit(X, observed, noise=noise).evidence.wrong
+        with pytest.warns(AssumedNoiseWarning, match="contradict class-conditional noise"):
+            alone = audit(X, observed, noise=noise).evidence.wrong  # duplicates agree too well
         grouped = audit(X, observed, noise=noise, groups=groups).evidence.wrong
         assert (alone[planted] > 0.5).mean() == 0
         assert (grouped[planted] > 0.5).mean() > 0.5
@@ -305,7 +307,8 @@ class TestDependence:
             nearest = np.argsort(np.abs(X.sum(axis=1)))[:200]
             observed[nearest] = np.random.default_rng(seed).integers(2, size=200)
         joint = np.bincount(2 * y + observed, minlength=4).reshape(2, 2)
-        return audit(X, observed, noise=joint / joint.sum(axis=1, keepdims=True)).dependence.p_value
+        rates = joint / joint.sum(axis=1, keepdims=True)
+        return quiet(audit, X, observed, noise=rates).dependence.p_value
 
     def test_class_conditional_noise_is_rarely_rejected(self):
         p_values = np.array([self.p_value(seed, False) for seed in range(40)])
@@ -319,9 +322,10 @@ class TestDependence:
     def test_uncertain_rates_reject_less(self):
         X, observed, y = draw(n=1000)
         wrong = NoiseModel.binary(eps_pos=0.05, eps_neg=0.25)
-        given = audit(X, observed, noise=wrong).dependence
+        with pytest.warns(AssumedNoiseWarning, match="contradict .* with these noise rates"):
+            given = audit(X, observed, noise=wrong).dependence
         trusted = np.where(np.arange(1000) % 20 == 0, y, np.nan)
-        estimated = audit(X, observed, trusted=trusted).dependence
+        estimated = audit(X, observed, trusted=trusted).dependence  # without a warning
         assert given.p_value < 0.01 < estimated.p_value
         assert given.rejected
         assert not estimated.rejected
@@ -500,31 +504,44 @@ class TestOutlook:
     def test_unknown_dimension(self):
         probabilities = np.tile([[0.3, 0.7], [0.8, 0.2]], (20, 1))
         codes = np.tile([1, 0], 20)
-        assert np.isnan(audit_scores(probabilities, codes, noise=NOISE).accuracy_after(3))
+        rare = NoiseModel.binary(eps_pos=0.05, eps_neg=0.05)
+        assert np.isnan(audit_scores(probabilities, codes, noise=rare).accuracy_after(3))
         assert (
-            audit_scores(probabilities, codes, noise=NOISE, effective_dimension=5).accuracy_after(3)
+            audit_scores(probabilities, codes, noise=rare, effective_dimension=5).accuracy_after(3)
             > 0.5
         )
 
 
 class TestNext:
-    def test_least_certain_rows(self, report):
-        certainty = report.label_posterior.max(axis=1)
-        checked = report.check_next(20)
-        np.testing.assert_array_equal(np.sort(certainty[checked]), np.sort(certainty)[:20])
+    def test_two_fifths_have_a_label_that_differs_from_the_prediction(self, report):
+        differs = report.evidence.codes != report.evidence.probabilities.argmax(axis=1)
+        assert differs.mean() < 0.3
+        rows = report.check_next(50)
+        assert len(set(rows)) == 50
+        assert differs[rows].sum() == 20
+        np.testing.assert_array_equal(rows, report.check_next(50))
+        assert not np.array_equal(rows, report.check_next(50, random_state=1))
 
-    def test_rows_that_improve_uncertain_rates(self):
+    def test_rows_are_not_chosen_by_their_certainty(self, report):
+        """Within both groups, mean probabilities of 40 samples are those of all rows."""
+        differs = report.evidence.codes != report.evidence.probabilities.argmax(axis=1)
+        wrong = report.evidence.wrong
+        rows = np.concatenate([report.check_next(20, random_state=seed) for seed in range(40)])
+        for members in (differs, ~differs):
+            drawn = wrong[rows[members[rows]]]
+            error = wrong[members].std() / np.sqrt(len(drawn))
+            assert abs(drawn.mean() - wrong[members].mean()) < 4 * error
+
+    def test_advice_if_rates_are_uncertain(self):
         X, observed, _ = draw()
         weak = 0.5 * X * np.linspace(0.5, 1.5, 60) + np.random.default_rng(0).normal(size=X.shape)
         result = quiet(audit, weak, observed)
         assert result.noise_source == "label likelihood"
         assert "hardly identifiable" in result.assumption
-        rows = result.check_next(100)
-        assert len(set(rows)) == 100
-        # They include certain and uncertain rows.
-        assert result.evidence.wrong[rows].min() < 0.1
-        assert "check the rows of .check_next(100) and" in str(result)
-        assert "trusted=" in str(result)
+        assert (
+            f"{prose.UNCERTAIN_RATES} To measure them, and the accuracy, check the rows of "
+            ".check_next(50) and pass their true labels as trusted=."
+        ) in str(result)
 
     def test_advice_for_few_rows_can_be_followed(self):
         X, observed, _ = draw(n=80)
@@ -547,13 +564,25 @@ class TestNext:
 class TestSurface:
     def test_summary(self, report):
         text = str(report)
+        interval = report.expected_accuracy_interval
+        after = report.plan_checks(50).interval_after
         for part in (
-            f"Label noise: About {report.expected_wrong:.0f} ± ",
+            "Label noise: If noise depends on the class alone, "
+            f"about {report.expected_wrong:.0f} ± ",
             "'bad': 10%, 'good': 30% (given). ± is one standard error.",
-            f"A classifier trained on these labels gets {report.expected_accuracy:.1%} ± ",
-            f"Suspects: {report.n_suspects} labels are suspect",
-            "Next step: Review",
+            "Expected accuracy: If noise depends on the class alone, a classifier trained on these "
+            f"labels gets {report.expected_accuracy:.1%} ± ",
+            "No row was checked, so the accuracy on true labels is not known: "
+            f"{interval.value:.0%} if these labels are like those of other data sets, between "
+            f"{interval.low:.0%} and {interval.high:.0%}.",
+            f"Check 50 rows for about ± {100 * after.width / 2:.0f} points.",
+            f"Suspects: {report.n_suspects} labels are suspect at an expected false discovery rate "
+            "of at most 10%, if noise depends on the class alone.",
+            "Next step: Review the first .n_suspects rows of .suspects. To measure noise and "
+            "accuracy instead of assuming how labels go wrong, check the rows of .check_next(50) "
+            "and pass their true labels as trusted=.",
             "Assumption: Noise depends on the true class alone",
+            "but labels alone cannot confirm it: only checked rows can.",
         ):
             assert part in text
         assert text.count("probability wrong") == 5
@@ -561,6 +590,30 @@ class TestSurface:
             line.split(":")[0] for line in text.split("\n") if line[0] != " "
         ]
         assert repr(report).startswith("<Audit of 600 rows")
+
+    def test_summary_after_checks_assumes_nothing_about_the_noise(self):
+        X, observed, y = draw()
+        trusted = np.where(np.arange(600) % 6 == 0, y, np.nan)
+        result = audit(X, observed, trusted=trusted)
+        interval = result.expected_accuracy_interval
+        text = str(result)
+        for part in (
+            f"Label noise: About {result.expected_wrong:.0f} ± ",
+            "(estimated with trusted labels). ± is one standard error.",
+            "Expected accuracy: A classifier trained on these labels gets "
+            f"{result.expected_accuracy:.1%} ± ",
+            f"By 100 checked rows, it lies between {interval.low:.0%} and {interval.high:.0%} (95% "
+            "confidence), for any label noise.",
+            f"Suspects: {result.n_suspects} labels are suspect at an expected false discovery rate "
+            "of at most 10%.",
+            "For narrower intervals, check the rows of .check_next(50)",
+            "Assumption: Noise may depend on the row.",
+        ):
+            assert part in text
+        assert "class alone" not in text
+        few = audit(X, observed, trusted=np.where(np.arange(600) < 6, y, np.nan))
+        assert "By 6 checked rows, " in str(few)
+        assert "this rests mostly on what other data sets showed" in str(few)
 
     def test_summary_of_many_classes_names_the_largest_noise_rates(self):
         rates = np.linspace(0.05, 0.4, 8)

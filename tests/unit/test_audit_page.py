@@ -105,7 +105,7 @@ class TestFigures:
     def test_transition_matrix_has_rates_errors_and_intervals(self):
         audit = three_classes()
         cells = page_tables.noise_cells(audit)
-        assert [[cell.rate for cell in row] for row in cells][2] == ["10.0%", "20.0%", "70.0%"]
+        assert [[cell.figure for cell in row] for row in cells][2] == ["10.0%", "20.0%", "70.0%"]
         assert {cell.error for row in cells for cell in row} == {""}
         uncertain = page_tables._cell(0.05, 0.1, is_noise=True)
         assert (uncertain.error, uncertain.interval) == ("± 10.0%", "0% to 25%")
@@ -165,8 +165,9 @@ class TestScores:
         true = 1 / (1 + np.exp(-rng.normal(0, 2, 40_000)))
         observed = 0.8 * true + 0.1 * (1 - true)
         noise = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1)
+        # The log-odds of the true class are linear in those of the scores.
         audit = audit_scores(
-            np.column_stack([1 - observed, observed]), rng.random(40_000) < observed, noise=noise
+            np.column_stack([1 - true, true]), rng.random(40_000) < observed, noise=noise
         )
         (panel,) = score_panels(audit.evidence)
         expected = panel.expected.reshape(2, panel.counts.shape[1], -1).mean(axis=2)

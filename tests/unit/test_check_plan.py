@@ -5,7 +5,7 @@ import pytest
 
 from unflip import audit
 from unflip.auditing.check_plan import CheckPlan, CheckSample
-from unflip.calibration.interval import Interval
+from unflip.calibration.interval import Interval, normal_quantile
 from unflip.calibration.labelled_scores import LabelledScores, ModelScores
 from unflip.calibration.true_class import TrueClassModel
 from unflip.datasets import make_mixture
@@ -120,7 +120,12 @@ class TestAudit:
         assert interval.low <= accuracy <= interval.high
         wrong = report.expected_wrong_interval
         assert wrong.low <= np.sum(observed != y) <= wrong.high
-        assert interval.width < before.expected_accuracy_interval.width / 2
+        assumed_error = abs(before.expected_accuracy - accuracy)
+        assert abs(report.expected_accuracy - accuracy) < assumed_error / 2
+        # Scores and labels make it narrower than the share of 200 rows checked at random.
+        share_error = np.sqrt(accuracy * (1 - accuracy) / 200)
+        assert interval.width < 2 * normal_quantile(0.95) * share_error
+        assert interval.width < before.expected_accuracy_interval.width
 
     def test_a_plan_of_the_same_rows(self):
         X, y = make_mixture(300, 20, mean_norm=2.0, random_state=0)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 # Kinds of dtypes that NumPy would convert to floats: complex numbers, durations and dates.
 _NOT_REAL = "cmM"
+_ROUNDING = 1e-3  # by which the probabilities of a row may fail to sum to 1
 _SHORT = Repr()
 _SHORT.maxlong = _SHORT.maxother = _SHORT.maxstring = 120  # characters of a value in an error
 
@@ -80,6 +81,19 @@ def as_path(value: object, name: str) -> Path:
     if not isinstance(value, str | os.PathLike):
         raise TypeError(f"{name} = {shown(value)} must be a path: pass a str or a pathlib.Path.")
     return Path(value)
+
+
+def improper_row(probabilities: NDArray[np.float64]) -> int | None:
+    """Return the first row that is not a probability distribution, up to rounding; None if all are.
+
+    Parameters
+    ----------
+    probabilities : ndarray of shape (n, k)
+        Probability of each class.
+    """
+    sums = probabilities.sum(axis=1)
+    is_proper = (probabilities >= 0).all(axis=1) & (np.abs(sums - 1) <= _ROUNDING)
+    return None if is_proper.all() else int(np.argmin(is_proper))
 
 
 def check_choice(value: object, choices: Sequence[str], name: str) -> None:

@@ -1,16 +1,22 @@
 """Audits of labels: which are probably wrong, what they cost, and what to do next.
 
 The input is features with labels or votes, or the probabilities of any model. The result is an
-`Audit`, with numbers (`findings`), sentences (`prose`) and an HTML page (`html`).
+`Audit`, with numbers (`findings`), sentences (`prose`) and an HTML page (`html`), or an
+`Evaluation` of a model.
 """
 
+from unflip.auditing.evaluation import Evaluation, evaluate
+from unflip.auditing.evaluation.sampled_checks import SelectedChecksWarning
 from unflip.auditing.from_rows import audit
 from unflip.auditing.from_scores import audit_scores
 from unflip.auditing.report import Audit, checked_rate
 
 __all__ = [
     "Audit",
+    "Evaluation",
+    "SelectedChecksWarning",
     "audit",
     "audit_scores",
     "checked_rate",
+    "evaluate",
 ]

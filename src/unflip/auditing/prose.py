@@ -21,9 +21,9 @@ NO_SIGNAL = (
 )
 #: Warning if the test of class-conditional noise rejects it; `p` is the p-value.
 CONTRADICTED = (
-    "The labels contradict class-conditional noise (p = {p:.2g}), so noise rates, expected "
-    "accuracy and probabilities may be far off. Check the rows of .check_next(50) and pass their "
-    "true labels as trusted=."
+    "The labels contradict class-conditional noise with these noise rates (p = {p:.2g}), so rates, "
+    "expected accuracy and probabilities may be far off. Check the rows of .check_next(50) and "
+    "pass their true labels as trusted=."
 )
 _INSTANCE_DEPENDENT = (
     "With instance-dependent noise the probabilities are overconfident, but the order of the "

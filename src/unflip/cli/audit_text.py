@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import shutil
-import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,10 +15,9 @@ from unflip.cli.file_audit import FileAudit
 from unflip.cli.files.request import Request
 from unflip.cli.files.tables import ending
 from unflip.cli.terminal import describe_votes, on_one_line
+from unflip.cli.text_layout import joined, step, width, wrapped
 
 _N_SUSPECTS = 10  # that are printed
-_N_NAMES = 8  # labels or columns that are printed
-_WIDEST = 160  # columns of text, also on wider terminals
 _LONGEST_LABEL = 24  # characters
 _ADD_PAGE = "Review the suspects: add --out report.html to write a page for that."
 
@@ -39,8 +36,8 @@ def summary(result: FileAudit, request: Request, out: Path | None, suspects: Pat
     """
     paragraphs = [
         _data(result),
-        _wrapped(f"Label noise: {prose.noise(result.audit)} {prose.STANDARD_ERROR}"),
-        _wrapped(f"Expected accuracy: {prose.accuracy(result.audit)}"),
+        wrapped(f"Label noise: {prose.noise(result.audit)} {prose.STANDARD_ERROR}"),
+        wrapped(f"Expected accuracy: {prose.accuracy(result.audit)}"),
         _suspects(result),
         _unlabelled(result),
         _warning(result),
@@ -49,24 +46,9 @@ def summary(result: FileAudit, request: Request, out: Path | None, suspects: Pat
     return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
 
-def _width() -> int:
-    return min(shutil.get_terminal_size().columns, _WIDEST)
-
-
-def _wrapped(sentence: str, indent: str = "") -> str:
-    return textwrap.fill(
-        sentence,
-        _width(),
-        initial_indent=indent,
-        subsequent_indent=indent + "  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
 def _data(result: FileAudit) -> str:
     prepared = result.prepared
-    counts = _joined([f"{count} {label!r}" for label, count in prepared.labels.counts.items()])
+    counts = joined([f"{count} {label!r}" for label, count in prepared.labels.counts.items()])
     labels = "labels" if prepared.votes is None else f"{describe_votes(prepared.votes)}:"
     lines = [
         f"{prepared.table.name}: {prepared.items.counted(len(prepared.items))}, {labels} {counts}.",
@@ -74,13 +56,8 @@ def _data(result: FileAudit) -> str:
     ]
     if prepared.features.left_out:
         why = " (not numeric, or only a row number)" if prepared.features.kind == "numeric" else ""
-        lines.append(f"Columns not used: {_joined(prepared.features.left_out)}{why}.")
-    return "\n".join(map(_wrapped, lines))
-
-
-def _joined(names: Sequence[str]) -> str:
-    n_more = len(names) - _N_NAMES
-    return ", ".join(names[:_N_NAMES]) + (f" and {n_more} more" if n_more > 0 else "")
+        lines.append(f"Columns not used: {joined(prepared.features.left_out)}{why}.")
+    return "\n".join(map(wrapped, lines))
 
 
 def _suspects(result: FileAudit) -> str:
@@ -92,10 +69,10 @@ def _suspects(result: FileAudit) -> str:
         labels = "label" if n_uncertain == 1 else "labels"
         text += f" For {n_uncertain} more {labels} another class is more likely."
     if not lines:
-        return _wrapped(text)
+        return wrapped(text)
     rows = " (rows are counted from 0)" if result.id_column is None else ""
     table = _table(result, lines[:_N_SUSPECTS], "probability wrong")
-    return "\n".join([_wrapped(f"{text} Most likely wrong first{rows}:"), *table])
+    return "\n".join([wrapped(f"{text} Most likely wrong first{rows}:"), *table])
 
 
 def _unlabelled(result: FileAudit) -> str:
@@ -114,14 +91,14 @@ def _unlabelled(result: FileAudit) -> str:
         "first:"
     )
     lines = [line for line in result.suspect_rows if line["part"] == "unlabelled"]
-    return "\n".join([_wrapped(text), *_table(result, lines[:3], "probability correct")])
+    return "\n".join([wrapped(text), *_table(result, lines[:3], "probability correct")])
 
 
 def _warning(result: FileAudit) -> str:
     """Return the test of class-conditional noise, if the labels contradict it."""
     if not result.audit.dependence.rejected:
         return ""
-    return _wrapped(f"Assumption: {prose.dependence(result.audit)}")
+    return wrapped(f"Assumption: {prose.dependence(result.audit)}")
 
 
 def _table(result: FileAudit, lines: list[dict[str, Any]], probability: str) -> list[str]:
@@ -138,7 +115,7 @@ def _table(result: FileAudit, lines: list[dict[str, Any]], probability: str) -> 
     table = [f"  {heading[0]:<{id_width}}  {heading[1]:<{change_width}}  {probability}"]
     for line, row_id, change in zip(lines, ids, changes, strict=True):
         start = f"  {row_id:<{id_width}}  {change:<{change_width}}  {_probability(line):.3f}  "
-        text = on_one_line(result.description(int(line["row"])), _width() - len(start))
+        text = on_one_line(result.description(int(line["row"])), width() - len(start))
         table.append((start + text).rstrip())
     return table
 
@@ -165,9 +142,9 @@ def _review(result: FileAudit, out: Path | None, suspects: Path | None) -> list[
     steps = []
     has_page = out is not None and len(result.audit.suspects) > 0
     if has_page:
-        steps.append(_step(f"Open {out}, review the suspects and export the decisions."))
+        steps.append(step(f"Open {out}, review the suspects and export the decisions."))
     elif len(result.audit.suspects):
-        steps.append(_step(_ADD_PAGE))
+        steps.append(step(_ADD_PAGE))
     if suspects is not None and result.suspect_rows:
         text = _content(result, suspects)
         if has_page:
@@ -177,7 +154,7 @@ def _review(result: FileAudit, out: Path | None, suspects: Path | None) -> list[
             )
         else:
             text += " Write accept or reject into its column 'decision'."
-        steps.append(_step(text))
+        steps.append(step(text))
     return steps
 
 
@@ -208,11 +185,11 @@ def _enumerated(parts: Sequence[str]) -> str:
 def _review_votes(result: FileAudit, out: Path | None, suspects: Path | None) -> list[str]:
     steps = []
     if len(result.audit.suspects):
-        steps.append(_step(_ADD_PAGE if out is None else f"Open {out} and review the suspects."))
+        steps.append(step(_ADD_PAGE if out is None else f"Open {out} and review the suspects."))
     if suspects is not None and result.suspect_rows:
-        steps.append(_step(_content(result, suspects)))
+        steps.append(step(_content(result, suspects)))
     steps.append(
-        _step(
+        step(
             f"Put the true labels of reviewed {result.prepared.items.plural} into a column and "
             "pass its name with --trusted. They improve the estimated noise rates of each "
             "annotator."
@@ -237,9 +214,9 @@ def _use_decisions(
     train = ["fit", data, "--decisions", decisions, "--out", "model.skops"]
     correct = ["apply", data, decisions, "--out", copy]
     return [
-        _step("To train a classifier, pass the decisions with the original data:"),
+        step("To train a classifier, pass the decisions with the original data:"),
         f"      {_command(train, request)}",
-        _step("To write a corrected copy of the data for use outside unflip, apply the decisions:"),
+        step("To write a corrected copy of the data for use outside unflip, apply the decisions:"),
         f"      {_command(correct, request)}",
     ]
 
@@ -258,16 +235,12 @@ def _check_rows(result: FileAudit, request: Request) -> list[str]:
         priors = "" if request.priors else ", or the true class proportions with --priors"
         rates = f" Or pass the noise rates with --eps{priors}."
     return [
-        _step(
+        step(
             f"{prose.why_check(result.audit)}, put the true labels of {len(rows)} {items} into a "
             f"column and pass its name with --trusted. Check these {items} (a random sample): "
             f"{first}, ... (--json lists all under check_next).{rates}"
         )
     ]
-
-
-def _step(text: str) -> str:
-    return _wrapped(f"- {text}", "  ")
 
 
 def _command(words: list[str], request: Request) -> str:

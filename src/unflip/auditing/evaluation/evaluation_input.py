@@ -10,13 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from unflip._utils.arrays import as_numpy, is_foreign
 from unflip._utils.typing import FloatArray, IntArray
-from unflip._utils.validation import as_array, as_floats, shown
+from unflip._utils.validation import as_array, as_floats, improper_row, shown
 from unflip.auditing.evaluation.soft_metrics import ScoredModel
 from unflip.auditing.from_scores import true_class_probabilities
 from unflip.calibration.labelled_scores import LabelledScores, ModelScores
 from unflip.labels.classes import encode, inclusion_probabilities, is_missing, true_codes
-
-_ROUNDING = 1e-3  # by which the probabilities of a row may fail to sum to 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,12 +173,10 @@ def _checked_probabilities(values: NDArray[Any], classes: NDArray[Any], name: st
             f"{name} has {table.shape[1]} columns but labels has {len(classes)} classes: pass one "
             f"column for each of {classes.tolist()}, in that order."
         )
-    sums = table.sum(axis=1)
-    is_bad = ~np.isfinite(sums) | (table < 0).any(axis=1) | ~(np.abs(sums - 1) <= _ROUNDING)
-    if is_bad.any():
-        row = int(np.flatnonzero(is_bad)[0])
+    row = improper_row(table)
+    if row is not None:
         raise ValueError(
             f"{name}[{row}] = {table[row].round(4).tolist()} is not a probability distribution: "
             "entries must be non-negative and sum to 1."
         )
-    return np.asarray(table / sums[:, None])
+    return np.asarray(table / table.sum(axis=1, keepdims=True))

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
+from math import isnan
 from typing import TYPE_CHECKING
+
+from unflip.calibration.interval import Interval
 
 if TYPE_CHECKING:
     from unflip.auditing.evaluation.model_comparison import Comparison
@@ -19,27 +23,78 @@ METRICS = {
     "log_loss": "log loss",
     "brier": "Brier score",
 }
+#: Metrics of which a lower value is better.
+LOSSES = ("log_loss", "brier")
 # Checked rows below which intervals rest mostly on what other data sets showed.
 _FEW_CHECKS = 20
+# Checked rows from which on the intervals are narrow, as `evaluate` says.
+_MANY_CHECKS = 200
+_ADVISED_CHECKS = 50  # rows to check in a next step, if there are as many
+
+
+@dataclass(frozen=True)
+class Interface:
+    """How a user of Python, or of the command line, passes checked rows."""
+
+    rows: str  # where to find rows to check
+    trust: str  # how to pass their true labels
+    inclusion: str  # how to pass the probabilities with which rows were chosen
+
+
+PYTHON = Interface(
+    rows="the rows of .check_next(50)",
+    trust="pass their true labels as trusted=",
+    inclusion="pass the probability with which each row was chosen as inclusion=",
+)
+COMMAND_LINE = Interface(
+    rows="the rows that unflip evaluate --json lists under check_next",
+    trust="put their true labels into a column and pass its name with --trusted",
+    inclusion=(
+        "put the probability with which each row was chosen into a column and pass its name with "
+        "--inclusion"
+    ),
+)
 
 
 def headline(evaluation: Evaluation) -> str:
     """Return the accuracy on true labels, beside that on the noisy ones."""
-    accuracy = evaluation.accuracy
+    return f"{accuracy(evaluation)} {agreement(evaluation)}"
+
+
+def accuracy(evaluation: Evaluation) -> str:
+    """Return the accuracy on true labels."""
+    interval = evaluation.accuracy
     return (
-        f"Accuracy on true labels: {accuracy.value:.1%}, 95% interval {accuracy.low:.1%} to "
-        f"{accuracy.high:.1%}. Against the noisy labels it is {evaluation.agreement:.1%}."
+        f"Accuracy on true labels: {interval.value:.1%}, 95% interval {interval.low:.1%} to "
+        f"{interval.high:.1%}."
+    )
+
+
+def agreement(evaluation: Evaluation) -> str:
+    """Return the accuracy on the noisy labels."""
+    return f"Against the noisy labels it is {evaluation.agreement:.1%}."
+
+
+def correct_labels(evaluation: Evaluation) -> str:
+    """Return the share of correct labels."""
+    interval = evaluation.correct_labels
+    return (
+        f"An estimated {interval.value:.1%} of the noisy labels are correct, 95% interval "
+        f"{interval.low:.1%} to {interval.high:.1%}."
     )
 
 
 def basis(evaluation: Evaluation) -> str:
+    """Return what the intervals rest on, and without checked rows what to do."""
+    advice = "" if evaluation.n_checked else f" Check {PYTHON.rows}, and {PYTHON.trust}."
+    return rests_on(evaluation) + advice
+
+
+def rests_on(evaluation: Evaluation) -> str:
     """Return what the intervals rest on."""
     n_checked = evaluation.n_checked
     if n_checked == 0:
-        return (
-            "No row was checked, so the intervals say what is usual on other data sets. Check the "
-            "rows of .check_next(50), and pass their true labels as trusted=."
-        )
+        return "No row was checked, so the intervals say what is usual on other data sets."
     rows = "1 checked row" if n_checked == 1 else f"{n_checked} checked rows"
     if not evaluation.is_model_based:
         return (
@@ -50,6 +105,52 @@ def basis(evaluation: Evaluation) -> str:
     if n_checked < _FEW_CHECKS:
         few = " With so few checks, the intervals rest mostly on what other data sets showed."
     return f"All {evaluation.n_rows} rows are used, calibrated by {rows}.{few}"
+
+
+def n_to_check(evaluation: Evaluation) -> int:
+    """Return the number of rows to check next: 50, or all that are left; 0 after many checks."""
+    if evaluation.n_checked >= _MANY_CHECKS:
+        return 0
+    return min(_ADVISED_CHECKS, evaluation.n_rows - evaluation.n_checked)
+
+
+def check_advice(n_rows: int, interface: Interface) -> str:
+    """Return how to check rows that are listed next."""
+    these = "this row" if n_rows == 1 else f"these {n_rows} rows"
+    return (
+        f"For narrower intervals, check {these} (a random sample, counted from 0), "
+        f"{interface.trust}, and evaluate again."
+    )
+
+
+def selected(interface: Interface) -> str:
+    """Return the warning that rows were checked because their label looked wrong."""
+    return (
+        "The checked rows are not a random sample: most of them have the least likely labels among "
+        f"rows of their kind. So the result may be far off. Check {interface.rows}, or "
+        f"{interface.inclusion}."
+    )
+
+
+def metric_name(evaluation: Evaluation, name: str) -> str:
+    """Return the name of a metric, with the class it refers to."""
+    if name != "f1":
+        return METRICS[name]
+    if len(evaluation.classes) > 2:
+        return f"{METRICS[name]}, mean of the classes"
+    return f"{METRICS[name]} of {evaluation.classes.tolist()[1]!r}"
+
+
+def decimals(value: float) -> str:
+    """Return a metric with three decimals; a dash if it is not defined."""
+    return "–" if isnan(value) else f"{value:.3f}"
+
+
+def limits(interval: Interval) -> str:
+    """Return the limits of the interval of a metric; a dash if it is not defined."""
+    if isnan(interval.value):
+        return "–"
+    return f"{decimals(interval.low)} to {decimals(interval.high)}"
 
 
 def verdict(comparison: Comparison) -> str:

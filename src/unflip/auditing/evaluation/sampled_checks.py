@@ -6,6 +6,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from unflip._utils.warnings import warn_caller
+from unflip.auditing.evaluation import evaluation_prose as prose
 from unflip.calibration.true_class import TrueClassModel
 from unflip.labels.codes import UNLABELLED
 
@@ -17,11 +18,9 @@ _SUSPICIOUS_RANK = 0.2
 # Standard errors of the mean rank that a random sample does not reach.
 _MOST_ERRORS = 4.0
 
-_SELECTED = (
-    "The checked rows are not a random sample: most of them have the least likely labels among "
-    "rows of their kind. So the result may be far off. Check the rows of Audit.check_next, or pass "
-    "inclusion=, the probability with which each row was chosen."
-)
+
+class SelectedChecksWarning(UserWarning):
+    """Rows were checked because their label looked wrong, so the result may be far off."""
 
 
 def warn_if_selected(model: TrueClassModel) -> None:
@@ -37,7 +36,7 @@ def warn_if_selected(model: TrueClassModel) -> None:
         The model, fitted to the checked rows.
     """
     if was_selected(model):
-        warn_caller(_SELECTED)
+        warn_caller(prose.selected(prose.PYTHON), SelectedChecksWarning)
 
 
 def was_selected(model: TrueClassModel) -> bool:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from scipy.special import logit
 
 from unflip._utils.atomic_files import write_atomically
 from unflip._utils.typing import FloatArray
-from unflip._utils.version import __version__
 from unflip.auditing import prose
 from unflip.auditing.html import page_tables
+from unflip.auditing.html.page_parts import content_hash, read_part, rendered
 from unflip.auditing.html.score_panels import MOST_PANELS, ScorePanel, score_panels
 from unflip.auditing.report import Audit
 
@@ -89,9 +86,9 @@ def page(
         numbers=_in_order(numbers, audit, "numbers"),
     )
     data = _data(audit, suspects, source, text_heading)
-    style = _read("style.css")
-    script = "\n".join(_read(name) for name in _SCRIPTS)
-    content = _template().render(
+    script = "\n".join(read_part(name) for name in _SCRIPTS)
+    return rendered(
+        "page.html",
         audit=audit,
         prose=prose,
         tables=page_tables,
@@ -100,14 +97,10 @@ def page(
         interface=prose.COMMAND_LINE if by_command else prose.PYTHON,
         data=data,
         data_block=script_safe_json(data),
-        style=Markup(style),
-        style_hash=_hash(style),
         script=Markup(script),
-        script_hash=_hash(script),
+        script_hash=content_hash(script),
         most_panels=MOST_PANELS,
-        version=__version__,
     )
-    return bytes(content.encode("utf-8", "replace"))
 
 
 def script_safe_json(data: Any) -> Markup:
@@ -116,30 +109,6 @@ def script_safe_json(data: Any) -> Markup:
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)
-
-
-def _template() -> Any:
-    environment = Environment(
-        loader=PackageLoader("unflip.auditing.html"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("page.html")
-
-
-def _read(name: str) -> str:
-    return (
-        resources.files("unflip.auditing.html")
-        .joinpath("templates", name)
-        .read_text(encoding="utf-8")
-    )
-
-
-def _hash(content: str) -> str:
-    """Return the hash by which the content security policy allows a script or style."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
 def _in_order(values: Iterable[Any] | None, audit: Audit, name: str) -> list[Any] | None:

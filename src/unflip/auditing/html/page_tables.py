@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from unflip.auditing import prose
 from unflip.auditing.report import Audit
 from unflip.calibration.interval import Interval
 
-_HEAT_STEPS = 10  # shades of the transition matrix, as in style.css
+_HEAT_STEPS = 10  # shades of a matrix, as in style.css
 _Z_95 = 1.96  # standard errors either side of a 95% confidence interval
 
 
@@ -26,13 +27,13 @@ class Card:
 
 @dataclass(frozen=True)
 class Cell:
-    """One entry of the transition matrix."""
+    """One entry of a shaded matrix of true classes, such as the transition matrix."""
 
-    rate: str
-    error: str  # ± its standard error; empty if it was given
-    interval: str
-    heat: int  # shade, 0 to 10, by the square root of the rate, so that small rates are visible
-    is_noise: bool
+    figure: str
+    error: str  # ± its standard error; empty if it has none
+    interval: str  # empty if it has none
+    heat: int  # shade, as of `heat`
+    is_noise: bool  # whether it is off the diagonal
 
 
 def cards(audit: Audit) -> list[Card]:
@@ -91,7 +92,12 @@ def _cell(rate: float, error: float, *, is_noise: bool) -> Cell:
     high = min(1.0, rate + _Z_95 * error)
     interval = f"{low:.0%} to {high:.0%}" if error > 0 else ""
     spread = f"± {error:.1%}" if error > 0 else ""
-    return Cell(f"{rate:.1%}", spread, interval, round(_HEAT_STEPS * rate**0.5), is_noise)
+    return Cell(f"{rate:.1%}", spread, interval, heat(rate), is_noise)
+
+
+def heat(share: float) -> int:
+    """Return the shade of a share, 0 to 10: its square root, so that small shares are visible."""
+    return round(_HEAT_STEPS * math.sqrt(share))
 
 
 def plan_lines(audit: Audit) -> list[tuple[str, str, str]]:

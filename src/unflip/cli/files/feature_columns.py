@@ -14,7 +14,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from unflip._utils.typing import FloatArray
-from unflip.cli.files.tables import Table, as_text, has_comma, is_missing, numbers
+from unflip.cli.files.number_cells import bad_cell, check_finite, column_numbers
+from unflip.cli.files.tables import Table, as_text
 from unflip.data.chunks import LARGEST
 
 Kind = Literal["numeric", "text", "embedding"]
@@ -156,7 +157,7 @@ def _numeric(table: Table, free: Sequence[str]) -> Features:
     for column in free:
         row = table.non_number(column) if table.numbers(column) is None else None
         if row is not None:
-            raise ValueError(_bad_cell(table, column, row, "not a number"))
+            raise ValueError(bad_cell(table, column, row, "not a number", _remedy(column)))
     columns = [column for column in free if _is_numeric(table.numbers(column))]
     if not columns:
         _suggest_embedding(table, free)
@@ -199,32 +200,18 @@ def _length(cells: Sequence[Any]) -> int:
 def _block(table: Table, column: str) -> FloatArray:
     """Return a column of numbers, or of lists of numbers, as an array of shape (n, p)."""
     cells = table.columns[column]
+    remedy = _remedy(column)
     if isinstance(cells[0], list):
-        column_numbers: FloatArray | None = _from_lists(cells, table, column)
+        values = _from_lists(cells, table, column)
     else:
-        column_numbers = table.numbers(column)
-    if column_numbers is None:
-        row = table.non_number(column)
-        if row is None:
-            row = _first_non_number(cells)
-        raise ValueError(_bad_cell(table, column, row, "not a number"))
-    block = column_numbers.reshape(len(cells), -1)
-    bad = np.flatnonzero(~np.isfinite(block).all(axis=1))
-    if len(bad):
-        raise ValueError(_bad_cell(table, column, int(bad[0]), "not a finite number"))
+        values = column_numbers(table, column, remedy)
+    block = values.reshape(len(cells), -1)
+    check_finite(table, column, block, remedy)
     large = np.flatnonzero((np.abs(block) > LARGEST).any(axis=1))
     if len(large):
-        raise ValueError(
-            _bad_cell(table, column, int(large[0]), "so large that its square overflows float64")
-        )
+        problem = "so large that its square overflows float64"
+        raise ValueError(bad_cell(table, column, int(large[0]), problem, remedy))
     return block
-
-
-def _first_non_number(cells: Sequence[Any]) -> int:
-    for row, cell in enumerate(cells):
-        if not is_missing(cell) and numbers([cell]) is None:
-            return row
-    return 0
 
 
 def _from_lists(cells: Sequence[Any], table: Table, column: str) -> FloatArray:
@@ -236,17 +223,8 @@ def _from_lists(cells: Sequence[Any], table: Table, column: str) -> FloatArray:
         ) from None
 
 
-def _bad_cell(table: Table, column: str, row: int, problem: str) -> str:
-    cell = table.columns[column][row]
-    place = f"Column {column!r} of {table.name}"
-    where = f"in row {row} (counted from 0)"
-    remedy = (
+def _remedy(column: str) -> str:
+    return (
         "fill in a number (for example the median of the column), remove the row, or ignore the "
         f"column in audit and fit with --ignore {shlex.quote(column)}"
     )
-    if not as_text(cell):
-        return f"{place} is empty {where}: {remedy}."
-    if has_comma(cell) and not table.decimal_comma:
-        problem = "a number with a decimal comma"
-        remedy = "write a decimal point, or separate cells by semicolons"
-    return f"{place} has {as_text(cell)[:40]!r} {where}, which is {problem}: {remedy}."

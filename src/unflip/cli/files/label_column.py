@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unflip._utils.typing import IntArray
+from unflip.cli.files.safe_csv import unguarded
 from unflip.cli.files.tables import Table, as_text, is_missing
 from unflip.labels.votes import Votes
 
@@ -22,6 +23,7 @@ _FEWEST_ROWS_PER_CLASS = 5
 # A label this rare, relative to a similar label, is probably a spelling mistake; a choice, which
 # only decides whether a note is printed.
 _RARE = 0.1
+_N_NAMES = 8  # classes that are named in a message
 
 
 class Labels(Protocol):
@@ -201,21 +203,59 @@ def trusted_labels(table: Table, name: str, labels: Labels) -> NDArray[Any]:
     labels : Labels
         The observed labels; trusted labels must be among them.
     """
-    by_value = _by_value(labels.counts)
-    trusted = [by_value.get(_value(text), text) for text in label_texts(table, name)]
-    for row, label in enumerate(trusted):
-        if label and label not in labels.counts:
-            raise ValueError(
-                f"Column {name!r} of {table.name} has {label!r} in row {row} (counted from 0), "
-                f"which is not a label of {labels.described} ({_first_names(labels.counts)}): "
-                "correct it, or empty the cell if the row was not checked."
-            )
+    remedy = "correct it, or empty the cell if the row was not checked"
+    trusted = matched_labels(table, name, labels, remedy)
     if not any(trusted):
         raise ValueError(
             f"Column {name!r} of {table.name} has no trusted label: fill in some, or omit "
             "--trusted."
         )
     return np.array([label or None for label in trusted], dtype=object)
+
+
+def matched_labels(table: Table, name: str, labels: Labels, remedy: str) -> list[str]:
+    """Return the labels of another column, written as the observed ones; empty if missing.
+
+    Parameters
+    ----------
+    table : Table
+        The file.
+    name : str
+        The column.
+    labels : Labels
+        The observed labels.
+    remedy : str
+        What to do about a label that is not among them, for the error.
+    """
+    counts = labels.counts
+    written = written_labels(label_texts(table, name), counts)
+    for row, label in enumerate(written):
+        if label and label not in counts:
+            raise ValueError(
+                f"Column {name!r} of {table.name} has {label!r} in row {row} (counted from 0), "
+                f"which is not a label of {named_labels(labels)}: {remedy}."
+            )
+    return written
+
+
+def written_labels(texts: Sequence[str], labels: Mapping[str, int]) -> list[str]:
+    """Return texts as the observed labels are written, if they are equal in value.
+
+    1.0 becomes 1 if that is an observed label, and the apostrophe of `safe_csv.guarded` is removed.
+    """
+    by_value = _by_value(labels)
+    written = [by_value.get(_value(text), text) for text in texts]
+    return [
+        unguarded(text) if text not in labels and unguarded(text) in labels else text
+        for text in written
+    ]
+
+
+def named_labels(labels: Labels) -> str:
+    """Return the column of labels with its first classes, for messages."""
+    names = list(labels.counts)
+    listed = ", ".join(names[:_N_NAMES]) + (", ..." if len(names) > _N_NAMES else "")
+    return f"{labels.described} ({listed})"
 
 
 def _value(text: str) -> str | float:
@@ -252,8 +292,3 @@ def groups(table: Table, name: str) -> NDArray[Any]:
             f"Column {name!r} of {table.name} has one group only: name another, or omit --group."
         )
     return np.array([f"group {text}" if text else f"row {row}" for row, text in enumerate(texts)])
-
-
-def _first_names(labels: dict[str, int]) -> str:
-    names = list(labels)
-    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from unflip._utils.typing import FloatArray, IntArray
+from unflip.auditing.evaluation.sampled_checks import SelectedChecksWarning
 from unflip.cli.files import feature_columns
 from unflip.cli.files.feature_columns import Features
 from unflip.cli.files.items import Items
@@ -183,9 +184,7 @@ def _check_not_labels(request: Request, labels: Labels) -> None:
 def _read_labels(table: Table, request: Request) -> tuple[Items, Labels]:
     """Read the items, and their labels or votes."""
     if not request.labels:
-        raise ValueError(
-            f"Name the column of labels of {table.name} with --label: {table.column_names}."
-        )
+        raise ValueError(no_label_column(table))
     _check_votes_request(request)
     items = read_items(table, request.item)
     if request.item is not None:
@@ -193,6 +192,11 @@ def _read_labels(table: Table, request: Request) -> tuple[Items, Labels]:
     if len(request.labels) > 1:
         return items, votes_in_columns(table, request.labels)
     return items, label_column(table, request.labels[0])
+
+
+def no_label_column(table: Table) -> str:
+    """Return the error of a command without --label."""
+    return f"Name the column of labels of {table.name} with --label: {table.column_names}."
 
 
 def _check_votes_request(request: Request) -> None:
@@ -220,22 +224,25 @@ def _check_votes_request(request: Request) -> None:
 
 
 @contextmanager
-def collect_warnings(name: str) -> Iterator[list[str]]:
+def collect_warnings(name: str, aim: str = "fitted") -> Iterator[list[str]]:
     """Collect the warnings of a fit as sentences, and name the file in its errors.
 
-    `AssumedNoiseWarning` is ignored: it advises on parameters of Python functions.
+    Warnings that advise on parameters of Python functions are ignored.
 
     Parameters
     ----------
     name : str
         The file.
+    aim : str
+        What cannot be done with the file if there is an error.
     """
     sentences: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warnings.simplefilter("ignore", AssumedNoiseWarning)  # commands use their own words
+        for advice in (AssumedNoiseWarning, SelectedChecksWarning):
+            warnings.simplefilter("ignore", advice)  # commands use their own words
         try:
             yield sentences
         except ValueError as error:
-            raise ValueError(f"{name} cannot be fitted: {error}") from error
+            raise ValueError(f"{name} cannot be {aim}: {error}") from error
     sentences += dict.fromkeys(str(warning.message) for warning in caught)
