@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
@@ -134,6 +134,11 @@ class NoiseEstimator(BaseEstimator):
             f"noise={self!r} needs NumPy arrays, but X is a {place(data.X)}: fit the "
             "estimator to a NumPy copy of X and pass its noise_, or pass a NoiseModel."
         )
+
+    def with_trusted(self, y_trusted: ArrayLike, data: TrainingSet, spectrum: Spectrum) -> Self:
+        """Return an estimator that is fitted to the same samples with other trusted labels."""
+        other: Self = clone(self).set_params(y_trusted=y_trusted)
+        return other.fit_training_set(data, spectrum)
 
     def correct(
         self,

@@ -13,6 +13,7 @@ Only θₛ requires trusted labels; `unflip.estimation.strata` computes its post
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -31,7 +32,14 @@ from unflip.data.training_set import TrainingSet
 from unflip.estimation.loo_scores import class_scores
 from unflip.estimation.mean_norm import mean_norm_from_trusted, rescaled
 from unflip.estimation.noise_estimator import TRUSTED_ROWS, NoiseEstimator, checked_confidence
-from unflip.estimation.strata import N_BINS, Tally, Urgency, better_than_chance, draw_posterior
+from unflip.estimation.strata import (
+    N_BINS,
+    Posterior,
+    Tally,
+    Urgency,
+    better_than_chance,
+    draw_posterior,
+)
 from unflip.labels.classes import encode, true_codes
 from unflip.labels.codes import UNCHECKED
 from unflip.labels.noise import NoiseModel
@@ -172,15 +180,34 @@ class TrustedSubset(NoiseEstimator):
         """
         self._rows = members
         self.classes_ = classes
+        k = len(classes)
+        self._counts = as_numpy(rows.counts)
+        observed = as_numpy(codes)
+        own_scores = as_numpy(own_entries(class_scores(rows, codes, k)[0], codes))
+        self._strata = _strata(own_scores, observed, self._counts, k)
+        posterior = self._estimate(true)
+        self.mean_norm_ = float("nan")
+        if k == 2:
+            self.mean_norm_ = mean_norm_from_trusted(rows, observed, true, posterior)
+        return self
+
+    def with_trusted(self, y_trusted: ArrayLike, data: TrainingSet, spectrum: Spectrum) -> Self:
+        """Return an estimator that is fitted to the same samples with other trusted labels.
+
+        The strata are the same. ``mean_norm_`` is that of all trusted labels.
+        """
+        other = copy(self)
+        other.y_trusted = y_trusted
+        other._estimate(true_codes(y_trusted, data.n_rows, self._rows, self.classes_, "y_trusted"))
+        return other
+
+    def _estimate(self, true: IntArray) -> Posterior:
+        """Set the rates by the true classes of the members, and return their posterior."""
         self._true = true
         self.n_trusted_ = int((true != UNCHECKED).sum())
         self._warn_of_unseen_classes()
-        k = len(classes)
-        counts = as_numpy(rows.counts)
-        observed = as_numpy(codes)
-        own_scores = as_numpy(own_entries(class_scores(rows, codes, k)[0], codes))
-        self._strata = _strata(own_scores, observed, counts, k)
-        tally = Tally.of(self._strata, true, counts, k)
+        k = len(self.classes_)
+        tally = Tally.of(self._strata, true, self._counts, k)
         posterior = better_than_chance(draw_posterior(tally, np.random.default_rng(0)))
         self._transitions = posterior.transitions
         self._confusion = tally.confusion
@@ -188,10 +215,7 @@ class TrustedSubset(NoiseEstimator):
         self.noise_std_ = posterior.transitions.std(axis=0)
         n_rows = np.bincount(self._strata, minlength=tally.sizes.size)
         self._urgency = Urgency.of(posterior, tally.sizes, n_rows, self.noise_)
-        self.mean_norm_ = float("nan")
-        if k == 2:
-            self.mean_norm_ = mean_norm_from_trusted(rows, observed, true, posterior)
-        return self
+        return posterior
 
     def interval(self, confidence: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper limits of credible intervals of the transition matrix.

@@ -28,8 +28,14 @@ from unflip.estimation.isotropy import mixture_evidence
 from unflip.estimation.noise_estimator import NoiseEstimator
 from unflip.labels.annotators import Annotators
 from unflip.labels.classes import contrasts
+from unflip.labels.codes import UNCHECKED
 from unflip.labels.noise import NoiseModel
-from unflip.model.noise_sources import NoiseSource, centred, noise_source
+from unflip.model.noise_sources import (
+    NoiseSource,
+    centred,
+    noise_source,
+    with_hidden_labels,
+)
 from unflip.model.options import Options, is_estimate
 from unflip.model.predicted_reg import predicted_reg
 from unflip.model.refinement.refine import refine, with_trusted_labels
@@ -39,6 +45,10 @@ from unflip.ridge.selection import candidate_regs, coarse_regs, fixed_reg
 from unflip.ridge.solvers.convex_fits import ConvexFits
 from unflip.ridge.spectrum.base import Spectrum
 from unflip.ridge.spectrum.decomposition import decompose
+
+# Fits that score the rows with trusted labels: each hides a quarter of these labels. A choice: more
+# folds take longer, with fewer the fits know fewer trusted labels.
+_FOLDS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,13 +127,13 @@ class _Problem:
             self.data.codes, rows.member_weights, rows.n_effective, self.options.priors_known
         )
 
-    def labels(self, source: NoiseSource) -> NoisyLabels:
-        """Return the labels with what is known about their noise."""
+    def labels(self, source: NoiseSource, truth: Array | None) -> NoisyLabels:
+        """Return the labels with what is known about their noise, and about the true classes."""
         return NoisyLabels(
             self.data.rows,
             self.data.codes,
             source.channel(self.data),
-            truth=self.data.trusted_codes(source.y_trusted),
+            truth=truth,
             infer_priors=source.counted and self.n_classes > 2,
             priors_known=self.options.priors_known,
             rate_prior=source.rate_prior if self.data.votes is None else None,
@@ -150,10 +160,8 @@ def fit_rows(data: TrainingSet, options: Options, default: NoiseEstimator) -> Ro
     problem = _Problem.of(data, options)
     source = _noise_source(problem, default)
     table = None if options.refines else _target_table(source.noise, options)
-    last = _last_round(problem, source, table)
-    if source.crowd is not None:  # the features improve the estimates of the annotators
-        source = source.with_features(last.calibration.log_odds)
-        last = _last_round(problem, source, table)
+    truth = data.trusted_codes(source.y_trusted)
+    source, last = _fit_targets(problem, source, table, truth)
     noise = source.noise.with_priors(last.noise.known_priors)
     rule = Rule.of(noise, options.deployment_priors, options.costs)
     decision = _decision(problem, last, noise, rule)
@@ -167,10 +175,15 @@ def fit_rows(data: TrainingSet, options: Options, default: NoiseEstimator) -> Ro
         _warn_of_one_sided_scores(decision.classes(decision.values(fitted)), problem.n_classes)
     _warn_of_few_rows(data.rows.n_effective, problem.n_classes)
     zero_weight_scores = _zero_weight_scores(data, coef, intercept)
-    predicted = _predicted(problem, last, noise, decision, rule)
-    probabilities = _reported_calibration(last).probabilities
+    reported = last
+    if truth is not None and source.is_calibrated_by_truth:
+        reported = _cross_fitted(problem, source, table, last, truth)
+    predicted = _predicted(problem, reported, noise, decision, rule)
+    probabilities = _reported_calibration(reported).probabilities
     checked = true_class_model(data, source, probabilities, predicted)
-    label_posterior, log_odds = _label_posteriors(data, last, source, zero_weight_scores, checked)
+    label_posterior, log_odds = _label_posteriors(
+        data, reported, source, zero_weight_scores, checked
+    )
     if table is None:
         targets = _refined_targets(data, last, zero_weight_scores)
     else:
@@ -263,9 +276,53 @@ def _target_table(noise: NoiseModel, options: Options) -> FloatArray:
     return table
 
 
-def _last_round(problem: _Problem, source: NoiseSource, table: FloatArray | None) -> Round:
-    """Fit the targets; without support by the labels, flatten the calibration to the priors."""
-    last = _fit_targets(problem, source, table)
+def _fit_targets(
+    problem: _Problem, source: NoiseSource, table: FloatArray | None, truth: Array | None
+) -> tuple[NoiseSource, Round]:
+    """Fit the targets; with votes twice, as features improve the estimates of the annotators."""
+    last = _last_round(problem, source, table, truth)
+    if source.crowd is None:
+        return source, last
+    source = source.with_features(last.calibration.log_odds)
+    return source, _last_round(problem, source, table, truth)
+
+
+def _cross_fitted(
+    problem: _Problem, source: NoiseSource, table: FloatArray | None, last: Round, truth: Array
+) -> Round:
+    """Score each row with a trusted label by a fit in which its trusted label is hidden.
+
+    Trusted labels are targets, which move the targets of other rows, and they determine the noise
+    rates. Both ways they leak into the scores of their own rows, but not into those of unchecked
+    rows.
+    """
+    rows = problem.data.rows
+    owner = as_numpy(rows.owner)
+    known = as_numpy(truth)
+    checked_rows = np.unique(owner[known != UNCHECKED])  # duplicates share a fold
+    xp = array_namespace(last.scores)
+    scores = last.scores
+    log_odds = last.calibration.log_odds
+    for fold in range(min(_FOLDS, len(checked_rows))):
+        is_held_out = np.zeros(scores.shape[0], dtype=bool)
+        is_held_out[checked_rows[fold::_FOLDS]] = True
+        others = np.where(is_held_out[owner], UNCHECKED, known)
+        noise = with_hidden_labels(
+            source, others, problem.options.priors, problem.data, problem.spectrum
+        )
+        _, fitted = _fit_targets(problem, noise, table, like(others, truth))
+        replaced = like(is_held_out[:, None], truth)
+        scores = xp.where(replaced, fitted.scores, scores)
+        log_odds = xp.where(rows.of_members(replaced), fitted.calibration.log_odds, log_odds)
+    logits = log_odds - like(last.calibration.intercepts, log_odds)
+    return replace(last, scores=scores, calibration=replace(last.calibration, logits=logits))
+
+
+def _last_round(
+    problem: _Problem, source: NoiseSource, table: FloatArray | None, truth: Array | None
+) -> Round:
+    """Run all rounds; without support by the labels, flatten the calibration to the priors."""
+    last = _run_rounds(problem, source, table, truth)
     if last.has_support:
         return last
     spread = _relative_spread(problem.data, last)
@@ -273,12 +330,14 @@ def _last_round(problem: _Problem, source: NoiseSource, table: FloatArray | None
     return replace(last, calibration=flat)
 
 
-def _fit_targets(problem: _Problem, source: NoiseSource, table: FloatArray | None) -> Round:
+def _run_rounds(
+    problem: _Problem, source: NoiseSource, table: FloatArray | None, truth: Array | None
+) -> Round:
     """Fit a table of targets, or refine the targets if there is none."""
     options = problem.options
     fits = problem.fits
     regs = _regs_to_try(problem, source.noise)
-    labels = problem.labels(source)
+    labels = problem.labels(source, truth)
     if table is None:
         last = refine(fits, labels, regs, search=options.searches, scale_free=options.scale_free)
         # Without a search γ is the given one, free of the rounding errors of rescaling it.

@@ -6,14 +6,16 @@ class codes, to the host with `as_numpy`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from unflip._utils.typing import Array, FloatArray
+from unflip._utils.arrays import as_numpy
+from unflip._utils.typing import Array, FloatArray, IntArray
 from unflip._utils.validation import as_floats, shown
 from unflip._utils.warnings import warn_caller
 from unflip.calibration.likeliest_noise import RatePrior
@@ -22,6 +24,7 @@ from unflip.estimation.noise_estimator import NoiseEstimator
 from unflip.estimation.priors_constraint import constrain_by_priors
 from unflip.labels.annotators import Annotators, Crowd
 from unflip.labels.classes import true_codes
+from unflip.labels.codes import UNCHECKED
 from unflip.labels.noise import Channel, NoiseModel, checked_proportions
 from unflip.labels.votes import Votes
 from unflip.model.options import is_estimate
@@ -75,6 +78,11 @@ class NoiseSource:
             return self.noise
         return self.annotators.channel(data.votes)
 
+    @property
+    def is_calibrated_by_truth(self) -> bool:
+        """Whether trusted labels of sampled rows calibrate the posterior."""
+        return self.estimator is not None and self.estimator.uses_trusted_labels
+
     def with_features(self, log_odds: Array) -> NoiseSource:
         """Return the source with annotators estimated from votes and log-odds (n, k)."""
         if self.crowd is None or self.annotators is None:
@@ -119,6 +127,38 @@ def noise_source(
     counted = model.priors is None and is_noisy
     model = with_inferred_priors(model, data.observed, data.rows.n_effective, data.classes)
     return NoiseSource(model, np.zeros_like(model.transition), None, counted)
+
+
+def with_hidden_labels(
+    source: NoiseSource,
+    truth: IntArray,
+    priors: ArrayLike | None,
+    data: TrainingSet,
+    spectrum: Spectrum,
+) -> NoiseSource:
+    """Return the noise that fewer trusted labels give.
+
+    Parameters
+    ----------
+    source : NoiseSource
+        Noise that trusted labels gave.
+    truth : ndarray of shape (n_positive,)
+        True class of each member, `UNCHECKED` where it is unknown or hidden.
+    priors, data, spectrum
+        As in `noise_source`.
+    """
+    if source.crowd is not None:
+        crowd = replace(source.crowd, truth=truth)
+        return _from_crowd(crowd, crowd.by_agreement(), source.estimator)
+    if source.estimator is None:
+        return source
+    is_known = truth != UNCHECKED
+    y_trusted = np.full(data.n_rows, None, dtype=object)
+    y_trusted[as_numpy(data.rows.members)[is_known]] = data.classes[truth[is_known]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they were shown for all trusted labels
+        fitted = source.estimator.with_trusted(y_trusted, data, centred(spectrum, data))
+        return _from_fitted(fitted, priors, data)
 
 
 def resolve_noise(noise: object, priors: ArrayLike | None, classes: NDArray[Any]) -> NoiseModel:
@@ -189,6 +229,12 @@ def _from_estimator(
 ) -> NoiseSource:
     fitted: NoiseEstimator = clone(estimator)
     fitted.fit_training_set(data, centred(spectrum, data))
+    return _from_fitted(fitted, priors, data)
+
+
+def _from_fitted(
+    fitted: NoiseEstimator, priors: ArrayLike | None, data: TrainingSet
+) -> NoiseSource:
     noise, errors = fitted.checked_rates(len(data.classes))
     if noise.priors is None:
         noise = with_inferred_priors(noise, data.observed, data.rows.n_effective, data.classes)

@@ -31,7 +31,7 @@ def true_class_model(
         Predicted class of each member.
     """
     estimator = source.estimator
-    if estimator is None or not estimator.uses_trusted_labels:
+    if estimator is None or not source.is_calibrated_by_truth:
         return None
     truth = as_numpy(data.trusted_codes(estimator.y_trusted))
     counts = as_numpy(data.rows.counts)
