@@ -11,6 +11,7 @@ from scipy.stats import binomtest
 
 from unflip.calibration.interval import (
     Interval,
+    normal_quantile,
     share_interval,
     sum_of_shares,
     wilson_interval,
@@ -19,6 +20,8 @@ from unflip.calibration.labelled_scores import LabelledScores, ModelScores
 from unflip.calibration.true_class import TrueClassModel
 from unflip.labels.codes import UNCHECKED, UNLABELLED
 from unflip.labels.noise import NoiseModel
+
+REACH_TOLERANCE = 1e-3  # standard errors, within which a density's fall is found
 
 
 def draw(k, n=400, seed=0, n_checked=60):
@@ -158,19 +161,8 @@ class TestFit:
     def test_mode_of_the_posterior(self, k):
         """Newton's mode is that of a general optimizer on the written-out density."""
         model = fitted(k)
-        rows = model.rows
-        mean, std = rows.prior
-        checked = np.flatnonzero(model.truth != UNCHECKED)
-        claimed = float(rows.models[0].claimed.mean())
-        spread = np.hypot(0.57, 0.01 / (claimed * (1 - claimed)))
-
-        def cost(parameters):
-            logs = log_softmax(rows.logits(parameters), axis=1)[checked, model.truth[checked]]
-            right = softmax(rows.logits(parameters), axis=1)
-            accuracy = right[np.arange(len(right)), rows.predicted].mean()
-            claim = (logit(accuracy) - logit(claimed)) / spread
-            return -logs.sum() + (((parameters - mean) / std) ** 2).sum() / 2 + claim**2 / 2
-
+        mean, _ = model.rows.prior
+        cost = negative_log_density(model)
         best = minimize(cost, mean, method="BFGS", options={"gtol": 1e-9})
         np.testing.assert_allclose(model.parameters, best.x, atol=2e-5)
 
@@ -243,26 +235,205 @@ class TestFit:
         np.testing.assert_allclose(renamed.posterior[:, order], model.posterior, atol=1e-8)
 
 
+class TestReach:
+    """How far a direction is followed until the log density falls as a normal one does."""
+
+    @pytest.mark.parametrize("k", [2, 3])
+    @pytest.mark.parametrize("standard_errors", [0.5, 1.28, 1.96])
+    def test_a_normal_density_is_followed_for_the_standard_errors(self, k, standard_errors):
+        model = normal_density(k)
+        for gradient in np.random.default_rng(0).normal(size=(5, len(model.parameters))):
+            step = standard_error(model, gradient)
+            distance = model.density.reach(model.parameters, step, standard_errors)
+            assert distance == pytest.approx(standard_errors, abs=REACH_TOLERANCE)
+
+    @pytest.mark.parametrize("has_probabilities", [False, True])
+    def test_consistent_checks_reach_farther_to_higher_accuracy(self, has_probabilities):
+        """All checks agree with the predictions: only the prior speaks against more accuracy."""
+        probabilities, observed, _, truth = draw(2)
+        predicted = probabilities.argmax(axis=1)
+        scores = ModelScores(None, predicted)
+        if has_probabilities:
+            scores = ModelScores.of(probabilities)
+        rows = LabelledScores((scores,), observed, 2)
+        model = TrueClassModel.fit(rows, np.where(truth == UNCHECKED, UNCHECKED, predicted))
+        gradient = rows.gradients(model.predicted_posterior, predicted).mean(axis=0)
+        step = standard_error(model, gradient)
+        up = model.density.reach(model.parameters, step, 1.96)
+        down = model.density.reach(model.parameters, -step, 1.96)
+        assert down + REACH_TOLERANCE < 1.96 < up - REACH_TOLERANCE
+
+    @pytest.mark.parametrize("k", [2, 3])
+    @pytest.mark.parametrize("standard_errors", [0.8, 1.96, 3.0])
+    def test_log_density_falls_by_half_the_squared_standard_errors(self, k, standard_errors):
+        model = fitted(k)
+        cost = negative_log_density(model)
+        fall = standard_errors**2 / 2
+        for gradient in np.random.default_rng(0).normal(size=(5, len(model.parameters))):
+            step = standard_error(model, gradient)
+            distance = model.density.reach(model.parameters, step, standard_errors)
+            shorter = model.parameters + (distance - REACH_TOLERANCE) * step
+            longer = model.parameters + (distance + REACH_TOLERANCE) * step
+            assert cost(shorter) - cost(model.parameters) < fall
+            assert cost(longer) - cost(model.parameters) > fall
+
+    def test_weights_of_unequal_checks_count_in_the_density(self):
+        """A step is one standard error of the sandwich, and the density has its own curvature."""
+        probabilities, observed, _, truth = draw(2)
+        rows = LabelledScores((ModelScores.of(probabilities),), observed, 2)
+        inclusion = np.random.default_rng(0).uniform(0.05, 1.0, len(truth))
+        model = TrueClassModel.fit(rows, truth, inclusion=inclusion)
+        density = model.density
+        hessian = np.linalg.inv(density.covariance(model.parameters, density.weights))
+        cost = negative_log_density(model)
+        for gradient in np.random.default_rng(0).normal(size=(5, len(model.parameters))):
+            step = standard_error(model, gradient)
+            fall = step @ hessian @ step * 1.96**2 / 2
+            assert fall > 1.01 * 1.96**2 / 2
+            distance = density.reach(model.parameters, step, 1.96)
+            shorter = model.parameters + (distance - REACH_TOLERANCE) * step
+            longer = model.parameters + (distance + REACH_TOLERANCE) * step
+            assert cost(shorter) - cost(model.parameters) < fall
+            assert cost(longer) - cost(model.parameters) > fall
+
+    def test_no_direction_has_no_fall(self):
+        model = fitted(2)
+        nowhere = np.zeros(len(model.parameters))
+        assert model.density.reach(model.parameters, nowhere, 1.96) == 1.96
+
+
+class TestMoved:
+    @pytest.mark.parametrize("k", [2, 3])
+    @pytest.mark.parametrize("confidence", [0.8, 0.95])
+    def test_linear_functions_of_a_normal_density_have_the_limits_of_their_interval(
+        self, k, confidence
+    ):
+        model = normal_density(k)
+        for gradient in np.random.default_rng(0).normal(size=(5, len(model.parameters))):
+            error = np.sqrt(gradient @ model.covariance @ gradient)
+            down, up = model.moved(gradient, confidence)
+            n_errors = gradient @ np.array([down - model.parameters, up - model.parameters]).T
+            quantile = normal_quantile(confidence)
+            tolerance = REACH_TOLERANCE * error
+            assert n_errors == pytest.approx([-quantile * error, quantile * error], abs=tolerance)
+
+    def test_no_parameters_as_likely_change_a_linear_function_more(self):
+        """All parameters at the same density lie on an ellipsoid around the mode."""
+        model = normal_density(3)
+        rng = np.random.default_rng(0)
+        gradient = rng.normal(size=len(model.parameters))
+        sphere = rng.normal(size=(2000, len(model.parameters)))
+        sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
+        ellipsoid = normal_quantile(0.95) * sphere @ np.linalg.cholesky(model.covariance).T
+        down, up = ((moved - model.parameters) @ gradient for moved in model.moved(gradient, 0.95))
+        changes = ellipsoid @ gradient
+        assert down < changes.min()
+        assert changes.max() < up
+
+    def test_the_opposite_function_has_the_opposite_limits(self):
+        model = fitted(3)
+        gradient = np.random.default_rng(0).normal(size=len(model.parameters))
+        down, up = model.moved(gradient, 0.95)
+        opposite_down, opposite_up = model.moved(-gradient, 0.95)
+        np.testing.assert_array_equal(opposite_down, up)
+        np.testing.assert_array_equal(opposite_up, down)
+
+    def test_a_constant_function_does_not_move(self):
+        model = fitted(2)
+        for moved in model.moved(np.zeros(len(model.parameters)), 0.95):
+            np.testing.assert_array_equal(moved, model.parameters)
+
+
+class TestShare:
+    @pytest.mark.parametrize("k", [2, 3])
+    @pytest.mark.parametrize("n_checked", [100, 400])
+    def test_interval_is_that_of_the_delta_method_if_checks_determine_it(self, k, n_checked):
+        """Rows without labels are one cell."""
+        probabilities, _, _, truth = draw(k, n=4000, n_checked=n_checked)
+        unlabelled = np.full(4000, UNLABELLED)
+        rows = LabelledScores((ModelScores.of(probabilities),), unlabelled, k)
+        model = TrueClassModel.fit(rows, truth)
+        unchecked = np.flatnonzero(model.unchecked)
+        rows = rows.subset(unchecked)
+        right = model.posterior[unchecked, rows.predicted]
+        gradient = rows.gradients(model.posterior[unchecked], rows.predicted).mean(axis=0)
+        sampling = np.sum(right * (1 - right)) / len(right) ** 2
+        variance = gradient @ model.covariance @ gradient + sampling
+        expected = share_interval(right.mean(), np.sqrt(variance))
+        interval = model.restricted(model.unchecked).share(rows.predicted)
+        assert interval.value == pytest.approx(expected.value, abs=1e-12)
+        assert interval.limits == pytest.approx(expected.limits, abs=0.03 * expected.width)
+
+    @pytest.mark.parametrize("k", [2, 3])
+    @pytest.mark.parametrize("noise_rate", [0.0, 0.2])
+    @pytest.mark.parametrize("confidence", [0.99, 0.9999, 1.0])
+    def test_consistent_checks_of_a_certain_model_have_a_narrow_interval(
+        self, k, noise_rate, confidence
+    ):
+        """60 checks; the model is right on every row."""
+        model, predicted = separable(k, noise_rate, confidence)
+        interval = model.share(predicted)
+        assert interval.low > 0.95
+        assert interval.low < interval.value <= interval.high <= 1
+
+
 class TestSuspects:
     def test_zero_for_no_rows(self):
         assert fitted(2).n_suspects(np.empty(0, dtype=np.intp), 0.1) == 0
 
     def test_a_larger_rate_gives_more_suspects(self):
         model = fitted(3, n=3000, n_checked=300)
-        unchecked = np.flatnonzero(model.unchecked)
-        right = model.posterior[unchecked, model.rows.observed[unchecked]]
-        order = unchecked[np.argsort(right, kind="stable")]
+        order, _ = least_likely_labels(model)
         counts = [model.n_suspects(order, rate) for rate in (0.05, 0.1, 0.3, 0.5)]
         assert counts == sorted(counts)
         assert counts[-1] > counts[0]
 
     def test_uncertain_parameters_give_fewer(self):
         certain = fitted(3, n=3000, n_checked=300)
-        unchecked = np.flatnonzero(certain.unchecked)
-        right = certain.posterior[unchecked, certain.rows.observed[unchecked]]
-        order = unchecked[np.argsort(right, kind="stable")]
+        order, _ = least_likely_labels(certain)
         uncertain = replace(certain, covariance=4 * certain.covariance)
         assert uncertain.n_suspects(order, 0.2) < certain.n_suspects(order, 0.2)
+
+    @pytest.mark.parametrize("rate", [0.05, 0.1, 0.2, 0.3, 0.4])
+    def test_bisection_finds_the_largest_number_of_all(self, rate):
+        """The upper 90% limit of the mean P(label right) is computed for every number of rows."""
+        model = fitted(3, n=1500, n_checked=200)
+        order, right = least_likely_labels(model)
+        limits = []
+        for m in range(1, int(np.sum(right <= 0.5)) + 1):
+            rows = model.rows.subset(order[:m])
+            posterior = model.posterior[order[:m]]
+            gradient = rows.gradients(posterior, rows.observed).mean(axis=0)
+            largest = model.moved(gradient, 0.8)[1]
+            limits.append(rows.posterior(largest)[np.arange(m), rows.observed].mean())
+        is_enough = np.array(limits) <= rate
+        expected = int(is_enough.sum())
+        assert is_enough[:expected].all()
+        assert model.n_suspects(order, rate) == expected
+        assert expected > 0
+
+    def test_labels_that_are_likelier_right_are_none(self):
+        """Even if the rate would allow them."""
+        model = fitted(3, n=1500, n_checked=200)
+        order, right = least_likely_labels(model)
+        assert model.n_suspects(order, 0.9) == np.sum(right <= 0.5)
+
+    @pytest.mark.parametrize("k", [2, 3])
+    @pytest.mark.parametrize("rate", [0.05, 0.1])
+    def test_consistent_checks_of_a_certain_model_find_all_wrong_labels(self, k, rate):
+        model, predicted = separable(k, 0.2, 0.999)
+        order, _ = least_likely_labels(model)
+        is_wrong = model.rows.observed != predicted
+        n_wrong = int(np.sum(is_wrong & model.unchecked))
+        assert n_wrong > 0
+        assert model.n_suspects(order, rate) == n_wrong
+        assert is_wrong[order[:n_wrong]].all()
+
+    def test_zero_without_checks_that_determine_the_parameters(self):
+        few = fitted(3, n=3000, n_checked=0)
+        order, right = least_likely_labels(few)
+        assert np.mean(right[:20]) < 0.2  # the estimate alone would allow as many
+        assert few.n_suspects(order, 0.2) == 0
 
 
 class TestFunctional:
@@ -332,3 +503,56 @@ def test_votes_add_their_log_likelihood():
     assert mean[rows.names.index("omega")] == pytest.approx(0.7 / 2)
     assert "zeta" not in rows.names
     assert np.isfinite(TrueClassModel.fit(rows, truth).parameters).all()
+
+
+def negative_log_density(model):
+    """Return −log density of the parameters, written out."""
+    rows = model.rows
+    mean, std = rows.prior
+    checked = np.flatnonzero(model.truth != UNCHECKED)
+    weights = model.density.weights
+    claimed = float(rows.models[0].claimed.mean())
+
+    def scaled(accuracy):
+        return logit((accuracy + 0.01) / 1.02)
+
+    def cost(parameters):
+        logs = log_softmax(rows.logits(parameters), axis=1)[checked, model.truth[checked]]
+        right = softmax(rows.logits(parameters), axis=1)
+        accuracy = right[np.arange(len(right)), rows.predicted].mean()
+        claim = (scaled(accuracy) - scaled(claimed)) / 0.84
+        return -weights @ logs + (((parameters - mean) / std) ** 2).sum() / 2 + claim**2 / 2
+
+    return cost
+
+
+def normal_density(k):
+    """Return a model whose parameters are those of the prior: no checks, and no probabilities."""
+    probabilities, observed, _, truth = draw(k, n_checked=0)
+    rows = LabelledScores((ModelScores(None, probabilities.argmax(axis=1)),), observed, k)
+    return TrueClassModel.fit(rows, truth)
+
+
+def standard_error(model, gradient):
+    """Return the step along which a function changes most, one standard error long."""
+    return model.covariance @ gradient / np.sqrt(gradient @ model.covariance @ gradient)
+
+
+def separable(k, noise_rate, confidence, n=1500, n_checked=60):
+    """Return a model of scores that are right on every row, and the predictions."""
+    rng = np.random.default_rng(k)
+    true = rng.integers(0, k, n)
+    probabilities = np.where(np.eye(k)[true] == 1, confidence, (1 - confidence) / (k - 1))
+    is_wrong = rng.random(n) < noise_rate
+    observed = np.where(is_wrong, (true + rng.integers(1, k, n)) % k, true)
+    rows = LabelledScores((ModelScores.of(probabilities),), observed, k)
+    truth = np.where(np.arange(n) < n_checked, true, UNCHECKED)
+    return TrueClassModel.fit(rows, truth), true
+
+
+def least_likely_labels(model):
+    """Return the unchecked rows, most likely wrong first, and P(label right) of each."""
+    unchecked = np.flatnonzero(model.unchecked)
+    right = model.posterior[unchecked, model.rows.observed[unchecked]]
+    order = np.argsort(right, kind="stable")
+    return unchecked[order], right[order]

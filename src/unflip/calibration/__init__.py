@@ -16,7 +16,14 @@ from unflip.calibration.information import (
     joint_covariance,
 )
 from unflip.calibration.intercepts import class_probabilities
-from unflip.calibration.interval import Interval
+from unflip.calibration.interval import (
+    Interval,
+    normal_interval,
+    positive_interval,
+    share_interval,
+    sum_of_shares,
+    wilson_interval,
+)
 from unflip.calibration.labelled_scores import LabelledScores, ModelScores
 from unflip.calibration.likeliest_noise import (
     LikeliestNoise,
@@ -75,11 +82,16 @@ __all__ = [
     "label_posterior",
     "likeliest_noise",
     "likeliest_priors",
+    "normal_interval",
+    "positive_interval",
     "random_rows",
     "recalibrated",
     "recalibration",
+    "share_interval",
+    "sum_of_shares",
     "symmetric_slope",
     "transition_errors",
     "uncoupled",
+    "wilson_interval",
     "with_ones",
 ]

@@ -77,27 +77,65 @@ def normal_quantile(confidence: float) -> float:
     return float(ndtri(0.5 + confidence / 2))
 
 
-def share_interval(value: float, error: float, confidence: float = 0.95) -> Interval:
-    """Return the interval of a share with a standard error, on the logit scale."""
-    share = float(np.clip(value, _LEAST_SHARE, 1 - _LEAST_SHARE))
+def share_interval(
+    value: float,
+    error: float,
+    confidence: float = 0.95,
+    *,
+    limits: tuple[float, float] | None = None,
+) -> Interval:
+    """Return the interval of a share with a standard error, on the logit scale.
+
+    A limit is at most 2√(1/(1 − confidence))/3 standard errors away, a bound for all unimodal
+    distributions (Vysochanskij and Petunin): an error larger than the distance to 0 or 1 makes the
+    logit scale meaningless.
+
+    Parameters
+    ----------
+    value, error : float
+        The share, and its standard error.
+    confidence : float
+        Confidence level.
+    limits : tuple of float, optional
+        Interval by a source of error that is not part of `error`.
+    """
+    share = _clipped(value)
     half_width = normal_quantile(confidence) * error / (share * (1 - share))
-    return Interval(
-        share, float(expit(logit(share) - half_width)), float(expit(logit(share) + half_width))
-    )
+    farthest = 2 * error / (3 * np.sqrt(1 - confidence))
+    low = max(expit(logit(share) - half_width), _clipped(share - farthest))
+    high = min(expit(logit(share) + half_width), _clipped(share + farthest))
+    other_low, other_high = (share, share) if limits is None else map(_clipped, limits)
+    below = np.hypot(logit(share) - logit(low), logit(share) - logit(other_low))
+    above = np.hypot(logit(high) - logit(share), logit(other_high) - logit(share))
+    return Interval(share, float(expit(logit(share) - below)), float(expit(logit(share) + above)))
 
 
-def normal_interval(value: float, error: float) -> Interval:
-    """Return the symmetric interval of a normal estimate with a standard error."""
-    half_width = normal_quantile(0.95) * float(error)
-    return Interval(value, value - half_width, value + half_width)
+def _clipped(value: float) -> float:
+    return float(np.clip(value, _LEAST_SHARE, 1 - _LEAST_SHARE))
 
 
-def positive_interval(value: float, error: float) -> Interval:
-    """Return the interval of a positive estimate with a standard error, on the log scale."""
+def normal_interval(
+    value: float, error: float, *, limits: tuple[float, float] | None = None
+) -> Interval:
+    """Return the interval of a normal estimate; parameters are those of `share_interval`."""
+    half_width = normal_quantile(0.95) * error
+    low, high = (value, value) if limits is None else limits
+    below = float(np.hypot(half_width, value - low))
+    above = float(np.hypot(half_width, high - value))
+    return Interval(value, value - below, value + above)
+
+
+def positive_interval(
+    value: float, error: float, *, limits: tuple[float, float] | None = None
+) -> Interval:
+    """Return the interval of a positive estimate on the log scale, as `share_interval`."""
     if not value > 0:
         return Interval(value, value, value)
-    factor = float(np.exp(normal_quantile(0.95) * error / value))
-    return Interval(value, value / factor, value * factor)
+    half_width = normal_quantile(0.95) * error / value
+    low, high = (value, value) if limits is None else limits
+    below = np.hypot(half_width, np.log(value / max(low, np.finfo(float).tiny)))
+    above = np.hypot(half_width, np.log(high / value))
+    return Interval(value, float(value * np.exp(-below)), float(value * np.exp(above)))
 
 
 def wilson_interval(value: float, n: float, confidence: float = 0.95) -> Interval:

@@ -210,6 +210,10 @@ class LabelledScores:
         """Return P(true class | score, label), (n, k)."""
         return np.asarray(softmax(self.logits(parameters), axis=1))
 
+    def share(self, parameters: FloatArray, classes: IntArray, weights: FloatArray) -> float:
+        """Return the weighted mean of q(class) of each row; the weights (n,) sum to 1."""
+        return float(weights @ self.posterior(parameters)[np.arange(len(classes)), classes])
+
     def gradients(self, posterior: FloatArray, classes: IntArray) -> FloatArray:
         """Return the derivatives of q(class) of each row by the parameters, (n, d)."""
         own = posterior[np.arange(len(classes)), classes]

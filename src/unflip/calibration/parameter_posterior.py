@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import log_softmax, logit, softmax
 
 from unflip._utils.typing import FloatArray, IntArray
@@ -12,15 +13,16 @@ from unflip.calibration.binning import random_rows
 from unflip.calibration.labelled_scores import LabelledScores
 
 # Standard deviation of logit(claimed accuracy) − logit(true accuracy). Its root mean square over 7
-# sources of labels (19 sets) is 0.47; 7 sources estimate it with the quantiles of a t distribution,
-# which are 1.2 times those of a normal one.
-_CLAIM_ERROR = 0.57
-# Error of a claimed accuracy at least, so that a claim near 1 is no certainty.
-_LEAST_CLAIM_ERROR = 0.01
+# sources of labels (19 sets) is 0.47; this is the upper 95% confidence limit from 7 sources.
+_CLAIM_ERROR = 0.84
+# Accuracies are compared with claims after they are moved from 0 and 1 by this much, so that a
+# claim near 1 is no certainty. A choice.
+_CLAIM_MARGIN = 0.01
 # Rows that show the accuracy of predictions well enough for this prior.
-_CLAIM_ROWS = 5000
+_CLAIM_ROWS = 2000
 _MAX_STEPS = 100  # of Newton's method, which takes below ten
 _MAX_HALVINGS = 20  # of a Newton step
+_REACH_TOLERANCE = 1e-3  # standard errors
 _TOLERANCE = 1e-10  # gain of the log-posterior at which Newton's method stops
 
 
@@ -31,17 +33,20 @@ class Claim:
     rows: LabelledScores
     weights: FloatArray  # that sum to 1
     classes: IntArray  # predictions
-    target: float  # claimed accuracy, on the logit scale
-    std: float
+    claimed: float  # accuracy by the scores
 
     def at(self, parameters: FloatArray) -> tuple[float, FloatArray]:
         """Return the error of the claim in standard deviations, and its derivatives."""
         posterior = self.rows.posterior(parameters)
-        value = float(self.weights @ posterior[np.arange(len(self.classes)), self.classes])
-        value = float(np.clip(value, 1e-6, 1 - 1e-6))
-        gradient = self.weights @ self.rows.gradients(posterior, self.classes)
-        scale = self.std * value * (1 - value)
-        return (float(logit(value)) - self.target) / self.std, gradient / scale
+        accuracy = self.weights @ posterior[np.arange(len(self.classes)), self.classes]
+        share = _within_margin(float(accuracy))
+        error = float(logit(share) - logit(_within_margin(self.claimed))) / _CLAIM_ERROR
+        slope = 1 / ((1 + 2 * _CLAIM_MARGIN) * share * (1 - share) * _CLAIM_ERROR)
+        return error, slope * (self.weights @ self.rows.gradients(posterior, self.classes))
+
+
+def _within_margin(accuracy: float) -> float:
+    return (accuracy + _CLAIM_MARGIN) / (1 + 2 * _CLAIM_MARGIN)
 
 
 def claims(rows: LabelledScores, weights: FloatArray) -> list[Claim]:
@@ -57,15 +62,11 @@ def claims(rows: LabelledScores, weights: FloatArray) -> list[Claim]:
     sample = random_rows(len(weights), _CLAIM_ROWS)
     subset = rows.subset(sample)
     share = weights[sample] / weights[sample].sum()
-    terms = []
-    for model in subset.models:
-        if model.claimed is None:
-            continue
-        claimed = float(np.clip(share @ model.claimed, 1e-6, 1 - 1e-6))
-        least = _LEAST_CLAIM_ERROR / (claimed * (1 - claimed))
-        std = float(np.hypot(_CLAIM_ERROR, least))
-        terms.append(Claim(subset, share, model.predicted, float(logit(claimed)), std))
-    return terms
+    return [
+        Claim(subset, share, model.predicted, float(share @ model.claimed))
+        for model in subset.models
+        if model.claimed is not None
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,11 +111,39 @@ class LogPosterior:
         middle = self._derivatives(parameters, self.weights**2 / counts)[1]
         return np.asarray(inverse @ middle @ inverse, dtype=float)
 
+    def reach(self, parameters: FloatArray, direction: FloatArray, standard_errors: float) -> float:
+        """Return how far a direction is followed until the log density falls by enough.
+
+        That is the fall of a normal density with the curvature at the mode, after a number of
+        standard errors. The density may be skewed, so the distance differs from that number.
+
+        Parameters
+        ----------
+        parameters : ndarray of shape (d,)
+            The mode.
+        direction : ndarray of shape (d,)
+            A step of one standard error.
+        standard_errors : float
+            Number of standard errors.
+        """
+        curvature = float(direction @ self._derivatives(parameters, self.weights)[1] @ direction)
+        if curvature <= 0:
+            return standard_errors
+        lowest = self._value(parameters) - curvature * standard_errors**2 / 2
+
+        def above(distance: float) -> float:
+            return self._value(parameters + distance * direction) - lowest
+
+        farthest = standard_errors
+        while above(farthest) > 0:  # ends, because the prior is normal
+            farthest *= 1.5
+        return float(brentq(above, 0.0, farthest, xtol=_REACH_TOLERANCE))
+
     def _value(self, parameters: FloatArray) -> float:
         logs = log_softmax(self.design @ parameters, axis=1)[np.arange(len(self.truth)), self.truth]
         misfits = (parameters - self.mean) / self.std
-        claims = np.array([claim.at(parameters)[0] for claim in self.claims])
-        return float(self.weights @ logs - (misfits @ misfits + claims @ claims) / 2)
+        errors = np.array([claim.at(parameters)[0] for claim in self.claims])
+        return float(self.weights @ logs - (misfits @ misfits + errors @ errors) / 2)
 
     def _derivatives(
         self, parameters: FloatArray, weights: FloatArray

@@ -33,17 +33,31 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logit, ndtri
 
 from unflip._utils.typing import FloatArray, IntArray
-from unflip.calibration.interval import Interval, share_interval, sum_of_shares
+from unflip.calibration.interval import (
+    Interval,
+    normal_quantile,
+    share_interval,
+    sum_of_shares,
+)
 from unflip.calibration.labelled_scores import LabelledScores
 from unflip.calibration.parameter_posterior import LogPosterior, claims, information
 from unflip.labels.codes import UNCHECKED, UNLABELLED
 
-# Probability with which the false discovery rate among the suspects is kept.
-_CONFIDENCE = 0.9
+# The false discovery rate among the suspects is kept with probability 0.9. This is the confidence
+# of the two-sided interval with that upper limit.
+_CONFIDENCE = 0.8
 _LEAST_MASS = 1e-12  # share of rows below which a class has none
+
+
+@dataclass(frozen=True, eq=False)
+class _CellShare:
+    """A share of the rows of a cell."""
+
+    interval: Interval
+    size: float  # share of the cell in the total weight
+    direction: FloatArray  # derivatives by the parameters, in standard errors of the share
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +74,8 @@ class TrueClassModel:
         Share of each row in the total weight.
     n_effective : float
         Effective sample size.
+    density : LogPosterior
+        Posterior density of the parameters.
     parameters, covariance : ndarray of shape (d,), (d, d)
         Posterior mode, and the covariance around it.
     """
@@ -68,6 +84,7 @@ class TrueClassModel:
     truth: IntArray
     weights: FloatArray
     n_effective: float
+    density: LogPosterior
     parameters: FloatArray
     covariance: FloatArray
 
@@ -102,16 +119,16 @@ class TrueClassModel:
             row_weights = row_weights / inclusion[checked]
             row_weights = row_weights * counts[checked].sum() / row_weights.sum()
         total = float(counts.sum())
-        objective = LogPosterior(
+        density = LogPosterior(
             rows.design(checked),
             truth[checked],
             row_weights,
             *rows.prior,
             claims(rows, counts / total),
         )
-        parameters = objective.mode()
-        covariance = objective.covariance(parameters, counts[checked])
-        return cls(rows, truth, counts / total, total, parameters, covariance)
+        parameters = density.mode()
+        covariance = density.covariance(parameters, counts[checked])
+        return cls(rows, truth, counts / total, total, density, parameters, covariance)
 
     @property
     def unchecked(self) -> NDArray[np.bool_]:
@@ -159,31 +176,64 @@ class TrueClassModel:
         confidence : float
             Confidence level.
         """
-        own = self.predicted_posterior[np.arange(len(classes)), classes]
-        gradients = self.rows.gradients(self.predicted_posterior, classes)
         is_right = (self.truth == classes) & ~self.unchecked
-        parts = []
-        sizes = []
-        directions = []
-        for cell in np.unique(self.rows.cells[self.unchecked]):
-            members = self.unchecked & (self.rows.cells == cell)
-            size = float(self.weights[members].sum())
-            if size == 0:
-                continue
-            within = self.weights[members] / size
-            value = float(within @ own[members])
-            gradient = within @ gradients[members]
-            variances = np.full(len(within), value * (1 - value))
-            if not new_rows:
-                variances = own[members] * (1 - own[members])
-            sampling = float(within @ variances) / (size * self.n_effective)
-            error = np.sqrt(float(gradient @ self.covariance @ gradient) + sampling)
-            parts.append(share_interval(value, error, confidence))
-            sizes.append(size)
-            directions.append(gradient / max(error, np.finfo(float).tiny))
+        cells = [
+            self._cell_share(members, classes[members], new_rows, confidence)
+            for members in self._unchecked_cells()
+        ]
         return sum_of_shares(
-            parts, sizes, self._correlations(directions), float(self.weights @ is_right)
+            [cell.interval for cell in cells],
+            [cell.size for cell in cells],
+            self._correlations([cell.direction for cell in cells]),
+            float(self.weights @ is_right),
         )
+
+    def _unchecked_cells(self) -> list[NDArray[np.bool_]]:
+        """Return the unchecked rows of positive weight of each cell, as masks."""
+        counted = self.unchecked & (self.weights > 0)
+        return [counted & (self.rows.cells == cell) for cell in np.unique(self.rows.cells[counted])]
+
+    def _cell_share(
+        self, members: NDArray[np.bool_], classes: IntArray, new_rows: bool, confidence: float
+    ) -> _CellShare:
+        """Return the share of the rows of a cell whose true class is `classes`.
+
+        The parameters are moved so that the share changes most, down and up. The error of sampling
+        is added on the logit scale.
+        """
+        size = float(self.weights[members].sum())
+        within = self.weights[members] / size
+        rows = self.rows.subset(members)
+        posterior = self.predicted_posterior[members]
+        own = posterior[np.arange(len(classes)), classes]
+        gradient = within @ rows.gradients(posterior, classes)
+        value = float(within @ own)
+        variances = np.full(len(own), value * (1 - value)) if new_rows else own * (1 - own)
+        sampling = float(within @ variances) / (size * self.n_effective)
+        moved = self.moved(gradient, confidence)
+        low, high = (rows.share(parameters, classes, within) for parameters in moved)
+        interval = share_interval(value, np.sqrt(sampling), confidence, limits=(low, high))
+        error = np.sqrt(float(gradient @ self.covariance @ gradient) + sampling)
+        return _CellShare(interval, size, gradient / max(error, np.finfo(float).tiny))
+
+    def moved(self, gradient: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
+        """Return the parameters at which a function has the limits of its interval.
+
+        Parameters
+        ----------
+        gradient : ndarray of shape (d,)
+            Derivatives of the function by the parameters.
+        confidence : float
+            Confidence level of the interval, two-sided.
+        """
+        variance = float(gradient @ self.covariance @ gradient)
+        if variance <= 0:
+            return self.parameters, self.parameters
+        step = self.covariance @ gradient / np.sqrt(variance)
+        quantile = normal_quantile(confidence)
+        down = self.density.reach(self.parameters, -step, quantile)
+        up = self.density.reach(self.parameters, step, quantile)
+        return self.parameters - down * step, self.parameters + up * step
 
     def _correlations(self, directions: Sequence[FloatArray]) -> FloatArray:
         """Return the correlations of estimates whose gradients were divided by their errors."""
@@ -294,7 +344,8 @@ class TrueClassModel:
         """Return how many of the rows in `order` can be called wrong.
 
         The largest m for which the mean P(label wrong) of the first m rows exceeds
-        1 − false_discovery_rate with 90% confidence, by the delta method on the logit scale.
+        1 − false_discovery_rate with 90% confidence. Labels that are likelier right are not called
+        wrong.
 
         Parameters
         ----------
@@ -303,21 +354,34 @@ class TrueClassModel:
         false_discovery_rate : float
             Share of correct labels among the suspects, at most.
         """
-        if not len(order):
-            return 0
         rows = self.rows.subset(order)
         posterior = self.predicted_posterior[order]
         right = posterior[np.arange(len(order)), rows.observed]
-        sizes = np.arange(1, len(order) + 1)
-        gradients = rows.gradients(posterior, rows.observed)
-        mean = np.cumsum(gradients, axis=0) / sizes[:, None]
-        error = np.sqrt(np.maximum(((mean @ self.covariance) * mean).sum(axis=1), 0.0))
-        wrong = np.clip(1 - np.cumsum(right) / sizes, 1e-9, 1 - 1e-9)
-        bound = logit(wrong) - float(ndtri(_CONFIDENCE)) * error / (wrong * (1 - wrong))
-        is_sure = (bound >= logit(1 - false_discovery_rate)) & np.logical_and.accumulate(
-            right <= 0.5
+        is_wrong = np.logical_and.accumulate(right <= 0.5)
+        mean = np.cumsum(right) / np.arange(1, len(order) + 1)
+        too_many = int(
+            (np.flatnonzero(is_wrong & (mean <= false_discovery_rate)) + 2).max(initial=1)
         )
-        return int((np.flatnonzero(is_sure) + 1).max(initial=0))
+        enough = 0
+        if self._largest_share_right(order[: too_many - 1]) <= false_discovery_rate:
+            return too_many - 1
+        while too_many - enough > 1:
+            middle = (too_many + enough) // 2
+            if self._largest_share_right(order[:middle]) <= false_discovery_rate:
+                enough = middle
+            else:
+                too_many = middle
+        return enough
+
+    def _largest_share_right(self, chosen: IntArray) -> float:
+        """Return the upper 90% limit of the mean P(label right) of some rows; 0 without rows."""
+        if not len(chosen):
+            return 0.0
+        rows = self.rows.subset(chosen)
+        within = np.full(len(chosen), 1 / len(chosen))
+        gradient = within @ rows.gradients(self.predicted_posterior[chosen], rows.observed)
+        _, largest = self.moved(gradient, _CONFIDENCE)
+        return rows.share(largest, rows.observed, within)
 
     def after(self, sample: IntArray, counts: FloatArray) -> TrueClassModel:
         """Return the model with the covariance to expect after more checks.
