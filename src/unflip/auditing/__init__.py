@@ -5,7 +5,7 @@ The input is features with labels or votes, or the probabilities of any model. T
 `Evaluation` of a model.
 """
 
-from unflip.auditing.evaluation import Evaluation, evaluate
+from unflip.auditing.evaluation import Comparison, Evaluation, compare, evaluate
 from unflip.auditing.evaluation.sampled_checks import SelectedChecksWarning
 from unflip.auditing.from_rows import audit
 from unflip.auditing.from_scores import audit_scores
@@ -13,10 +13,12 @@ from unflip.auditing.report import Audit, checked_rate
 
 __all__ = [
     "Audit",
+    "Comparison",
     "Evaluation",
     "SelectedChecksWarning",
     "audit",
     "audit_scores",
     "checked_rate",
+    "compare",
     "evaluate",
 ]

@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from unflip._utils.arrays import TINY
@@ -26,11 +26,7 @@ from unflip.calibration.information import joint_covariance
 from unflip.calibration.intercepts import class_probabilities
 from unflip.calibration.labelled_scores import LabelledScores, ModelScores
 from unflip.calibration.likeliest_noise import (
-    RatePrior,
     expected_noise,
-    is_determined,
-    likeliest_noise,
-    transition_errors,
 )
 from unflip.calibration.log_odds import (
     label_posterior,
@@ -39,14 +35,6 @@ from unflip.calibration.log_odds import (
 from unflip.calibration.observations import Observations
 from unflip.calibration.slope import MAX_LOG_SLOPE
 from unflip.calibration.true_class import TrueClassModel
-from unflip.estimation.anchors import (
-    NO_SIGNAL,
-    NOT_IDENTIFIABLE,
-    anchor_rates,
-    consistent_noise,
-    uninformative_noise,
-)
-from unflip.estimation.priors_constraint import constrain_by_priors
 from unflip.labels.annotators import Annotators
 from unflip.labels.codes import UNCHECKED, UNLABELLED
 from unflip.labels.moved_noise import moved_rate
@@ -55,8 +43,6 @@ from unflip.labels.votes import Votes
 
 # Five-point Gauss-Hermite quadrature over a standard normal variable.
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
-# Estimates of the noise rates from scores after the first, each from the result of the one before.
-_MAX_REFITS = 2
 _ROUNDING = float(np.finfo(float).eps)
 
 
@@ -414,66 +400,3 @@ class Evidence:
 def proportions(codes: IntArray) -> FloatArray:
     """Return the proportions of the observed classes."""
     return np.asarray(np.bincount(codes) / len(codes))
-
-
-def noise_from_scores(
-    scores: FloatArray,
-    logits: FloatArray,
-    observations: Observations,
-    priors: ArrayLike | None,
-    *,
-    has_signal: bool = True,
-) -> Noise:
-    """Estimate the noise rates by the likelihood of the labels, given out-of-sample scores.
-
-    The search starts from high-confidence rows (`unflip.estimation.anchors`).
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n, k)
-        Scores that rank the rows by their confidence in each class.
-    logits : ndarray of shape (n, k)
-        Log-odds of the classes, up to a common slope and intercepts.
-    observations : Observations
-        Observed labels.
-    priors : array-like of shape (k,), optional
-        Class priors, if known.
-    has_signal : bool
-        Whether the scores predict the labels better than chance. If not, nothing is estimated.
-    """
-    codes = observations.codes
-    rough = anchor_rates(scores, codes, observations.weights)
-    start = consistent_noise(rough.transition, proportions(codes), is_sure=True)
-    if not has_signal:
-        start = uninformative_noise(proportions(codes))
-    errors = rough.errors
-    if priors is not None:
-        start, errors = constrain_by_priors(
-            start, errors, priors, proportions(codes), observations.n_effective
-        )
-    if not has_signal:
-        return Noise(
-            model=start,
-            errors=errors,
-            source="no signal",
-            assumption=NO_SIGNAL,
-            priors_given=priors is not None,
-            from_labels=True,
-        )
-    prior = RatePrior.of(start, errors)
-    likeliest = likeliest_noise(logits, observations, start, prior)
-    for _ in range(_MAX_REFITS):  # shares of wrong labels and priors follow from the rates before
-        likeliest = likeliest_noise(logits, observations, likeliest.noise, prior)
-    probabilities = recalibrated(logits, observations, likeliest.noise)
-    posterior = label_posterior(probabilities, codes, likeliest.noise)
-    covariance = likeliest.covariance
-    return Noise(
-        model=likeliest.noise,
-        reported=expected_noise(posterior, observations, likeliest.noise),
-        errors=transition_errors(likeliest.noise, covariance, observations.n_effective),
-        source="label likelihood",
-        assumption="" if is_determined(likeliest.noise, covariance) else NOT_IDENTIFIABLE,
-        priors_given=priors is not None,
-        from_labels=True,
-        rate_covariance=covariance,
-    )

@@ -19,9 +19,10 @@ from unflip._utils.sparse import canonical
 from unflip._utils.typing import FloatArray, IntArray, Rows
 from unflip._utils.validation import as_array, check_unmasked
 from unflip._utils.warnings import warn_caller
-from unflip.auditing.evidence import Evidence, Noise, ScoredRows, noise_from_scores
+from unflip.auditing.evidence import Evidence, Noise, ScoredRows
 from unflip.auditing.outlook import effective_dimension
 from unflip.auditing.report import Audit, checked_rate, warn_of_assumptions
+from unflip.auditing.score_calibration import noise_from_scores
 from unflip.calibration.accuracy import ExpectedAccuracy, expected_accuracy
 from unflip.calibration.information import calibration_covariance
 from unflip.calibration.log_odds import calibrate
@@ -321,12 +322,20 @@ def _held_out(
             )
         source: Any = "estimate" if noise.source == "votes" else fitted.noise_
         if checked is not None and not isinstance(labels, Votes):
-            train_checked = np.asanyarray(checked)[train]  # keeps a mask
-            source = GivenRates(fitted.noise_, y_trusted=train_checked)
+            source = _known_in(train, fitted, checked)
         fold = LPClassifier(source).fit(take_rows(rows, train), train_labels)
         values = as_numpy(fold.decision_function(take_rows(rows, test)))
         scores[test] = np.column_stack([-values / 2, values / 2]) if values.ndim == 1 else values
     return scores
+
+
+def _known_in(train: IntArray, fitted: LPClassifier, checked: ArrayLike) -> NoiseEstimator:
+    """Return the noise of a fold, which knows only the trusted labels of its training rows."""
+    train_checked = np.asanyarray(checked)[train]  # keeps a mask
+    estimator = fitted.noise_estimator_
+    if estimator is not None and estimator.uses_trusted_labels:
+        return TrustedSubset(train_checked)
+    return GivenRates(fitted.noise_, y_trusted=train_checked)
 
 
 def _n_effective(groups: NDArray[Any]) -> float:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unflip._utils.arrays import TINY, as_numpy, is_foreign
+from unflip._utils.arrays import as_numpy, is_foreign
 from unflip._utils.typing import FloatArray, IntArray
 from unflip._utils.validation import as_array, as_floats, as_number, shown
 from unflip._utils.warnings import warn_caller
@@ -17,10 +17,13 @@ from unflip.auditing.evidence import (
     ModelCalibration,
     Noise,
     ScoredRows,
-    noise_from_scores,
-    proportions,
 )
 from unflip.auditing.report import Audit, checked_rate, warn_of_assumptions
+from unflip.auditing.score_calibration import (
+    label_association,
+    log_scores_of,
+    noise_from_scores,
+)
 from unflip.calibration.accuracy import expected_accuracy
 from unflip.calibration.information import calibration_covariance
 from unflip.calibration.log_odds import Calibration, recalibration
@@ -121,9 +124,9 @@ def audit_scores(
     )
     n = len(labels)
     truth = true_codes(trusted, n, np.arange(n), classes, "trusted")
-    log_scores = _log_scores(observed)
+    log_scores = log_scores_of(observed)
     rows = Observations(codes, np.ones(n), float(n), gives_priors(noise, priors))
-    share = certainty(_association(log_scores, codes))
+    share = certainty(label_association(log_scores, codes))
     if is_sample:  # checked rows calibrate the posterior, so rates are needed for scores alone
         noise_model = noise_from_scores(observed, log_scores, rows, priors, has_signal=share > 0)
         noise_model = replace(noise_model, source=TRUSTED_ROWS, assumption="")
@@ -169,45 +172,6 @@ def audit_scores(
     if result.n_suspects > n / 2:
         warn_caller(_MOST_LABELS_WRONG)
     return result
-
-
-def true_class_probabilities(pred_probs: FloatArray, codes: IntArray) -> FloatArray:
-    """Return P(true class | row), (n, k), by a model's probabilities and noisy labels.
-
-    The calibration is that of `audit_scores`, for noise that depends on the class alone.
-
-    Parameters
-    ----------
-    pred_probs : ndarray of shape (n, k)
-        Out-of-sample probabilities of the model.
-    codes : ndarray of shape (n,)
-        Observed classes.
-    """
-    n = len(codes)
-    log_scores = _log_scores(pred_probs)
-    rows = Observations(codes, np.ones(n), float(n))
-    share = certainty(_association(log_scores, codes))
-    noise = noise_from_scores(pred_probs, log_scores, rows, None, has_signal=share > 0)
-    calibration = recalibration(log_scores, rows, noise.channel)
-    return np.asarray(calibration.shrunk(share, noise.channel.known_priors).probabilities)
-
-
-def _log_scores(pred_probs: FloatArray) -> FloatArray:
-    # A probability of 0 would exclude a class for certain.
-    return np.asarray(np.log(np.maximum(pred_probs, 1 / (10 * len(pred_probs)))))
-
-
-def _association(log_scores: FloatArray, codes: IntArray) -> float:
-    """Return by how many standard errors scores agree with the labels beyond chance.
-
-    If labels are independent of the scores, the score of the label has the mean and the variance of
-    a class drawn from the observed proportions.
-    """
-    observed = proportions(codes)
-    own = log_scores[np.arange(len(codes)), codes]
-    mean = log_scores @ observed
-    variance = log_scores**2 @ observed - mean**2
-    return float((own - mean).sum() / np.sqrt(max(float(variance.sum()), TINY)))
 
 
 def _model_calibration(

@@ -15,7 +15,9 @@ from unflip._utils.validation import as_floats
 from unflip.labels.codes import UNCHECKED
 
 
-def encode(y: Array, owner: str, *, all_rows: bool = True) -> tuple[NDArray[Any], Array]:
+def encode(
+    y: Array, owner: str, *, all_rows: bool = True, name: str = "y"
+) -> tuple[NDArray[Any], Array]:
     """Return the sorted classes on the host, and class indices on the device of the labels.
 
     Raises `ValueError` if there are fewer than two classes, or `y` does not hold class labels.
@@ -28,6 +30,8 @@ def encode(y: Array, owner: str, *, all_rows: bool = True) -> tuple[NDArray[Any]
         Name of the caller, for the error message.
     all_rows : bool
         Whether `y` are the labels of all rows, zero-weight rows included.
+    name : str
+        Name of the argument, for errors.
     """
     kind, classes, codes = _encode_numpy(y) if is_numpy(y) else _encode_array_api(y)
     if kind not in ("binary", "multiclass"):
@@ -37,7 +41,7 @@ def encode(y: Array, owner: str, *, all_rows: bool = True) -> tuple[NDArray[Any]
     if len(classes) < 2:
         content = f"only one class, {classes.tolist()[0]!r}" if len(classes) else "no class"
         where = "" if all_rows else ", in rows of positive weight"
-        raise ValueError(f"{owner} needs at least two classes, but y has {content}{where}.")
+        raise ValueError(f"{owner} needs at least two classes, but {name} has {content}{where}.")
     return classes, codes
 
 

@@ -12,7 +12,7 @@ from unflip._utils.arrays import as_numpy, is_foreign
 from unflip._utils.typing import FloatArray, IntArray
 from unflip._utils.validation import as_array, as_floats, improper_row, shown
 from unflip.auditing.evaluation.soft_metrics import ScoredModel
-from unflip.auditing.from_scores import true_class_probabilities
+from unflip.auditing.score_calibration import true_class_probabilities
 from unflip.calibration.labelled_scores import LabelledScores, ModelScores
 from unflip.labels.classes import encode, inclusion_probabilities, is_missing, true_codes
 
@@ -52,7 +52,7 @@ class CheckedLabels:
             raise ValueError(f"labels has shape {observed.shape}: pass one label for each row.")
         if observed.dtype.kind in "Of":
             _check_complete(observed, "labels", "leave such rows out")
-        classes, codes = encode(observed, owner)
+        classes, codes = encode(observed, owner, name="labels")
         n = len(codes)
         truth = true_codes(trusted, n, np.arange(n), classes, "trusted")
         chances = inclusion_probabilities(inclusion, n, np.arange(n), truth)
@@ -100,11 +100,14 @@ class CheckedLabels:
         if labels.dtype.kind in "Of":
             _check_complete(labels, name, "pass a prediction for every row")
         index = {label: code for code, label in enumerate(self.classes.tolist())}
-        codes = [_code(label, index) for label in labels.tolist()]
-        if None in codes:
-            row = codes.index(None)
+        values = labels.tolist()
+        codes = [_code(value, index) for value in values]
+        unknown = [row for row, code in enumerate(codes) if code is None]
+        if unknown:
+            # Among probabilities, the mistake is a value that is no probability.
+            row = min(unknown, key=lambda row: _is_share(values[row]))
             raise ValueError(
-                f"{name}[{row}] = {shown(labels.tolist()[row])} is not among the observed classes "
+                f"{name}[{row}] = {shown(values[row])} is not among the observed classes "
                 f"{list(index)}: pass predictions of these classes, or probabilities of shape "
                 f"({len(labels)}, {len(index)})."
             )
@@ -144,13 +147,21 @@ def _is_pandas(value: object) -> Any:
 
 
 def _check_columns(scores: object, classes: NDArray[Any], name: str) -> None:
-    """Raise ValueError if the columns of a DataFrame are the classes in another order."""
+    """Raise ValueError if the columns of a DataFrame are the classes in another order.
+
+    Numbers that were read from a file may be strings.
+    """
     columns = list(getattr(scores, "columns", ()))
-    if columns != classes.tolist() and set(columns) == set(classes.tolist()):
+    labels = classes.tolist()
+    if _is_reordered(columns, labels) or _is_reordered([*map(str, columns)], [*map(str, labels)]):
         raise ValueError(
             f"The columns of {name} are {columns}: pass them in sorted order of the classes, "
-            f"{classes.tolist()}."
+            f"{labels}."
         )
+
+
+def _is_reordered(columns: list[Any], labels: list[Any]) -> bool:
+    return columns != labels and set(columns) == set(labels)
 
 
 def _check_complete(values: NDArray[Any], name: str, remedy: str) -> None:
@@ -166,7 +177,12 @@ def _code(label: Any, index: dict[Any, int]) -> int | None:
         return None
 
 
+def _is_share(value: Any) -> bool:
+    return isinstance(value, float) and 0 <= value <= 1
+
+
 def _checked_probabilities(values: NDArray[Any], classes: NDArray[Any], name: str) -> FloatArray:
+    """Return the probabilities as they are: to normalize them could break ties of a column."""
     table = as_floats(values, name)
     if table.shape[1] != len(classes):
         raise ValueError(
@@ -179,4 +195,4 @@ def _checked_probabilities(values: NDArray[Any], classes: NDArray[Any], name: st
             f"{name}[{row}] = {table[row].round(4).tolist()} is not a probability distribution: "
             "entries must be non-negative and sum to 1."
         )
-    return np.asarray(table / table.sum(axis=1, keepdims=True))
+    return table

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from math import isnan
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
 
 from unflip.calibration.interval import Interval
-
-if TYPE_CHECKING:
-    from unflip.auditing.evaluation.model_comparison import Comparison
-    from unflip.auditing.evaluation.model_evaluation import Evaluation
 
 #: Names of the metrics.
 METRICS = {
@@ -30,6 +28,46 @@ _FEW_CHECKS = 20
 # Checked rows from which on the intervals are narrow, as `evaluate` says.
 _MANY_CHECKS = 200
 _ADVISED_CHECKS = 50  # rows to check in a next step, if there are as many
+
+
+class Evaluated(Protocol):
+    """What the sentences need of an `Evaluation`."""
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """The classes, sorted."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+
+    @property
+    def n_checked(self) -> int:
+        """Number of checked rows."""
+
+    @property
+    def is_model_based(self) -> bool:
+        """Whether the metrics use all rows, not the checked ones alone."""
+
+    @property
+    def accuracy(self) -> Interval:
+        """Accuracy on true labels."""
+
+    @property
+    def agreement(self) -> float:
+        """Accuracy on the noisy labels."""
+
+    @property
+    def correct_labels(self) -> Interval:
+        """Share of correct labels."""
+
+
+class Compared(Protocol):
+    """What the sentences need of a `Comparison`."""
+
+    @property
+    def better(self) -> str | None:
+        """'a' or 'b', the model of higher accuracy; None if it is not known."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +94,24 @@ COMMAND_LINE = Interface(
 )
 
 
-def headline(evaluation: Evaluation) -> str:
+def title(evaluation: Evaluated) -> str:
+    """Return the accuracy on true and on noisy labels as a title, without a full stop.
+
+    It has the interval, not the estimate, because the estimate alone would look certain.
+    """
+    interval = evaluation.accuracy
+    return (
+        f"{interval.low:.1%} to {interval.high:.1%} accurate on true labels, "
+        f"{evaluation.agreement:.1%} against the noisy labels"
+    )
+
+
+def headline(evaluation: Evaluated) -> str:
     """Return the accuracy on true labels, beside that on the noisy ones."""
     return f"{accuracy(evaluation)} {agreement(evaluation)}"
 
 
-def accuracy(evaluation: Evaluation) -> str:
+def accuracy(evaluation: Evaluated) -> str:
     """Return the accuracy on true labels."""
     interval = evaluation.accuracy
     return (
@@ -70,12 +120,12 @@ def accuracy(evaluation: Evaluation) -> str:
     )
 
 
-def agreement(evaluation: Evaluation) -> str:
+def agreement(evaluation: Evaluated) -> str:
     """Return the accuracy on the noisy labels."""
     return f"Against the noisy labels it is {evaluation.agreement:.1%}."
 
 
-def correct_labels(evaluation: Evaluation) -> str:
+def correct_labels(evaluation: Evaluated) -> str:
     """Return the share of correct labels."""
     interval = evaluation.correct_labels
     return (
@@ -84,13 +134,13 @@ def correct_labels(evaluation: Evaluation) -> str:
     )
 
 
-def basis(evaluation: Evaluation) -> str:
+def basis(evaluation: Evaluated) -> str:
     """Return what the intervals rest on, and without checked rows what to do."""
     advice = "" if evaluation.n_checked else f" Check {PYTHON.rows}, and {PYTHON.trust}."
     return rests_on(evaluation) + advice
 
 
-def rests_on(evaluation: Evaluation) -> str:
+def rests_on(evaluation: Evaluated) -> str:
     """Return what the intervals rest on."""
     n_checked = evaluation.n_checked
     if n_checked == 0:
@@ -107,20 +157,24 @@ def rests_on(evaluation: Evaluation) -> str:
     return f"All {evaluation.n_rows} rows are used, calibrated by {rows}.{few}"
 
 
-def n_to_check(evaluation: Evaluation) -> int:
-    """Return the number of rows to check next: 50, or all that are left; 0 after many checks."""
-    if evaluation.n_checked >= _MANY_CHECKS:
-        return 0
+def needs_checks(evaluation: Evaluated) -> bool:
+    """Whether more checked rows would make the intervals much narrower."""
+    return evaluation.n_checked < _MANY_CHECKS or not evaluation.is_model_based
+
+
+def n_to_check(evaluation: Evaluated) -> int:
+    """Return the number of rows to list for a next check: 50, or all that are left."""
     return min(_ADVISED_CHECKS, evaluation.n_rows - evaluation.n_checked)
 
 
 def check_advice(n_rows: int, interface: Interface) -> str:
     """Return how to check rows that are listed next."""
-    these = "this row" if n_rows == 1 else f"these {n_rows} rows"
-    return (
-        f"For narrower intervals, check {these} (a random sample, counted from 0), "
-        f"{interface.trust}, and evaluate again."
-    )
+    these = f"these {n_rows} rows (a random sample)"
+    trust = interface.trust
+    if n_rows == 1:
+        these = "this row"
+        trust = trust.replace("their true labels", "its true label")
+    return f"For narrower intervals, check {these}, {trust}, and evaluate again."
 
 
 def selected(interface: Interface) -> str:
@@ -132,8 +186,32 @@ def selected(interface: Interface) -> str:
     )
 
 
-def metric_name(evaluation: Evaluation, name: str) -> str:
-    """Return the name of a metric, with the class it refers to."""
+def assumptions(evaluation: Evaluated, *, has_inclusion: bool) -> list[str]:
+    """Return what the metrics and their intervals assume.
+
+    Parameters
+    ----------
+    evaluation : Evaluated
+        The evaluation.
+    has_inclusion : bool
+        Whether the probabilities with which rows were chosen for a check were passed.
+    """
+    sentences = ["The model was not trained on these rows."]
+    if not evaluation.n_checked:
+        return sentences
+    chosen = (
+        "The checked rows were chosen at random among rows of the same label and prediction, not "
+        "because their label looked wrong."
+    )
+    if has_inclusion:
+        chosen = "The checked rows were chosen with the probabilities that were passed."
+    return [*sentences, "The trusted labels are correct.", chosen]
+
+
+def metric_name(evaluation: Evaluated, name: str) -> str:
+    """Return the name of a metric, with the class it refers to, or that lower is better."""
+    if name in LOSSES:
+        return f"{METRICS[name]} (lower is better)"
     if name != "f1":
         return METRICS[name]
     if len(evaluation.classes) > 2:
@@ -153,7 +231,7 @@ def limits(interval: Interval) -> str:
     return f"{decimals(interval.low)} to {decimals(interval.high)}"
 
 
-def verdict(comparison: Comparison) -> str:
+def verdict(comparison: Compared) -> str:
     """Return which model is better."""
     if comparison.better is None:
         return "The data do not show which model is more accurate on true labels: check more rows."

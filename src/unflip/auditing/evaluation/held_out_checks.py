@@ -1,22 +1,28 @@
-"""Whether checked rows contradict the model of the true class that was fitted to the others."""
+"""Whether checked rows contradict the model of the true class that was fitted to the others.
+
+The model of few parameters fits the mean of each cell. If it is wrong, it is wrong for some scores:
+held-out checked rows are compared with their expectation in groups of similar expectation.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.special import ndtri
 
 from unflip._utils.typing import FloatArray, IntArray
 from unflip.auditing.evaluation.class_contrast import ClassContrast
-from unflip.calibration.labelled_scores import LabelledScores
 from unflip.calibration.true_class import TrueClassModel
 from unflip.labels.codes import UNCHECKED
 
 _FOLDS = 5
 # Fewer checked rows cannot contradict the model.
 _LEAST_CHECKS = 30
-# Standard errors beyond which the model is contradicted: by chance once in 370 cases.
-_MOST_ERRORS = 3.0
+# Groups of each stratum by the expectation of the model.
+_GROUPS = 3
+# Probability that a correct model is contradicted, for normal sums.
+_FALSE_ALARM = 0.003
 
 
 def is_contradicted(
@@ -25,7 +31,9 @@ def is_contradicted(
     strata: IntArray,
     inclusion: FloatArray | None = None,
 ) -> bool:
-    """Whether the sum of a contrast over held-out checked rows is far from its expectation.
+    """Whether sums of a contrast over held-out checked rows are far from their expectation.
+
+    If all rows are checked, nothing depends on the model.
 
     Parameters
     ----------
@@ -34,27 +42,23 @@ def is_contradicted(
     contrasts : sequence of ClassContrast
         What to sum: correct predictions, for example.
     strata : ndarray of shape (n,)
-        Groups of rows that each fold has a part of.
+        Kinds of rows that each fold has a part of. Groups are within them.
     inclusion : ndarray of shape (n,), optional
         Probability with which each row was chosen for a check.
     """
-    if model.n_checked < _LEAST_CHECKS:
+    if model.n_checked < _LEAST_CHECKS or not model.unchecked.any():
         return False
-    errors = np.zeros(len(contrasts))
-    variances = np.zeros(len(contrasts))
-    for held_out in _folds(np.flatnonzero(~model.unchecked), strata):
-        truth = model.truth.copy()
-        truth[held_out] = UNCHECKED
-        others = TrueClassModel.fit(model.rows, truth, inclusion=inclusion)
-        weights = np.ones(len(held_out)) if inclusion is None else 1 / inclusion[held_out]
-        rows = model.rows.subset(held_out)
-        for place, contrast in enumerate(contrasts):
-            error, variance = _misfit(
-                others, rows, contrast.subset(held_out), model.truth[held_out], weights
-            )
-            errors[place] += error
-            variances[place] += variance
-    return bool((np.abs(errors) > _MOST_ERRORS * np.sqrt(variances)).any())
+    checked = np.flatnonzero(~model.unchecked)
+    folds = _folds(checked, strata)
+    scores = [
+        score
+        for contrast in contrasts
+        for score in _group_scores(
+            model, contrast, _groups(model, contrast, strata), folds, inclusion
+        )
+    ]
+    threshold = -ndtri(_FALSE_ALARM / (2 * len(scores)))
+    return bool(np.abs(scores).max() > threshold)
 
 
 def _folds(checked: IntArray, strata: IntArray) -> list[IntArray]:
@@ -66,16 +70,45 @@ def _folds(checked: IntArray, strata: IntArray) -> list[IntArray]:
     return [checked[fold == number] for number in range(_FOLDS)]
 
 
-def _misfit(
-    others: TrueClassModel,
-    rows: LabelledScores,
+def _groups(model: TrueClassModel, contrast: ClassContrast, strata: IntArray) -> IntArray:
+    """Return the group of each row: equally many checked rows of a stratum, by expectation."""
+    expected = contrast.expected(model.predicted_posterior)
+    groups = np.zeros(len(strata), dtype=np.intp)
+    for number, stratum in enumerate(np.unique(strata)):
+        members = np.flatnonzero((strata == stratum) & ~model.unchecked)
+        ranks = np.argsort(np.argsort(expected[members], kind="stable"), kind="stable")
+        groups[members] = number * _GROUPS + ranks * _GROUPS // max(len(members), 1)
+    return groups
+
+
+def _group_scores(
+    model: TrueClassModel,
     contrast: ClassContrast,
-    truth: IntArray,
-    weights: FloatArray,
-) -> tuple[float, float]:
-    """Return observed − expected sum over held-out rows, and its variance."""
-    posterior = rows.posterior(others.parameters)
-    error = weights @ (contrast.observed(truth) - contrast.expected(posterior))
-    gradient = weights @ contrast.gradients(rows, posterior)
-    sampling = weights**2 @ contrast.variance(posterior)
-    return float(error), float(sampling + gradient @ others.covariance @ gradient)
+    groups: IntArray,
+    folds: Sequence[IntArray],
+    inclusion: FloatArray | None,
+) -> FloatArray:
+    """Return observed − expected sums over the held-out rows of each group, in standard errors."""
+    n_groups = int(groups.max()) + 1
+    errors = np.zeros(n_groups)
+    variances = np.zeros(n_groups)
+    heaviest = np.zeros(n_groups)
+    for held_out in folds:
+        truth = model.truth.copy()
+        truth[held_out] = UNCHECKED
+        others = TrueClassModel.fit(model.rows, truth, inclusion=inclusion)
+        rows = model.rows.subset(held_out)
+        part = contrast.subset(held_out)
+        posterior = rows.posterior(others.parameters)
+        weights = np.ones(len(held_out)) if inclusion is None else 1 / inclusion[held_out]
+        residuals = weights * (part.observed(model.truth[held_out]) - part.expected(posterior))
+        sampling = weights**2 * part.variance(posterior)
+        by_group = np.eye(n_groups)[:, groups[held_out]] * weights
+        gradients = by_group @ part.gradients(rows, posterior)
+        errors += np.bincount(groups[held_out], residuals, n_groups)
+        variances += np.bincount(groups[held_out], sampling, n_groups)
+        variances += ((gradients @ others.covariance) * gradients).sum(axis=1)
+        np.maximum.at(heaviest, groups[held_out], weights)
+    # A continuity correction: in a group where no error is expected, one is no contradiction.
+    distances = np.maximum(np.abs(errors) - heaviest / 2, 0.0)
+    return np.asarray(distances / np.sqrt(np.maximum(variances, np.finfo(float).tiny)))

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from unflip._utils.optional import import_optional
@@ -140,8 +139,10 @@ class Comparison:
 
     def _difference(self, name: str) -> Interval:
         masses = self.truth.masses
-        value = self.first.metric(name, masses) - self.second.metric(name, masses)
-        gradient: FloatArray = self.first.gradient(name, masses) - self.second.gradient(
-            name, masses
-        )
-        return normal_interval(value, float(np.sqrt(self.truth.variance(gradient))))
+        gradient = self.first.gradient(name, masses) - self.second.gradient(name, masses)
+
+        def difference(soft_truth: FloatArray) -> float:
+            return self.first.metric(name, soft_truth) - self.second.metric(name, soft_truth)
+
+        spread = self.truth.spread(difference, gradient)
+        return normal_interval(difference(masses), spread.error, limits=spread.limits)

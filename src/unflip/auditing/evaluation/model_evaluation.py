@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from os import PathLike
 from typing import Any
 
@@ -111,12 +112,12 @@ def best_truth(
     checked : CheckedLabels
         Noisy labels and checked rows.
     """
-    strata = fitted.rows.strata
-    if is_contradicted(fitted, contrasts, strata, checked.inclusion):
-        sampled = SampledTruth.of(checked.truth, len(checked.classes), strata, checked.inclusion)
-        if sampled is not None:
-            return sampled
-    return ModelTruth(fitted)
+    rows = fitted.rows
+    if not is_contradicted(fitted, contrasts, rows.strata, checked.inclusion):
+        return ModelTruth(fitted)
+    return SampledTruth.of(
+        checked.truth, rows.n_classes, [rows.strata, rows.cells], checked.inclusion
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -186,22 +187,22 @@ class Evaluation:
     @cached_property
     def balanced_accuracy(self) -> Interval:
         """Mean recall of the classes."""
-        return self._rates(balanced_accuracy(self._confusion))[0]
+        return self._rates(balanced_accuracy)[0]
 
     @cached_property
     def f1(self) -> Interval:
         """F1 score of the second of two classes, or the mean of several classes."""
-        return self._rates(f1(self._confusion))[0]
+        return self._rates(f1)[0]
 
     @cached_property
     def precision(self) -> list[Interval]:
         """Precision of each class."""
-        return self._rates(precisions(self._confusion))
+        return self._rates(precisions)
 
     @cached_property
     def recall(self) -> list[Interval]:
         """Recall of each class."""
-        return self._rates(recalls(self._confusion))
+        return self._rates(recalls)
 
     @cached_property
     def roc_auc(self) -> Interval | None:
@@ -313,22 +314,31 @@ class Evaluation:
     def _confusion(self) -> FloatArray:
         return confusion_matrix(self.truth.masses, self.scored.predicted)
 
-    def _rates(self, rates: Rates) -> list[Interval]:
-        variances = self.truth.rate_variances(self.scored.predicted, rates.gradients)
-        return [
-            share_interval(float(value), float(np.sqrt(variance)))
-            for value, variance in zip(rates.values, variances, strict=True)
-        ]
+    def _rates(self, function: Callable[[FloatArray], Rates]) -> list[Interval]:
+        """Return the values of a function of the confusion matrix."""
+        predicted = self.scored.predicted
+        rates = function(self._confusion)
+
+        def value(place: int, masses: FloatArray) -> float:
+            return float(function(confusion_matrix(masses, predicted)).values[place])
+
+        intervals = []
+        for place, by_entry in enumerate(rates.gradients):
+            spread = self.truth.spread(partial(value, place), by_entry.T[predicted])
+            intervals.append(
+                share_interval(float(rates.values[place]), spread.error, limits=spread.limits)
+            )
+        return intervals
 
     def _probability_metric(self, name: str) -> Interval | None:
         if self.scored.probabilities is None:
             return None
         masses = self.truth.masses
         value = self.scored.metric(name, masses)
-        error = float(np.sqrt(self.truth.variance(self.scored.gradient(name, masses))))
-        return (
-            share_interval(value, error) if name == "roc_auc" else positive_interval(value, error)
-        )
+        gradient = self.scored.gradient(name, masses)
+        spread = self.truth.spread(partial(self.scored.metric, name), gradient)
+        interval = share_interval if name == "roc_auc" else positive_interval
+        return interval(value, spread.error, limits=spread.limits)
 
     def _calibration(self, bin_: int) -> tuple[float, float, float, float, int]:
         """Return confidence, accuracy, its limits and the number of rows of a bin."""

@@ -33,19 +33,25 @@ def warn_if_selected(model: TrueClassModel) -> None:
     Parameters
     ----------
     model : TrueClassModel
-        The model, fitted to the checked rows.
+        The model of the true class.
     """
     if was_selected(model):
         warn_caller(prose.selected(prose.PYTHON), SelectedChecksWarning)
 
 
 def was_selected(model: TrueClassModel) -> bool:
-    """Whether the labels of checked rows are the least likely ones of a cell."""
-    observed = model.rows.observed
-    own = model.predicted_posterior[np.arange(len(observed)), observed]
+    """Whether the labels of checked rows are the least likely ones of a cell.
+
+    Labels are ranked by the prior mean of the parameters, because parameters that were fitted to
+    selected rows would rank these rows higher.
+    """
+    rows = model.rows
+    observed = rows.observed
+    prior_mean, _ = rows.prior
+    own = rows.posterior(prior_mean)[np.arange(len(observed)), observed]
     labelled = observed != UNLABELLED
-    for cell in np.unique(model.rows.cells[labelled]):
-        members = labelled & (model.rows.cells == cell)
+    for cell in np.unique(rows.cells[labelled]):
+        members = labelled & (rows.cells == cell)
         n = int(members.sum())
         is_checked = ~model.unchecked[members]
         m = int(is_checked.sum())

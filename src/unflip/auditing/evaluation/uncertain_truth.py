@@ -11,6 +11,7 @@ first order, its error is that of Σ G_ia T_ia, with its derivatives G. Two sour
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -19,17 +20,36 @@ import numpy as np
 
 from unflip._utils.typing import FloatArray, IntArray
 from unflip.auditing.evaluation.class_contrast import ClassContrast
+from unflip.auditing.evaluation.soft_metrics import confusion_matrix
 from unflip.calibration.interval import (
     Interval,
     normal_interval,
     sum_of_shares,
     wilson_interval,
 )
+from unflip.calibration.labelled_scores import LabelledScores
 from unflip.calibration.true_class import TrueClassModel
 from unflip.labels.codes import UNCHECKED
 
 # Checked rows of a stratum from which on its variance can be estimated.
 _LEAST_CHECKS = 2
+_ROUNDING = 1e-6  # rows by which a limit may miss a whole row
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far a metric may be from its value, by two sources of error.
+
+    Attributes
+    ----------
+    limits : tuple of float
+        95% interval by the error of the parameters of a model.
+    error : float
+        Standard error by sampling.
+    """
+
+    limits: tuple[float, float]
+    error: float
 
 
 class UncertainTruth(Protocol):
@@ -42,19 +62,19 @@ class UncertainTruth(Protocol):
     def variance(self, gradient: FloatArray) -> float:
         """Return the variance of Σ gradient·masses for derivatives of shape (n, k)."""
 
-    def confusion_variances(self, predicted: IntArray) -> FloatArray:
-        """Return the variance of each entry of the confusion matrix, (k, k)."""
-
-    def rate_variances(self, predicted: IntArray, gradients: FloatArray) -> FloatArray:
-        """Return the variances of functions of the confusion matrix, (m,).
+    def spread(self, metric: Callable[[FloatArray], float], gradient: FloatArray) -> Spread:
+        """Return how far a function of the masses may be from its value.
 
         Parameters
         ----------
-        predicted : ndarray of shape (n,)
-            Predicted classes.
-        gradients : ndarray of shape (m, k, k)
-            Derivatives of each function by the confusion matrix.
+        metric : callable
+            Function of the masses.
+        gradient : ndarray of shape (n, k)
+            Its derivatives.
         """
+
+    def confusion_variances(self, predicted: IntArray) -> FloatArray:
+        """Return the variance of each entry of the confusion matrix, (k, k)."""
 
     def accuracy(self, predicted: IntArray) -> Interval:
         """Return the share of rows whose true class is the predicted one."""
@@ -84,66 +104,64 @@ class ModelTruth:
         return self.model.posterior[self._unchecked]
 
     @cached_property
-    def _mean_features(self) -> FloatArray:
-        rows = self.model.rows.subset(self._unchecked)
-        return rows.mean_features(self._posterior)
+    def _rows(self) -> LabelledScores:
+        """Scores and labels of the unchecked rows."""
+        return self.model.rows.subset(self._unchecked)
 
     def variance(self, gradient: FloatArray) -> float:
         """Return the variance of Σ gradient·masses for derivatives of shape (n, k)."""
-        weighted = self._posterior * gradient[self._unchecked]
-        means = weighted.sum(axis=1)
-        rows = self.model.rows.subset(self._unchecked)
-        by_parameters = rows.mean_features(weighted).sum(axis=0) - means @ self._mean_features
-        sampling = (weighted * gradient[self._unchecked]).sum() - means @ means
+        by_parameters, sampling = self._parts(gradient)
         return float(by_parameters @ self.model.covariance @ by_parameters + sampling)
+
+    def spread(self, metric: Callable[[FloatArray], float], gradient: FloatArray) -> Spread:
+        """Return how far a function of the masses may be from its value."""
+        by_parameters, sampling = self._parts(gradient)
+        down, up = self.model.moved(by_parameters, 0.95)
+        low = metric(self.model.posterior_at(down))
+        high = metric(self.model.posterior_at(up))
+        return Spread((low, high), float(np.sqrt(sampling)))
+
+    def _parts(self, gradient: FloatArray) -> tuple[FloatArray, float]:
+        """Return the derivatives by the parameters, (d,), and the variance given these."""
+        values = gradient[self._unchecked]
+        centred = values - (self._posterior * values).sum(axis=1, keepdims=True)
+        weighted = self._posterior * centred
+        return self._rows.mean_features(weighted).sum(axis=0), float((weighted * centred).sum())
 
     def confusion_variances(self, predicted: IntArray) -> FloatArray:
         """Return the variance of each entry of the confusion matrix, (k, k)."""
-        jacobian = self._confusion_jacobian(predicted)
+        columns = predicted[self._unchecked]
+        k = self.model.rows.n_classes
+        jacobian = np.zeros((k, k, len(self.model.parameters)))
+        for a in range(k):
+            gradients = self._rows.gradients(self._posterior, np.full(len(columns), a))
+            np.add.at(jacobian[a], columns, gradients)
         by_parameters = np.einsum("abd,de,abe->ab", jacobian, self.model.covariance, jacobian)
-        sampling = np.diagonal(self._class_covariances(predicted), axis1=1, axis2=2).T
+        sampling = confusion_matrix(self._posterior * (1 - self._posterior), columns)
         return np.asarray(by_parameters + sampling)
 
-    def rate_variances(self, predicted: IntArray, gradients: FloatArray) -> FloatArray:
-        """Return the variances of functions of the confusion matrix, (m,)."""
-        jacobian = self._confusion_jacobian(predicted)
-        by_parameters = np.einsum("mab,abd->md", gradients, jacobian)
-        covariances = self._class_covariances(predicted)
-        sampling = np.einsum("mab,bac,mcb->m", gradients, covariances, gradients, optimize=True)
-        variances = ((by_parameters @ self.model.covariance) * by_parameters).sum(axis=1)
-        return np.asarray(variances + sampling)
-
-    def _confusion_jacobian(self, predicted: IntArray) -> FloatArray:
-        """Return the derivatives of the confusion matrix by the parameters, (k, k, d)."""
-        k = self.model.rows.n_classes
-        rows = self.model.rows.subset(self._unchecked)
-        columns = predicted[self._unchecked]
-        jacobian = np.zeros((k, k, self._mean_features.shape[1]))
-        for a in range(k):
-            gradients = rows.gradients(self._posterior, np.full(len(columns), a))
-            np.add.at(jacobian[a], columns, gradients)
-        return jacobian
-
-    def _class_covariances(self, predicted: IntArray) -> FloatArray:
-        """Return the covariance of the counts of the true classes at each prediction, (k, k, k)."""
-        k = self.model.rows.n_classes
-        columns = predicted[self._unchecked]
-        covariances = np.zeros((k, k, k))
-        for b in range(k):
-            posterior = self._posterior[columns == b]
-            covariances[b] = np.diag(posterior.sum(axis=0)) - posterior.T @ posterior
-        return covariances
-
     def accuracy(self, predicted: IntArray) -> Interval:
-        """Return the share of rows whose true class is the predicted one."""
-        return self.model.share(predicted)
+        """Return the share of rows whose true class is the predicted one.
+
+        Limits are rounded outwards to whole rows.
+        """
+        share = self.model.share(predicted)
+        n = len(predicted)
+        low = np.floor(share.low * n + _ROUNDING) / n
+        high = np.ceil(share.high * n - _ROUNDING) / n
+        return Interval(share.value, float(low), float(high))
 
     def difference(self, first: IntArray, second: IntArray) -> Interval:
         """Return the accuracy of the first predictions less that of the second ones."""
         n, k = self.masses.shape
-        value = ClassContrast(first, second).expected(self.masses).mean()
+        contrast = ClassContrast(first, second)
         gradient = (np.eye(k)[first] - np.eye(k)[second]) / n
-        return normal_interval(float(value), np.sqrt(self.variance(gradient)))
+
+        def difference(masses: FloatArray) -> float:
+            return float(contrast.expected(masses).mean())
+
+        spread = self.spread(difference, gradient)
+        return normal_interval(difference(self.masses), spread.error, limits=spread.limits)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,14 +187,28 @@ class SampledTruth:
 
     @classmethod
     def of(
-        cls, truth: IntArray, n_classes: int, strata: IntArray, inclusion: FloatArray | None
-    ) -> SampledTruth | None:
-        """Return the sample; None if a stratum has too few checked rows."""
-        numbered = np.asarray(np.unique(strata, return_inverse=True)[1])
-        n_checked = np.bincount(numbered[truth != UNCHECKED], minlength=int(numbered.max()) + 1)
-        if n_checked.min() < _LEAST_CHECKS:
-            return None
-        return cls(truth, n_classes, numbered, inclusion)
+        cls,
+        truth: IntArray,
+        n_classes: int,
+        stratifications: Sequence[IntArray],
+        inclusion: FloatArray | None,
+    ) -> SampledTruth:
+        """Return the sample with the first strata that have enough checked rows, or without any.
+
+        Parameters
+        ----------
+        truth, n_classes, inclusion
+            As the attributes.
+        stratifications : sequence of ndarray of shape (n,)
+            Stratum of each row, the finest stratification first.
+        """
+        is_checked = truth != UNCHECKED
+        for strata in stratifications:
+            numbered = np.asarray(np.unique(strata, return_inverse=True)[1])
+            n_checked = np.bincount(numbered[is_checked], minlength=int(numbered.max()) + 1)
+            if n_checked.min() >= _LEAST_CHECKS:
+                return cls(truth, n_classes, numbered, inclusion)
+        return cls(truth, n_classes, np.zeros(len(truth), dtype=np.intp), inclusion)
 
     @cached_property
     def _checked(self) -> IntArray:
@@ -202,7 +234,12 @@ class SampledTruth:
 
     def variance(self, gradient: FloatArray) -> float:
         """Return the variance of Σ gradient·masses for derivatives of shape (n, k)."""
-        return float(self._variances(gradient[self._checked, self.truth[self._checked]][None])[0])
+        return float(self._variances(gradient[self._checked, self.truth[self._checked]]))
+
+    def spread(self, metric: Callable[[FloatArray], float], gradient: FloatArray) -> Spread:
+        """Return how far a function of the masses may be from its value."""
+        value = metric(self.masses)
+        return Spread((value, value), float(np.sqrt(self.variance(gradient))))
 
     def confusion_variances(self, predicted: IntArray) -> FloatArray:
         """Return the variance of each entry of the confusion matrix, (k, k)."""
@@ -211,26 +248,22 @@ class SampledTruth:
         variances = self._variances(indicators.astype(float))
         return variances.reshape(self.n_classes, self.n_classes)
 
-    def rate_variances(self, predicted: IntArray, gradients: FloatArray) -> FloatArray:
-        """Return the variances of functions of the confusion matrix, (m,)."""
-        return self._variances(gradients[:, self.truth[self._checked], predicted[self._checked]])
-
     def _variances(self, values: FloatArray) -> FloatArray:
-        """Return the variances of the estimated sums of values of the checked rows, (m, n_checked).
+        """Return the variances of the estimated sums of values of the checked rows, (..., m).
 
-        Each stratum adds m/(m−1) Σ (w − 1) w (v − mean)², which for equal weights w = N/m is
-        N² (1 − m/N) s²/m.
+        Each stratum of m checked rows adds m/(m−1) Σ (w − 1) w (v − mean)², which for equal
+        weights w = N/m is N² (1 − m/N) s²/m.
         """
         strata = self.strata[self._checked]
-        variances = np.zeros(len(values))
+        variances = np.zeros(values.shape[:-1])
         for stratum in np.unique(strata):
             members = strata == stratum
             m = int(members.sum())
             weights = self.weights[members]
-            inside = values[:, members]
+            inside = values[..., members]
             means = inside @ weights / weights.sum()
             scale = np.maximum(weights - 1, 0.0) * weights * m / (m - 1)
-            variances += (inside - means[:, None]) ** 2 @ scale
+            variances += (inside - means[..., None]) ** 2 @ scale
         return variances
 
     def accuracy(self, predicted: IntArray) -> Interval:
@@ -244,10 +277,10 @@ class SampledTruth:
         sizes = []
         for stratum in np.unique(strata):
             weights = self.weights[strata == stratum]
-            n_effective = weights.sum() ** 2 / (weights @ weights)
-            value = float(weights @ is_right[strata == stratum] / weights.sum())
+            n_effective = _effective_sample_size(weights)
+            value = float(np.average(is_right[strata == stratum], weights=weights))
             parts.append(wilson_interval(value, n_effective))
-            sizes.append(float(weights.sum() / len(self.truth)))
+            sizes.append(float(np.mean(self.strata == stratum)))
         return sum_of_shares(parts, sizes, np.eye(len(parts)))
 
     def difference(self, first: IntArray, second: IntArray) -> Interval:
@@ -256,4 +289,13 @@ class SampledTruth:
         contrast = ClassContrast(first, second).subset(checked).observed(self.truth[checked])
         n = len(self.truth)
         value = float(self.weights @ contrast) / n
-        return normal_interval(value, np.sqrt(self._variances(contrast[None])[0]) / n)
+        return normal_interval(value, float(np.sqrt(self._variances(contrast))) / n)
+
+
+def _effective_sample_size(weights: FloatArray) -> float:
+    """Return how many independent rows show a share as well as these checked rows of a stratum.
+
+    That number is infinite if all rows of the stratum were checked.
+    """
+    spread = float(np.maximum(weights - 1, 0.0) @ weights)
+    return float(weights.sum() ** 2 / spread) if spread > 0 else np.inf
