@@ -14,11 +14,12 @@ pytest.importorskip("matplotlib")
 
 from matplotlib import pyplot
 
-from unflip import LPClassifier, NoiseModel, audit, audit_scores, theory
+from unflip import LPClassifier, NoiseModel, audit, audit_scores, evaluate, theory
 from unflip.datasets import make_mixture
 from unflip.estimation import CrossMoment, TrustedSubset
 from unflip.plotting import (
     AccuracyPathDisplay,
+    CalibrationCurveDisplay,
     NoiseMatrixDisplay,
     PlanDisplay,
     ScoreDistributionDisplay,
@@ -30,6 +31,8 @@ NAMES = np.array(["ham", "spam"])
 MIXTURE = theory.Mixture(
     mean_norm=2.0, aspect=1.0, noise=NoiseModel.binary(eps_pos=0.4, eps_neg=0.3, pi_neg=0.3)
 )
+
+CURVE = {"confidence": [0.6, 0.9], "accuracy": [0.5, 0.8], "low": [0.3, 0.7], "high": [0.7, 1]}
 
 
 def draw():
@@ -225,6 +228,54 @@ class TestPlan:
     def test_audit_without_plan_raises_with_remedy(self, three):
         with pytest.raises(ValueError, match="effective_dimension="):
             PlanDisplay.from_audit(three)
+
+
+class TestCalibrationCurve:
+    def test_draws_the_curve_of_an_evaluation(self):
+        positive = np.random.default_rng(0).beta(0.5, 0.5, 400)
+        result = evaluate(positive, (positive > 0.4).astype(int))
+        display = CalibrationCurveDisplay.from_evaluation(result)
+        curve = result.calibration_curve
+        line = next(line for line in display.ax_.lines if line.get_label() == "accuracy")
+        np.testing.assert_array_equal(line.get_xdata(), curve.confidence)
+        np.testing.assert_array_equal(line.get_ydata(), curve.accuracy)
+        (intervals,) = display.ax_.collections
+        ends = [segment[:, 1].tolist() for segment in intervals.get_segments()]
+        assert ends == [list(limits) for limits in zip(curve.low, curve.high, strict=True)]
+        (left, right), (bottom, top) = display.ax_.get_xlim(), display.ax_.get_ylim()
+        assert left <= curve.confidence.min() <= curve.confidence.max() <= right
+        assert bottom <= curve.low.min() <= curve.high.max() <= top
+
+    def test_bins_of_unknown_accuracy_are_not_drawn(self):
+        curve = {**CURVE, "accuracy": [np.nan, 0.8], "low": [0, 0.7], "high": [1, 1]}
+        display = CalibrationCurveDisplay(**curve).plot()
+        line = next(line for line in display.ax_.lines if line.get_label() == "accuracy")
+        assert line.get_xdata().tolist() == [0.9]
+        assert len(display.ax_.collections[0].get_segments()) == 1
+
+    def test_predictions_have_no_curve(self):
+        with pytest.raises(ValueError, match="give its probabilities to evaluate"):
+            CalibrationCurveDisplay.from_evaluation(evaluate([0, 1] * 20, [0, 1] * 20))
+
+    def test_other_results_raise(self, audited):
+        with pytest.raises(
+            ValueError, match=r"must be an? Evaluation: give the result of unflip\.eval"
+        ):
+            CalibrationCurveDisplay.from_evaluation(audited)
+
+    @pytest.mark.parametrize(
+        ("name", "values", "message"),
+        [
+            ("confidence", [], r"confidence has shape \(0,\): give a number for each bin"),
+            ("low", [0.3], "low has shape .*: give a number for each of the 2 bins of confidence"),
+            ("accuracy", [0.5, 1.2], "accuracy = .* must hold numbers between 0 and 1"),
+            ("confidence", [0.6, np.nan], "confidence = .* must hold numbers between 0 and 1"),
+            ("high", [0.7, np.inf], "high = .* must hold numbers between 0 and 1"),
+        ],
+    )
+    def test_other_numbers_raise(self, name, values, message):
+        with pytest.raises(ValueError, match=message):
+            CalibrationCurveDisplay(**{**CURVE, name: values})
 
 
 def test_displays_draw_on_given_axes(audited):

@@ -20,6 +20,32 @@ Label = Annotated[
         help="Column of labels; required. Repeat it for several annotators.",
     ),
 ]
+NoisyLabel = Annotated[
+    str | None, typer.Option("--label", metavar="COLUMN", help="Column of noisy labels; required.")
+]
+Prediction = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column of predicted labels; this or --probabilities is required.",
+    ),
+]
+Probabilities = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PREFIX",
+        help="Prefix of the columns of predicted probabilities, one for each class: p( for "
+        "p(ham) and p(spam).",
+    ),
+]
+Inclusion = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column of the probabilities with which checked rows were chosen, if they were not "
+        "chosen at random among rows of the same label and prediction.",
+    ),
+]
 Item = Annotated[
     str | None,
     typer.Option(metavar="COLUMN", help="Column of item ids, if each row is one vote on an item."),

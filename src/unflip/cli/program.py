@@ -19,6 +19,7 @@ from unflip.cli.terminal import fail
 _COMMANDS = {
     "demo": "demo",
     "audit": "audit",
+    "evaluate": "evaluate",
     "apply": "apply",
     "fit": "models",
     "predict": "models",

@@ -36,3 +36,14 @@ def joined(names: Sequence[str]) -> str:
     """Return the first names, and the number of the others."""
     n_more = len(names) - _N_NAMES
     return ", ".join(names[:_N_NAMES]) + (f" and {n_more} more" if n_more > 0 else "")
+
+
+def aligned(header: Sequence[str], lines: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table: the first column flush left, the others flush right."""
+    columns = zip(header, *lines, strict=True)
+    first, *others = (max(map(len, column)) for column in columns)
+    return [
+        f"  {line[0]:<{first}}"
+        + "".join(f"  {cell:>{size}}" for cell, size in zip(line[1:], others, strict=True))
+        for line in (header, *lines)
+    ]
