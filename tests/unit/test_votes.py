@@ -227,3 +227,32 @@ def test_votes_of_other_annotators_raise():
     )
     with pytest.raises(ValueError, match="other annotators"):
         annotators.channel(Votes.from_columns([[0, 1], [1, 0]], annotators=["a", "b"]))
+
+
+class TestDisagreement:
+    def test_share_of_pairs_that_differ(self):
+        votes = Votes.from_table([0, 0, 0, 1, 1, 2], list("abcaba"), list("xxyyyx"))
+        assert votes.disagreement == pytest.approx((2 / 3 + 0) / 2, abs=1e-15)
+
+    def test_single_votes_have_none(self):
+        votes = Votes.from_table([0, 1, 2], ["a", "b", "a"], ["x", "y", "x"])
+        assert np.isnan([votes.disagreement, *votes.noise_bounds()]).all()
+
+    @pytest.mark.parametrize("k", [2, 5])
+    def test_independent_votes_are_within_the_bounds(self, k):
+        rng = np.random.default_rng(k)
+        true = rng.integers(k, size=20_000)
+        rates = rng.uniform(0.05, 0.45, size=20_000)  # harder and easier rows
+        wrong = rng.random((20_000, 3)) < rates[:, None]
+        labels = (true[:, None] + wrong * rng.integers(1, k, (20_000, 3))) % k
+        row, annotator = np.indices(labels.shape).reshape(2, -1)
+        low, high = Votes.from_table(row, annotator, labels.ravel()).noise_bounds()
+        assert low < wrong.mean() < high
+
+    def test_equal_noise_rates_are_the_lower_bound_of_two_classes(self):
+        """Two votes with noise rate e differ with probability 2e(1 − e)."""
+        labels = np.array([[0, 0]] * 18 + [[0, 1]] * 7)
+        row, annotator = np.indices(labels.shape).reshape(2, -1)
+        low, high = Votes.from_table(row, annotator, labels.ravel()).noise_bounds()
+        assert 2 * low * (1 - low) == pytest.approx(7 / 25, abs=1e-12)
+        assert high == pytest.approx(7 / 25, abs=1e-12)

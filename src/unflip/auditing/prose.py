@@ -152,7 +152,19 @@ def noise(audit: Findings) -> str:
     sentence = f"about {wrong} {label_kind(audit)}s are wrong"
     return (
         f"{_conditional(audit, sentence)}. Noise rates by true class: {_rates(audit)} "
-        f"({noise_source(audit)})."
+        f"({noise_source(audit)}).{_disagreement(audit)}"
+    )
+
+
+def _disagreement(audit: Findings) -> str:
+    """Return what the disagreement of votes on a row says, if no row was checked."""
+    votes = audit.evidence.noise.votes
+    if votes is None or votes.single or audit.is_calibrated:
+        return ""
+    low, high = votes.noise_bounds()
+    return (
+        f" Two votes on a row differ with probability {votes.disagreement:.0%}, so the noise rate "
+        f"of a vote is between {low:.0%} and {high:.0%} if annotators err independently."
     )
 
 

@@ -203,6 +203,36 @@ class Votes:
         flat = np.bincount(self.row * k + self.label, minlength=self.n_rows * k)
         return flat.reshape(self.n_rows, k).astype(float)
 
+    @property
+    def disagreement(self) -> float:
+        """Share of pairs of votes on a row that differ, mean over rows with several votes.
+
+        NaN if no row has several votes.
+        """
+        counts = self.counts[self.n_votes > 1]
+        if not len(counts):
+            return np.nan
+        n_votes = counts.sum(axis=1)
+        n_agreeing = (counts * (counts - 1)).sum(axis=1)
+        return float(np.mean(1 - n_agreeing / (n_votes * (n_votes - 1))))
+
+    def noise_bounds(self) -> tuple[float, float]:
+        """Return the least and the largest noise rate of a vote that disagreement allows.
+
+        If the votes on a row are independent, and right more often than wrong, the rate e of a row
+        has a disagreement of 2e(1 − e) ≥ e for two classes, and between e and 1 − (1 − e)² for
+        more. Errors that annotators share, because the row misleads all of them, do not show.
+
+        Returns
+        -------
+        low, high : float
+            NaN if no row has several votes.
+        """
+        disagreement = self.disagreement
+        if len(self.classes) == 2:
+            return (1 - float(np.sqrt(max(1 - 2 * disagreement, 0.0)))) / 2, disagreement
+        return 1 - float(np.sqrt(1 - disagreement)), disagreement
+
     @cached_property
     def table(self) -> SparseArray:
         """Indicators of the votes, (n, w·k), with k columns for each annotator."""
