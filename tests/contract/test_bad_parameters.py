@@ -19,8 +19,10 @@ from unflip import (
     Votes,
     audit,
     audit_scores,
+    compare,
     datasets,
     estimation,
+    evaluate,
     losses,
     theory,
 )
@@ -29,6 +31,7 @@ from unflip.auditing import Audit
 from unflip.datasets import make_mixture
 from unflip.plotting import (
     AccuracyPathDisplay,
+    CalibrationCurveDisplay,
     NoiseMatrixDisplay,
     PlanDisplay,
     ScoreDistributionDisplay,
@@ -78,6 +81,8 @@ GENERAL = theory.GeneralMixture(
 PLAN = theory.plan(n=100, p=10, mean_norm=1.0, noise=NOISE)
 FITTED = LPClassifier(NOISE).fit(X, Y)
 AUDIT = audit(X, Y, noise=NOISE)
+EVALUATION = evaluate(PROBABILITIES, Y)
+INCLUSION = np.full(40, 0.5)
 MOMENTS = Moments.from_chunks([(X, Y)])
 TRUSTED = estimation.TrustedSubset(np.where(np.arange(40) < 20, TRUE, np.nan)).fit(X, Y)
 VOTES = Votes.from_table([0, 1, 1], ["a", "a", "b"], [0, 1, 1], n_rows=3)
@@ -316,8 +321,23 @@ CALLS = {
             "noise": NOISE,
             "priors": None,
             "trusted": CHECKED,
+            "inclusion": INCLUSION,
             "groups": np.arange(40) // 4,
             "false_discovery_rate": 0.1,
+        },
+    ),
+    "evaluate": (
+        evaluate,
+        {"scores": PROBABILITIES, "labels": Y, "trusted": CHECKED, "inclusion": INCLUSION},
+    ),
+    "compare": (
+        compare,
+        {
+            "scores_a": PROBABILITIES,
+            "scores_b": Y,
+            "labels": Y,
+            "trusted": CHECKED,
+            "inclusion": INCLUSION,
         },
     ),
     "audit_scores": (
@@ -328,6 +348,7 @@ CALLS = {
             "noise": NOISE,
             "priors": None,
             "trusted": CHECKED,
+            "inclusion": INCLUSION,
             "false_discovery_rate": 0.1,
             "effective_dimension": 3.0,
         },
@@ -377,6 +398,19 @@ CALLS = {
     ),
     "datasets.load_sentiment_votes": (datasets.load_sentiment_votes, {"data_home": "."}),
     "datasets.load_scene_votes": (datasets.load_scene_votes, {"data_home": "."}),
+    "plotting.CalibrationCurveDisplay": (
+        CalibrationCurveDisplay,
+        {
+            "confidence": [0.6, 0.9],
+            "accuracy": [0.6, 0.8],
+            "low": [0.5, 0.7],
+            "high": [0.7, 0.9],
+        },
+    ),
+    "plotting.CalibrationCurveDisplay.from_evaluation": (
+        CalibrationCurveDisplay.from_evaluation,
+        {"evaluation": EVALUATION},
+    ),
     "plotting.NoiseMatrixDisplay": (
         NoiseMatrixDisplay,
         {"transition": np.eye(2), "errors": np.zeros((2, 2)), "display_labels": ["a", "b"]},
@@ -438,6 +472,8 @@ SLOW = {("theory.predict, other losses", "reg", "small")}
 RESULTS = {
     "Audit",
     "AssumedNoiseWarning",
+    "Comparison",
+    "Evaluation",
     "GeneralPrediction",
     "MixtureEvidence",
     "MulticlassPrediction",

@@ -594,7 +594,8 @@ class TestSurface:
     def test_summary_after_checks_assumes_nothing_about_the_noise(self):
         X, observed, y = draw()
         trusted = np.where(np.arange(600) % 6 == 0, y, np.nan)
-        result = audit(X, observed, trusted=trusted)
+        result = audit(X, observed, trusted=trusted, false_discovery_rate=0.3)
+        assert result.n_suspects > 1
         interval = result.expected_accuracy_interval
         text = str(result)
         for part in (
@@ -605,7 +606,7 @@ class TestSurface:
             f"By 100 checked rows, it lies between {interval.low:.0%} and {interval.high:.0%} (95% "
             "confidence), for any label noise.",
             f"Suspects: {result.n_suspects} labels are suspect at an expected false discovery rate "
-            "of at most 10%.",
+            "of at most 30%.",
             "For narrower intervals, check the rows of .check_next(50)",
             "Assumption: Noise may depend on the row.",
         ):

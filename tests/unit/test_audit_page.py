@@ -247,6 +247,7 @@ class TestWriting:
 
     def test_error_without_jinja_names_the_extra(self, audit, tmp_path, monkeypatch):
         monkeypatch.delitem(sys.modules, "unflip.auditing.html.audit_page")
+        monkeypatch.delitem(sys.modules, "unflip.auditing.html.page_parts")
         monkeypatch.setitem(sys.modules, "jinja2", None)
         with pytest.raises(
             ImportError,
