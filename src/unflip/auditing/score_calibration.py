@@ -37,7 +37,8 @@ _MAX_REFITS = 2
 def true_class_probabilities(pred_probs: FloatArray, codes: IntArray) -> FloatArray:
     """Return P(true class | row), (n, k), by a model's probabilities and noisy labels.
 
-    The calibration is that of `audit_scores`, for noise that depends on the class alone.
+    The calibration is that of `audit_scores`, for noise that depends on the class alone, but it is
+    not shrunk if the association with the labels is uncertain: checked rows calibrate it further.
 
     Parameters
     ----------
@@ -51,8 +52,7 @@ def true_class_probabilities(pred_probs: FloatArray, codes: IntArray) -> FloatAr
     rows = Observations(codes, np.ones(n), float(n))
     share = certainty(label_association(log_scores, codes))
     noise = noise_from_scores(pred_probs, log_scores, rows, None, has_signal=share > 0)
-    calibration = recalibration(log_scores, rows, noise.channel)
-    return np.asarray(calibration.shrunk(share, noise.channel.known_priors).probabilities)
+    return np.asarray(recalibration(log_scores, rows, noise.channel).probabilities)
 
 
 def log_scores_of(pred_probs: FloatArray) -> FloatArray:

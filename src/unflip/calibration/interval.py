@@ -87,8 +87,8 @@ def share_interval(
     """Return the interval of a share with a standard error, on the logit scale.
 
     A limit is at most 2√(1/(1 − confidence))/3 standard errors away, a bound for all unimodal
-    distributions (Vysochanskij and Petunin): an error larger than the distance to 0 or 1 makes the
-    logit scale meaningless.
+    distributions and confidence levels above 5/6 (Vysochanskij and Petunin): an error larger than
+    the distance to 0 or 1 makes the logit scale meaningless.
 
     Parameters
     ----------

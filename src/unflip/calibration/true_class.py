@@ -27,6 +27,7 @@ does not enter.)
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -359,24 +360,16 @@ class TrueClassModel:
         right = posterior[np.arange(len(order)), rows.observed]
         is_wrong = np.logical_and.accumulate(right <= 0.5)
         mean = np.cumsum(right) / np.arange(1, len(order) + 1)
-        too_many = int(
-            (np.flatnonzero(is_wrong & (mean <= false_discovery_rate)) + 2).max(initial=1)
-        )
-        enough = 0
-        if self._largest_share_right(order[: too_many - 1]) <= false_discovery_rate:
-            return too_many - 1
-        while too_many - enough > 1:
-            middle = (too_many + enough) // 2
-            if self._largest_share_right(order[:middle]) <= false_discovery_rate:
-                enough = middle
-            else:
-                too_many = middle
-        return enough
+        most = int((np.flatnonzero(is_wrong & (mean <= false_discovery_rate)) + 1).max(initial=0))
+
+        def largest_share_right(m: int) -> float:
+            return self._largest_share_right(order[:m])
+
+        # More suspects have a larger share of correct labels.
+        return bisect_right(range(1, most + 1), false_discovery_rate, key=largest_share_right)
 
     def _largest_share_right(self, chosen: IntArray) -> float:
-        """Return the upper 90% limit of the mean P(label right) of some rows; 0 without rows."""
-        if not len(chosen):
-            return 0.0
+        """Return the upper 90% limit of the mean P(label right) of some rows."""
         rows = self.rows.subset(chosen)
         within = np.full(len(chosen), 1 / len(chosen))
         gradient = within @ rows.gradients(self.predicted_posterior[chosen], rows.observed)

@@ -19,8 +19,10 @@ from unflip.labels.codes import UNCHECKED
 _FOLDS = 5
 # Fewer checked rows cannot contradict the model.
 _LEAST_CHECKS = 30
-# Groups of each stratum by the expectation of the model.
+# Groups of each stratum by the expectation of the model, and checked rows below which a group shows
+# nothing.
 _GROUPS = 3
+_LEAST_GROUP = 5
 # Probability that a correct model is contradicted, for normal sums.
 _FALSE_ALARM = 0.003
 
@@ -111,4 +113,6 @@ def _group_scores(
         np.maximum.at(heaviest, groups[held_out], weights)
     # A continuity correction: in a group where no error is expected, one is no contradiction.
     distances = np.maximum(np.abs(errors) - heaviest / 2, 0.0)
-    return np.asarray(distances / np.sqrt(np.maximum(variances, np.finfo(float).tiny)))
+    scores = distances / np.sqrt(np.maximum(variances, np.finfo(float).tiny))
+    n_checked = np.bincount(groups[np.concatenate(folds)], minlength=n_groups)
+    return np.asarray(np.where(n_checked < _LEAST_GROUP, 0.0, scores))

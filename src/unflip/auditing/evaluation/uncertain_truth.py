@@ -161,7 +161,7 @@ class ModelTruth:
             return float(contrast.expected(masses).mean())
 
         spread = self.spread(difference, gradient)
-        return normal_interval(difference(self.masses), spread.error, limits=spread.limits)
+        return _difference_interval(difference(self.masses), spread.error, spread.limits)
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,7 +289,15 @@ class SampledTruth:
         contrast = ClassContrast(first, second).subset(checked).observed(self.truth[checked])
         n = len(self.truth)
         value = float(self.weights @ contrast) / n
-        return normal_interval(value, float(np.sqrt(self._variances(contrast))) / n)
+        return _difference_interval(value, float(np.sqrt(self._variances(contrast))) / n)
+
+
+def _difference_interval(
+    value: float, error: float, limits: tuple[float, float] | None = None
+) -> Interval:
+    """Return the interval of a difference of two shares."""
+    interval = normal_interval(value, error, limits=limits)
+    return Interval(value, max(interval.low, -1.0), min(interval.high, 1.0))
 
 
 def _effective_sample_size(weights: FloatArray) -> float:
