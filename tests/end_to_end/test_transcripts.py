@@ -9,7 +9,9 @@ from support.transcripts import PROMPT, ROOT, matches, pages, remade, sessions, 
 
 TEXTS = {page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8") for page in pages()}
 WITH_SESSIONS = [name for name, text in TEXTS.items() if sessions(text)]
-COMMAND = re.compile(r"\bunflip (audit|evaluate|apply|fit|predict|plan|demo|explore|reproduce)\b([^`\n]*)")
+COMMAND = re.compile(
+    r"\bunflip (audit|evaluate|apply|fit|predict|plan|demo|explore|reproduce)\b([^`\n]*)"
+)
 
 PAGE = """\
 ```python

@@ -124,17 +124,17 @@ class CheckSample:
             rows.append(members)
             counts.append(np.full(len(members), quota / max(len(members), 1)))
         after = self.model.after(np.concatenate(rows), np.concatenate(counts))
-        return after.expected_accuracy
+        interval = after.expected_accuracy
+        # The classes of the checked rows are then known.
+        unknown = 1 - m / max(len(self.unchecked), 1)
+        low = interval.value - unknown * (interval.value - interval.low)
+        high = interval.value + unknown * (interval.high - interval.value)
+        return Interval(interval.value, low, high)
 
-    def n_for(self, half_width: float) -> int | None:
-        """Return the number of checks after which the interval is ± half_width at most.
-
-        None if no number of checks is enough.
-        """
+    def n_for(self, half_width: float) -> int:
+        """Return the number of checks after which the interval is ± half_width at most."""
         low = 0
         high = len(self.unchecked)
-        if self.interval_after(high).width > 2 * half_width:
-            return None
         while low < high:
             middle = (low + high) // 2
             if self.interval_after(middle).width <= 2 * half_width:

@@ -213,11 +213,8 @@ class Findings:
             accuracy_gain=self._outlook.after(rows) - self._outlook.after(rows[:0]),
         )
 
-    def checks_for(self, half_width: float) -> int | None:
-        """Return how many more checks give the accuracy an interval of ± half_width at most.
-
-        None if no number of checks is enough.
-        """
+    def checks_for(self, half_width: float) -> int:
+        """Return how many more checks give the accuracy an interval of ± half_width at most."""
         width = as_number(half_width, "half_width")
         if not 0 < width < 1:
             raise ValueError(

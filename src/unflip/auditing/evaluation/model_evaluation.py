@@ -166,7 +166,10 @@ class Evaluation:
 
     @property
     def label_posterior(self) -> FloatArray:
-        """P(true class | score, label), (n, k); 0 and 1 for checked rows."""
+        """P(true class | score, label), (n, k); 0 and 1 for checked rows.
+
+        It is that of the model, also if checked rows contradicted it.
+        """
         return self.fitted.posterior.copy()
 
     @property

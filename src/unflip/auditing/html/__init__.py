@@ -1,1 +1,1 @@
-"""The HTML page of an audit, to review the suspects in a browser."""
+"""HTML pages: of an audit, to review the suspects in a browser, and of an evaluation."""
