@@ -34,6 +34,7 @@ def judge_audits(lines, write):
         real = sets[(sets.kind == "real") & (sets.checks == checks)]
         control = sets[(sets.kind == "control") & (sets.checks == checks)]
         rates = real[real.n_suspects >= FEWEST_SUSPECTS].false_discovery_rate
+        flips = control[control.n_suspects >= FEWEST_SUSPECTS].false_discovery_rate
         limits = (
             ("error of the accuracy", real.error.mean(), "<=", ACCURACY_ERRORS[checks]),
             ("coverage", real.covered.mean(), ">=", 0.94),
@@ -49,8 +50,15 @@ def judge_audits(lines, write):
             ),
             ("coverage of the share of wrong labels", real.wrong_covered.mean(), ">=", 0.93),
             ("checked rows: accuracy beyond that of others", real.leak.abs().mean(), "<=", 0.03),
-            ("controls: log-loss beyond noise rates", control.log_loss_change.max(), "<=", 0.005),
-            ("controls: AUROC below noise rates", -control.auroc_change.min(), "<=", 0.007),
+            ("controls: log-loss beyond noise rates", control.log_loss_change.mean(), "<=", 0.005),
+            ("the same, worst set", control.log_loss_change.max(), "<=", 0.005),
+            (
+                "controls: AUROC below noise rates, worst set",
+                -control.auroc_change.min(),
+                "<=",
+                0.007,
+            ),
+            ("controls: false discovery rate of the worst set", flips.max(), "<=", 0.14),
         )
         print_verdicts(f"{checks} checks", limits)
     unchecked = sets[sets.checks == 0]
@@ -64,13 +72,18 @@ def judge_audits(lines, write):
         )
         for kind, name in KINDS.items()
     ]
-    flips = unchecked[unchecked.set == "photographs, synthetic noise"].class_conditional_error
+    photographs = unchecked[unchecked.set == "photographs, synthetic noise"]
     print_verdicts(
         "0 checks",
         [
             *limits,
             ("controls: width", widest, "<=", 0.4),
-            ("synthetic photographs: error of the accuracy", flips.abs().max(), "<=", 0.02),
+            (
+                "synthetic photographs: error of the accuracy",
+                photographs.class_conditional_error.abs().max(),
+                "<=",
+                0.02,
+            ),
         ],
     )
 
