@@ -192,11 +192,10 @@ def judge_evaluations(lines, write):
     """Print the tables of the evaluations and comparisons, with PASS or MISS."""
     lines = lines.assign(size=lines.error.abs())
     metrics = lines[lines.metric != "difference"]
-    metrics = metrics.assign(
-        relative_width=(metrics.width / metrics.counted_width).replace(np.inf, np.nan)
-    )
     keys = ["scores", "checks", "metric", "set", "model"]
     means = metrics.groupby(keys, sort=False).mean(numeric_only=True).reset_index()
+    # Of means, because counting gives an interval of length 0 if all checked rows agree.
+    means = means.assign(relative_width=means.width / means.counted_width)
     show(EVALUATION_PAGE, f"{COMMAND} evaluations", evaluation_table(means), write)
     limits = []
     for (checks, metric), group in means[
