@@ -594,6 +594,9 @@ class TestSurface:
     def test_summary_after_checks_assumes_nothing_about_the_noise(self):
         X, observed, y = draw()
         trusted = np.where(np.arange(600) % 6 == 0, y, np.nan)
+        strict = audit(X, observed, trusted=trusted)
+        assert strict.n_suspects == 0
+        assert "of at most 10%: too few rows were checked to be sure of it." in str(strict)
         result = audit(X, observed, trusted=trusted, false_discovery_rate=0.3)
         assert result.n_suspects > 1
         interval = result.expected_accuracy_interval

@@ -249,6 +249,8 @@ def _n_suspects(audit: Findings) -> str:
     at_rate = f"at an expected false discovery rate of at most {audit.false_discovery_rate:.0%}"
     if not audit.is_calibrated:
         at_rate += ", if noise depends on the class alone"
+    if audit.n_suspects == 0 and audit.is_calibrated and len(audit.suspects):
+        return f"No {kind} is suspect {at_rate}: too few rows were checked to be sure of it."
     if audit.n_suspects == 0:
         return f"No {kind} is suspect {at_rate}."
     if audit.n_suspects == 1:
