@@ -8,8 +8,8 @@ import time
 
 import numpy as np
 
-from unflip.paper import reviews, table1
-from unflip.paper.variants import targets_of
+from unflip.cli.paper import reviews, table1
+from unflip.cli.paper.variants import targets_of
 
 N_DRAWS = 10
 REPEATS = 7

@@ -65,7 +65,7 @@ def names_from_other_rooms():
             other = node.module.split(".")[1]
             folder = PACKAGE.joinpath(*node.module.split(".")[1:])
             if (
-                other in (room, "cli", "paper")
+                other in (room, "cli")
                 or node.module == "unflip.plotting.style"
                 or other not in ROOMS
                 or "html" in folder.parts

@@ -152,7 +152,9 @@ def complete(tmp_path_factory):
 def test_a_stopped_reproduction_leaves_no_worker_and_can_be_resumed(complete, tmp_path, ending):
     results = tmp_path / "results"
     words = [*REPRODUCE, results]
-    process = started_until("unflip.paper.runner", "_compute", "go on", tmp_path / "mark", words)
+    process = started_until(
+        "unflip.cli.paper.runner", "_compute", "go on", tmp_path / "mark", words
+    )
     until(lambda: any(results.rglob("*.json")), process)
     code, output = ended(process, ending)
     assert code == (130 if ending == signal.SIGINT else -ending)

@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 
 from support.amazon import needs_data, needs_published
 from support.processes import started
+from unflip.cli.paper.piece import Task
+from unflip.cli.paper.registry import PIECES
 from unflip.cli.program import app
-from unflip.paper.piece import Task
-from unflip.paper.registry import PIECES
 
 RUN = [sys.executable, "-m", "unflip", "reproduce"]
 CHROMIUM = next(

@@ -8,10 +8,10 @@ import pytest
 
 from support.amazon import needs_data
 from support.goldens import EPS_POS_OF_TABLE, GOLDENS, table1_accuracies
+from unflip.cli.paper import table1
+from unflip.cli.paper.published import TABLE1
+from unflip.cli.paper.variants import VARIANTS
 from unflip.datasets import AMAZON_DOMAINS
-from unflip.paper import table1
-from unflip.paper.published import TABLE1
-from unflip.paper.variants import VARIANTS
 
 
 def flatten(value, path=""):

@@ -12,9 +12,9 @@ from sklearn.preprocessing import StandardScaler
 
 from support.paper import Table1
 from unflip import LPClassifier, NoiseModel, datasets, estimation, theory
-from unflip.paper import cross_entropy, fig1, fig2, fig3, fig5, fig7, fig8, fig9, table1
-from unflip.paper.piece import gather
-from unflip.paper.variants import VARIANTS, predict
+from unflip.cli.paper import cross_entropy, fig1, fig2, fig3, fig5, fig7, fig8, fig9, table1
+from unflip.cli.paper.piece import gather
+from unflip.cli.paper.variants import VARIANTS, predict
 
 EPS_NEG, EPS_POS_OF_TABLE, REG_OF_TABLE = 0.4, (0.3, 0.4, 0.5), 100.0
 

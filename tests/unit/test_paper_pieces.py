@@ -15,8 +15,7 @@ from support.amazon import needs_data, needs_published
 from support.multiclass import paper_setting
 from support.paper import Table1
 from unflip import LPClassifier, targets, theory
-from unflip.datasets import make_mixture
-from unflip.paper import (
+from unflip.cli.paper import (
     cross_entropy,
     fig1,
     fig2,
@@ -30,10 +29,11 @@ from unflip.paper import (
     reviews,
     table1,
 )
-from unflip.paper.comparison import comparison_rows, largest_deviations, worst_sentence
-from unflip.paper.piece import Settings, only
-from unflip.paper.registry import PIECES, chosen
-from unflip.paper.variants import accuracy_and_risk
+from unflip.cli.paper.comparison import comparison_rows, largest_deviations, worst_sentence
+from unflip.cli.paper.piece import Settings, only
+from unflip.cli.paper.registry import PIECES, chosen
+from unflip.cli.paper.variants import accuracy_and_risk
+from unflip.datasets import make_mixture
 
 
 def test_registry_has_all_pieces_in_order_of_paper():

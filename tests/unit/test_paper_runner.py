@@ -12,11 +12,11 @@ pytest.importorskip("matplotlib", reason="needs the extra unflip[cli]")
 import pandas as pd
 
 from unflip._utils.atomic_files import write_atomically
-from unflip.paper import fig5
-from unflip.paper.piece import Piece, Settings, Task
-from unflip.paper.runner import PieceError, run
-from unflip.paper.store import Folder, encode_part, read_part
-from unflip.paper.summary import _cells, write_page
+from unflip.cli.paper import fig5
+from unflip.cli.paper.piece import Piece, Settings, Task
+from unflip.cli.paper.runner import PieceError, run
+from unflip.cli.paper.store import Folder, encode_part, read_part
+from unflip.cli.paper.summary import _cells, write_page
 from unflip.plotting import style
 
 

@@ -15,8 +15,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from unflip.cli.terminal import INTERRUPTED, fail
 
 if TYPE_CHECKING:
-    from unflip.paper.piece import Piece
-    from unflip.paper.runner import Listener
+    from unflip.cli.paper.piece import Piece
+    from unflip.cli.paper.runner import Listener
 
 _console = Console()
 _SKIPPED = 3  # exit code if pieces were skipped because their data are missing
@@ -46,7 +46,7 @@ def reproduce(
     The comparison is a page in the folder of the results.
     """
     try:
-        from unflip.paper import registry, runner, summary
+        from unflip.cli.paper import registry, runner, summary
     except ModuleNotFoundError as missing:
         fail(f'reproduce needs {missing.name}; install it with: pip install "unflip[cli]"')
     if out.exists() and not out.is_dir():

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from unflip._utils.typing import FloatArray, IntArray
+from unflip.cli.paper import cross_entropy
+from unflip.cli.paper.piece import Piece, Settings, Tables, Task
 from unflip.labels.noise import NoiseModel
-from unflip.paper import cross_entropy
-from unflip.paper.piece import Piece, Settings, Tables, Task
 
 
 class Setup(NamedTuple):

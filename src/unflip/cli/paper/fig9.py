@@ -14,10 +14,10 @@ from matplotlib.figure import Figure
 from unflip import targets as target_values
 from unflip import theory
 from unflip._utils.typing import FloatArray, IntArray
+from unflip.cli.paper.piece import Piece, Settings, Table, Tables, Task, only
 from unflip.datasets import make_mixture
 from unflip.labels.noise import NoiseModel
 from unflip.model.classifier import LPClassifier
-from unflip.paper.piece import Piece, Settings, Table, Tables, Task, only
 from unflip.plotting import style
 from unflip.ridge.spectrum.decomposition import decompose
 

@@ -11,11 +11,16 @@ from matplotlib.figure import Figure
 from unflip import targets as target_values
 from unflip import theory
 from unflip._utils.typing import FloatArray
+from unflip.cli.paper.comparison import (
+    comparison_rows,
+    draw_curve,
+    largest_deviations,
+    worst_sentence,
+)
+from unflip.cli.paper.piece import Piece, Settings, Table, Tables, Task, only
+from unflip.cli.paper.variants import accuracy_and_risk, noise_seen, targets_of
 from unflip.datasets import make_mixture
 from unflip.labels.noise import NoiseModel
-from unflip.paper.comparison import comparison_rows, draw_curve, largest_deviations, worst_sentence
-from unflip.paper.piece import Piece, Settings, Table, Tables, Task, only
-from unflip.paper.variants import accuracy_and_risk, noise_seen, targets_of
 from unflip.plotting import style
 from unflip.ridge.spectrum.decomposition import decompose
 

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from unflip._utils.typing import FloatArray
-from unflip.paper.piece import Table
+from unflip.cli.paper.piece import Table
 from unflip.plotting import style
 
 

@@ -10,12 +10,12 @@ from matplotlib.figure import Figure
 
 from unflip import theory
 from unflip._utils.typing import FloatArray, IntArray
+from unflip.cli.paper import reviews
+from unflip.cli.paper.densities import class_rows, draw_bars, draw_law, histogram_rows
+from unflip.cli.paper.piece import Piece, Settings, Table, Tables, Task, only
+from unflip.cli.paper.variants import VARIANTS, noise_seen, predict, target_columns, targets_of
 from unflip.estimation.mixture_parameters import estimate_mixture
 from unflip.labels.noise import NoiseModel
-from unflip.paper import reviews
-from unflip.paper.densities import class_rows, draw_bars, draw_law, histogram_rows
-from unflip.paper.piece import Piece, Settings, Table, Tables, Task, only
-from unflip.paper.variants import VARIANTS, noise_seen, predict, target_columns, targets_of
 from unflip.plotting import style
 from unflip.ridge.spectrum.decomposition import decompose
 

@@ -13,8 +13,8 @@ from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
 
 from unflip._utils.atomic_files import write_atomically
-from unflip.paper.piece import Piece, Settings, Task, gather
-from unflip.paper.store import Folder, encode_part, fingerprint, read_part
+from unflip.cli.paper.piece import Piece, Settings, Task, gather
+from unflip.cli.paper.store import Folder, encode_part, fingerprint, read_part
 from unflip.plotting import style
 
 #: Called with a piece, the number of its finished parts, and the number of all its parts.

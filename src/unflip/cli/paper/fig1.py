@@ -9,11 +9,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from unflip._utils.typing import FloatArray, IntArray
+from unflip.cli.paper.densities import class_rows, draw_bars, draw_law, histogram_rows
+from unflip.cli.paper.piece import Piece, Settings, Table, Tables, Task, only
+from unflip.cli.paper.variants import VARIANTS, predict, target_columns
 from unflip.datasets import make_mixture
 from unflip.labels.noise import NoiseModel
-from unflip.paper.densities import class_rows, draw_bars, draw_law, histogram_rows
-from unflip.paper.piece import Piece, Settings, Table, Tables, Task, only
-from unflip.paper.variants import VARIANTS, predict, target_columns
 from unflip.plotting import style
 from unflip.ridge.spectrum.decomposition import decompose
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from unflip.paper import fig1, fig2, fig3, fig4, fig5, fig6, fig7, fig8, fig9, table1
-from unflip.paper.piece import Piece
+from unflip.cli.paper import fig1, fig2, fig3, fig4, fig5, fig6, fig7, fig8, fig9, table1
+from unflip.cli.paper.piece import Piece
 
 PIECES: dict[str, Piece] = {
     module.PIECE.name: module.PIECE

@@ -24,13 +24,13 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.preprocessing import StandardScaler
 
 from unflip._utils.typing import FloatArray, IntArray
+from unflip.cli.paper import reviews
+from unflip.cli.paper.piece import Column, Piece, Settings, Table, Tables, Task, only
+from unflip.cli.paper.published import TABLE1, TABLE1_SPREAD
+from unflip.cli.paper.variants import VARIANTS, target_columns, targets_of
 from unflip.datasets import AMAZON_DOMAINS
 from unflip.labels.noise import NoiseModel
 from unflip.model.classifier import LPClassifier
-from unflip.paper import reviews
-from unflip.paper.piece import Column, Piece, Settings, Table, Tables, Task, only
-from unflip.paper.published import TABLE1, TABLE1_SPREAD
-from unflip.paper.variants import VARIANTS, target_columns, targets_of
 from unflip.plotting import style
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from unflip._utils.atomic_files import write_atomically
 from unflip._utils.version import __version__
-from unflip.paper.piece import Piece, Settings, Tables, Task
+from unflip.cli.paper.piece import Piece, Settings, Tables, Task
 
 PICTURE = "picture"
 

@@ -10,11 +10,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from unflip._utils.typing import FloatArray
+from unflip.cli.paper.piece import Piece, Settings, Table, Tables, Task, only
 from unflip.datasets import make_mixture
 from unflip.estimation.cross_moment import CrossMoment
 from unflip.estimation.second_moment import SecondMomentMatching
 from unflip.labels.noise import NoiseModel
-from unflip.paper.piece import Piece, Settings, Table, Tables, Task, only
 from unflip.plotting import style
 
 

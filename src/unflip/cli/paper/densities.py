@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from scipy.stats import norm
 
 from unflip._utils.typing import FloatArray, IntArray
-from unflip.paper.piece import Table
+from unflip.cli.paper.piece import Table
 from unflip.plotting import style
 
 # Class, colour and name in the legend.

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from unflip._utils.typing import FloatArray, IntArray
+from unflip.cli.paper import cross_entropy, reviews
+from unflip.cli.paper.piece import Piece, Settings, Tables, Task, only
 from unflip.estimation.mixture_parameters import estimate_mixture
 from unflip.labels.noise import NoiseModel
-from unflip.paper import cross_entropy, reviews
-from unflip.paper.piece import Piece, Settings, Tables, Task, only
 
 
 class Setup(NamedTuple):

@@ -15,10 +15,10 @@ from matplotlib.figure import Figure
 from unflip import targets as target_values
 from unflip import theory
 from unflip._utils.typing import FloatArray, IntArray
+from unflip.cli.paper.piece import Column, Settings, Table, Tables, Task, only
+from unflip.cli.paper.variants import noise_seen
 from unflip.labels.noise import NoiseModel
 from unflip.losses import LOGISTIC
-from unflip.paper.piece import Column, Settings, Table, Tables, Task, only
-from unflip.paper.variants import noise_seen
 from unflip.plotting import style
 from unflip.ridge.solvers.descent import gradient_descent
 

@@ -11,8 +11,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from unflip._utils.atomic_files import write_atomically
 from unflip._utils.version import __version__
-from unflip.paper.piece import Column, Piece, Table
-from unflip.paper.store import PICTURE, Folder
+from unflip.cli.paper.piece import Column, Piece, Table
+from unflip.cli.paper.store import PICTURE, Folder
 
 PAGE = "index.html"
 
@@ -48,7 +48,7 @@ def write_page(pieces: Sequence[Piece], results: Path, skipped: Sequence[str] = 
         section for piece in pieces if (section := _section(piece, Folder(results, piece.name)))
     ]
     environment = Environment(
-        loader=PackageLoader("unflip.paper"),
+        loader=PackageLoader("unflip.cli.paper"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
