@@ -19,11 +19,7 @@ from unflip.auditing.evidence import (
     ScoredRows,
 )
 from unflip.auditing.report import Audit, checked_rate, warn_of_assumptions
-from unflip.auditing.score_calibration import (
-    label_association,
-    log_scores_of,
-    noise_from_scores,
-)
+from unflip.auditing.score_calibration import noise_from_scores
 from unflip.calibration.accuracy import expected_accuracy
 from unflip.calibration.information import calibration_covariance
 from unflip.calibration.log_odds import Calibration, recalibration
@@ -32,6 +28,7 @@ from unflip.data.duplicates import DistinctRows
 from unflip.data.training_set import TrainingSet
 from unflip.estimation.automatic import Automatic
 from unflip.estimation.noise_estimator import TRUSTED_ROWS, AssumedNoiseWarning, NoiseEstimator
+from unflip.estimation.score_rates import log_scores_of, score_association
 from unflip.labels.classes import encode, inclusion_probabilities, true_codes
 from unflip.labels.noise import Channel, NoiseModel
 from unflip.model.noise_sources import noise_source
@@ -126,7 +123,7 @@ def audit_scores(
     truth = true_codes(trusted, n, np.arange(n), classes, "trusted")
     log_scores = log_scores_of(observed)
     rows = Observations(codes, np.ones(n), float(n), gives_priors(noise, priors))
-    share = certainty(label_association(log_scores, codes))
+    share = certainty(score_association(log_scores, rows))
     if is_sample:  # checked rows calibrate the posterior, so rates are needed for scores alone
         noise_model = noise_from_scores(observed, log_scores, rows, priors, has_signal=share > 0)
         noise_model = replace(noise_model, source=TRUSTED_ROWS, assumption="")

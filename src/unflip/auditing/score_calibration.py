@@ -1,37 +1,16 @@
-"""Noise rates and probabilities of the true class, from scores of any model and noisy labels.
-
-Noise is assumed to depend on the class alone.
-"""
+"""Noise model and probabilities of the true class for an audit, from scores of any model."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unflip._utils.arrays import TINY
 from unflip._utils.typing import FloatArray, IntArray
-from unflip.auditing.evidence import Noise, proportions
-from unflip.calibration.likeliest_noise import (
-    RatePrior,
-    expected_noise,
-    is_determined,
-    likeliest_noise,
-    transition_errors,
-)
-from unflip.calibration.log_odds import label_posterior, recalibrated, recalibration
+from unflip.auditing.evidence import Noise
+from unflip.calibration.log_odds import recalibration
 from unflip.calibration.observations import Observations
-from unflip.estimation.anchors import (
-    NO_SIGNAL,
-    NOT_IDENTIFIABLE,
-    anchor_rates,
-    consistent_noise,
-    uninformative_noise,
-)
-from unflip.estimation.priors_constraint import constrain_by_priors
+from unflip.estimation.score_rates import log_scores_of, rates_from_scores, score_association
 from unflip.ridge.label_association import certainty
-
-# Estimates of the noise rates from scores after the first, each from the result of the one before.
-_MAX_REFITS = 2
 
 
 def true_class_probabilities(pred_probs: FloatArray, codes: IntArray) -> FloatArray:
@@ -50,28 +29,9 @@ def true_class_probabilities(pred_probs: FloatArray, codes: IntArray) -> FloatAr
     n = len(codes)
     log_scores = log_scores_of(pred_probs)
     rows = Observations(codes, np.ones(n), float(n))
-    share = certainty(label_association(log_scores, codes))
-    noise = noise_from_scores(pred_probs, log_scores, rows, None, has_signal=share > 0)
-    return np.asarray(recalibration(log_scores, rows, noise.channel).probabilities)
-
-
-def log_scores_of(pred_probs: FloatArray) -> FloatArray:
-    """Return the logarithms of probabilities, (n, k), floored."""
-    # A probability of 0 would exclude a class for certain.
-    return np.asarray(np.log(np.maximum(pred_probs, 1 / (10 * len(pred_probs)))))
-
-
-def label_association(log_scores: FloatArray, codes: IntArray) -> float:
-    """Return by how many standard errors scores agree with the labels beyond chance.
-
-    If labels are independent of the scores, the score of the label has the mean and the variance of
-    a class drawn from the observed proportions.
-    """
-    observed = proportions(codes)
-    own = log_scores[np.arange(len(codes)), codes]
-    mean = log_scores @ observed
-    variance = log_scores**2 @ observed - mean**2
-    return float((own - mean).sum() / np.sqrt(max(float(variance.sum()), TINY)))
+    has_signal = certainty(score_association(log_scores, rows)) > 0
+    rates = rates_from_scores(pred_probs, log_scores, rows, None, has_signal=has_signal)
+    return np.asarray(recalibration(log_scores, rows, rates.noise).probabilities)
 
 
 def noise_from_scores(
@@ -82,56 +42,15 @@ def noise_from_scores(
     *,
     has_signal: bool = True,
 ) -> Noise:
-    """Estimate the noise rates by the likelihood of the labels, given out-of-sample scores.
-
-    The search starts from high-confidence rows (`unflip.estimation.anchors`).
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n, k)
-        Scores that rank the rows by their confidence in each class.
-    logits : ndarray of shape (n, k)
-        Log-odds of the classes, up to a common slope and intercepts.
-    observations : Observations
-        Observed labels.
-    priors : array-like of shape (k,), optional
-        Class priors, if known.
-    has_signal : bool
-        Whether the scores predict the labels better than chance. If not, nothing is estimated.
-    """
-    codes = observations.codes
-    rough = anchor_rates(scores, codes, observations.weights)
-    start = consistent_noise(rough.transition, proportions(codes), is_sure=True)
-    if not has_signal:
-        start = uninformative_noise(proportions(codes))
-    errors = rough.errors
-    if priors is not None:
-        start, errors = constrain_by_priors(
-            start, errors, priors, proportions(codes), observations.n_effective
-        )
-    if not has_signal:
-        return Noise(
-            model=start,
-            errors=errors,
-            source="no signal",
-            assumption=NO_SIGNAL,
-            priors_given=priors is not None,
-            from_labels=True,
-        )
-    prior = RatePrior.of(start, errors)
-    likeliest = likeliest_noise(logits, observations, start, prior)
-    for _ in range(_MAX_REFITS):  # shares of wrong labels and priors follow from the rates before
-        likeliest = likeliest_noise(logits, observations, likeliest.noise, prior)
-    probabilities = recalibrated(logits, observations, likeliest.noise)
-    posterior = label_posterior(probabilities, codes, likeliest.noise)
-    covariance = likeliest.covariance
+    """Return the noise model of an audit; parameters are those of `rates_from_scores`."""
+    rates = rates_from_scores(scores, logits, observations, priors, has_signal=has_signal)
     return Noise(
-        model=likeliest.noise,
-        reported=expected_noise(posterior, observations, likeliest.noise),
-        errors=transition_errors(likeliest.noise, covariance, observations.n_effective),
-        source="label likelihood",
-        assumption="" if is_determined(likeliest.noise, covariance) else NOT_IDENTIFIABLE,
+        model=rates.noise,
+        reported=rates.reported,
+        errors=rates.errors,
+        source=rates.source,
+        assumption=rates.assumption,
         priors_given=priors is not None,
         from_labels=True,
-        rate_covariance=covariance,
+        rate_covariance=rates.covariance,
     )
