@@ -7,7 +7,7 @@ workers read the rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from types import ModuleType
@@ -87,6 +87,22 @@ class _Source:
 
 
 @dataclass(frozen=True, eq=False)
+class RowMapping:
+    """A function of whole rows, such as the `transform` of a fitted transformer.
+
+    Attributes
+    ----------
+    function : callable
+        Returns an array with one row for each row of its argument.
+    n_columns : int
+        Number of columns that it returns.
+    """
+
+    function: Callable[[Any], Any]
+    n_columns: int
+
+
+@dataclass(frozen=True, eq=False)
 class LazyRows:
     """A 2-D array of floats whose blocks are read when they are needed.
 
@@ -104,6 +120,8 @@ class LazyRows:
         Indices of the selected rows of the source; None for all.
     origin, unit : ndarray of shape (p,) and float
         Each row is returned as (row − origin) / unit.
+    mapping : RowMapping or None
+        Function of the stored rows that gives the rows; None if these are the stored ones.
     """
 
     source: Any
@@ -111,6 +129,7 @@ class LazyRows:
     chosen: IntArray | None = None
     origin: FloatArray | None = None
     unit: float = 1.0
+    mapping: RowMapping | None = None
 
     ndim = 2
     device: ClassVar[Any] = "cpu"
@@ -129,11 +148,16 @@ class LazyRows:
         """Return the rows in a precision; they are checked again when they are read."""
         return replace(self, precision=precision, source=self.source.unchecked())
 
+    def mapped(self, mapping: RowMapping) -> LazyRows:
+        """Return a function of these rows, which every pass computes again."""
+        return replace(self, mapping=mapping)
+
     @property
     def shape(self) -> tuple[int, int]:
         """Numbers of rows and of columns."""
         n_rows, n_features = self.source.shape
-        return n_rows if self.chosen is None else len(self.chosen), n_features
+        n_rows = n_rows if self.chosen is None else len(self.chosen)
+        return n_rows, n_features if self.mapping is None else self.mapping.n_columns
 
     @property
     def header(self) -> Any:
@@ -207,11 +231,18 @@ class LazyRows:
         return np.asarray((block - self.origin[columns]) / self.unit)
 
     def _read(self, rows: slice, columns: slice) -> NDArray[Any]:
+        if self.mapping is None:
+            return self._read_stored(rows, columns)
+        values = self.mapping.function(self._read_stored(rows, slice(None)))
+        return np.asarray(values, dtype=self.precision)[:, columns]
+
+    def _read_stored(self, rows: slice, columns: slice) -> NDArray[Any]:
         start, stop, step = rows.indices(self.shape[0])
         if self.chosen is None and step == 1:
             return self._read_consecutive(slice(start, max(stop, start)), columns)
         indices = self._source_indices(rows)
-        values = self._empty(len(indices), columns)
+        n_columns = _n_selected(columns, self.source.shape[1])
+        values = np.empty((len(indices), n_columns), dtype=self.precision)
         for run in _runs(indices):
             first = int(indices[run.start])
             last = int(indices[run.stop - 1])
@@ -225,9 +256,6 @@ class LazyRows:
     def _source_indices(self, rows: slice) -> IntArray:
         """Return the indices of a slice of the rows among those of the source."""
         return np.arange(*rows.indices(self.shape[0])) if self.chosen is None else self.chosen[rows]
-
-    def _empty(self, n_rows: int, columns: slice) -> NDArray[Any]:
-        return np.empty((n_rows, _n_selected(columns, self.shape[1])), dtype=self.precision)
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,7 +283,13 @@ class PartitionedRows(LazyRows):
                 chosen = self.chosen[part] - group.start
             if part.stop > part.start:
                 as_rows = partial(
-                    _partition_rows, group.start, self.precision, chosen, self.origin, self.unit
+                    _partition_rows,
+                    group.start,
+                    self.precision,
+                    chosen,
+                    self.origin,
+                    self.unit,
+                    self.mapping,
                 )
                 pieces.append(dask_rows.Piece(group, part, as_rows))
         engine: Engine = dask_rows.DaskBlocks(pieces, self.source.dtype, offset)
@@ -267,7 +301,8 @@ class PartitionedRows(LazyRows):
 
     def _read(self, rows: slice, columns: slice) -> NDArray[Any]:
         indices = self._source_indices(rows)
-        values = self._empty(len(indices), columns)
+        n_columns = _n_selected(columns, self.shape[1])
+        values = np.empty((len(indices), n_columns), dtype=self.precision)
         if values.size:
             selected = replace(self, chosen=indices, origin=None)
             selected.engine().fill(lambda block: (block[:, columns],), values)
@@ -280,10 +315,11 @@ def _partition_rows(
     chosen: IntArray | None,
     origin: FloatArray | None,
     unit: float,
+    mapping: RowMapping | None,
     values: NDArray[Any],
 ) -> LazyRows:
     """Return the rows of partitions in memory, the first of which is row `first_row` of all."""
-    return LazyRows(_Source(values, first_row), dtype, chosen, origin, unit)
+    return LazyRows(_Source(values, first_row), dtype, chosen, origin, unit, mapping)
 
 
 def _precision(stored: np.dtype[Any], dtype: DTypeLike | list[type]) -> np.dtype[Any]:

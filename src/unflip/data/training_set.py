@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unflip._utils.arrays import as_numpy, like
+from unflip._utils.arrays import as_numpy, like, one_hot
 from unflip._utils.typing import Array, FloatArray, Rows
 from unflip.data.duplicates import DistinctRows
 from unflip.labels.classes import true_codes
@@ -53,6 +54,13 @@ class TrainingSet:
     def observed(self) -> FloatArray:
         """Proportions of the observed classes, (k,)."""
         return self.rows.shares(self.codes)
+
+    @property
+    def label_shares(self) -> Array:
+        """Share of each class in the label or votes of each member, (n_positive, k); 0 without."""
+        if self.votes is None:
+            return one_hot(self.codes, len(self.classes))
+        return self.votes.counts / np.maximum(self.votes.n_votes, 1)[:, None]
 
     def with_single_votes(self, votes: Votes) -> TrainingSet:
         """Return the rows that have a vote, with that vote as their label.

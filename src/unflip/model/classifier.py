@@ -40,11 +40,13 @@ from unflip.data.rows import product
 from unflip.data.training_set import TrainingSet
 from unflip.estimation.automatic import Automatic
 from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimator
+from unflip.features import transformed_rows
 from unflip.labels.annotators import Annotators
 from unflip.labels.classes import encode
 from unflip.labels.noise import NoiseModel
 from unflip.labels.votes import Votes
 from unflip.losses import Loss
+from unflip.model.feature_choice import fit_features, with_features
 from unflip.model.fit_moments import ClosedFormFit, fit_moments
 from unflip.model.fit_rows import RowFit, fit_rows, warn_of_one_sided_targets
 from unflip.model.options import Options
@@ -60,6 +62,7 @@ _PREDICTING = (
     "_decision",
     "n_features_in_",
     "feature_names_in_",
+    "features_",
 )
 # Attributes with a value for each training sample.
 _PER_SAMPLE = ("loo_decision_", "label_posterior_", "loo_log_odds_")
@@ -73,11 +76,12 @@ def _fits_from_moments(classifier: LPClassifier) -> bool:
 
 
 class LPClassifier(ClassifierMixin, BaseEstimator):
-    """Labels-Perturbed Classifier: a linear classifier that is robust to label noise.
+    """Labels-Perturbed Classifier: a linear or kernel classifier that is robust to label noise.
 
-    Minimises (1/n)Σ wᵢℓ(b + βᵀxᵢ; tᵢ) + γ‖β‖², by default with the squared loss ℓ(s; t) = (s − t)²
-    and a target tᵢ for each sample that accounts for the noise. The scores are then calibrated to
-    probabilities of the true class. See docs/refinement.md for the method.
+    Minimises (1/n)Σ wᵢℓ(b + βᵀzᵢ; tᵢ) + γ‖β‖², by default with the squared loss ℓ(s; t) = (s − t)²
+    and a target tᵢ for each sample that accounts for the noise. The features zᵢ are the sample
+    itself, or with `features` those of a kernel. The scores are then calibrated to probabilities of
+    the true class. See docs/refinement.md for the method.
 
     Scale the features first, for example with `StandardScaler`, as for any regularized linear
     model.
@@ -120,6 +124,11 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         Whether to fit an intercept. False is the paper's model. It is more accurate if the origin
         is known to be the midpoint of the class means, and less accurate otherwise (see
         docs/how_to/origin.md).
+    features : {"linear", "auto", "rbf", "matern", "laplace"} or transformer, default="linear"
+        Features in which the classifier is linear. "linear" takes those of X. A name of a kernel
+        takes `KernelFeatures` of that kernel, for class boundaries that are not linear. "auto"
+        takes X or one of the kernels, whichever has leave-one-out scores that agree most with the
+        labels (see docs/kernels.md). A transformer is cloned, and fitted without the labels.
     deployment_priors : array-like of shape (k,) or "balanced", default=None
         Class priors of the samples to predict, if they differ from those of the training samples.
         "balanced" optimises balanced accuracy. Needs ``readout="gaussian"``.
@@ -134,8 +143,10 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     ----------
     classes_ : ndarray of shape (k,)
         Class labels, sorted; the first of two is the negative class.
-    coef_ : ndarray of shape (1, p) or (k, p)
-        Coefficients of the decision function.
+    features_ : transformer or None
+        Fitted transformer of the samples; None if the classifier is linear in X.
+    coef_ : ndarray of shape (1, q) or (k, q)
+        Coefficients of the decision function, for the q features of X or of ``features_``.
     intercept_ : ndarray of shape (1,) or (k,)
         Intercepts of the decision function.
     noise_ : NoiseModel
@@ -204,6 +215,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     """
 
     classes_: np.ndarray[Any, Any]
+    features_: Any
     coef_: Array
     intercept_: Array
     noise_: NoiseModel
@@ -233,6 +245,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         reg: float | Literal["loo", "theory"] = "loo",
         loss: Literal["squared", "logistic"] | Loss = "squared",
         fit_intercept: bool = True,
+        features: Literal["linear", "auto", "rbf", "matern", "laplace"] | Any = "linear",
         deployment_priors: ArrayLike | Literal["balanced"] | None = None,
         costs: ArrayLike | None = None,
     ) -> None:
@@ -243,6 +256,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         self.reg = reg
         self.loss = loss
         self.fit_intercept = fit_intercept
+        self.features = features
         self.deployment_priors = deployment_priors
         self.costs = costs
 
@@ -276,6 +290,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         with unchanged_on_error(self), reraise_out_of_memory(X):
             data = self._training_set(X, y, sample_weight)
             classes = like(data.classes, data.y) if is_foreign(data.y) else data.classes
+            self.features_ = fit_features(self.features, data)
+            data = with_features(data, self.features_)
             default = Automatic(priors=self.priors)
             fit = fit_rows(data, self._options, default)
             self._set_row_fit(fit, classes)
@@ -442,6 +458,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         self.n_features_in_ = moments.n_features
         if moments.feature_names is not None:
             self.feature_names_in_ = moments.feature_names.astype(object)
+        self.features_ = None
         self.noise_std_ = np.zeros_like(fit.noise.transition)
         self.noise_estimator_ = None
         self.annotators_ = None
@@ -500,6 +517,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         rows = validated(self, X, dtype=precisions(X), reset=False)
         check_same_device(self.coef_, rows, f"{type(self).__name__}.{method}")
         with reraise_out_of_memory(rows):
+            if self.features_ is not None:
+                rows = transformed_rows(self.features_, rows)
             return product(rows, self.coef_.T) + self.intercept_
 
     def _check_votes(self, votes: Votes, X: Rows) -> None:

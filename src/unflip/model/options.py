@@ -12,6 +12,7 @@ from unflip import targets as target_values
 from unflip._utils.validation import as_number, check_choice
 from unflip.estimation.noise_estimator import NoiseEstimator
 from unflip.labels.noise import NoiseModel
+from unflip.model.feature_choice import check_features, is_linear
 
 
 def gives_priors(noise: object, priors: object) -> bool:
@@ -36,6 +37,7 @@ class Options:
     reg: Any
     loss: Any
     fit_intercept: bool
+    features: Any
     deployment_priors: Any
     costs: Any
 
@@ -67,6 +69,7 @@ class Options:
             )
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise ValueError(f"fit_intercept={self.fit_intercept!r} must be True or False.")
+        check_features(self.features)
 
     @property
     def priors_known(self) -> bool:
@@ -107,6 +110,8 @@ class Options:
                 "targets='refined' needs a second pass over the rows: use 'optimized', 'unbiased', "
                 "'naive' or values."
             )
+        if not is_linear(self.features):
+            return f"features={self.features!r} needs rows: use features='linear'."
         if isinstance(self.noise, NoiseEstimator) or is_estimate(self.noise):
             return (
                 f"noise={self.noise!r} needs rows: give a NoiseModel, a transition matrix or None. "

@@ -18,6 +18,7 @@ from unflip.ridge.label_association import (
 from unflip.ridge.moments import Moments, add_chunk
 from unflip.ridge.score_sums import ClassScores, ScoreSums
 from unflip.ridge.selection import (
+    best_reg,
     best_reg_index,
     candidate_regs,
     canonical_correlation,
@@ -54,6 +55,7 @@ __all__ = [
     "Spectrum",
     "add_chunk",
     "association",
+    "best_reg",
     "best_reg_index",
     "candidate_regs",
     "canonical_correlation",

@@ -150,6 +150,36 @@ def select_reg(
 ) -> FloatArray:
     """Return the regularization strength with the best leave-one-out scores, as an array of one.
 
+    Parameters are those of `best_reg`.
+
+    Examples
+    --------
+    >>> from unflip.ridge import decompose
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 3))
+    >>> targets = np.sign(X[:, :1] + rng.normal(size=(100, 1)))
+    >>> spectrum = decompose(X)
+    >>> reg = select_reg(spectrum, DistinctRows.of(X), targets, candidate_regs(spectrum))
+    >>> reg.shape
+    (1,)
+    """
+    if len(regs) == 1:
+        return regs
+    reg, _ = best_reg(spectrum, rows, targets, regs, labels=labels, scale_free=scale_free)
+    return np.array([reg])
+
+
+def best_reg(
+    spectrum: Spectrum,
+    rows: DistinctRows,
+    targets: Array,
+    regs: FloatArray,
+    *,
+    labels: Array | None = None,
+    scale_free: bool = True,
+) -> tuple[float, float]:
+    """Return the regularization strength with the best leave-one-out scores, and its criterion.
+
     Scores are compared near the guess of generalised cross-validation, which needs sums over the
     rows only. All regularization strengths are compared if the best is at an end of that range, or
     if a few rows mislead the guess.
@@ -168,20 +198,7 @@ def select_reg(
         Values to compare the scores with, instead of the targets.
     scale_free : bool
         As in `best_reg_index`.
-
-    Examples
-    --------
-    >>> from unflip.ridge import decompose
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(100, 3))
-    >>> targets = np.sign(X[:, :1] + rng.normal(size=(100, 1)))
-    >>> spectrum = decompose(X)
-    >>> reg = select_reg(spectrum, DistinctRows.of(X), targets, candidate_regs(spectrum))
-    >>> reg.shape
-    (1,)
     """
-    if len(regs) == 1:
-        return regs
 
     def search(part: slice) -> tuple[int, float]:
         """Return the index of the best regularization strength in a part, and its criterion."""
@@ -201,9 +218,9 @@ def select_reg(
         best, value = search(nearby)
         open_ends = {nearby.start, nearby.stop - 1} - {0, len(regs) - 1}
         if best not in open_ends and abs(value - guess[best]) < _LARGEST_GUESS_ERROR:
-            return regs[[best]]
-    best, _ = search(slice(0, len(regs)))
-    return regs[[best]]
+            return float(regs[best]), value
+    best, value = search(slice(0, len(regs)))
+    return float(regs[best]), value
 
 
 def _guessed_criterion_values(

@@ -1,0 +1,52 @@
+"""Rows of a fitted transformer, in memory if they are few and computed block by block otherwise."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.sparse import issparse
+
+from unflip._utils.arrays import is_foreign
+from unflip._utils.typing import Rows
+from unflip.data.lazy import LazyRows, RowMapping
+
+# Most numbers of transformed rows that are kept in memory, 256 MiB in double precision. A choice:
+# beyond, each pass over the rows computes them again.
+_KEPT_VALUES = 2**25
+
+
+class Transformer(Protocol):
+    """A fitted transformer that treats each row on its own."""
+
+    def transform(self, X: Any) -> Any:
+        """Return the features of samples, one row for each."""
+
+
+def transformed_rows(transformer: Transformer, X: Rows) -> Rows:
+    """Return the features of rows of any kind, as rows that fits can pass over.
+
+    Rows that are read lazily stay lazy. Rows on a device are transformed there.
+
+    Parameters
+    ----------
+    transformer : Transformer
+        A fitted transformer.
+    X : array, sparse array or LazyRows of shape (n, p)
+        Validated rows.
+    """
+    if is_foreign(X):
+        return transformer.transform(X)
+    example = _as_array(transformer.transform(X[:1, :]))
+    n_columns = int(example.shape[1])
+    is_lazy = isinstance(X, LazyRows)
+    is_large = X.shape[0] * n_columns > _KEPT_VALUES
+    if not is_lazy and (issparse(X) or issparse(example) or not is_large):
+        return _as_array(transformer.transform(X))
+    rows = X if is_lazy else LazyRows.of(X, [np.float64, np.float32])
+    return rows.mapped(RowMapping(transformer.transform, n_columns))
+
+
+def _as_array(values: Any) -> Rows:
+    """Return dense features as an array, whatever container the transformer returns."""
+    return values.tocsr() if issparse(values) else np.asarray(values)

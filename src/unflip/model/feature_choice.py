@@ -1,0 +1,165 @@
+"""The features that `features=` stands for, chosen by leave-one-out scores of the noisy labels.
+
+Of all functions of a sample, P(true class | sample) has the largest correlation with labels whose
+noise depends on the class alone: such noise lowers the correlation of every function by the same
+factor. So features are compared by the correlation of leave-one-out scores with observed labels, as
+regularization strengths are (`unflip.ridge.selection`), and no clean label is needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+from sklearn.base import clone
+
+from unflip._utils.arrays import TINY, like, row_products, take
+from unflip._utils.typing import Array, Rows
+from unflip._utils.validation import shown
+from unflip.data.duplicates import DistinctRows, take_rows
+from unflip.data.lazy import LazyRows
+from unflip.data.training_set import TrainingSet
+from unflip.features import KERNELS, KernelFeatures, transformed_rows
+from unflip.labels.classes import contrasts
+from unflip.ridge.selection import best_reg, candidate_regs, corrected_score_parts
+from unflip.ridge.spectrum.decomposition import decompose
+
+# Standard errors by which a kernel must agree more with the labels than the samples themselves: a
+# one-sided test at the 5% level. Without it, kernels replaced a linear fit by chance: on small sets
+# on which they were within 1.5 standard errors, they were less accurate.
+_SIGNIFICANT = 1.64
+# Distinct rows by which features are compared. A choice: with 2000, the correlations of two kernels
+# have a difference whose standard error is about 0.005.
+_COMPARED_ROWS = 2000
+# Landmarks by which kernels are compared, fewer than those of the fit.
+_COMPARED_LANDMARKS = 250
+_CHOICES = ("linear", "auto", *KERNELS)
+
+
+def check_features(features: object) -> None:
+    """Raise ValueError unless `features` is a name or a transformer."""
+    if isinstance(features, str):
+        is_valid = features in _CHOICES
+    else:
+        is_valid = callable(getattr(features, "fit", None)) and not isinstance(features, type)
+    if not is_valid:
+        raise ValueError(
+            f"features={shown(features)} is not a valid value: use "
+            f"{', '.join(map(repr, _CHOICES))}, or a transformer such as KernelFeatures()."
+        )
+
+
+def is_linear(features: object) -> bool:
+    """Whether the parameter `features=` is "linear"."""
+    return isinstance(features, str) and features == "linear"
+
+
+def fit_features(features: Any, data: TrainingSet) -> Any:
+    """Return the fitted transformer of the samples; None for the samples themselves.
+
+    Parameters
+    ----------
+    features : str or transformer
+        As in `LPClassifier`, validated.
+    data : TrainingSet
+        The training set. A transformer is fitted without the labels, which would leak into scores
+        of their own rows.
+    """
+    rows = data.rows
+    if not isinstance(features, str):
+        return clone(features).fit(_in_memory(rows.X))
+    if features in KERNELS:
+        return KernelFeatures(features).fit(rows.X)
+    return None if features == "linear" else _best_features(data)
+
+
+def with_features(data: TrainingSet, transformer: Any) -> TrainingSet:
+    """Return the training set with the features of its rows; unchanged without a transformer."""
+    if transformer is None:
+        return data
+    rows = transformed_rows(transformer, data.rows.X)
+    X = rows if data.rows.X is data.X else transformed_rows(transformer, data.X)
+    return replace(data, X=X, rows=replace(data.rows, X=rows))
+
+
+def _best_features(data: TrainingSet) -> KernelFeatures | None:
+    """Return the kernel whose scores have the largest correlation with the labels, or None."""
+    rows, targets = _compared_rows(data)
+    linear = _agreement(rows, targets)
+    landmarks = KernelFeatures(n_components=_COMPARED_LANDMARKS).fit(rows.X)
+    squared = landmarks.squared_distances(rows.X)
+    agreements = {}
+    for kernel in KERNELS:
+        features = landmarks.with_kernel(kernel).features_at(squared)
+        agreements[kernel] = _agreement(replace(rows, X=features), targets)
+    best = max(agreements, key=lambda kernel: agreements[kernel].correlation)
+    if not agreements[best].exceeds(linear, _SIGNIFICANT):
+        return None
+    return KernelFeatures(best).fit(data.rows.X)
+
+
+def _compared_rows(data: TrainingSet) -> tuple[DistinctRows, Array]:
+    """Return at most `_COMPARED_ROWS` distinct rows, in memory, with mean contrasts of labels."""
+    rows = data.rows
+    shares = data.label_shares
+    targets = rows.average(shares @ like(contrasts(len(data.classes)), shares))
+    n_rows = int(rows.weights.shape[0])
+    if n_rows <= _COMPARED_ROWS:
+        return replace(rows, X=_in_memory(rows.X)), targets
+    chosen = np.sort(np.random.default_rng(0).choice(n_rows, _COMPARED_ROWS, replace=False))
+    indices = like(chosen, rows.weights)
+    sample = _in_memory(take_rows(rows.X, chosen))
+    return DistinctRows.of(sample, take(rows.weights, indices)), take(targets, indices)
+
+
+@dataclass(frozen=True, eq=False)
+class _Agreement:
+    """The correlation ρ of leave-one-out scores s and labels t, at the best γ.
+
+    Attributes
+    ----------
+    correlation : float
+        The correlation.
+    influence : array of shape (m,)
+        Effect of each row on it, sᵢtᵢ − ρ(sᵢ² + tᵢ²)/2 for standardized s and t.
+    share : array of shape (m,)
+        Weights of the rows; they sum to 1.
+    """
+
+    correlation: float
+    influence: Array
+    share: Array
+
+    def exceeds(self, other: _Agreement, n_errors: float) -> bool:
+        """Whether the correlation is larger by so many standard errors of the difference."""
+        difference = self.influence - other.influence
+        centred = difference - self.share @ difference
+        error = float(self.share**2 @ centred**2) ** 0.5
+        return bool(self.correlation - other.correlation > n_errors * error)
+
+
+def _agreement(rows: DistinctRows, targets: Array) -> _Agreement:
+    """Fit by each γ, and return the agreement of the best scores."""
+    share = rows.weights / array_namespace(rows.weights).sum(rows.weights)
+    spectrum = decompose(rows.X, rows.spectrum_weights)
+    if not spectrum.n_varying:
+        return _Agreement(0.0, 0 * share, share)
+    reg, correlation = best_reg(spectrum, rows, targets, candidate_regs(spectrum))
+    scores = corrected_score_parts(spectrum, rows, targets, np.array([reg]))(slice(None))[:, 0, :]
+    scores = _standardized(scores, share)
+    labels = _standardized(targets, share)
+    powers = row_products(scores, scores) + row_products(labels, labels)
+    influence = row_products(scores, labels) - correlation / 2 * powers
+    return _Agreement(correlation, influence, share)
+
+
+def _standardized(values: Array, share: Array) -> Array:
+    """Return columns (m, r) about their means, with a total variance of 1."""
+    centred = values - share @ values
+    return centred / max(float(share @ row_products(centred, centred)), TINY) ** 0.5
+
+
+def _in_memory(X: Rows) -> Rows:
+    return np.asarray(X) if isinstance(X, LazyRows) else X
