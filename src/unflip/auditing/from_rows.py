@@ -23,10 +23,10 @@ from unflip.auditing.evidence import Evidence, Noise, ScoredRows
 from unflip.auditing.outlook import effective_dimension
 from unflip.auditing.report import Audit, checked_rate, warn_of_assumptions
 from unflip.auditing.score_calibration import noise_from_scores
-from unflip.calibration.accuracy import ExpectedAccuracy, expected_accuracy
-from unflip.calibration.information import calibration_covariance
+from unflip.calibration.accuracy import ExpectedAccuracy
 from unflip.calibration.log_odds import calibrate
 from unflip.calibration.observations import Observations
+from unflip.calibration.reported_scores import ReportedScores
 from unflip.data.duplicates import take_rows
 from unflip.data.input_rows import as_rows, in_memory, open_dask
 from unflip.estimation.given_rates import GivenRates
@@ -222,22 +222,11 @@ def _group_scores(
     if noise.source == "label likelihood" and noise.votes is None:
         noise = noise_from_scores(held_out, held_out, rows, priors)
     channel = noise.channel
-    calibrated = calibrate(contrasts, rows, channel)
-    covariance = calibration_covariance(
-        calibrated.probabilities, calibrated.logits, rows, channel, noise.covariance
-    )
-    if certainty < 1:
-        covariance[0, 0] += np.log(calibrated.shrinkage(certainty)) ** 2
-        calibrated = calibrated.shrunk(certainty, channel.known_priors)
-    accuracy = expected_accuracy(
-        rows,
-        calibrated,
-        channel,
-        covariance=covariance,
-        deployed=noise.model.known_priors,
-        predicted=calibrated.log_odds.argmax(axis=1),
-    )
-    return _Scores(calibrated.log_odds[:, 1:], noise, accuracy, n_effective, certainty)
+    fitted = calibrate(contrasts, rows, channel)
+    scores = ReportedScores(fitted, rows, channel, noise.covariance, certainty)
+    accuracy = scores.expected_accuracy(scores.predicted, noise.model.known_priors)
+    log_odds = scores.calibration.log_odds[:, 1:]
+    return _Scores(log_odds, noise, accuracy, n_effective, certainty)
 
 
 def _noise(

@@ -20,10 +20,9 @@ from unflip.auditing.evidence import (
 )
 from unflip.auditing.report import Audit, checked_rate, warn_of_assumptions
 from unflip.auditing.score_calibration import noise_from_scores
-from unflip.calibration.accuracy import expected_accuracy
-from unflip.calibration.information import calibration_covariance
 from unflip.calibration.log_odds import Calibration, recalibration
 from unflip.calibration.observations import Observations
+from unflip.calibration.reported_scores import ReportedScores
 from unflip.data.duplicates import DistinctRows
 from unflip.data.training_set import TrainingSet
 from unflip.estimation.automatic import Automatic
@@ -130,22 +129,10 @@ def audit_scores(
     else:
         noise_model = _noise(noise, priors, data, log_scores, rows, share > 0)
     channel = noise_model.channel
-    calibration = recalibration(log_scores, rows, channel)
-    covariance = calibration_covariance(
-        calibration.probabilities, calibration.logits, rows, channel, noise_model.covariance
-    )
-    reported = calibration
-    if share < 1:  # the slope may be anything between that of the calibration and 0
-        covariance[0, 0] += np.log(calibration.shrinkage(share)) ** 2
-        reported = calibration.shrunk(share, channel.known_priors)
-    accuracy = expected_accuracy(
-        rows,
-        reported,
-        channel,
-        covariance=covariance,
-        deployed=channel.known_priors,
-        predicted=reported.log_odds.argmax(axis=1),
-    )
+    fitted = recalibration(log_scores, rows, channel)
+    scores = ReportedScores(fitted, rows, channel, noise_model.covariance, share)
+    accuracy = scores.expected_accuracy(scores.predicted, channel.known_priors)
+    reported = scores.calibration
     dimension = np.nan if effective_dimension is None else _checked_dimension(effective_dimension)
     evidence = Evidence(
         classes=classes,
@@ -160,7 +147,7 @@ def audit_scores(
         n_effective=float(n),
         scored=ScoredRows(reported.log_odds, rows, channel.known_priors, share),
         has_signal=share > 0,
-        model_calibration=_model_calibration(calibration, log_scores, codes, channel),
+        model_calibration=_model_calibration(fitted, log_scores, codes, channel),
         is_sample=is_sample,
         inclusion=inclusion_probabilities(inclusion, n, np.arange(n), truth),
     )

@@ -48,6 +48,7 @@ from unflip.calibration.log_odds import (
 )
 from unflip.calibration.mixture import ScoreMixture, with_ones
 from unflip.calibration.observations import Observations
+from unflip.calibration.reported_scores import ReportedScores
 from unflip.calibration.slope import MAX_LOG_SLOPE
 from unflip.calibration.true_class import TrueClassModel
 
@@ -68,6 +69,7 @@ __all__ = [
     "ModelScores",
     "Observations",
     "RatePrior",
+    "ReportedScores",
     "Rule",
     "ScoreMixture",
     "TrueClassModel",
