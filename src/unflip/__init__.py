@@ -1,4 +1,4 @@
-"""Linear classifiers from noisy labels in high dimension."""
+"""Classifiers from noisy labels in high dimension."""
 
 from typing import TYPE_CHECKING
 
@@ -6,7 +6,7 @@ from unflip._utils.lazy_names import lazy_names
 from unflip._utils.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from unflip import datasets, estimation, losses, targets, theory
+    from unflip import datasets, estimation, features, losses, targets, theory
     from unflip.auditing.evaluation.model_comparison import Comparison, compare
     from unflip.auditing.evaluation.model_evaluation import Evaluation, evaluate
     from unflip.auditing.from_rows import audit
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from unflip.labels.noise import NoiseModel
     from unflip.labels.votes import Votes
     from unflip.model.classifier import LPClassifier
+    from unflip.model.noisy_label_classifier import NoisyLabelClassifier
     from unflip.ridge.moments import Moments
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "LPClassifier",
     "Moments",
     "NoiseModel",
+    "NoisyLabelClassifier",
     "Votes",
     "audit",
     "audit_scores",
@@ -31,6 +33,7 @@ __all__ = [
     "datasets",
     "estimation",
     "evaluate",
+    "features",
     "losses",
     "targets",
     "theory",
@@ -46,6 +49,7 @@ if not TYPE_CHECKING:  # type checkers would take a misspelt name for a lazy one
             "LPClassifier": "model.classifier",
             "Moments": "ridge.moments",
             "NoiseModel": "labels.noise",
+            "NoisyLabelClassifier": "model.noisy_label_classifier",
             "Votes": "labels.votes",
             "audit": "auditing.from_rows",
             "audit_scores": "auditing.from_scores",
@@ -53,6 +57,7 @@ if not TYPE_CHECKING:  # type checkers would take a misspelt name for a lazy one
             "datasets": "",
             "estimation": "",
             "evaluate": "auditing.evaluation.model_evaluation",
+            "features": "",
             "losses": "",
             "plotting": "",
             "targets": "",

@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from scipy.special import log_softmax
-from sklearn.model_selection import GroupKFold
 from sklearn.utils import column_or_1d
 
 from unflip._utils.arrays import as_numpy, is_foreign
 from unflip._utils.namespaces import check_reachable, is_dispatched
 from unflip._utils.sparse import canonical
 from unflip._utils.typing import FloatArray, IntArray, Rows
-from unflip._utils.validation import as_array, check_unmasked
+from unflip._utils.validation import check_unmasked
 from unflip._utils.warnings import warn_caller
 from unflip.auditing.evidence import Evidence, Noise, ScoredRows
 from unflip.auditing.outlook import effective_dimension
@@ -27,20 +26,18 @@ from unflip.calibration.accuracy import ExpectedAccuracy
 from unflip.calibration.log_odds import calibrate
 from unflip.calibration.observations import Observations
 from unflip.calibration.reported_scores import ReportedScores
-from unflip.data.duplicates import take_rows
+from unflip.data.groups import group_folds, n_effective_of
 from unflip.data.input_rows import as_rows, in_memory, open_dask
-from unflip.estimation.given_rates import GivenRates
 from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimator
 from unflip.estimation.trusted import TrustedSubset
-from unflip.labels.classes import inclusion_probabilities, is_missing, true_codes
+from unflip.labels.classes import inclusion_probabilities, true_codes
 from unflip.labels.codes import UNLABELLED
 from unflip.labels.noise import NoiseModel
 from unflip.labels.votes import Votes
 from unflip.model.classifier import LPClassifier
+from unflip.model.held_out import held_out_log_odds
 from unflip.model.options import gives_priors, is_estimate
 from unflip.ridge.label_association import certainty
-
-_N_FOLDS = 8  # of groups; the speed is that of as many fits
 
 
 def audit(
@@ -108,7 +105,7 @@ def audit(
     check_unmasked(X=X, y=y)
     labels = y if isinstance(y, Votes) else _as_labels(y)
     X = open_dask(X)
-    folds = _group_folds(groups, (len(labels),))
+    folds = group_folds(groups, (len(labels),))
     with warnings.catch_warnings():
         # The warning comes below, about the rates that are used in the end.
         warnings.simplefilter("ignore", AssumedNoiseWarning)
@@ -117,8 +114,9 @@ def audit(
     codes = _observed(labels, fitted)
     scores = _loo_scores(fitted, _noise(fitted, labels, codes, gives_priors(noise, priors)))
     if folds:
-        held_out = _held_out(rows, labels, folds, fitted, scores.noise)
-        n_effective = _n_effective(np.asarray(groups))
+        is_from_votes = scores.noise.source == "votes"
+        held_out = held_out_log_odds(rows, labels, folds, fitted, from_votes=is_from_votes)
+        n_effective = n_effective_of(np.asarray(groups))
         scores = _group_scores(held_out, codes, scores.noise, priors, n_effective, scores.certainty)
     if scores.noise.assumption:
         warn_caller(scores.noise.assumption, AssumedNoiseWarning)
@@ -264,70 +262,3 @@ def _majority_noise(fitted: LPClassifier, codes: IntArray) -> NoiseModel:
     mass = joint.sum(axis=1, keepdims=True)
     transition = np.where(mass > 0, joint / np.where(mass > 0, mass, 1.0), np.eye(k))
     return NoiseModel(transition / transition.sum(axis=1, keepdims=True), fitted.noise_.priors)
-
-
-Folds = list[tuple[IntArray, IntArray]]
-
-
-def _group_folds(groups: ArrayLike | None, shape: tuple[int, ...]) -> Folds:
-    """Return training and held-out rows of each fold; no folds if no two rows share a group."""
-    if groups is None:
-        return []
-    ids = as_array(groups, "groups")
-    if ids.shape != shape:
-        raise ValueError(
-            f"groups has shape {ids.shape} but y has {shape}: pass one group for each row."
-        )
-    if any(is_missing(group) for group in ids.tolist()):
-        raise ValueError("groups has missing entries: give each row without a group its own group.")
-    n_groups = len(np.unique(ids))
-    if n_groups < 2:
-        raise ValueError(
-            "groups has one group only, so there are no other groups to fit to: pass at least two "
-            "groups, or groups=None."
-        )
-    if n_groups == len(ids):
-        return []
-    return list(GroupKFold(min(_N_FOLDS, n_groups)).split(ids, groups=ids))
-
-
-def _held_out(
-    rows: Rows, labels: NDArray[Any] | Votes, folds: Folds, fitted: LPClassifier, noise: Noise
-) -> FloatArray:
-    """Return the log-odds of each class, (n, k), by fits to the other groups."""
-    scores = np.empty((len(labels), len(fitted.classes_)))
-    estimator = fitted.noise_estimator_
-    checked = None if estimator is None else estimator.y_trusted
-    for train, test in folds:
-        train_labels = labels[train]
-        if isinstance(train_labels, Votes):
-            n_classes = len(train_labels.classes)
-        else:
-            n_classes = len(np.unique(train_labels))
-        if n_classes < len(fitted.classes_):
-            raise ValueError(
-                "A class occurs in so few groups that the other groups lack it: pass finer groups, "
-                "or groups=None."
-            )
-        source: Any = "estimate" if noise.source == "votes" else fitted.noise_
-        if checked is not None and not isinstance(labels, Votes):
-            source = _known_in(train, fitted, checked)
-        fold = LPClassifier(source).fit(take_rows(rows, train), train_labels)
-        values = as_numpy(fold.decision_function(take_rows(rows, test)))
-        scores[test] = np.column_stack([-values / 2, values / 2]) if values.ndim == 1 else values
-    return scores
-
-
-def _known_in(train: IntArray, fitted: LPClassifier, checked: ArrayLike) -> NoiseEstimator:
-    """Return the noise of a fold, which knows only the trusted labels of its training rows."""
-    train_checked = np.asanyarray(checked)[train]  # keeps a mask
-    estimator = fitted.noise_estimator_
-    if estimator is not None and estimator.uses_trusted_labels:
-        return TrustedSubset(train_checked)
-    return GivenRates(fitted.noise_, y_trusted=train_checked)
-
-
-def _n_effective(groups: NDArray[Any]) -> float:
-    """Return Kish's effective sample size: the number of groups if they are of equal size."""
-    _, sizes = np.unique(groups, return_counts=True)
-    return float(sizes.sum() ** 2 / (sizes**2).sum())

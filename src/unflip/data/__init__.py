@@ -20,8 +20,9 @@ from unflip.data.chunks import (
 )
 from unflip.data.dense import DenseRows
 from unflip.data.duplicates import DistinctRows, relative_weights, take_rows
-from unflip.data.engines.blocks import evenly_spaced_rows, is_on_host
+from unflip.data.engines.blocks import BLOCK_VALUES, evenly_spaced_rows, is_on_host
 from unflip.data.engines.engine import dask_engine, is_dask
+from unflip.data.groups import Folds, group_folds, n_effective_of
 from unflip.data.input_rows import (
     as_rows,
     in_memory,
@@ -30,22 +31,25 @@ from unflip.data.input_rows import (
     unchanged_on_error,
     validated,
 )
-from unflip.data.lazy import LazyRows, PartitionedRows
+from unflip.data.lazy import LazyRows, PartitionedRows, RowMapping
 from unflip.data.parquet import Path, as_paths, column_names, parquet_chunks
 from unflip.data.rows import centred_rows, check_magnitude, product
 from unflip.data.sparse_rows import SparseRows
 from unflip.data.training_set import TrainingSet
 
 __all__ = [
+    "BLOCK_VALUES",
     "LARGEST",
     "Block",
     "CentredRows",
     "DenseRows",
     "DistinctRows",
+    "Folds",
     "Layout",
     "LazyRows",
     "PartitionedRows",
     "Path",
+    "RowMapping",
     "SparseRows",
     "TrainingSet",
     "as_paths",
@@ -58,10 +62,12 @@ __all__ = [
     "dask_engine",
     "evenly_spaced_rows",
     "feature_names_of",
+    "group_folds",
     "in_memory",
     "is_dask",
     "is_on_host",
     "lazy_for_dask",
+    "n_effective_of",
     "open_dask",
     "parquet_chunks",
     "product",

@@ -1,4 +1,4 @@
-"""`LPClassifier`: from parameters and a training set to a fitted classifier.
+"""Classifiers for noisy labels: from parameters and a training set to a fitted classifier.
 
 Input: a `TrainingSet` or `Moments`, and the parameters. Output: coefficients, the calibrated
 decision rule, label posteriors and the expected accuracy. Combines the noise estimate, the ridge
@@ -6,12 +6,16 @@ fit, the refinement of the targets and the calibration.
 """
 
 from unflip.model.classifier import LPClassifier
+from unflip.model.held_out import held_out_log_odds
 from unflip.model.noise_sources import noise_source
+from unflip.model.noisy_label_classifier import NoisyLabelClassifier
 from unflip.model.options import gives_priors, is_estimate
 
 __all__ = [
     "LPClassifier",
+    "NoisyLabelClassifier",
     "gives_priors",
+    "held_out_log_odds",
     "is_estimate",
     "noise_source",
 ]

@@ -17,7 +17,6 @@ from sklearn.base import clone
 
 from unflip._utils.arrays import TINY, like, row_products, take
 from unflip._utils.typing import Array, Rows
-from unflip._utils.validation import shown
 from unflip.data.duplicates import DistinctRows, take_rows
 from unflip.data.lazy import LazyRows
 from unflip.data.training_set import TrainingSet
@@ -35,25 +34,6 @@ _SIGNIFICANT = 1.64
 _COMPARED_ROWS = 2000
 # Landmarks by which kernels are compared, fewer than those of the fit.
 _COMPARED_LANDMARKS = 250
-_CHOICES = ("linear", "auto", *KERNELS)
-
-
-def check_features(features: object) -> None:
-    """Raise ValueError unless `features` is a name or a transformer."""
-    if isinstance(features, str):
-        is_valid = features in _CHOICES
-    else:
-        is_valid = callable(getattr(features, "fit", None)) and not isinstance(features, type)
-    if not is_valid:
-        raise ValueError(
-            f"features={shown(features)} is not a valid value: use "
-            f"{', '.join(map(repr, _CHOICES))}, or a transformer such as KernelFeatures()."
-        )
-
-
-def is_linear(features: object) -> bool:
-    """Whether the parameter `features=` is "linear"."""
-    return isinstance(features, str) and features == "linear"
 
 
 def fit_features(features: Any, data: TrainingSet) -> Any:

@@ -9,16 +9,24 @@ import numpy as np
 
 from unflip import losses
 from unflip import targets as target_values
-from unflip._utils.validation import as_number, check_choice
+from unflip._utils.validation import as_number, check_choice, shown
 from unflip.estimation.noise_estimator import NoiseEstimator
+from unflip.features.kernels import KERNELS
 from unflip.labels.noise import NoiseModel
-from unflip.model.feature_choice import check_features, is_linear
+
+# Names that `features=` accepts.
+_FEATURES = ("linear", "auto", *KERNELS)
 
 
 def gives_priors(noise: object, priors: object) -> bool:
     """Whether `noise=` and `priors=` set the class priors, rather than leave them to the labels."""
     has_priors = isinstance(noise, NoiseModel | NoiseEstimator) and noise.priors is not None
     return priors is not None or has_priors
+
+
+def is_linear(features: object) -> bool:
+    """Whether the parameter `features=` is "linear"."""
+    return isinstance(features, str) and features == "linear"
 
 
 def is_estimate(noise: object) -> bool:
@@ -69,7 +77,7 @@ class Options:
             )
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise ValueError(f"fit_intercept={self.fit_intercept!r} must be True or False.")
-        check_features(self.features)
+        _check_features(self.features)
 
     @property
     def priors_known(self) -> bool:
@@ -132,6 +140,19 @@ class Options:
         names = ("noise", "priors", "targets", "deployment_priors", "costs")
         binary = [name for name in names if _n_classes_of(getattr(self, name)) == 2]
         return binary if isinstance(self.loss, str) else [*binary, "loss"]
+
+
+def _check_features(features: object) -> None:
+    """Raise ValueError unless `features` is a name or a transformer."""
+    if isinstance(features, str):
+        is_valid = features in _FEATURES
+    else:
+        is_valid = callable(getattr(features, "fit", None)) and not isinstance(features, type)
+    if not is_valid:
+        raise ValueError(
+            f"features={shown(features)} is not a valid value: use "
+            f"{', '.join(map(repr, _FEATURES))}, or a transformer such as KernelFeatures()."
+        )
 
 
 def _n_classes_of(option: object) -> int | None:

@@ -1,0 +1,100 @@
+r"""Combine the log-odds of two classifiers by the likelihood of noisy labels.
+
+With out-of-sample log-odds K and L of two classifiers,
+
+.. math:: P(y \mid x) = \mathrm{softmax}(aK + bL + c), \qquad
+          P(\tilde y \mid x) = \sum_a P(y = a \mid x)\, T_{a \tilde y},
+
+and the weights a and b ≥ 0 and the intercepts c are those under which the observed labels are
+likeliest. L is used if it raises the likelihood significantly.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import Bounds, OptimizeResult, minimize
+
+from unflip._utils.arrays import TINY, pick, softmax
+from unflip._utils.typing import FloatArray
+from unflip.calibration.observations import Observations
+from unflip.labels.noise import Channel
+
+# Gain in log-likelihood from which L is used: the 5% level of a likelihood-ratio test with one
+# parameter, half of the 95% quantile of χ²₁.
+_LEAST_GAIN = 1.92
+# Bound of the intercepts, as log-odds.
+_LARGEST_INTERCEPT = 20.0
+
+
+def combined_log_odds(
+    first: FloatArray, second: FloatArray, observations: Observations, noise: Channel
+) -> tuple[FloatArray, float]:
+    """Return aK + bL and the share of L in it, b·sd(L) / (a·sd(K) + b·sd(L)).
+
+    Parameters
+    ----------
+    first : ndarray of shape (n, k)
+        Log-odds K, in which the label of the row has no part. They are calibrated for the true
+        class: the prior of a is normal about 1.
+    second : ndarray of shape (n, k)
+        Log-odds L, on any scale. They are brought to the spread of K, and the prior of b is normal
+        about 0; both have a standard deviation of 1.
+    observations : Observations
+        Observed labels.
+    noise : Channel
+        Noise of the labels.
+    """
+    spread = _spread(first, observations.shares)
+    scale = spread / max(_spread(second, observations.shares), TINY)
+    problem = _Problem(first, scale * second, observations, noise)
+    alone = problem.solution(largest_weight=0.0)
+    both = problem.solution(largest_weight=np.inf)
+    if alone.fun - both.fun < _LEAST_GAIN:
+        return first, 0.0
+    a, b = both.x[:2]
+    return a * first + b * scale * second, float(b / (a + b))
+
+
+class _Problem:
+    """The log posterior density of the weights and intercepts."""
+
+    def __init__(
+        self, first: FloatArray, second: FloatArray, observations: Observations, noise: Channel
+    ) -> None:
+        self._first = first
+        self._second = second
+        self._counts = observations.n_effective * observations.shares
+        self._likelihoods = pick(noise.transition.T, observations.codes)
+
+    def solution(self, largest_weight: float) -> OptimizeResult:
+        """Return the parameters (a, b, c) of the largest density, with a bound of b."""
+        n_intercepts = self._first.shape[1] - 1
+        limits = np.full(n_intercepts, _LARGEST_INTERCEPT)
+        bounds = Bounds([0.0, 0.0, *-limits], [np.inf, largest_weight, *limits])
+        start = np.zeros(2 + n_intercepts)
+        start[0] = 1.0
+        return minimize(self._cost, start, jac=True, method="L-BFGS-B", bounds=bounds)
+
+    def _cost(self, parameters: FloatArray) -> tuple[float, FloatArray]:
+        a, b = parameters[:2]
+        logits = a * self._first + b * self._second
+        logits[:, 1:] += parameters[2:]
+        probabilities = softmax(logits)
+        joint = probabilities * self._likelihoods
+        likelihood = np.maximum(joint.sum(axis=1), TINY)
+        excess = self._counts[:, None] * (probabilities - joint / likelihood[:, None])
+        gradient = np.array(
+            [
+                (excess * self._first).sum() + a - 1,
+                (excess * self._second).sum() + b,
+                *excess[:, 1:].sum(axis=0),
+            ]
+        )
+        log_prior = -((a - 1) ** 2 + b**2) / 2
+        return -float(self._counts @ np.log(likelihood)) - log_prior, gradient
+
+
+def _spread(log_odds: FloatArray, share: FloatArray) -> float:
+    """Return the root mean square of the log-odds about their means."""
+    centred = log_odds - share @ log_odds
+    return float(np.sqrt(share @ (centred**2).sum(axis=1)))

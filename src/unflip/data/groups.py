@@ -1,0 +1,46 @@
+"""Groups of samples, such as those of the same person, that are left out together."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import GroupKFold
+
+from unflip._utils.typing import IntArray
+from unflip._utils.validation import as_array
+from unflip.labels.classes import is_missing
+
+_N_FOLDS = 8  # of groups; the speed is that of as many fits
+
+#: Training and held-out rows of each fold.
+Folds: TypeAlias = list[tuple[IntArray, IntArray]]
+
+
+def group_folds(groups: ArrayLike | None, shape: tuple[int, ...]) -> Folds:
+    """Return training and held-out rows of each fold; no folds if no two rows share a group."""
+    if groups is None:
+        return []
+    ids = as_array(groups, "groups")
+    if ids.shape != shape:
+        raise ValueError(
+            f"groups has shape {ids.shape} but y has {shape}: pass one group for each row."
+        )
+    if any(is_missing(group) for group in ids.tolist()):
+        raise ValueError("groups has missing entries: give each row without a group its own group.")
+    n_groups = len(np.unique(ids))
+    if n_groups < 2:
+        raise ValueError(
+            "groups has one group only, so there are no other groups to fit to: pass at least two "
+            "groups, or groups=None."
+        )
+    if n_groups == len(ids):
+        return []
+    return list(GroupKFold(min(_N_FOLDS, n_groups)).split(ids, groups=ids))
+
+
+def n_effective_of(groups: NDArray[Any]) -> float:
+    """Return Kish's effective sample size: the number of groups if they are of equal size."""
+    _, sizes = np.unique(groups, return_counts=True)
+    return float(sizes.sum() ** 2 / (sizes**2).sum())

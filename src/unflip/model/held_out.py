@@ -1,0 +1,75 @@
+"""Log-odds of samples by fits to other groups of samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+
+from unflip._utils.arrays import as_numpy
+from unflip._utils.typing import FloatArray, IntArray, Rows
+from unflip.data.duplicates import take_rows
+from unflip.data.groups import Folds
+from unflip.estimation.given_rates import GivenRates
+from unflip.estimation.noise_estimator import NoiseEstimator
+from unflip.estimation.trusted import TrustedSubset
+from unflip.labels.votes import Votes
+
+
+def held_out_log_odds(
+    rows: Rows,
+    labels: NDArray[Any] | Votes,
+    folds: Folds,
+    fitted: Any,
+    *,
+    from_votes: bool = False,
+) -> FloatArray:
+    """Return the log-odds of each class, (n, k), by fits to the other groups.
+
+    Parameters
+    ----------
+    rows : array, sparse array or LazyRows of shape (n, p)
+        All samples.
+    labels : ndarray of shape (n,) or Votes
+        Their labels or votes.
+    folds : list of pairs of ndarray
+        Training and held-out samples.
+    fitted : LPClassifier
+        The fit to all samples, from which folds take parameters, noise rates and features.
+    from_votes : bool
+        Whether the noise rates of each annotator are estimated from the votes, in each fold.
+    """
+    scores = np.empty((len(labels), len(fitted.classes_)))
+    estimator = fitted.noise_estimator_
+    checked = None if estimator is None else estimator.y_trusted
+    for train, test in folds:
+        train_labels = labels[train]
+        if isinstance(train_labels, Votes):
+            n_classes = len(train_labels.classes)
+        else:
+            n_classes = len(np.unique(train_labels))
+        if n_classes < len(fitted.classes_):
+            raise ValueError(
+                "A class occurs in so few groups that the other groups lack it: pass finer groups, "
+                "or groups=None."
+            )
+        source: Any = "estimate" if from_votes else fitted.noise_
+        if checked is not None and not isinstance(labels, Votes):
+            source = _known_in(train, fitted, checked)
+        fold = clone(fitted)
+        fold.set_params(noise=source, priors=None, features=fitted.features_ or "linear")
+        fold.fit(take_rows(rows, train), train_labels)
+        values = as_numpy(fold.decision_function(take_rows(rows, test)))
+        scores[test] = np.column_stack([-values / 2, values / 2]) if values.ndim == 1 else values
+    return scores
+
+
+def _known_in(train: IntArray, fitted: Any, checked: ArrayLike) -> NoiseEstimator:
+    """Return the noise of a fold, which knows only the trusted labels of its training rows."""
+    train_checked = np.asanyarray(checked)[train]  # keeps a mask
+    estimator = fitted.noise_estimator_
+    if estimator is not None and estimator.uses_trusted_labels:
+        return TrustedSubset(train_checked)
+    return GivenRates(fitted.noise_, y_trusted=train_checked)

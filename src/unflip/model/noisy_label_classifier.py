@@ -1,0 +1,339 @@
+"""NoisyLabelClassifier: any scikit-learn classifier, fitted to noisy labels."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.utils import Tags, column_or_1d, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
+
+from unflip._utils.typing import FloatArray
+from unflip._utils.validation import as_count, check_unmasked
+from unflip._utils.warnings import warn_caller
+from unflip.calibration.observations import Observations
+from unflip.data.groups import group_folds
+from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimator
+from unflip.estimation.score_rates import ScoreRates
+from unflip.labels.noise import NoiseModel
+from unflip.model.classifier import LPClassifier
+from unflip.model.held_out import held_out_log_odds
+from unflip.model.label_evidence import LabelEvidence, fixed_rates, likeliest_rates
+from unflip.model.noise_sources import resolve_noise, with_inferred_priors
+from unflip.model.options import gives_priors, is_estimate
+from unflip.model.out_of_fold import (
+    given_log_odds,
+    out_of_fold_log_odds,
+    split_into_folds,
+    weight_parameter,
+)
+from unflip.model.samples import Samples, fit_to_posterior
+from unflip.ridge.label_association import certainty
+
+
+def _delegates(method: str) -> Callable[[Any], bool]:
+    """Return whether the wrapped classifier has a method."""
+
+    def has_method(classifier: NoisyLabelClassifier) -> bool:
+        inner = getattr(classifier, "estimator_", classifier.estimator)
+        return hasattr(inner, method)
+
+    return has_method
+
+
+class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """Fit any classifier to noisy labels.
+
+    1. `LPClassifier` with kernel features is fitted to the noisy labels. Its leave-one-out scores
+       give the noise rates and P(true class | sample, label).
+    2. Out-of-fold predictions of the classifier join them, if they make the labels significantly
+       likelier: the classifier may see what the kernel does not.
+    3. The classifier is fitted once, to the likeliest class of each sample, weighted by the
+       probability of that class minus that of the next.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Any classifier with `fit` and `predict`, such as a forest, boosting, a support vector
+        machine or a pipeline. If it takes no ``sample_weight``, samples have equal weights.
+    noise, priors
+        As in `LPClassifier`. Trusted labels (`TrustedSubset`) determine the noise rates.
+    features : {"auto", "linear", "rbf", "matern", "laplace"} or transformer, default="auto"
+        Features of the fit of step 1, as in `LPClassifier`. Dense features are standardized for
+        this fit alone, and missing values are imputed.
+    cv : int or None, default=5
+        Number of folds of step 2, each of which needs a fit. None leaves step 2 out, so that the
+        classifier is fitted only once.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        Class labels, sorted.
+    estimator_ : classifier
+        The fitted classifier.
+    label_fit_ : LPClassifier or None
+        The fit of step 1; None if X is not numeric.
+    cv_share_ : float
+        Share of the out-of-fold predictions in the log-odds, from 0 to 1.
+    noise_ : NoiseModel
+        Given or estimated noise model with priors.
+    noise_std_ : ndarray of shape (k, k)
+        Standard errors of ``noise_.transition``; 0 if the noise was given.
+    noise_source_ : str
+        What the noise rates were estimated from, or "given".
+    label_posterior_ : ndarray of shape (n, k)
+        P(true class | sample, observed label) of the training samples, from out-of-sample scores.
+        Trusted samples have 0 or 1, and zero-weight samples the class priors.
+    log_odds_ : ndarray of shape (n, k)
+        Out-of-sample log-odds of each class against the first, without the sample's own label.
+    association_ : float
+        Standard errors by which the log-odds agree with the labels beyond chance; see
+        `LPClassifier`.
+    expected_accuracy_ : float
+        Expected accuracy of ``estimator_`` on new samples with clean labels: the mean probability
+        of its predictions for the training samples, by ``log_odds_``.
+    expected_accuracy_std_ : float
+        Standard error of ``expected_accuracy_``.
+    n_effective_ : float
+        Effective number of samples.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (p,)
+        Names of the features; only if the columns of X have names that are all strings.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from unflip import NoiseModel, NoisyLabelClassifier
+    >>> X, y = make_moons(1000, noise=0.2, random_state=0)
+    >>> noisy = NoiseModel.binary(eps_pos=0.4, eps_neg=0.2).flip(y, random_state=0)
+    >>> forest = RandomForestClassifier(random_state=0)
+    >>> X_new, y_new = make_moons(1000, noise=0.2, random_state=1)
+    >>> print(f"{forest.fit(X, noisy).score(X_new, y_new):.2f}")
+    0.77
+    >>> print(f"{NoisyLabelClassifier(forest).fit(X, noisy).score(X_new, y_new):.2f}")
+    0.97
+    """
+
+    classes_: NDArray[Any]
+    estimator_: Any
+    label_fit_: LPClassifier | None
+    cv_share_: float
+    noise_: NoiseModel
+    noise_std_: FloatArray
+    noise_source_: str
+    label_posterior_: FloatArray
+    log_odds_: FloatArray
+    association_: float
+    expected_accuracy_: float
+    expected_accuracy_std_: float
+    n_effective_: float
+    n_features_in_: int
+
+    def __init__(
+        self,
+        estimator: Any,
+        noise: NoiseModel | NoiseEstimator | ArrayLike | Literal["estimate"] | None = "estimate",
+        *,
+        priors: ArrayLike | None = None,
+        features: Any = "auto",
+        cv: int | None = 5,
+    ) -> None:
+        self.estimator = estimator
+        self.noise = noise
+        self.priors = priors
+        self.features = features
+        self.cv = cv
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        pred_probs: ArrayLike | None = None,
+    ) -> Self:
+        """Fit to samples X with observed labels y.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (n, p)
+            Training samples, of any kind that the classifier takes. If they are not numeric, step 1
+            is left out, and `cv` or `pred_probs` is needed.
+        y : array-like of shape (n,)
+            Observed labels.
+        sample_weight : array-like of shape (n,), optional
+            Sample weights, if the classifier takes them. Zero-weight samples count as absent.
+        groups : array-like of shape (n,), optional
+            Groups of samples, such as those of the same person: out-of-sample scores are then from
+            fits to other groups.
+        pred_probs : array-like of shape (n, k), optional
+            Out-of-sample probabilities of the observed classes by any model, one column per class
+            in sorted order. They replace the fits of step 2.
+
+        Returns
+        -------
+        self
+        """
+        if self.cv is not None:
+            as_count(self.cv, "cv", least=2)
+        check_unmasked(X=X, y=y)
+        validate_data(self, X, skip_check_array=True)
+        labels = np.asarray(column_or_1d(y, warn=True))
+        check_consistent_length(X, labels)
+        if sample_weight is not None and weight_parameter(self.estimator) is None:
+            raise ValueError(
+                f"{self.estimator!r} takes no sample weights: omit sample_weight, or use another "
+                "classifier."
+            )
+        weights = _check_sample_weight(
+            sample_weight, labels[:, None], dtype=np.float64, ensure_non_negative=True
+        )
+        samples = Samples.of(X, labels, weights, groups)
+        label_fit = self._label_fit(samples)
+        first = None if label_fit is None else _log_odds(label_fit, samples)
+        second = self._second_log_odds(samples, pred_probs)
+        if first is None:
+            first, second = second, None
+        if first is None:
+            raise ValueError(
+                "The features of X are not numeric, so out-of-fold predictions are needed: use "
+                "cv=5, pass pred_probs, or encode X as numbers first."
+            )
+        n_effective = samples.n_effective if label_fit is None else label_fit.n_effective_
+        observations = samples.observations(
+            n_effective, priors_known=gives_priors(self.noise, self.priors)
+        )
+        rates_of = self._rates_of(label_fit, samples, observations)
+        evidence = LabelEvidence.of(first, second, observations, rates_of)
+        if evidence.rates.assumption:
+            warn_caller(evidence.rates.assumption, AssumedNoiseWarning)
+        self.label_fit_ = label_fit
+        self._set(samples, evidence)
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the TRUE class of samples."""
+        return np.asarray(self._fitted(X).predict(X))
+
+    @available_if(_delegates("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the classifier's probability of each TRUE class, (n, k)."""
+        values = self._fitted(X).predict_proba(X)
+        probabilities = np.zeros((len(values), len(self.classes_)))
+        probabilities[:, np.searchsorted(self.classes_, self.estimator_.classes_)] = values
+        return probabilities
+
+    @available_if(_delegates("decision_function"))  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the decision values of the classifier for the classes of ``estimator_``."""
+        return np.asarray(self._fitted(X).decision_function(X))
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return the tags, with those of the classifier for its input."""
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.input_tags = inner.input_tags
+        tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
+        return tags
+
+    def _fitted(self, X: Any) -> Any:
+        check_is_fitted(self)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return self.estimator_
+
+    def _label_fit(self, samples: Samples) -> LPClassifier | None:
+        """Return the fit of step 1; None if the features are not numeric."""
+        numeric = samples.numeric
+        if numeric is None:
+            return None
+        with warnings.catch_warnings():
+            # The warning comes later, about the rates that are used in the end.
+            warnings.simplefilter("ignore", AssumedNoiseWarning)
+            unfitted = LPClassifier(self.noise, priors=self.priors, features=self.features)
+            return unfitted.fit(numeric, samples.all_labels, samples.all_weights)
+
+    def _second_log_odds(self, samples: Samples, pred_probs: ArrayLike | None) -> FloatArray | None:
+        """Return the log-odds of step 2; None if it is left out."""
+        if pred_probs is not None:
+            given = given_log_odds(pred_probs, samples.n_all, len(samples.classes))
+            return given[samples.members]
+        if self.cv is None:
+            return None
+        folds = split_into_folds(self.cv, samples.codes, samples.owner, samples.groups)
+        return out_of_fold_log_odds(
+            self.estimator, samples.kept, samples.labels, samples.weights, folds
+        )
+
+    def _rates_of(
+        self, label_fit: LPClassifier | None, samples: Samples, observations: Observations
+    ) -> Callable[[FloatArray, bool], ScoreRates]:
+        """Return the function from log-odds to noise rates."""
+        if label_fit is None:
+            if is_estimate(self.noise):
+                return likeliest_rates(observations, self.priors)
+            if isinstance(self.noise, NoiseEstimator):
+                raise ValueError(
+                    f"noise={self.noise!r} needs numeric features: pass a NoiseModel, or encode X "
+                    "as numbers first."
+                )
+            model = resolve_noise(self.noise, self.priors, samples.classes)
+            noise = with_inferred_priors(
+                model, samples.observed, observations.n_effective, samples.classes
+            )
+            return fixed_rates(noise, np.zeros_like(noise.transition), "given")
+        estimator = label_fit.noise_estimator_
+        errors = np.asarray(label_fit.noise_std_)
+        if estimator is None:
+            return fixed_rates(label_fit.noise_, errors, "given")
+        if estimator.is_start_ or not certainty(label_fit.association_):
+            return likeliest_rates(observations, self.priors)
+        return fixed_rates(label_fit.noise_, errors, estimator.source_, estimator.rate_covariance_)
+
+    def _set(self, samples: Samples, evidence: LabelEvidence) -> None:
+        """Fit the classifier to the evidence, and set the attributes."""
+        trusted = self.noise.y_trusted if isinstance(self.noise, NoiseEstimator) else None
+        posterior = evidence.posterior(samples.true_codes(trusted))
+        self.classes_ = samples.classes
+        self.estimator_ = fit_to_posterior(self.estimator, samples, posterior)
+        predicted = np.searchsorted(self.classes_, self.estimator_.predict(samples.kept))
+        priors = evidence.rates.noise.known_priors
+        accuracy = evidence.scores.expected_accuracy(predicted, priors)
+        self.cv_share_ = evidence.share
+        self.noise_ = evidence.rates.reported
+        self.noise_std_ = evidence.rates.errors
+        self.noise_source_ = evidence.rates.source
+        self.label_posterior_ = samples.to_all(posterior, priors)
+        log_odds = evidence.scores.calibration.log_odds
+        self.log_odds_ = samples.to_all(log_odds, np.log(priors / priors[0]))
+        self.association_ = evidence.association
+        self.expected_accuracy_ = accuracy.value
+        self.expected_accuracy_std_ = accuracy.error
+        self.n_effective_ = evidence.scores.observations.n_effective
+
+
+def _log_odds(label_fit: LPClassifier, samples: Samples) -> FloatArray:
+    """Return the log-odds of each class, (n_positive, k), by fits without the sample.
+
+    They are leave-one-out log-odds, or with groups those of fits to other groups.
+    """
+    n = samples.n_all
+    folds = group_folds(samples.all_groups, (n,))
+    if folds:
+        log_odds = held_out_log_odds(samples.numeric, samples.all_labels, folds, label_fit)
+    else:
+        contrasts = np.asarray(label_fit.loo_log_odds_).reshape(n, -1)
+        log_odds = np.column_stack([np.zeros(n), contrasts])
+    return log_odds[samples.members]

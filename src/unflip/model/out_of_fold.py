@@ -1,0 +1,102 @@
+"""Out-of-fold log-odds of a classifier that is fitted to the observed labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold, PredefinedSplit, StratifiedKFold, cross_val_predict
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
+
+from unflip._utils.typing import FloatArray, IntArray
+from unflip._utils.validation import as_floats, improper_row
+from unflip.estimation.score_rates import log_scores_of
+
+
+def weight_parameter(estimator: Any) -> str | None:
+    """Return the name of the sample weights in the `fit` of a classifier; None if it has none.
+
+    That of a pipeline is a parameter of its last step.
+    """
+    if isinstance(estimator, Pipeline):
+        name, last = estimator.steps[-1]
+        inner = weight_parameter(last)
+        return None if inner is None else f"{name}__{inner}"
+    return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
+
+
+def fit_weighted(estimator: Any, X: Any, y: NDArray[Any], weights: FloatArray) -> Any:
+    """Fit a clone with sample weights, or without if the classifier does not take any."""
+    name = weight_parameter(estimator)
+    return clone(estimator).fit(X, y, **({} if name is None else {name: weights}))
+
+
+def out_of_fold_log_odds(
+    estimator: Any, X: Any, y: NDArray[Any], weights: FloatArray, folds: PredefinedSplit
+) -> FloatArray:
+    """Return the log-odds of each observed class, (n, k), up to a term common to all classes."""
+    name = weight_parameter(estimator)
+    has_probabilities = hasattr(estimator, "predict_proba")
+    values = cross_val_predict(
+        clone(estimator),
+        X,
+        y,
+        cv=folds,
+        method="predict_proba" if has_probabilities else "decision_function",
+        params=None if name is None else {name: weights},
+    )
+    if has_probabilities:
+        return log_scores_of(values)
+    return np.column_stack([-values / 2, values / 2]) if values.ndim == 1 else values
+
+
+def given_log_odds(pred_probs: ArrayLike, n_rows: int, n_classes: int) -> FloatArray:
+    """Return the logarithms of out-of-sample probabilities that the user passes."""
+    table = as_floats(pred_probs, "pred_probs")
+    if table.shape != (n_rows, n_classes):
+        raise ValueError(
+            f"pred_probs has shape {table.shape}: pass one row for each of the {n_rows} samples, "
+            f"and one column for each of the {n_classes} classes."
+        )
+    improper = 0 if not np.isfinite(table).all() else improper_row(table)
+    if improper is not None:
+        raise ValueError(
+            "Each row of pred_probs must hold non-negative numbers that sum to 1, but row "
+            f"{improper} is {table[improper].round(4).tolist()}."
+        )
+    return log_scores_of(table)
+
+
+def split_into_folds(
+    n_folds: int, codes: IntArray, owner: IntArray, groups: NDArray[Any] | None
+) -> PredefinedSplit:
+    """Return folds that keep groups together, and otherwise duplicates.
+
+    Parameters
+    ----------
+    n_folds : int
+        Number of folds, at most. A class with fewer distinct rows gives fewer.
+    codes : ndarray of shape (n,)
+        Observed class of each row.
+    owner : ndarray of shape (n,)
+        Index of the distinct row that each row equals.
+    groups : ndarray of shape (n,) or None
+        Group of each row.
+    """
+    fold = np.empty(len(codes), dtype=np.intp)
+    if groups is not None:
+        n_groups = len(np.unique(groups))
+        splitter = GroupKFold(min(n_folds, n_groups))
+        for index, (_, held_out) in enumerate(splitter.split(codes, codes, groups)):
+            fold[held_out] = index
+        return PredefinedSplit(fold)
+    first = np.unique(owner, return_index=True)[1]
+    smallest = int(np.bincount(codes[first]).min())
+    splitter = StratifiedKFold(max(min(n_folds, smallest), 2), shuffle=True, random_state=0)
+    of_distinct = np.empty(len(first), dtype=np.intp)
+    for index, (_, held_out) in enumerate(splitter.split(first, codes[first])):
+        of_distinct[held_out] = index
+    return PredefinedSplit(of_distinct[owner])
