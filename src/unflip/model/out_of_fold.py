@@ -1,4 +1,4 @@
-"""Out-of-fold log-odds of a classifier that is fitted to the observed labels."""
+"""Folds, weighted fits and log-odds of any scikit-learn classifier."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.model_selection import GroupKFold, PredefinedSplit, StratifiedKFold, cross_val_predict
+from sklearn.model_selection import GroupKFold, PredefinedSplit, StratifiedKFold
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import _num_samples, has_fit_parameter
 
+from unflip._utils.arrays import one_hot
 from unflip._utils.typing import FloatArray, IntArray
 from unflip._utils.validation import as_floats, improper_row
 from unflip.estimation.score_rates import log_scores_of
@@ -34,23 +35,26 @@ def fit_weighted(estimator: Any, X: Any, y: NDArray[Any], weights: FloatArray) -
     return clone(estimator).fit(X, y, **({} if name is None else {name: weights}))
 
 
-def out_of_fold_log_odds(
-    estimator: Any, X: Any, y: NDArray[Any], weights: FloatArray, folds: PredefinedSplit
-) -> FloatArray:
-    """Return the log-odds of each observed class, (n, k), up to a term common to all classes."""
-    name = weight_parameter(estimator)
-    has_probabilities = hasattr(estimator, "predict_proba")
-    values = cross_val_predict(
-        clone(estimator),
-        X,
-        y,
-        cv=folds,
-        method="predict_proba" if has_probabilities else "decision_function",
-        params=None if name is None else {name: weights},
-    )
-    if has_probabilities:
-        return log_scores_of(values)
-    return np.column_stack([-values / 2, values / 2]) if values.ndim == 1 else values
+def log_odds_by(fitted: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
+    """Return the log-odds of each class, (n, k), up to a term common to all.
+
+    They are those of the probabilities of a fitted classifier, of its decision values, or of its
+    predictions, whichever it has. Classes that it does not know are the least likely.
+    """
+    known = np.searchsorted(classes, fitted.classes_)
+    if hasattr(fitted, "predict_proba"):
+        probabilities = np.zeros((_num_samples(X), len(classes)))
+        probabilities[:, known] = fitted.predict_proba(X)
+        return log_scores_of(probabilities)
+    if hasattr(fitted, "decision_function"):
+        values = fitted.decision_function(X)
+        if values.ndim == 1:
+            values = np.column_stack([-values / 2, values / 2])
+    else:
+        values = one_hot(np.searchsorted(fitted.classes_, fitted.predict(X)), len(known))
+    log_odds = np.full((len(values), len(classes)), values.min())
+    log_odds[:, known] = values
+    return log_odds
 
 
 def given_log_odds(pred_probs: ArrayLike, n_rows: int, n_classes: int) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -121,6 +121,17 @@ class Samples:
         return np.asarray(DistinctRows.of(self.numeric, self.all_weights).owner)
 
     @property
+    def smallest_class(self) -> int:
+        """Number of distinct rows of the smallest class."""
+        pairs = np.unique(np.column_stack([self.owner, self.codes]), axis=0)
+        return int(np.bincount(pairs[:, 1]).min())
+
+    def subset(self, indices: IntArray) -> Samples:
+        """Return some of the members as samples of positive weight, with the same classes."""
+        members = self.members[indices]
+        return replace(self, members=members, codes=self.codes[indices])
+
+    @property
     def n_effective(self) -> float:
         """Effective sample size (Kish) of the members."""
         return float(self.weights.sum() ** 2 / (self.weights**2).sum())
@@ -148,7 +159,7 @@ class Samples:
         return values
 
 
-def fit_to_posterior(estimator: Any, samples: Samples, posterior: FloatArray) -> Any:
+def fit_to_posterior(estimator: Any, samples: Samples, posterior: FloatArray | None) -> Any:
     """Fit a classifier to the likeliest class of each sample, weighted by its lead.
 
     The lead is the probability of that class minus that of the next. A weighted sample for each
@@ -162,11 +173,11 @@ def fit_to_posterior(estimator: Any, samples: Samples, posterior: FloatArray) ->
         The classifier; it stays unfitted.
     samples : Samples
         The samples.
-    posterior : ndarray of shape (n_positive, k)
-        P(true class | sample, label) of the members.
+    posterior : ndarray of shape (n_positive, k) or None
+        P(true class | sample, label) of the members; None to fit the observed labels.
     """
-    likeliest = posterior.argmax(axis=1)
-    if (likeliest == likeliest[0]).all():
+    likeliest = samples.codes if posterior is None else posterior.argmax(axis=1)
+    if posterior is None or (likeliest == likeliest[0]).all():
         return fit_weighted(estimator, samples.kept, samples.labels, samples.weights)
     ordered = np.sort(posterior, axis=1)
     lead = ordered[:, -1] - ordered[:, -2]
