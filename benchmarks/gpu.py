@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 from timing import draw, floor
 from unflip import LPClassifier, NoiseModel
 from unflip.data.streamed import StreamedRows, streamed
+from unflip.features import KernelFeatures
 from unflip.ridge.spectrum import decompose
 from verdicts import verdict
 
@@ -200,6 +201,43 @@ def against_core(library, n, p):
     )
 
 
+def with_kernels(library, n, p, n_components):
+    """Compare kernel features, and fits with them, with one core of the host."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, p))
+    y = NOISE.flip((np.abs(X[:, :4]).sum(axis=1) > 3).astype(int), random_state=0)
+    on_device = library.from_host(X)
+    labels = library.from_host(y)
+    features = KernelFeatures("matern", n_components=n_components)
+    mapped = features.fit_transform(on_device)
+    functions = {
+        "floor: Gram matrix and eigendecomposition": lambda: library.floor(mapped),
+        "kernel features": lambda: features.fit_transform(on_device),
+        "LPClassifier, matern": lambda: LPClassifier(features=features).fit(on_device, labels),
+        "LPClassifier, auto": lambda: LPClassifier(features="auto").fit(on_device, labels),
+    }
+    print(f"{n} × {p}, {n_components} landmarks, float64 on the device", flush=True)
+    times = in_turns(library, list(functions.values()))
+    base = float(np.median(times[:, 0]))
+    lines = [
+        (library.name, n, n_components, 2, "float64", *summary(name, times[:, i], base))
+        for i, name in enumerate(functions)
+    ]
+    with threadpool_limits(1):
+        start = time.perf_counter()
+        fit_core = LPClassifier(features=features).fit(X[: n // 10], y[: n // 10])
+        seconds = time.perf_counter() - start
+    fit_device = LPClassifier(features=features).fit(on_device[: n // 10], labels[: n // 10])
+    proba = library.to_host(fit_device.predict_proba(on_device[: n // 10]))
+    error = np.abs(proba - fit_core.predict_proba(X[: n // 10])).max()
+    print(
+        f"    a tenth of the rows on one core: {seconds:.2f} s; largest difference of a "
+        f"probability {error:.1e}",
+        flush=True,
+    )
+    return lines
+
+
 def through_device(library, gigabytes, p, folder):
     """Stream a single-precision file through the device: copies, leave-one-out, a full fit."""
     path = Path(folder) / "unflip-streamed-rows.f32"
@@ -298,6 +336,7 @@ def main():
             lines += of_size(library, n, p, dtype, k)
             library.free()
         against_core(library, 100_000, 1000)
+        lines += with_kernels(library, 100_000, 50, 1000)
         if options.gigabytes:
             through_device(library, options.gigabytes, 1000, options.folder)
     options.out.parent.mkdir(parents=True, exist_ok=True)

@@ -30,12 +30,14 @@ from unflip.data.groups import group_folds, n_effective_of
 from unflip.data.input_rows import as_rows, in_memory, open_dask
 from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimator
 from unflip.estimation.trusted import TrustedSubset
+from unflip.features import transformed_rows
 from unflip.labels.classes import inclusion_probabilities, true_codes
 from unflip.labels.codes import UNLABELLED
 from unflip.labels.noise import NoiseModel
 from unflip.labels.votes import Votes
 from unflip.model.classifier import LPClassifier
 from unflip.model.held_out import held_out_log_odds
+from unflip.model.noisy_label_classifier import NoisyLabelClassifier
 from unflip.model.options import gives_priors, is_estimate
 from unflip.ridge.label_association import certainty
 
@@ -49,6 +51,8 @@ def audit(
     trusted: ArrayLike | None = None,
     inclusion: ArrayLike | None = None,
     groups: ArrayLike | None = None,
+    features: Any = None,
+    estimator: Any = None,
     false_discovery_rate: float = 0.1,
 ) -> Audit:
     """Find labels that are probably wrong, what they cost, and what to do next.
@@ -76,6 +80,13 @@ def audit(
     groups : array-like of shape (n,), optional
         Group of each sample, for example near-duplicates or samples of one patient. Each sample is
         scored by fits to other groups.
+    features : str or transformer, optional
+        Features in which the classes are separated linearly, as in `LPClassifier`: "linear", the
+        default, or for example "auto" for boundaries that are not linear. With `estimator`, those
+        of `NoisyLabelClassifier`.
+    estimator : classifier, optional
+        Audit with a `NoisyLabelClassifier` of this classifier, instead of `LPClassifier`. Then
+        ``accuracy_after`` and ``plan`` are NaN.
     false_discovery_rate : float
         Maximum expected false discovery rate: share of correct labels among the first
         ``n_suspects`` suspects.
@@ -105,30 +116,22 @@ def audit(
     check_unmasked(X=X, y=y)
     labels = y if isinstance(y, Votes) else _as_labels(y)
     X = open_dask(X)
-    folds = group_folds(groups, (len(labels),))
-    with warnings.catch_warnings():
-        # The warning comes below, about the rates that are used in the end.
-        warnings.simplefilter("ignore", AssumedNoiseWarning)
-        fitted = LPClassifier(source, priors=priors).fit(X, labels)
-    rows = _as_rows(X)
-    codes = _observed(labels, fitted)
-    scores = _loo_scores(fitted, _noise(fitted, labels, codes, gives_priors(noise, priors)))
-    if folds:
-        is_from_votes = scores.noise.source == "votes"
-        held_out = held_out_log_odds(rows, labels, folds, fitted, from_votes=is_from_votes)
-        n_effective = n_effective_of(np.asarray(groups))
-        scores = _group_scores(held_out, codes, scores.noise, priors, n_effective, scores.certainty)
+    if estimator is None:
+        scores = _scores_of_fit(X, labels, source, priors, groups, features or "linear")
+    elif isinstance(labels, Votes):
+        raise ValueError("Votes need LPClassifier: omit estimator, or pass one label per sample.")
+    else:
+        scores = _scores_of_model(X, labels, source, priors, groups, features or "auto", estimator)
     if scores.noise.assumption:
         warn_caller(scores.noise.assumption, AssumedNoiseWarning)
-    if trusted is None and fitted.noise_estimator_ is not None:
-        trusted = fitted.noise_estimator_.y_trusted
+    rates = scores.estimator
+    if trusted is None and rates is not None:
+        trusted = rates.y_trusted
     n = len(labels)
-    truth = true_codes(trusted, n, np.arange(n), fitted.classes_, "trusted")
-    estimator = fitted.noise_estimator_
-    is_sample = estimator is not None and estimator.uses_trusted_labels
-    evidence = _evidence(scores, rows, codes, fitted.classes_, truth)
-    if estimator is not None and is_sample:
-        chosen = inclusion_probabilities(estimator.inclusion, n, np.arange(n), truth)
+    truth = true_codes(trusted, n, np.arange(n), scores.classes, "trusted")
+    evidence = _evidence(scores, truth)
+    if rates is not None and rates.uses_trusted_labels:
+        chosen = inclusion_probabilities(rates.inclusion, n, np.arange(n), truth)
         evidence = replace(evidence, is_sample=True, inclusion=chosen)
     result = Audit(evidence, rate)
     warn_of_assumptions(result)
@@ -152,21 +155,99 @@ def _observed(labels: NDArray[Any] | Votes, fitted: LPClassifier) -> IntArray:
     return np.searchsorted(fitted.classes_, np.asarray(labels))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class _Scores:
     """Out-of-sample log-odds of each class against the first, and the noise behind them."""
 
+    classes: NDArray[Any]
+    codes: IntArray
     log_odds: FloatArray  # (n, k − 1)
     noise: Noise
     accuracy: ExpectedAccuracy
     n_effective: float
     certainty: float  # that the features predict the labels, 0 to 1: log-odds are shrunk by it
+    dimension: float  # effective dimension of the features; NaN if it is not known
+    estimator: NoiseEstimator | None
 
 
-def _evidence(
-    scores: _Scores, rows: Rows, codes: IntArray, classes: NDArray[Any], truth: IntArray
-) -> Evidence:
+def _scores_of_fit(
+    X: Rows,
+    labels: NDArray[Any] | Votes,
+    noise: Any,
+    priors: ArrayLike | None,
+    groups: ArrayLike | None,
+    features: Any,
+) -> _Scores:
+    """Return the scores of an `LPClassifier`: leave-one-out, or by fits to other groups."""
+    folds = group_folds(groups, (len(labels),))
+    with warnings.catch_warnings():
+        # The warning comes later, about the rates that are used in the end.
+        warnings.simplefilter("ignore", AssumedNoiseWarning)
+        fitted = LPClassifier(noise, priors=priors, features=features).fit(X, labels)
+    rows = _as_rows(X)
+    codes = _observed(labels, fitted)
+    transformed = rows
+    if fitted.features_ is not None:
+        transformed = transformed_rows(fitted.features_, rows)
+    scores = _Scores(
+        classes=fitted.classes_,
+        codes=codes,
+        log_odds=as_numpy(fitted.loo_log_odds_).reshape(len(codes), -1),
+        noise=_noise(fitted, labels, codes, gives_priors(noise, priors)),
+        accuracy=ExpectedAccuracy(fitted.expected_accuracy_, fitted.expected_accuracy_std_),
+        n_effective=fitted.n_effective_,
+        certainty=certainty(fitted.association_),
+        dimension=effective_dimension(transformed),
+        estimator=fitted.noise_estimator_,
+    )
+    if not folds:
+        return scores
+    is_from_votes = scores.noise.source == "votes"
+    held_out = held_out_log_odds(rows, labels, folds, fitted, from_votes=is_from_votes)
+    return _group_scores(held_out, scores, priors, n_effective_of(np.asarray(groups)))
+
+
+def _scores_of_model(
+    X: Any,
+    labels: NDArray[Any],
+    noise: Any,
+    priors: ArrayLike | None,
+    groups: ArrayLike | None,
+    features: Any,
+    estimator: Any,
+) -> _Scores:
+    """Return the scores of a `NoisyLabelClassifier`."""
+    model = NoisyLabelClassifier(estimator, noise, priors=priors, features=features)
+    with warnings.catch_warnings():
+        # The warning comes later, about the rates that are used in the end.
+        warnings.simplefilter("ignore", AssumedNoiseWarning)
+        model.fit(X, labels, groups=groups)
+    rates = model.rates_
+    return _Scores(
+        classes=model.classes_,
+        codes=np.searchsorted(model.classes_, labels),
+        log_odds=model.log_odds_[:, 1:],
+        noise=Noise(
+            model=rates.noise,
+            reported=rates.reported,
+            errors=rates.errors,
+            source=rates.source,
+            assumption=rates.assumption,
+            priors_given=gives_priors(noise, priors),
+            from_labels=rates.source == "label likelihood",
+            rate_covariance=rates.covariance,
+        ),
+        accuracy=ExpectedAccuracy(model.expected_accuracy_, model.expected_accuracy_std_),
+        n_effective=model.n_effective_,
+        certainty=certainty(model.association_),
+        dimension=np.nan,
+        estimator=None if model.label_fit_ is None else model.label_fit_.noise_estimator_,
+    )
+
+
+def _evidence(scores: _Scores, truth: IntArray) -> Evidence:
     noise = scores.noise
+    codes = scores.codes
     logits = np.column_stack([np.zeros(len(codes)), scores.log_odds])
     log_scores = log_softmax(logits, axis=1)
     observed = Observations(
@@ -174,7 +255,7 @@ def _evidence(
     )
     priors = noise.model.known_priors
     return Evidence(
-        classes=classes,
+        classes=scores.classes,
         codes=codes,
         truth=truth,
         probabilities=np.exp(log_scores),
@@ -182,7 +263,7 @@ def _evidence(
         noise=noise,
         class_conditional_accuracy=scores.accuracy.value,
         class_conditional_accuracy_std=scores.accuracy.error,
-        dimension=effective_dimension(rows),
+        dimension=scores.dimension,
         n_effective=scores.n_effective,
         scored=ScoredRows(logits, observed, priors, scores.certainty),
         has_signal=scores.certainty > 0,
@@ -194,37 +275,29 @@ def _columns(noise: Noise, codes: IntArray) -> IntArray:
     return codes if noise.votes is None else np.arange(len(codes))
 
 
-def _loo_scores(fitted: LPClassifier, noise: Noise) -> _Scores:
-    """Return the leave-one-out scores of the fit."""
-    accuracy = ExpectedAccuracy(fitted.expected_accuracy_, fitted.expected_accuracy_std_)
-    log_odds = as_numpy(fitted.loo_log_odds_).reshape(fitted.label_posterior_.shape[0], -1)
-    return _Scores(log_odds, noise, accuracy, fitted.n_effective_, certainty(fitted.association_))
-
-
 def _group_scores(
-    held_out: FloatArray,
-    codes: IntArray,
-    noise: Noise,
-    priors: ArrayLike | None,
-    n_effective: float,
-    certainty: float,
+    held_out: FloatArray, scores: _Scores, priors: ArrayLike | None, n_effective: float
 ) -> _Scores:
     """Return scores by fits to other groups.
 
     They are calibrated again, because each fold's own calibration relies on near-duplicates.
     """
+    noise = scores.noise
     contrasts = held_out[:, 1:] - held_out[:, :1]
-    rows = Observations(
-        _columns(noise, codes), np.ones(len(codes)), n_effective, noise.priors_given
-    )
+    columns = _columns(noise, scores.codes)
+    rows = Observations(columns, np.ones(len(columns)), n_effective, noise.priors_given)
     if noise.source == "label likelihood" and noise.votes is None:
         noise = noise_from_scores(held_out, held_out, rows, priors)
     channel = noise.channel
     fitted = calibrate(contrasts, rows, channel)
-    scores = ReportedScores(fitted, rows, channel, noise.covariance, certainty)
-    accuracy = scores.expected_accuracy(scores.predicted, noise.model.known_priors)
-    log_odds = scores.calibration.log_odds[:, 1:]
-    return _Scores(log_odds, noise, accuracy, n_effective, certainty)
+    reported = ReportedScores(fitted, rows, channel, noise.covariance, scores.certainty)
+    return replace(
+        scores,
+        log_odds=reported.calibration.log_odds[:, 1:],
+        noise=noise,
+        accuracy=reported.expected_accuracy(reported.predicted, noise.model.known_priors),
+        n_effective=n_effective,
+    )
 
 
 def _noise(

@@ -88,6 +88,15 @@ Group = Annotated[
         "labels of its own group.",
     ),
 ]
+FeatureMap = Annotated[
+    str,
+    typer.Option(
+        "--features",
+        metavar="NAME",
+        help="linear, rbf, matern or laplace: a linear boundary between the classes, or one by a "
+        "kernel. auto chooses by the labels.",
+    ),
+]
 Ignore = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMN", help="Column to ignore; can be repeated."),

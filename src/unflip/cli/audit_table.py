@@ -30,6 +30,7 @@ def audit_file(request: Request, report_progress: ReportProgress) -> FileAudit:
             priors=None if prepared.noise is not None else prepared.priors,
             trusted=None if prepared.trusted is None else prepared.trusted[audited],
             groups=None if prepared.groups is None else prepared.groups[audited],
+            features=prepared.feature_map,
         )
         report_progress(f"Proposing labels for unlabelled {items}")
         proposals = _proposals(prepared, result)
@@ -55,7 +56,8 @@ def _proposals(prepared: Prepared, result: Audit) -> Proposals:
         return Proposals(rows, result.classes[:0], np.empty(0))
     checked = None if prepared.trusted is None else prepared.trusted[audited]
     source = result.noise if checked is None else GivenRates(result.noise, y_trusted=checked)
-    fitted = LPClassifier(source).fit(prepared.rows[audited], prepared.observed)
+    fitted = LPClassifier(source, features=prepared.feature_map)
+    fitted.fit(prepared.rows[audited], prepared.observed)
     probabilities = fitted.predict_proba(prepared.rows[rows])
     order = np.argsort(-probabilities.max(axis=1), kind="stable")
     best = probabilities.argmax(axis=1)[order]

@@ -51,15 +51,17 @@ def fit_labels(prepared: Prepared) -> Fit:
 def unfitted_classifier(prepared: Prepared) -> LPClassifier:
     """Return the classifier for the audited items, not yet fitted."""
     priors = None if prepared.noise is not None else prepared.priors
+    features = prepared.feature_map
     if prepared.trusted is None:
-        return LPClassifier("estimate" if prepared.noise is None else prepared.noise, priors=priors)
+        source = "estimate" if prepared.noise is None else prepared.noise
+        return LPClassifier(source, priors=priors, features=features)
     checked = prepared.trusted[prepared.audited]
     source = (
         TrustedSubset(checked)
         if prepared.noise is None
         else GivenRates(prepared.noise, y_trusted=checked)
     )
-    return LPClassifier(source, priors=priors)
+    return LPClassifier(source, priors=priors, features=features)
 
 
 def fit_decided(prepared: Prepared, before: Fit, decisions: Mapping[int, Decision]) -> Fit:
@@ -87,7 +89,8 @@ def fit_decided(prepared: Prepared, before: Fit, decisions: Mapping[int, Decisio
         truth[row] = decision.label or None
     rows = np.flatnonzero(texts != "")
     source = GivenRates(before.classifier.noise_, before.classifier.noise_std_, truth[rows])
-    return _fit(prepared, LPClassifier(source), rows, texts[rows].astype(str))
+    unfitted = LPClassifier(source, features=prepared.feature_map)
+    return _fit(prepared, unfitted, rows, texts[rows].astype(str))
 
 
 def _fit(
@@ -108,12 +111,18 @@ def _fit(
         )
         return Fit(fitted, fitted.expected_accuracy_, fitted.expected_accuracy_std_, notes)
     result = audit(
-        X, labels, noise=unfitted.noise, priors=unfitted.priors, groups=prepared.groups[rows]
+        X,
+        labels,
+        noise=unfitted.noise,
+        priors=unfitted.priors,
+        groups=prepared.groups[rows],
+        features=prepared.feature_map,
     )
     if not isinstance(labels, Votes):
         noise = unfitted.noise
         y_trusted = noise.y_trusted if isinstance(noise, NoiseEstimator) else None
-        unfitted = LPClassifier(GivenRates(result.noise, result.noise_std, y_trusted))
+        rates = GivenRates(result.noise, result.noise_std, y_trusted)
+        unfitted = LPClassifier(rates, features=prepared.feature_map)
     fitted = unfitted.fit(X, labels)
     notes = _notes(bool(result.assumption), result.evidence.has_signal)
     return Fit(fitted, result.expected_accuracy, result.expected_accuracy_std, notes)

@@ -27,6 +27,7 @@ _TRUSTED = [
     "unflip.calibration.decision.Rule",
     "unflip.calibration.interval.Interval",
     "unflip.estimation.automatic.Automatic",
+    "unflip.features.kernel_features.KernelFeatures",
     "unflip.estimation.isotropy.MixtureEvidence",
     "unflip.estimation.given_rates.GivenRates",
     "unflip.estimation.strata.Urgency",

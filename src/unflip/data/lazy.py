@@ -23,6 +23,8 @@ from unflip._utils.typing import Array, FloatArray, IntArray
 from unflip.data.engines.blocks import Blocks, engine_of, every_nth_row
 from unflip.data.engines.engine import Engine, dask_engine, is_dask
 
+# Most numbers in a block of mapped rows, 16 MiB in double precision: a pass holds a few blocks.
+_MAPPED_VALUES = 2**21
 _NUMERIC_KINDS = "biuf"  # NumPy's kinds of dtypes: booleans, integers and floats
 
 
@@ -197,7 +199,7 @@ class LazyRows:
 
     def engine(self, offset: Sequence[Array] = ()) -> Engine:
         """Return the engine that passes over the rows less an offset."""
-        return Blocks(self, offset)
+        return Blocks(self, offset, None if self.mapping is None else _MAPPED_VALUES)
 
     def sample(self) -> Any:
         """Return evenly spaced rows, read once."""

@@ -260,5 +260,6 @@ def _inverse_root(kernel: Array) -> Array:
     """Return B with BBᵀ = K⁻¹ for a kernel matrix, without its numerical null space."""
     xp = array_namespace(kernel)
     values, vectors = xp.linalg.eigh(kernel)
-    first = int(xp.sum(values <= _SMALLEST_EIGENVALUE * values[-1]))
+    on_host = as_numpy(values)
+    first = int(np.searchsorted(on_host, _SMALLEST_EIGENVALUE * on_host[-1], side="right"))
     return vectors[:, first:] / xp.sqrt(values[first:])

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+import numpy as np
 from array_api_compat import array_namespace
 from scipy.sparse import issparse
 
 from unflip._utils.arrays import at_least, namespace
-from unflip._utils.typing import Array, Rows
+from unflip._utils.typing import Array, FloatArray, Rows, SparseArray
 
 
 def squared_distances(X: Rows, landmarks: Rows) -> Array:
@@ -20,8 +21,8 @@ def squared_distances(X: Rows, landmarks: Rows) -> Array:
     """
     if issparse(X):
         products = (X @ landmarks.T).toarray()
-        row_norms = X.multiply(X).sum(axis=1)
-        landmark_norms = landmarks.multiply(landmarks).sum(axis=1)
+        row_norms = _squared_norms(X)
+        landmark_norms = _squared_norms(landmarks)
     else:
         xp = namespace(X)
         landmarks = xp.astype(landmarks, xp.float64, copy=False)
@@ -36,6 +37,10 @@ def squared_distances(X: Rows, landmarks: Rows) -> Array:
     squared += row_norms[:, None]
     squared += landmark_norms[None, :]
     return at_least(squared, 0.0)
+
+
+def _squared_norms(X: SparseArray) -> FloatArray:
+    return np.asarray(X.multiply(X).sum(axis=1)).ravel()
 
 
 def rbf(squared: Array) -> Array:

@@ -37,9 +37,9 @@ def transformed_rows(transformer: Transformer, X: Rows) -> Rows:
     """
     if is_foreign(X):
         return transformer.transform(X)
-    example = _as_array(transformer.transform(X[:1, :]))
-    n_columns = int(example.shape[1])
     is_lazy = isinstance(X, LazyRows)
+    example = _as_array(transformer.transform((X.hosted if is_lazy else X)[:1, :]))
+    n_columns = int(example.shape[1])
     is_large = X.shape[0] * n_columns > _KEPT_VALUES
     if not is_lazy and (issparse(X) or issparse(example) or not is_large):
         return _as_array(transformer.transform(X))

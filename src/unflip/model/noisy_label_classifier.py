@@ -89,8 +89,8 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Given or estimated noise model with priors.
     noise_std_ : ndarray of shape (k, k)
         Standard errors of ``noise_.transition``; 0 if the noise was given.
-    noise_source_ : str
-        What the noise rates were estimated from, or "given".
+    rates_ : ScoreRates
+        Noise rates with their covariance, source and assumption.
     label_posterior_ : ndarray of shape (n, k)
         P(true class | sample, observed label) of the training samples, from out-of-sample scores.
         Trusted samples have 0 or 1, and zero-weight samples the class priors.
@@ -134,7 +134,7 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     cv_share_: float
     noise_: NoiseModel
     noise_std_: FloatArray
-    noise_source_: str
+    rates_: ScoreRates
     label_posterior_: FloatArray
     log_odds_: FloatArray
     association_: float
@@ -343,7 +343,7 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.cv_share_ = evidence.share
         self.noise_ = evidence.rates.reported
         self.noise_std_ = evidence.rates.errors
-        self.noise_source_ = evidence.rates.source
+        self.rates_ = evidence.rates
         self.label_posterior_ = samples.to_all(posterior, priors)
         log_odds = evidence.scores.calibration.log_odds
         self.log_odds_ = samples.to_all(log_odds, np.log(priors / priors[0]))

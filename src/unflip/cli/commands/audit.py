@@ -44,6 +44,7 @@ def audit(
     group: arguments.Group = None,
     name: arguments.Name = None,
     ignore: arguments.Ignore = None,
+    features: arguments.FeatureMap = "linear",
     out: Annotated[Path | None, typer.Option(help="Page (.html) to review the suspects.")] = None,
     suspects: Annotated[
         Path | None, typer.Option(help="Table (.csv) of suspects and proposed labels.")
@@ -71,6 +72,7 @@ def audit(
         group=group,
         id_column=name,
         ignore=tuple(ignore or ()),
+        feature_map=features,
     )
     with working(f"Reading {data.name}") as report_progress:
         result = audit_file(request, report_progress)

@@ -46,6 +46,7 @@ def fit(
     ] = None,
     name: arguments.Name = None,
     ignore: arguments.Ignore = None,
+    features: arguments.FeatureMap = "linear",
     as_json: arguments.AsJson = False,
 ) -> None:
     """Fit a classifier to the noisy labels or votes of a file."""
@@ -63,6 +64,7 @@ def fit(
         group=group,
         id_column=name,
         ignore=tuple(ignore or ()),
+        feature_map=features,
     )
     with working(f"Reading {data.name}") as report_progress:
         prepared = prepare(request, report_progress)

@@ -51,6 +51,8 @@ class Request:
         Columns of trusted labels, of groups, and of row ids.
     ignore : tuple of str
         Columns to ignore.
+    feature_map : str
+        Parameter `features` of `LPClassifier`.
     """
 
     path: Path
@@ -65,6 +67,7 @@ class Request:
     group: str | None = None
     id_column: str | None = None
     ignore: tuple[str, ...] = ()
+    feature_map: str = "linear"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -93,6 +96,8 @@ class Prepared:
         Trusted labels, None for unchecked items.
     groups : ndarray of shape (n,) or None
         Group of each item, if given.
+    feature_map : str
+        Parameter `features` of `LPClassifier`.
     """
 
     table: Table
@@ -105,6 +110,7 @@ class Prepared:
     priors: FloatArray | None
     trusted: NDArray[Any] | None
     groups: NDArray[Any] | None = None
+    feature_map: str = "linear"
 
     @property
     def votes(self) -> Votes | None:
@@ -164,6 +170,7 @@ def prepare(request: Request, report_progress: ReportProgress) -> Prepared:
         if trusted is None
         else items.unique_values(table, str(request.trusted), trusted),
         groups=None if request.group is None else groups(table, request.group)[items.first],
+        feature_map=request.feature_map,
     )
 
 

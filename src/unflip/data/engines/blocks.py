@@ -28,7 +28,7 @@ class Blocks:
     offset : sequence of arrays of shape (p,)
         Subtracted from each row, in turn, in the precision of the rows.
     most_values : int, optional
-        Most numbers in a block on a device.
+        Most numbers in a block; on the host, no limit by default.
     """
 
     source: Rows
@@ -69,7 +69,8 @@ class Blocks:
 
     def _block_values(self, n_values: int | None) -> int:
         if is_on_host(self.source):
-            return n_values or BLOCK_VALUES
+            n_values = n_values or BLOCK_VALUES
+            return n_values if self.most_values is None else min(n_values, self.most_values)
         fewest, most = _DEVICE_VALUES
         n_rows, n_features = self.source.shape
         # An eighth of all numbers, so that a block needs little memory beside the rows.
