@@ -73,7 +73,13 @@ def results(name, level, number):
     n_train = min(MOST_ROWS, int(0.7 * len(y)))
     noise = noise_of(level, int(y.max()) + 1)
     draw = split_rows(X, y, n_train, noise, np.random.default_rng(seed))
-    key = {"set": name, "level": level, "draw": number, "classes": int(y.max()) + 1}
+    key = {
+        "set": name,
+        "level": level,
+        "draw": number,
+        "classes": int(y.max()) + 1,
+        "n_test": len(draw.y_test),
+    }
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")
         features, rows = kernel_fits(draw)

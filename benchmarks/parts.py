@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
-def parsed(description, parts, draws, quick, stored=False, write=None):
+def parsed(description, parts, draws, quick, stored=False, write=None, jobs=False):
     """Parse the command line.
 
     ``draws`` is the name and the help of the option for the number of draws, ``quick`` the help of
     ``--quick``. ``stored`` adds ``--stored``, which prints stored results. ``write`` is the help of
-    ``--write``, which writes tables into the documentation.
+    ``--write``, which writes tables into the documentation. ``jobs`` adds ``--jobs``, the number of
+    processes.
     """
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -28,6 +29,8 @@ def parsed(description, parts, draws, quick, stored=False, write=None):
         )
     if write:
         parser.add_argument("--write", action="store_true", help=write)
+    if jobs:
+        parser.add_argument("--jobs", type=int, default=1, help="number of processes")
     parser.add_argument(
         "--out", type=Path, default=Path("results"), help="folder for the CSV files"
     )

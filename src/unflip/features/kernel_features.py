@@ -13,13 +13,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from unflip._utils.arrays import as_numpy
+from unflip._utils.arrays import LARGE_BLOCK, as_numpy
 from unflip._utils.namespaces import check_reachable, check_same_device, precisions
 from unflip._utils.randomness import RandomState, generator
 from unflip._utils.typing import Array, IntArray, Rows
 from unflip._utils.validation import as_count, as_number, check_choice, shown
 from unflip.data.duplicates import take_rows
-from unflip.data.engines.blocks import BLOCK_VALUES
+from unflip.data.engines.blocks import BLOCK_VALUES, is_on_host
 from unflip.data.input_rows import lazy_for_dask, open_dask, validated
 from unflip.data.lazy import LazyRows
 from unflip.features.kernels import KERNELS, squared_distances
@@ -153,7 +153,8 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         dtype = xp.float32 if str(rows.dtype).endswith("float32") else xp.float64
         n_rows, n_columns = int(rows.shape[0]), int(self.basis_.shape[1])
         features = xp.empty((n_rows, n_columns), dtype=dtype, device=device(self.basis_))
-        height = max(BLOCK_VALUES // int(self.basis_.shape[0]), 1)
+        block_values = BLOCK_VALUES if is_on_host(self.basis_) else LARGE_BLOCK
+        height = max(block_values // int(self.basis_.shape[0]), 1)
         for start in range(0, n_rows, height):
             part = slice(start, min(start + height, n_rows))
             block = self.features_at(self.squared_distances(rows[part, :]))

@@ -53,25 +53,16 @@ def held_out_log_odds(
                 "A class occurs in so few groups that the other groups lack it: pass finer groups, "
                 "or groups=None."
             )
-        fold = fit_to_some(fitted, rows, labels, train, from_votes=from_votes)
+        fold = _fit_to_some(fitted, rows, labels, train, from_votes)
         values = as_numpy(fold.decision_function(take_rows(rows, test)))
         scores[test] = np.column_stack([-values / 2, values / 2]) if values.ndim == 1 else values
     return scores
 
 
-def fit_to_some(
-    fitted: Any,
-    rows: Rows,
-    labels: NDArray[Any] | Votes,
-    train: IntArray,
-    *,
-    sample_weight: FloatArray | None = None,
-    from_votes: bool = False,
+def _fit_to_some(
+    fitted: Any, rows: Rows, labels: NDArray[Any] | Votes, train: IntArray, from_votes: bool
 ) -> Any:
-    """Return a fit to some samples, with the noise rates and the features of a fit to all.
-
-    Parameters are those of `held_out_log_odds`, with the indices of the samples and their weights.
-    """
+    """Return a fit to some samples, with the noise rates and the features of a fit to all."""
     estimator = fitted.noise_estimator_
     checked = None if estimator is None else estimator.y_trusted
     source: Any = "estimate" if from_votes else fitted.noise_
@@ -79,7 +70,7 @@ def fit_to_some(
         source = _known_in(train, fitted, checked)
     fold = clone(fitted)
     fold.set_params(noise=source, priors=None, features=fitted.features_ or "linear")
-    return fold.fit(take_rows(rows, train), labels[train], sample_weight)
+    return fold.fit(take_rows(rows, train), labels[train])
 
 
 def _known_in(train: IntArray, fitted: Any, checked: ArrayLike) -> NoiseEstimator:

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
-from sklearn.utils import Tags, _safe_indexing, column_or_1d, get_tags
+from sklearn.utils import Tags, column_or_1d, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from unflip._utils.typing import FloatArray, IntArray
+from unflip._utils.typing import FloatArray
 from unflip._utils.validation import as_count, check_unmasked
 from unflip._utils.warnings import warn_caller
 from unflip.calibration.observations import Observations
@@ -27,13 +27,13 @@ from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimato
 from unflip.estimation.score_rates import ScoreRates
 from unflip.labels.noise import NoiseModel
 from unflip.model.classifier import LPClassifier
-from unflip.model.held_out import fit_to_some, held_out_log_odds
+from unflip.model.held_out import held_out_log_odds
 from unflip.model.label_evidence import LabelEvidence, fixed_rates, likeliest_rates
 from unflip.model.noise_sources import resolve_noise, with_inferred_priors
 from unflip.model.options import gives_priors, is_estimate
 from unflip.model.out_of_fold import (
     given_log_odds,
-    log_odds_by,
+    out_of_fold_log_odds,
     split_into_folds,
     weight_parameter,
 )
@@ -56,8 +56,8 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     1. `LPClassifier` with kernel features is fitted to the noisy labels. Its leave-one-out scores
        give the noise rates and P(true class | sample, label).
-    2. Out-of-fold predictions of the classifier, fitted as in step 3, join these scores if they
-       make the labels significantly likelier: the classifier may see what the kernel does not.
+    2. Out-of-fold predictions of the classifier, fitted to the noisy labels, join these scores if
+       they make the labels significantly likelier: the classifier may see what the kernel does not.
     3. The classifier is fitted once, to the likeliest class of each sample, weighted by the
        probability of that class minus that of the next.
 
@@ -101,9 +101,8 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         `LPClassifier`.
     expected_accuracy_ : float
         Expected accuracy of ``estimator_`` on new samples with clean labels: the mean probability,
-        by ``log_odds_``, of its out-of-fold predictions. Without these (``cv=None`` or
-        `pred_probs`) it takes the predictions for the training samples: it is then too low if the
-        classifier reproduces the labels that it was fitted to, as forests do.
+        by ``log_odds_``, of its predictions for the training samples. It is a point or two too low
+        if the classifier reproduces what it was fitted to, as forests do.
     expected_accuracy_std_ : float
         Standard error of ``expected_accuracy_``.
     n_effective_ : float
@@ -206,13 +205,7 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         samples = Samples.of(X, labels, weights, groups)
         label_fit = self._label_fit(samples)
         first = None if label_fit is None else _log_odds(label_fit, samples)
-        second = None
-        predicted = None
-        if pred_probs is not None:
-            second = given_log_odds(pred_probs, samples.n_all, len(samples.classes))
-            second = second[samples.members]
-        elif (out_of_fold := self._out_of_fold(samples, label_fit)) is not None:
-            second, predicted = out_of_fold
+        second = self._second_log_odds(samples, pred_probs)
         if first is None:
             first, second = second, None
         if first is None:
@@ -229,7 +222,7 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         if evidence.rates.assumption:
             warn_caller(evidence.rates.assumption, AssumedNoiseWarning)
         self.label_fit_ = label_fit
-        self._set(samples, evidence, predicted)
+        self._set(samples, evidence)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -273,37 +266,17 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             unfitted = LPClassifier(self.noise, priors=self.priors, features=self.features)
             return unfitted.fit(numeric, samples.all_labels, samples.all_weights)
 
-    def _out_of_fold(
-        self, samples: Samples, label_fit: LPClassifier | None
-    ) -> tuple[FloatArray, IntArray] | None:
-        """Return the out-of-fold log-odds and predictions of the classifier.
-
-        In each fold it is fitted as in step 3, to posteriors that a fit to the training samples
-        alone gives; without a fit of step 1, to the observed labels. None if `cv` is None, or if a
-        class has too few samples.
-        """
+    def _second_log_odds(self, samples: Samples, pred_probs: ArrayLike | None) -> FloatArray | None:
+        """Return the log-odds of step 2; None if it is left out."""
+        if pred_probs is not None:
+            given = given_log_odds(pred_probs, samples.n_all, len(samples.classes))
+            return given[samples.members]
         if self.cv is None or samples.smallest_class < 2:
             return None
-        log_odds = np.empty((len(samples.codes), len(samples.classes)))
-        predicted = np.empty(len(samples.codes), dtype=np.intp)
         folds = split_into_folds(self.cv, samples.codes, samples.owner, samples.groups)
-        for train, held_out in folds.split():
-            some = samples.subset(train)
-            posterior = None
-            if label_fit is not None:
-                fold = fit_to_some(
-                    label_fit,
-                    samples.numeric,
-                    samples.all_labels,
-                    some.members,
-                    sample_weight=some.weights,
-                )
-                posterior = np.asarray(fold.label_posterior_)
-            fitted = fit_to_posterior(self.estimator, some, posterior)
-            rows = _safe_indexing(samples.kept, held_out)
-            log_odds[held_out] = log_odds_by(fitted, rows, samples.classes)
-            predicted[held_out] = np.searchsorted(samples.classes, fitted.predict(rows))
-        return log_odds, predicted
+        return out_of_fold_log_odds(
+            self.estimator, samples.kept, samples.codes, samples.weights, folds
+        )
 
     def _rates_of(
         self, label_fit: LPClassifier | None, samples: Samples, observations: Observations
@@ -330,14 +303,13 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             return likeliest_rates(observations, self.priors)
         return fixed_rates(label_fit.noise_, errors, estimator.source_, estimator.rate_covariance_)
 
-    def _set(self, samples: Samples, evidence: LabelEvidence, predicted: IntArray | None) -> None:
+    def _set(self, samples: Samples, evidence: LabelEvidence) -> None:
         """Fit the classifier to the evidence, and set the attributes."""
         trusted = self.noise.y_trusted if isinstance(self.noise, NoiseEstimator) else None
         posterior = evidence.posterior(samples.true_codes(trusted))
         self.classes_ = samples.classes
         self.estimator_ = fit_to_posterior(self.estimator, samples, posterior)
-        if predicted is None:
-            predicted = np.searchsorted(self.classes_, self.estimator_.predict(samples.kept))
+        predicted = np.searchsorted(self.classes_, self.estimator_.predict(samples.kept))
         priors = evidence.rates.noise.known_priors
         accuracy = evidence.scores.expected_accuracy(predicted, priors)
         self.cv_share_ = evidence.share

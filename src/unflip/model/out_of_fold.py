@@ -7,14 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.model_selection import GroupKFold, PredefinedSplit, StratifiedKFold
+from sklearn.model_selection import GroupKFold, PredefinedSplit, StratifiedKFold, cross_val_predict
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import _num_samples, has_fit_parameter
+from sklearn.utils.validation import has_fit_parameter
 
 from unflip._utils.arrays import one_hot
 from unflip._utils.typing import FloatArray, IntArray
 from unflip._utils.validation import as_floats, improper_row
 from unflip.estimation.score_rates import log_scores_of
+
+# Methods that give log-odds, the best first.
+_METHODS = ("predict_proba", "decision_function", "predict")
 
 
 def weight_parameter(estimator: Any) -> str | None:
@@ -35,26 +38,23 @@ def fit_weighted(estimator: Any, X: Any, y: NDArray[Any], weights: FloatArray) -
     return clone(estimator).fit(X, y, **({} if name is None else {name: weights}))
 
 
-def log_odds_by(fitted: Any, X: Any, classes: NDArray[Any]) -> FloatArray:
-    """Return the log-odds of each class, (n, k), up to a term common to all.
+def out_of_fold_log_odds(
+    estimator: Any, X: Any, codes: IntArray, weights: FloatArray, folds: PredefinedSplit
+) -> FloatArray:
+    """Return out-of-fold log-odds of the observed classes, (n, k), up to a term common to all.
 
-    They are those of the probabilities of a fitted classifier, of its decision values, or of its
-    predictions, whichever it has. Classes that it does not know are the least likely.
+    They are those of the probabilities of the classifier, its decision values, or for want of both
+    its predictions.
     """
-    known = np.searchsorted(classes, fitted.classes_)
-    if hasattr(fitted, "predict_proba"):
-        probabilities = np.zeros((_num_samples(X), len(classes)))
-        probabilities[:, known] = fitted.predict_proba(X)
-        return log_scores_of(probabilities)
-    if hasattr(fitted, "decision_function"):
-        values = fitted.decision_function(X)
-        if values.ndim == 1:
-            values = np.column_stack([-values / 2, values / 2])
-    else:
-        values = one_hot(np.searchsorted(fitted.classes_, fitted.predict(X)), len(known))
-    log_odds = np.full((len(values), len(classes)), values.min())
-    log_odds[:, known] = values
-    return log_odds
+    method = next(name for name in _METHODS if hasattr(estimator, name))
+    name = weight_parameter(estimator)
+    params = None if name is None else {name: weights}
+    values = cross_val_predict(estimator, X, codes, cv=folds, method=method, params=params)
+    if method == "predict_proba":
+        return log_scores_of(values)
+    if method == "predict":
+        return np.asarray(one_hot(values, int(codes.max()) + 1))
+    return np.column_stack([-values / 2, values / 2]) if values.ndim == 1 else values
 
 
 def given_log_odds(pred_probs: ArrayLike, n_rows: int, n_classes: int) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -126,11 +126,6 @@ class Samples:
         pairs = np.unique(np.column_stack([self.owner, self.codes]), axis=0)
         return int(np.bincount(pairs[:, 1]).min())
 
-    def subset(self, indices: IntArray) -> Samples:
-        """Return some of the members as samples of positive weight, with the same classes."""
-        members = self.members[indices]
-        return replace(self, members=members, codes=self.codes[indices])
-
     @property
     def n_effective(self) -> float:
         """Effective sample size (Kish) of the members."""
@@ -159,7 +154,7 @@ class Samples:
         return values
 
 
-def fit_to_posterior(estimator: Any, samples: Samples, posterior: FloatArray | None) -> Any:
+def fit_to_posterior(estimator: Any, samples: Samples, posterior: FloatArray) -> Any:
     """Fit a classifier to the likeliest class of each sample, weighted by its lead.
 
     The lead is the probability of that class minus that of the next. A weighted sample for each
@@ -173,11 +168,11 @@ def fit_to_posterior(estimator: Any, samples: Samples, posterior: FloatArray | N
         The classifier; it stays unfitted.
     samples : Samples
         The samples.
-    posterior : ndarray of shape (n_positive, k) or None
-        P(true class | sample, label) of the members; None to fit the observed labels.
+    posterior : ndarray of shape (n_positive, k)
+        P(true class | sample, label) of the members.
     """
-    likeliest = samples.codes if posterior is None else posterior.argmax(axis=1)
-    if posterior is None or (likeliest == likeliest[0]).all():
+    likeliest = posterior.argmax(axis=1)
+    if (likeliest == likeliest[0]).all():
         return fit_weighted(estimator, samples.kept, samples.labels, samples.weights)
     ordered = np.sort(posterior, axis=1)
     lead = ordered[:, -1] - ordered[:, -2]

@@ -1,0 +1,184 @@
+"""Tables and checks of any_model.py."""
+
+import numpy as np
+
+from any_model_fits import (
+    CLEANLAB,
+    KERNEL,
+    LEVELS,
+    LINEAR,
+    LINEAR_PRIORS,
+    MODELS,
+    ONE,
+    ONE_PRIORS,
+    PLAIN,
+    PRIORS,
+    RATES,
+    SIX,
+    SIX_PRIORS,
+    THRESHOLDS,
+    UNKNOWN,
+)
+from page_tables import show
+from verdicts import standard_error, verdict
+
+PAGE = "kernels.md"
+COMMAND = "python benchmarks/any_model.py"
+HARD = (".3/.1", ".4/.2")
+KNOWN = {ONE: ONE_PRIORS, SIX: SIX_PRIORS}
+VARIANTS = (UNKNOWN, PRIORS, RATES, LINEAR, LINEAR_PRIORS)
+AROUND = (PLAIN, THRESHOLDS, CLEANLAB, ONE, SIX, ONE_PRIORS, SIX_PRIORS)
+
+
+def print_accuracy(frame, write):
+    """Print all tables and checks."""
+    print_means(frame, write)
+    judge_kernels(frame)
+    judge_cells(frame)
+    judge_expected(frame)
+    judge_wrong_labels(frame)
+    judge_linear(frame)
+    judge_models(frame)
+    judge_time(frame)
+
+
+def cell_means(frame, measure="accuracy"):
+    """Return the mean over draws of each set and level, by model and method."""
+    return frame.pivot_table(
+        index=["set", "level"], columns=["model", "method"], values=measure, aggfunc="mean"
+    )
+
+
+def level_means(frame, measure="accuracy"):
+    """Return the mean over sets by level (rows), and by model and method (columns)."""
+    return cell_means(frame, measure).groupby(level="level").mean().loc[list(LEVELS)]
+
+
+def print_means(frame, write):
+    """Print the accuracies by noise level, in percent."""
+    means = 100 * level_means(frame)
+    named = [(f"**unflip, kernel**, {method}", (KERNEL, method)) for method in VARIANTS[:3]]
+    named += [(f"unflip, {method}", (KERNEL, method)) for method in VARIANTS[3:]]
+    named += [(f"{model}, {method}", (model, method)) for model in MODELS for method in AROUND]
+    lines = [[name, *(f"{value:.1f}" for value in means[key])] for name, key in named]
+    show(PAGE, COMMAND, [["", *LEVELS], *lines], write)
+
+
+def peers(with_thresholds):
+    """Return the models and methods that unflip is compared with."""
+    methods = (PLAIN, CLEANLAB, THRESHOLDS) if with_thresholds else (PLAIN, CLEANLAB)
+    return [(model, method) for model in MODELS for method in methods]
+
+
+def judge_kernels(frame):
+    """Check the mean accuracy of the kernel fit against every peer."""
+    means = 100 * level_means(frame)
+    for method, with_thresholds in ((UNKNOWN, False), (PRIORS, True)):
+        ours = means[(KERNEL, method)]
+        best = means[peers(with_thresholds)].max(axis=1)
+        names = means[peers(with_thresholds)].idxmax(axis=1)
+        for level in LEVELS:
+            target = 0.0 if level in HARD else -0.5
+            gain = ours[level] - best[level]
+            verdict(
+                gain >= target,
+                f"kernel, {method}, at {level}: ≥ best peer {target:+g}",
+                f"{gain:+.2f} (best peer: {', '.join(names[level])})",
+            )
+
+
+def judge_cells(frame):
+    """Check on how many sets and levels the kernel fit is best or within its error of the best."""
+    for method, with_thresholds in ((UNKNOWN, False), (PRIORS, True)):
+        wide = frame.pivot_table(
+            index=["set", "level", "draw"], columns=["model", "method"], values="accuracy"
+        )
+        wins = []
+        for _, cell in wide.groupby(level=["set", "level"]):
+            best = cell[peers(with_thresholds)].mean().idxmax()
+            gain = (cell[(KERNEL, method)] - cell[best]).to_numpy()
+            wins.append(gain.mean() + np.nan_to_num(standard_error(gain)) >= 0)
+        verdict(
+            np.mean(wins) >= 0.6,
+            f"kernel, {method}: best, or within a standard error of the best peer, ≥ 60% of cells",
+            f"{np.mean(wins):.0%} of {len(wins)}",
+        )
+
+
+def judge_expected(frame):
+    """Check the expected accuracies."""
+    frame = frame.assign(error=frame["expected"] - frame["accuracy"])
+    for model, methods in ((KERNEL, VARIANTS), *((name, (ONE, SIX)) for name in MODELS)):
+        for method in methods:
+            error = frame.loc[(frame["model"] == model) & (frame["method"] == method), "error"]
+            sampling = mean_sampling_error(frame, model, method)
+            text = (
+                f"{error.abs().mean():.3f}, bias {error.mean():+.3f}; {sampling:.3f} of it would "
+                "remain with the true accuracy, by the number of test rows"
+            )
+            if model == KERNEL and method in (UNKNOWN, PRIORS, RATES):
+                target = f"{model}, {method}: |expected − true accuracy| ≤ .03"
+                verdict(error.abs().mean() <= 0.03, target, text)
+            else:
+                print(f"        {model}, {method}: {text}")
+
+
+def mean_sampling_error(frame, model, method):
+    """Return the mean absolute error of the accuracy on the test rows."""
+    rows = frame[(frame["model"] == model) & (frame["method"] == method)]
+    variance = rows["accuracy"] * (1 - rows["accuracy"]) / rows["n_test"]
+    return float((np.sqrt(2 / np.pi) * np.sqrt(variance)).mean())
+
+
+def judge_wrong_labels(frame):
+    """Check the AUROC of the wrong labels against cleanlab's best score of any model."""
+    means = cell_means(frame, "auroc").dropna()
+    ours = means[(KERNEL, UNKNOWN)]
+    each = means[[(model, CLEANLAB) for model in MODELS]]
+    best = each.mean().idxmax()
+    gain = ours.mean() - each.mean().max()
+    verdict(gain >= 0.02, f"AUROC ≥ .02 above cleanlab with {best[0]}", f"{gain:+.3f}")
+    gain = (ours - each.max(axis=1)).mean()
+    print(f"        above the best of all models in each cell: {gain:+.3f}")
+
+
+def judge_linear(frame):
+    """Print the sets on which the chosen features are less accurate than linear ones."""
+    means = 100 * cell_means(frame).groupby(level="set").mean()[KERNEL]
+    for chosen, linear in ((UNKNOWN, LINEAR), (PRIORS, LINEAR_PRIORS)):
+        gain = (means[chosen] - means[linear]).sort_values()
+        losses = ", ".join(f"{name} {value:+.1f}" for name, value in gain[gain < -0.2].items())
+        print(f"        chosen features, {chosen}: less accurate than linear on {losses or 'none'}")
+
+
+def judge_models(frame):
+    """Check each model inside unflip against CleanLearning around it, and against itself."""
+    several = frame[frame["classes"] > 2]
+    means = 100 * level_means(frame)
+    uniform = 100 * level_means(several)
+    for model in MODELS:
+        for method in (ONE, SIX):
+            ours = (model, method)
+            peer = (model, CLEANLAB)
+            gains = {
+                f"at {level}": means.loc[level, ours] - means.loc[level, peer] for level in HARD
+            }
+            level = ".3/.1"
+            gains["several classes at .3"] = uniform.loc[level, ours] - uniform.loc[level, peer]
+            for where, gain in gains.items():
+                verdict(gain > 0, f"{model}, {method}, {where}: > CleanLearning", f"{gain:+.2f}")
+            loss = means.loc["none", ours] - means.loc["none", (model, PLAIN)]
+            verdict(loss >= -0.3, f"{model}, {method}, no noise: ≥ plain − .3", f"{loss:+.2f}")
+
+
+def judge_time(frame):
+    """Check the time of a kernel fit against CleanLearning around boosting, set by set."""
+    times = frame.pivot_table(
+        index="set", columns=["model", "method"], values="seconds", aggfunc="median"
+    )
+    ratio = times[(KERNEL, UNKNOWN)] / times[("boosting", CLEANLAB)]
+    verdict(
+        ratio.max() <= 1,
+        "kernel fit, features chosen: ≤ the time of CleanLearning(boosting) on every set",
+        f"{ratio.max():.2f} at most ({ratio.idxmax()}), median {ratio.median():.2f}",
+    )
