@@ -113,7 +113,7 @@ def main():
         ("--draws", "draws of each set and noise level"),
         "one draw of each set and level: a quarter of an hour on two cores",
         stored=True,
-        write="write the tables into docs/kernels.md",
+        write="write the tables into docs/kernels.md and docs/any_classifier.md",
         jobs=True,
     )
     warnings.simplefilter("ignore")

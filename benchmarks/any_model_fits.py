@@ -135,7 +135,10 @@ def auroc(scores, draw):
 
 
 def model_fits(name, draw, features):
-    """Return the measures of one model by each method."""
+    """Return the measures of one model by each method.
+
+    CleanLearning and unflip get the same out-of-fold probabilities.
+    """
     from cleanlab.classification import CleanLearning
 
     model = MODELS[name]
@@ -159,14 +162,14 @@ def model_fits(name, draw, features):
             "auroc": auroc(wrong_scores(draw.observed, pred_probs), draw),
         },
     ]
-    for method, priors, cv in (
+    for method, priors, out_of_fold in (
         (ONE, None, None),
         (ONE_PRIORS, draw.priors, None),
-        (SIX, None, FOLDS),
-        (SIX_PRIORS, draw.priors, FOLDS),
+        (SIX, None, pred_probs),
+        (SIX_PRIORS, draw.priors, pred_probs),
     ):
-        ours = NoisyLabelClassifier(model, priors=priors, features=features, cv=cv)
-        ours.fit(draw.X, draw.observed)
+        ours = NoisyLabelClassifier(model, priors=priors, features=features, cv=None)
+        ours.fit(draw.X, draw.observed, pred_probs=out_of_fold)
         rows.append({"method": method, "share": ours.cv_share_, **measures(ours, draw)})
     return [{"model": name} | row for row in rows]
 

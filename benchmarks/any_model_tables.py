@@ -22,12 +22,11 @@ from any_model_fits import (
 from page_tables import show
 from verdicts import standard_error, verdict
 
-PAGE = "kernels.md"
 COMMAND = "python benchmarks/any_model.py"
 HARD = (".3/.1", ".4/.2")
-KNOWN = {ONE: ONE_PRIORS, SIX: SIX_PRIORS}
-VARIANTS = (UNKNOWN, PRIORS, RATES, LINEAR, LINEAR_PRIORS)
-AROUND = (PLAIN, THRESHOLDS, CLEANLAB, ONE, SIX, ONE_PRIORS, SIX_PRIORS)
+OURS = (UNKNOWN, PRIORS, RATES)
+LINEARS = (LINEAR, LINEAR_PRIORS)
+AROUND = (PLAIN, CLEANLAB, ONE, SIX, THRESHOLDS, ONE_PRIORS, SIX_PRIORS)
 
 
 def print_accuracy(frame, write):
@@ -55,13 +54,26 @@ def level_means(frame, measure="accuracy"):
 
 
 def print_means(frame, write):
-    """Print the accuracies by noise level, in percent."""
+    """Print the accuracies by noise level, in percent: kernels and the best peers, each model."""
     means = 100 * level_means(frame)
-    named = [(f"**unflip, kernel**, {method}", (KERNEL, method)) for method in VARIANTS[:3]]
-    named += [(f"unflip, {method}", (KERNEL, method)) for method in VARIANTS[3:]]
-    named += [(f"{model}, {method}", (model, method)) for model in MODELS for method in AROUND]
-    lines = [[name, *(f"{value:.1f}" for value in means[key])] for name, key in named]
-    show(PAGE, COMMAND, [["", *LEVELS], *lines], write)
+    lines = [[f"**unflip, kernel, {method}**", *tenths(means[(KERNEL, method)])] for method in OURS]
+    lines += [[f"unflip, {method}", *tenths(means[(KERNEL, method)])] for method in LINEARS]
+    for method in (PLAIN, CLEANLAB, THRESHOLDS):
+        of_models = means[[(model, method) for model in MODELS]]
+        best = zip(tenths(of_models.max(axis=1)), of_models.idxmax(axis=1), strict=True)
+        lines.append([f"best model, {method}", *(f"{value} ({key[0]})" for value, key in best)])
+    show("kernels.md", COMMAND, [["", *LEVELS], *lines], write)
+    lines = [
+        [f"**{model}**" if method == PLAIN else "", method, *tenths(means[(model, method)])]
+        for model in MODELS
+        for method in AROUND
+    ]
+    show("any_classifier.md", COMMAND, [["", "", *LEVELS], *lines], write)
+
+
+def tenths(values):
+    """Format percentages."""
+    return [f"{value:.1f}" for value in values]
 
 
 def peers(with_thresholds):
@@ -108,7 +120,7 @@ def judge_cells(frame):
 def judge_expected(frame):
     """Check the expected accuracies."""
     frame = frame.assign(error=frame["expected"] - frame["accuracy"])
-    for model, methods in ((KERNEL, VARIANTS), *((name, (ONE, SIX)) for name in MODELS)):
+    for model, methods in ((KERNEL, OURS + LINEARS), *((name, (ONE, SIX)) for name in MODELS)):
         for method in methods:
             error = frame.loc[(frame["model"] == model) & (frame["method"] == method), "error"]
             sampling = mean_sampling_error(frame, model, method)
@@ -116,7 +128,7 @@ def judge_expected(frame):
                 f"{error.abs().mean():.3f}, bias {error.mean():+.3f}; {sampling:.3f} of it would "
                 "remain with the true accuracy, by the number of test rows"
             )
-            if model == KERNEL and method in (UNKNOWN, PRIORS, RATES):
+            if model == KERNEL and method in OURS:
                 target = f"{model}, {method}: |expected − true accuracy| ≤ .03"
                 verdict(error.abs().mean() <= 0.03, target, text)
             else:

@@ -278,9 +278,9 @@ def test_reg_of_another_loss_is_searched_near_that_of_the_rounds():
     assert np.isclose(last.reg, rounds.reg / 8 * RELATIVE_REGS).any()
 
 
-def rounds_at(X, codes, noise, regs, fit_intercept, truth=None):
+def rounds_at(X, codes, noise, regs, fit_intercept, truth=None, is_local=False):
     """Return the loop, and rounds with one regularization strength each."""
-    labels = NoisyLabels(DistinctRows.of(X), codes, noise, truth=truth)
+    labels = NoisyLabels(DistinctRows.of(X), codes, noise, truth=truth, is_local=is_local)
     loop = RefinementLoop(decompose(X, fit_intercept=fit_intercept), labels)
     rounds = [loop.first(np.array(regs[:1]))]
     for reg in regs[1:]:
@@ -316,11 +316,24 @@ def label_effects(round_, before, noise, class_contrasts):
     return round_.targets - expected @ class_contrasts
 
 
-def target_derivative(before, after_codes, noise, class_contrasts):
-    """Return g, the mean derivative of targets by scores."""
-    q = before.calibration.posterior(after_codes, noise)
+def target_derivatives(before, codes, noise, class_contrasts, left_out, is_local):
+    """Return g around each row: the mean derivative of targets by scores, times Gᵢ if local."""
+    q = before.calibration.posterior(codes, noise)
     covariance = np.mean([np.diag(row) - np.outer(row, row) for row in q], axis=0)
-    return before.calibration.model.slopes @ covariance @ class_contrasts
+    derivative = before.calibration.model.slopes @ covariance @ class_contrasts
+    if not is_local:
+        return np.tile(derivative, (len(codes), 1, 1))
+    uncertainty = 1 - (q**2).sum(axis=1)
+    excess = uncertainty / uncertainty.mean() - 1
+    predicted = left_out.exact @ excess
+    slope = max(np.dot(predicted, excess) / np.dot(predicted, predicted), 0)
+    factor = np.clip(1 + slope * predicted, 1 + excess.min(), 1 + excess.max())
+    return factor[:, None, None] * derivative
+
+
+def row_products(effects, derivatives):
+    """Return the effect of each row times its own derivative."""
+    return np.einsum("ia,iab->ib", effects, derivatives)
 
 
 def three_classes(n, p):
@@ -329,37 +342,42 @@ def three_classes(n, p):
     return X, noise.flip(y, random_state=0), y, noise
 
 
+@pytest.mark.parametrize("is_local", [True, False])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("data", [draw, three_classes])
-def test_leakage_matches_dense_matrices(data, fit_intercept):
+def test_leakage_matches_dense_matrices(data, fit_intercept, is_local):
     """The last round is exact; intermediate rows have the mean slack."""
     X, codes, _, noise = data(70, 30)
     X = X * np.exp(0.3 * np.random.default_rng(0).normal(size=(70, 1)))
-    check_leakage(X, codes, noise, [0.8, 0.5, 0.3], fit_intercept, rtol=1e-8)
+    check_leakage(X, codes, noise, [0.8, 0.5, 0.3], fit_intercept, is_local, rtol=1e-8)
 
 
+@pytest.mark.parametrize("is_local", [True, False])
 @pytest.mark.parametrize("reg", [1e-9, 1e-4, 1e4])
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_leakage_matches_dense_matrices_at_extreme_reg(fit_intercept, reg):
+def test_leakage_matches_dense_matrices_at_extreme_reg(fit_intercept, reg, is_local):
     """With more features than rows.
 
     At small γ, the intercept's share of the slack is the larger part.
     """
     X, codes, _, noise = draw(40, 90)
-    check_leakage(X, codes, noise, [reg, reg / 2, reg / 4], fit_intercept, rtol=1e-5)
+    check_leakage(X, codes, noise, [reg, reg / 2, reg / 4], fit_intercept, is_local, rtol=1e-5)
 
 
-def check_leakage(X, codes, noise, regs, fit_intercept, rtol):
+def check_leakage(X, codes, noise, regs, fit_intercept, is_local, rtol):
     class_contrasts = contrasts(noise.n_classes)
-    _, rounds = rounds_at(X, codes, noise, regs, fit_intercept)
+    _, rounds = rounds_at(X, codes, noise, regs, fit_intercept, is_local=is_local)
     first, middle, last = (DenseLeftOut(X, reg, fit_intercept) for reg in regs)
     own = [
         label_effects(rounds[r], rounds[r - 1] if r else None, noise, class_contrasts)
         for r in (0, 1)
     ]
-    g = [target_derivative(rounds[r], codes, noise, class_contrasts) for r in (0, 1)]
+    g = [
+        target_derivatives(rounds[r], codes, noise, class_contrasts, left_out, is_local)
+        for r, left_out in enumerate((first, middle))
+    ]
     assert not rounds[0].leakage.any()
-    expected = np.diag(middle.exact @ first.mean)[:, None] * (own[0] @ g[0])
+    expected = np.diag(middle.exact @ first.mean)[:, None] * row_products(own[0], g[0])
     np.testing.assert_allclose(
         rounds[1].leakage, expected, rtol=rtol, atol=rtol * np.abs(expected).max()
     )
@@ -367,28 +385,32 @@ def check_leakage(X, codes, noise, regs, fit_intercept, rtol):
     through_two = np.diag(there_and_back @ first.mean) - np.diag(there_and_back) * np.diag(
         first.mean
     )
-    expected = np.diag(there_and_back)[:, None] * (own[1] @ g[1]) + through_two[:, None] * (
-        own[0] @ g[0] @ g[1]
-    )
+    expected = np.diag(there_and_back)[:, None] * row_products(own[1], g[1])
+    expected += through_two[:, None] * row_products(own[0], g[0] @ g[1])
     np.testing.assert_allclose(
         rounds[2].leakage, expected, rtol=rtol, atol=rtol * np.abs(expected).max()
     )
 
 
+@pytest.mark.parametrize("is_local", [True, False])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("data", [draw, three_classes])
-def test_leakage_of_another_loss_matches_ridge_fits_along_its_curvature(data, fit_intercept):
+def test_leakage_of_another_loss_matches_ridge_fits_along_its_curvature(
+    data, fit_intercept, is_local
+):
     X, codes, _, noise = data(70, 30)
     class_contrasts, reg = contrasts(noise.n_classes), 0.1
-    loop, (before, current) = rounds_at(X, codes, noise, [0.8, 0.5], fit_intercept)
+    loop, (before, current) = rounds_at(
+        X, codes, noise, [0.8, 0.5], fit_intercept, is_local=is_local
+    )
     loss = LOGISTIC if noise.n_classes == 2 else SoftmaxLoss
     fits = ConvexFits(decompose(X, fit_intercept=fit_intercept), loss)
     round_ = loop.last(current, fits, np.array([reg]))
     left_out = fits.leave_one_out(current.targets, [reg])
-    through = label_effects(before, None, noise, class_contrasts) @ target_derivative(
-        before, codes, noise, class_contrasts
-    )
-    first, expected = DenseLeftOut(X, 0.8, fit_intercept), np.zeros_like(through)
+    first = DenseLeftOut(X, 0.8, fit_intercept)
+    g = target_derivatives(before, codes, noise, class_contrasts, first, is_local)
+    through = row_products(label_effects(before, None, noise, class_contrasts), g)
+    expected = np.zeros_like(through)
     curvatures, axes = np.linalg.eigh(left_out.mean_curvature[0])
     for curvature, axis in zip(curvatures, axes.T, strict=True):
         last = DenseLeftOut(X, 2 * reg / curvature, fit_intercept)

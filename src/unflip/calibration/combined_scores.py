@@ -16,6 +16,7 @@ from scipy.optimize import Bounds, OptimizeResult, minimize
 
 from unflip._utils.arrays import TINY, pick, softmax
 from unflip._utils.typing import FloatArray
+from unflip.calibration.log_odds import ROUNDING, recalibration
 from unflip.calibration.observations import Observations
 from unflip.labels.noise import Channel
 
@@ -37,22 +38,28 @@ def combined_log_odds(
         Log-odds K, in which the label of the row has no part. They are calibrated for the true
         class: the prior of a is normal about 1.
     second : ndarray of shape (n, k)
-        Log-odds L, on any scale. They are brought to the spread of K, and the prior of b is normal
+        Log-odds L, on any scale. They are calibrated on their own first. The prior of b is normal
         about 0; both have a standard deviation of 1.
     observations : Observations
         Observed labels.
     noise : Channel
         Noise of the labels.
     """
-    spread = _spread(first, observations.shares)
-    scale = spread / max(_spread(second, observations.shares), TINY)
-    problem = _Problem(first, scale * second, observations, noise)
+    share = observations.shares
+    centred = _centred(second)
+    unit = _spread(centred, share)
+    if unit <= ROUNDING * np.abs(second).max():
+        return first, 0.0
+    calibrated = _centred(recalibration(centred / unit, observations, noise).logits)
+    problem = _Problem(_centred(first), calibrated, observations, noise)
     alone = problem.solution(largest_weight=0.0)
     both = problem.solution(largest_weight=np.inf)
     if alone.fun - both.fun < _LEAST_GAIN:
         return first, 0.0
     a, b = both.x[:2]
-    return a * first + b * scale * second, float(b / (a + b))
+    part = b * _spread(calibrated, share)
+    whole = a * _spread(_centred(first), share) + part
+    return a * _centred(first) + b * calibrated, float(part / whole)
 
 
 class _Problem:
@@ -94,7 +101,12 @@ class _Problem:
         return -float(self._counts @ np.log(likelihood)) - log_prior, gradient
 
 
+def _centred(log_odds: FloatArray) -> FloatArray:
+    """Return log-odds whose mean over the classes is 0."""
+    return np.asarray(log_odds - log_odds.mean(axis=1, keepdims=True))
+
+
 def _spread(log_odds: FloatArray, share: FloatArray) -> float:
-    """Return the root mean square of the log-odds about their means."""
+    """Return the root mean square of the log-odds about their means over the rows."""
     centred = log_odds - share @ log_odds
     return float(np.sqrt(share @ (centred**2).sum(axis=1)))

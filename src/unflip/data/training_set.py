@@ -35,6 +35,8 @@ class TrainingSet:
         Class index of each member; with votes, the number of the member.
     votes : Votes or None
         Votes on the members.
+    is_local : bool
+        Whether fits to the rows are local, as to features of a kernel.
     """
 
     X: Rows
@@ -44,6 +46,7 @@ class TrainingSet:
     rows: DistinctRows
     codes: Array
     votes: Votes | None = None
+    is_local: bool = False
 
     @property
     def n_rows(self) -> int:
@@ -74,7 +77,8 @@ class TrainingSet:
         X = self.X[voted]
         weights = self.weights[voted]
         y = votes.classes[votes.label]
-        return TrainingSet(X, y, weights, votes.classes, DistinctRows.of(X, weights), votes.label)
+        rows = DistinctRows.of(X, weights)
+        return TrainingSet(X, y, weights, votes.classes, rows, votes.label, is_local=self.is_local)
 
     def trusted_codes(self, y_trusted: ArrayLike | None) -> Array | None:
         """Return the true class of each member, `UNCHECKED` if unknown; None without any."""

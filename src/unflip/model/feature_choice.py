@@ -61,7 +61,7 @@ def with_features(data: TrainingSet, transformer: Any) -> TrainingSet:
         return data
     rows = transformed_rows(transformer, data.rows.X)
     X = rows if data.rows.X is data.X else transformed_rows(transformer, data.X)
-    return replace(data, X=X, rows=replace(data.rows, X=rows))
+    return replace(data, X=X, rows=replace(data.rows, X=rows), is_local=True)
 
 
 def _best_features(data: TrainingSet) -> KernelFeatures | None:

@@ -137,6 +137,7 @@ class _Problem:
             infer_priors=source.counted and self.n_classes > 2,
             priors_known=self.options.priors_known,
             rate_prior=source.rate_prior if self.data.votes is None else None,
+            is_local=self.data.is_local,
         )
 
 

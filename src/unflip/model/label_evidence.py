@@ -71,8 +71,12 @@ class LabelEvidence:
 
         log_odds = first
         share = 0.0
-        association, rates = with_rates(log_odds)
+        association, rates = with_rates(first)
         if second is not None:
+            if certainty(association) < 1:  # the second may describe the labels better
+                other_association, other_rates = with_rates(second)
+                if other_association > association:
+                    rates = other_rates
             for _ in range(_N_ROUNDS):
                 log_odds, share = combined_log_odds(first, second, observations, rates.noise)
                 association, rates = with_rates(log_odds)

@@ -32,6 +32,7 @@ from unflip.model.label_evidence import LabelEvidence, fixed_rates, likeliest_ra
 from unflip.model.noise_sources import resolve_noise, with_inferred_priors
 from unflip.model.options import gives_priors, is_estimate
 from unflip.model.out_of_fold import (
+    fit_weighted,
     given_log_odds,
     out_of_fold_log_odds,
     split_into_folds,
@@ -59,7 +60,8 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     2. Out-of-fold predictions of the classifier, fitted to the noisy labels, join these scores if
        they make the labels significantly likelier: the classifier may see what the kernel does not.
     3. The classifier is fitted once, to the likeliest class of each sample, weighted by the
-       probability of that class minus that of the next.
+       probability of that class minus that of the next. If no scores predict the labels, it is
+       fitted to the labels themselves.
 
     Parameters
     ----------
@@ -124,7 +126,7 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     >>> print(f"{forest.fit(X, noisy).score(X_new, y_new):.2f}")
     0.77
     >>> print(f"{NoisyLabelClassifier(forest).fit(X, noisy).score(X_new, y_new):.2f}")
-    0.97
+    0.94
     """
 
     classes_: NDArray[Any]
@@ -308,7 +310,12 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         trusted = self.noise.y_trusted if isinstance(self.noise, NoiseEstimator) else None
         posterior = evidence.posterior(samples.true_codes(trusted))
         self.classes_ = samples.classes
-        self.estimator_ = fit_to_posterior(self.estimator, samples, posterior)
+        if evidence.rates.source == "no signal":
+            self.estimator_ = fit_weighted(
+                self.estimator, samples.kept, samples.labels, samples.weights
+            )
+        else:
+            self.estimator_ = fit_to_posterior(self.estimator, samples, posterior)
         predicted = np.searchsorted(self.classes_, self.estimator_.predict(samples.kept))
         priors = evidence.rates.noise.known_priors
         accuracy = evidence.scores.expected_accuracy(predicted, priors)

@@ -59,6 +59,8 @@ class NoisyLabels:
         Whether the priors are known independently of the labels.
     rate_prior : RatePrior, optional
         Prior of the noise rates, which scores and labels then correct. None: the rates are fixed.
+    is_local : bool
+        Whether the fits are local, as those of kernels: a score depends most on rows like its own.
     """
 
     rows: DistinctRows
@@ -68,6 +70,7 @@ class NoisyLabels:
     infer_priors: bool = False
     priors_known: bool = False
     rate_prior: RatePrior | None = None
+    is_local: bool = False
 
     @property
     def observations(self) -> Observations:
