@@ -11,11 +11,13 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 from unflip import (
     LPClassifier,
     Moments,
     NoiseModel,
+    NoisyLabelClassifier,
     Votes,
     audit,
     audit_scores,
@@ -29,6 +31,7 @@ from unflip import (
 from unflip import targets as target_values
 from unflip.auditing import Audit
 from unflip.datasets import make_mixture
+from unflip.features import KernelFeatures
 from unflip.plotting import (
     AccuracyPathDisplay,
     CalibrationCurveDisplay,
@@ -80,6 +83,9 @@ GENERAL = theory.GeneralMixture(
 )
 PLAN = theory.plan(n=100, p=10, mean_norm=1.0, noise=NOISE)
 FITTED = LPClassifier(NOISE).fit(X, Y)
+TREE = DecisionTreeClassifier(max_depth=2, random_state=0)
+WRAPPED = NoisyLabelClassifier(TREE, NOISE).fit(X, Y)
+KERNEL = KernelFeatures(n_components=10).fit(X)
 AUDIT = audit(X, Y, noise=NOISE)
 EVALUATION = evaluate(PROBABILITIES, Y)
 INCLUSION = np.full(40, 0.5)
@@ -93,6 +99,14 @@ PAIR = theory.predict_mixture(GENERAL, reg=1.0)
 
 def of_classifier(X=X, y=Y, sample_weight=None, **params):
     return LPClassifier(**{"noise": NOISE, **params}).fit(X, y, sample_weight)
+
+
+def of_any_classifier(X=X, y=Y, **options):
+    names = NoisyLabelClassifier(TREE).get_params().keys() & options
+    params = {name: options.pop(name) for name in names}
+    return NoisyLabelClassifier(**{"estimator": TREE, "noise": NOISE, **params}).fit(
+        X, y, **options
+    )
 
 
 def of_partial_fit(**data):
@@ -148,6 +162,7 @@ CALLS = {
             "fit_intercept": True,
             "deployment_priors": "balanced",
             "costs": [[0, 1], [1, 0]],
+            "features": "auto",
         },
     ),
     "LPClassifier.fit": (of_classifier, {**ROWS, "sample_weight": np.ones(40)}),
@@ -323,9 +338,38 @@ CALLS = {
             "trusted": CHECKED,
             "inclusion": INCLUSION,
             "groups": np.arange(40) // 4,
+            "features": "auto",
+            "estimator": TREE,
             "false_discovery_rate": 0.1,
         },
     ),
+    "NoisyLabelClassifier": (
+        of_any_classifier,
+        {"estimator": TREE, "noise": NOISE, "priors": [0.5, 0.5], "features": "auto", "cv": 3},
+    ),
+    "NoisyLabelClassifier.fit": (
+        of_any_classifier,
+        {
+            **ROWS,
+            "sample_weight": np.ones(40),
+            "groups": np.arange(40) // 4,
+            "pred_probs": PROBABILITIES,
+        },
+    ),
+    "NoisyLabelClassifier.predict": (WRAPPED.predict, {"X": X}),
+    "NoisyLabelClassifier.predict_proba": (WRAPPED.predict_proba, {"X": X}),
+    "features.KernelFeatures": (
+        lambda **params: KernelFeatures(**params).fit(X),
+        {
+            "kernel": "rbf",
+            "bandwidth": 1.0,
+            "n_components": 10,
+            "landmarks": "pivoted",
+            "random_state": 0,
+        },
+    ),
+    "features.KernelFeatures.fit": (KernelFeatures(n_components=10).fit, {"X": X}),
+    "features.KernelFeatures.transform": (KERNEL.transform, {"X": X}),
     "evaluate": (
         evaluate,
         {"scores": PROBABILITIES, "labels": Y, "trusted": CHECKED, "inclusion": INCLUSION},
@@ -533,7 +577,7 @@ def test_any_value_is_accepted_or_named_in_an_error(name, parameter, tmp_path, m
     assert [(label, text) for label, text in faults.items() if text is not None] == []
 
 
-@pytest.mark.parametrize("module", ["", "theory", "estimation", "plotting"])
+@pytest.mark.parametrize("module", ["", "features", "theory", "estimation", "plotting"])
 def test_every_public_callable_is_covered(module):
     owner = import_module(f"unflip.{module}" if module else "unflip")
     for name in owner.__all__:

@@ -14,7 +14,7 @@ import unflip
 grimp = pytest.importorskip("grimp", reason="comes with import-linter, a tool of developers")
 
 PACKAGE = Path(unflip.__file__).parent
-PUBLIC = ("theory", "estimation", "plotting")  # export what users may use
+PUBLIC = ("features", "theory", "estimation", "plotting")  # export what users may use
 MODULES = sorted(PACKAGE.rglob("*.py"))
 ROOMS = sorted(
     path.parent.name for path in PACKAGE.glob("*/__init__.py") if path.parent.name != "_utils"

@@ -30,7 +30,7 @@ from unflip.data.groups import group_folds, n_effective_of
 from unflip.data.input_rows import as_rows, in_memory, open_dask
 from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimator
 from unflip.estimation.trusted import TrustedSubset
-from unflip.features import transformed_rows
+from unflip.features.transformed_rows import transformed_rows
 from unflip.labels.classes import inclusion_probabilities, true_codes
 from unflip.labels.codes import UNLABELLED
 from unflip.labels.noise import NoiseModel
@@ -116,12 +116,14 @@ def audit(
     check_unmasked(X=X, y=y)
     labels = y if isinstance(y, Votes) else _as_labels(y)
     X = open_dask(X)
+    if features is None:
+        features = "linear" if estimator is None else "auto"
     if estimator is None:
-        scores = _scores_of_fit(X, labels, source, priors, groups, features or "linear")
+        scores = _scores_of_fit(X, labels, source, priors, groups, features)
     elif isinstance(labels, Votes):
         raise ValueError("Votes need LPClassifier: omit estimator, or pass one label per sample.")
     else:
-        scores = _scores_of_model(X, labels, source, priors, groups, features or "auto", estimator)
+        scores = _scores_of_model(X, labels, source, priors, groups, features, estimator)
     if scores.noise.assumption:
         warn_caller(scores.noise.assumption, AssumedNoiseWarning)
     rates = scores.estimator

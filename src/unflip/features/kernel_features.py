@@ -31,6 +31,8 @@ _TRANSFORMING = ("landmarks_", "basis_", "scale_", "n_features_in_", "feature_na
 _MEDIAN_ROWS = 500
 # Rows per landmark among which pivoting chooses. A choice that bounds its time.
 _ROWS_PER_PIVOT = 10
+# Smallest and largest bandwidth, in median distances. Beyond, kernels are 0 or 1 up to rounding.
+_BANDWIDTHS = (1e-6, 1e6)
 # Eigenvalues of the landmarks' kernel matrix below this share of the largest are rounding errors.
 _SMALLEST_EIGENVALUE = 1e-10
 
@@ -206,10 +208,11 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         check_choice(self.kernel, tuple(KERNELS), "kernel")
         check_choice(self.landmarks, ("random", "pivoted"), "landmarks")
         as_count(self.n_components, "n_components", least=1)
-        if not 0 < as_number(self.bandwidth, "bandwidth") < np.inf:
+        smallest, largest = _BANDWIDTHS
+        if not smallest <= as_number(self.bandwidth, "bandwidth") <= largest:
             raise ValueError(
-                f"bandwidth = {shown(self.bandwidth)} must be positive and finite, in units of the "
-                "median distance."
+                f"bandwidth = {shown(self.bandwidth)} must be between {smallest:g} and "
+                f"{largest:g}, in units of the median distance."
             )
 
     def _kernel_of(self, squared: Array) -> Array:

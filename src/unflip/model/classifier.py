@@ -40,7 +40,7 @@ from unflip.data.rows import product
 from unflip.data.training_set import TrainingSet
 from unflip.estimation.automatic import Automatic
 from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimator
-from unflip.features import transformed_rows
+from unflip.features.transformed_rows import transformed_rows
 from unflip.labels.annotators import Annotators
 from unflip.labels.classes import encode
 from unflip.labels.noise import NoiseModel

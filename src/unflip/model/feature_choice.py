@@ -20,7 +20,9 @@ from unflip._utils.typing import Array, Rows
 from unflip.data.duplicates import DistinctRows, take_rows
 from unflip.data.lazy import LazyRows
 from unflip.data.training_set import TrainingSet
-from unflip.features import KERNELS, KernelFeatures, transformed_rows
+from unflip.features.kernel_features import KernelFeatures
+from unflip.features.kernels import KERNELS
+from unflip.features.transformed_rows import transformed_rows
 from unflip.labels.classes import contrasts
 from unflip.ridge.selection import best_reg, candidate_regs, corrected_score_parts
 from unflip.ridge.spectrum.decomposition import decompose

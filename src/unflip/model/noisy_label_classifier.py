@@ -19,7 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from unflip._utils.typing import FloatArray
-from unflip._utils.validation import as_count, check_unmasked
+from unflip._utils.validation import as_count, as_floats, check_unmasked
 from unflip._utils.warnings import warn_caller
 from unflip.calibration.observations import Observations
 from unflip.data.groups import group_folds
@@ -32,13 +32,14 @@ from unflip.model.label_evidence import LabelEvidence, fixed_rates, likeliest_ra
 from unflip.model.noise_sources import resolve_noise, with_inferred_priors
 from unflip.model.options import gives_priors, is_estimate
 from unflip.model.out_of_fold import (
+    check_classifier,
     fit_weighted,
     given_log_odds,
     out_of_fold_log_odds,
     split_into_folds,
     weight_parameter,
 )
-from unflip.model.samples import Samples, fit_to_posterior
+from unflip.model.samples import Samples, check_samples, fit_to_posterior
 from unflip.ridge.label_association import certainty
 
 
@@ -190,6 +191,8 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         -------
         self
         """
+        check_classifier(self.estimator)
+        check_samples(X)
         if self.cv is not None:
             as_count(self.cv, "cv", least=2)
         check_unmasked(X=X, y=y)
@@ -201,6 +204,8 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 f"{self.estimator!r} takes no sample weights: omit sample_weight, or use another "
                 "classifier."
             )
+        if sample_weight is not None:
+            sample_weight = as_floats(sample_weight, "sample_weight")
         weights = _check_sample_weight(
             sample_weight, labels[:, None], dtype=np.float64, ensure_non_negative=True
         )
@@ -247,13 +252,15 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         """Return the tags, with those of the classifier for its input."""
         tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
-        tags.input_tags = inner.input_tags
-        tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
+        if hasattr(self.estimator, "__sklearn_tags__"):
+            inner = get_tags(self.estimator)
+            tags.input_tags = inner.input_tags
+            tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
         return tags
 
     def _fitted(self, X: Any) -> Any:
         check_is_fitted(self)
+        check_samples(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         return self.estimator_
 

@@ -6,18 +6,31 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.model_selection import GroupKFold, PredefinedSplit, StratifiedKFold, cross_val_predict
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from unflip._utils.arrays import one_hot
 from unflip._utils.typing import FloatArray, IntArray
-from unflip._utils.validation import as_floats, improper_row
+from unflip._utils.validation import as_floats, improper_row, shown
 from unflip.estimation.score_rates import log_scores_of
 
 # Methods that give log-odds, the best first.
 _METHODS = ("predict_proba", "decision_function", "predict")
+
+
+def check_classifier(estimator: Any) -> None:
+    """Raise ValueError unless this is an object with the methods of a classifier."""
+    has_methods = all(
+        callable(getattr(estimator, name, None)) for name in ("fit", "predict", "get_params")
+    )
+    is_tagged = has_methods and hasattr(estimator, "__sklearn_tags__")
+    if isinstance(estimator, type) or not has_methods or (is_tagged and is_regressor(estimator)):
+        raise ValueError(
+            f"estimator={shown(estimator)} must be a classifier with fit and predict, such as "
+            "RandomForestClassifier()."
+        )
 
 
 def weight_parameter(estimator: Any) -> str | None:

@@ -14,11 +14,23 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing, check_array
 
 from unflip._utils.typing import FloatArray, IntArray, Rows
+from unflip._utils.validation import shown
 from unflip.calibration.observations import Observations
 from unflip.data.duplicates import DistinctRows
 from unflip.data.groups import group_folds, n_effective_of
 from unflip.labels.classes import encode, true_codes
 from unflip.model.out_of_fold import fit_weighted
+
+
+def check_samples(X: Any) -> None:
+    """Raise ValueError unless X has samples, of any kind."""
+    is_list = isinstance(X, list | tuple)
+    n_rows = len(X) if is_list else next(iter(getattr(X, "shape", ())), 0)
+    if not n_rows:
+        raise ValueError(
+            f"X = {shown(X)} must hold samples: pass an array, a sparse matrix, a DataFrame or a "
+            "list."
+        )
 
 
 @dataclass(frozen=True, eq=False)
