@@ -195,6 +195,8 @@ class Evidence:
         Whether the checked rows were sampled, so that their labels calibrate the posterior.
     inclusion : ndarray of shape (n,), optional
         Probability with which each row was chosen for a check.
+    features : transformer, optional
+        Transformer of the samples whose features the classes are linear in.
     """
 
     classes: NDArray[Any]
@@ -212,6 +214,7 @@ class Evidence:
     model_calibration: ModelCalibration | None = None
     is_sample: bool = False
     inclusion: FloatArray | None = None
+    features: Any = None
 
     @property
     def columns(self) -> IntArray:

@@ -79,6 +79,11 @@ class Findings:
         """How `audit_scores` calibrated the probabilities that it was given; None after `audit`."""
         return self.evidence.model_calibration
 
+    @property
+    def features(self) -> Any:
+        """Fitted transformer of the samples, such as `KernelFeatures`; None for a linear audit."""
+        return self.evidence.features
+
     @cached_property
     def label_posterior(self) -> FloatArray:
         """P(true class | row, observed label or votes), (n, k); 0 and 1 for trusted rows."""

@@ -170,6 +170,7 @@ class _Scores:
     certainty: float  # that the features predict the labels, 0 to 1: log-odds are shrunk by it
     dimension: float  # effective dimension of the features; NaN if it is not known
     estimator: NoiseEstimator | None
+    features: Any  # transformer of the samples; None if linear
 
 
 def _scores_of_fit(
@@ -201,6 +202,7 @@ def _scores_of_fit(
         certainty=certainty(fitted.association_),
         dimension=effective_dimension(transformed),
         estimator=fitted.noise_estimator_,
+        features=fitted.features_,
     )
     if not folds:
         return scores
@@ -244,6 +246,7 @@ def _scores_of_model(
         certainty=certainty(model.association_),
         dimension=np.nan,
         estimator=None if model.label_fit_ is None else model.label_fit_.noise_estimator_,
+        features=None if model.label_fit_ is None else model.label_fit_.features_,
     )
 
 
@@ -269,6 +272,7 @@ def _evidence(scores: _Scores, truth: IntArray) -> Evidence:
         n_effective=scores.n_effective,
         scored=ScoredRows(logits, observed, priors, scores.certainty),
         has_signal=scores.certainty > 0,
+        features=scores.features,
     )
 
 

@@ -52,12 +52,21 @@ def _data(result: FileAudit) -> str:
     labels = "labels" if prepared.votes is None else f"{describe_votes(prepared.votes)}:"
     lines = [
         f"{prepared.table.name}: {prepared.items.counted(len(prepared.items))}, {labels} {counts}.",
-        f"Features: {prepared.features.with_dimension(prepared.rows.shape[1])}.",
+        f"Features: {prepared.features.with_dimension(prepared.rows.shape[1])}{_kernel(result)}.",
     ]
     if prepared.features.left_out:
         why = " (not numeric, or only a row number)" if prepared.features.kind == "numeric" else ""
         lines.append(f"Columns not used: {joined(prepared.features.left_out)}{why}.")
     return "\n".join(map(wrapped, lines))
+
+
+def _kernel(result: FileAudit) -> str:
+    """Return the kernel of the fit; empty for a linear one."""
+    features = result.audit.features
+    if features is None:
+        return ""
+    chosen = ", chosen by the labels" if result.prepared.feature_map == "auto" else ""
+    return f", with a {features.kernel} kernel{chosen}"
 
 
 def _suspects(result: FileAudit) -> str:
@@ -253,6 +262,7 @@ def _command(words: list[str], request: Request) -> str:
         "--trusted": request.trusted,
         "--group": request.group,
         "--id": request.id_column,
+        "--features": None if request.feature_map == "linear" else request.feature_map,
     }
     words = ["unflip", *words, "--label", *request.labels]
     for option, value in options.items():

@@ -20,7 +20,8 @@ from unflip.cli.files.tables import Table, read_content
 from unflip.model.classifier import LPClassifier
 
 _FORMAT = "unflip model 1"
-#: The types of this package that a model file may hold; a file with other types is not loaded.
+#: The types, besides those that skops trusts, that a model file may hold; a file with other types
+#: is not loaded.
 _TRUSTED = [
     "unflip.model.classifier.LPClassifier",
     "unflip.calibration.decision.Decision",
@@ -34,6 +35,7 @@ _TRUSTED = [
     "unflip.estimation.trusted.TrustedSubset",
     "unflip.labels.noise.NoiseModel",
     "unflip.labels.annotators.Annotators",
+    "scipy.sparse._csr.csr_array",
 ]
 
 

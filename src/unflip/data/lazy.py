@@ -150,8 +150,12 @@ class LazyRows:
         """Return the rows in a precision; they are checked again when they are read."""
         return replace(self, precision=precision, source=self.source.unchecked())
 
+    def check_mapping(self) -> None:
+        """Raise ValueError if functions of such rows are not supported."""
+
     def mapped(self, mapping: RowMapping) -> LazyRows:
         """Return a function of these rows, which every pass computes again."""
+        self.check_mapping()
         return replace(self, mapping=mapping)
 
     @property

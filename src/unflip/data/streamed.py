@@ -16,7 +16,7 @@ from unflip._utils.typing import Array
 from unflip.data.engines.blocks import Blocks
 from unflip.data.engines.engine import Engine, is_dask
 from unflip.data.engines.transfers import PendingBlock, Transfer
-from unflip.data.lazy import LazyRows, RowMapping, is_lazy
+from unflip.data.lazy import LazyRows, is_lazy
 
 
 def streamed(X: Any, like: Array) -> StreamedRows:
@@ -144,7 +144,7 @@ class StreamedRows(LazyRows):
         """Return the engine that passes over the rows less an offset."""
         return Blocks(self, offset, self.block_values)
 
-    def mapped(self, mapping: RowMapping) -> LazyRows:
+    def check_mapping(self) -> None:
         """Raise ValueError: functions of streamed rows are not supported."""
         raise ValueError(
             "Features cannot be computed from streamed rows: pass X as an array on the device, or "

@@ -13,11 +13,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from unflip._utils.arrays import LARGE_BLOCK, as_numpy
+from unflip._utils.arrays import LARGE_BLOCK, as_numpy, largest_magnitude
 from unflip._utils.namespaces import check_reachable, check_same_device, precisions
 from unflip._utils.randomness import RandomState, generator
 from unflip._utils.typing import Array, IntArray, Rows
-from unflip._utils.validation import as_count, as_number, check_choice, shown
+from unflip._utils.validation import as_count, as_number, check_choice, check_squares, shown
 from unflip.data.duplicates import take_rows
 from unflip.data.engines.blocks import BLOCK_VALUES, is_on_host
 from unflip.data.input_rows import lazy_for_dask, open_dask, validated
@@ -59,9 +59,10 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     n_components : int, default=500
         Number of landmarks. The time of a fit grows with its square, for all samples.
     landmarks : {"random", "pivoted"}, default="random"
-        How landmarks are chosen among the samples. "pivoted" repeatedly takes the sample that the
-        landmarks so far explain least (pivoted Cholesky decomposition), among at most ten random
-        samples per landmark. That needs fewer landmarks if samples lie in clusters of unequal size.
+        How landmarks are chosen among the samples. "pivoted" draws each with a probability
+        proportional to what the landmarks so far leave unexplained of it (randomly pivoted Cholesky
+        decomposition), among at most ten random samples per landmark. That needs fewer landmarks
+        if samples lie in clusters of unequal size.
     random_state : int, Generator, RandomState or None, default=0
         Seed of the choice of landmarks.
 
@@ -128,7 +129,10 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         check_reachable(X=X)
         rows = validated(self, open_dask(X), dtype=precisions(X))
         rng = generator(self.random_state)
-        self.scale_ = _median_distance(_take(rows, _sample(rng, rows.shape[0], _MEDIAN_ROWS)))
+        sample = _take(rows, _sample(rng, rows.shape[0], _MEDIAN_ROWS))
+        values = sample.data if issparse(sample) else sample
+        check_squares(largest_magnitude(values), int(np.prod(sample.shape)))
+        self.scale_ = _median_distance(sample)
         n_landmarks = min(int(self.n_components), int(rows.shape[0]))
         if self.landmarks == "random":
             indices = _sample(rng, rows.shape[0], n_landmarks)
@@ -219,23 +223,22 @@ class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return KERNELS[self.kernel](squared / self.bandwidth**2)
 
     def _pivots(self, rows: Rows, n_landmarks: int, rng: np.random.Generator) -> IntArray:
-        """Return the pivots of a pivoted Cholesky decomposition of the kernel matrix."""
+        """Return the pivots of a randomly pivoted Cholesky decomposition of the kernel matrix."""
         candidates = _sample(rng, rows.shape[0], _ROWS_PER_PIVOT * n_landmarks)
         sample = _take(rows, candidates)
         X = sample if issparse(sample) else as_numpy(sample)
         factor = np.zeros((X.shape[0], n_landmarks))
         unexplained = np.ones(X.shape[0])
-        pivots = []
-        pivot = int(rng.integers(X.shape[0]))
-        for step in range(n_landmarks):
+        pivots: list[int] = []
+        while len(pivots) < n_landmarks and unexplained.any():
+            pivot = int(rng.choice(len(unexplained), p=unexplained / unexplained.sum()))
+            step = len(pivots)
             squared = squared_distances(X, X[[pivot]])[:, 0] / self.scale_**2
             column = self._kernel_of(squared) - factor[:, :step] @ factor[pivot, :step]
             factor[:, step] = column / np.sqrt(unexplained[pivot])
             unexplained -= factor[:, step] ** 2
+            unexplained[unexplained < _SMALLEST_EIGENVALUE] = 0.0
             pivots.append(pivot)
-            pivot = int(unexplained.argmax())
-            if unexplained[pivot] < _SMALLEST_EIGENVALUE:
-                break
         return np.sort(candidates[pivots])
 
 

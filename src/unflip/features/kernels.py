@@ -7,36 +7,45 @@ from types import MappingProxyType
 
 import numpy as np
 from array_api_compat import array_namespace
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
-from unflip._utils.arrays import at_least, namespace
+from unflip._utils.arrays import namespace
 from unflip._utils.typing import Array, FloatArray, Rows, SparseArray
+
+# Squared distances below this share of the squared norms are rounding errors.
+_ROUNDING = 8 * float(np.finfo(float).eps)
 
 
 def squared_distances(X: Rows, landmarks: Rows) -> Array:
     """Return the squared Euclidean distances of rows and landmarks, (n, m), in double precision.
 
     Dense rows are taken about the mean of the landmarks, because the expanded square
-    ‖x‖² − 2xᵀz + ‖z‖² loses the digits that x and z have in common.
+    ‖x‖² − 2xᵀz + ‖z‖² loses the digits that x and z have in common. Distances that are rounding
+    errors are 0.
     """
-    if issparse(X):
-        products = (X @ landmarks.T).toarray()
-        row_norms = _squared_norms(X)
+    if issparse(landmarks):
+        landmarks = csr_array(landmarks, dtype=float)
+        rows = csr_array(X, dtype=float)
+        products = (rows @ landmarks.T).toarray()
+        row_norms = _squared_norms(rows)
         landmark_norms = _squared_norms(landmarks)
     else:
-        xp = namespace(X)
+        xp = namespace(landmarks)
         landmarks = xp.astype(landmarks, xp.float64, copy=False)
+        rows = X.toarray() if issparse(X) else X
         centre = xp.mean(landmarks, axis=0)[None, :]
-        rows = xp.astype(X, xp.float64, copy=False) - centre
+        rows = xp.astype(rows, xp.float64, copy=False) - centre
         landmarks = landmarks - centre
         products = rows @ landmarks.T
         row_norms = xp.sum(rows * rows, axis=1)
         landmark_norms = xp.sum(landmarks * landmarks, axis=1)
+    sums = row_norms[:, None] + landmark_norms[None, :]
     squared = products  # a large array, changed in place
     squared *= -2.0
-    squared += row_norms[:, None]
-    squared += landmark_norms[None, :]
-    return at_least(squared, 0.0)
+    squared += sums
+    sums *= _ROUNDING
+    squared[squared <= sums] = 0.0
+    return squared
 
 
 def _squared_norms(X: SparseArray) -> FloatArray:

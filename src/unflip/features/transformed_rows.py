@@ -35,9 +35,9 @@ def transformed_rows(transformer: Transformer, X: Rows) -> Rows:
     X : array, sparse array or LazyRows of shape (n, p)
         Validated rows.
     """
-    if is_foreign(X):
-        return transformer.transform(X)
     is_lazy = isinstance(X, LazyRows)
+    if is_foreign(X) and not is_lazy:
+        return transformer.transform(X)
     example = _as_array(transformer.transform((X.hosted if is_lazy else X)[:1, :]))
     n_columns = int(example.shape[1])
     is_large = X.shape[0] * n_columns > _KEPT_VALUES

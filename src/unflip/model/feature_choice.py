@@ -2,8 +2,11 @@
 
 Of all functions of a sample, P(true class | sample) has the largest correlation with labels whose
 noise depends on the class alone: such noise lowers the correlation of every function by the same
-factor. So features are compared by the correlation of leave-one-out scores with observed labels, as
-regularization strengths are (`unflip.ridge.selection`), and no clean label is needed.
+factor. So features are compared by the correlation of probabilities with observed labels, as
+regularization strengths are by that of scores (`unflip.ridge.selection`), and no clean label is
+needed. The probabilities are leave-one-out scores after calibration to the labels: a kernel fit
+saturates far from the boundary, as probabilities do and linear scores do not, which is no reason to
+prefer it.
 """
 
 from __future__ import annotations
@@ -15,8 +18,10 @@ import numpy as np
 from array_api_compat import array_namespace
 from sklearn.base import clone
 
-from unflip._utils.arrays import TINY, like, row_products, take
+from unflip._utils.arrays import TINY, as_numpy, like, row_products, take
 from unflip._utils.typing import Array, Rows
+from unflip.calibration.log_odds import calibrate
+from unflip.calibration.observations import Observations
 from unflip.data.duplicates import DistinctRows, take_rows
 from unflip.data.lazy import LazyRows
 from unflip.data.training_set import TrainingSet
@@ -24,13 +29,14 @@ from unflip.features.kernel_features import KernelFeatures
 from unflip.features.kernels import KERNELS
 from unflip.features.transformed_rows import transformed_rows
 from unflip.labels.classes import contrasts
+from unflip.labels.noise import NoiseModel
+from unflip.model.refinement.rounds import drop_contradictions
 from unflip.ridge.selection import best_reg, candidate_regs, corrected_score_parts
 from unflip.ridge.spectrum.decomposition import decompose
 
-# Standard errors by which a kernel must agree more with the labels than the samples themselves: a
-# one-sided test at the 5% level. Without it, kernels replaced a linear fit by chance: on small sets
-# on which they were within 1.5 standard errors, they were less accurate.
-_SIGNIFICANT = 1.64
+# Standard errors by which the best kernel must agree more with the labels than the samples
+# themselves: a one-sided test at the 5% level with Bonferroni's correction for three kernels.
+_SIGNIFICANT = 2.13
 # Distinct rows by which features are compared. A choice: with 2000, the correlations of two kernels
 # have a difference whose standard error is about 0.005.
 _COMPARED_ROWS = 2000
@@ -49,12 +55,14 @@ def fit_features(features: Any, data: TrainingSet) -> Any:
         The training set. A transformer is fitted without the labels, which would leak into scores
         of their own rows.
     """
-    rows = data.rows
+    if isinstance(features, str) and features == "linear":
+        return None
+    X = data.rows.X
+    if isinstance(X, LazyRows):
+        X.check_mapping()
     if not isinstance(features, str):
-        return clone(features).fit(_in_memory(rows.X))
-    if features in KERNELS:
-        return KernelFeatures(features).fit(rows.X)
-    return None if features == "linear" else _best_features(data)
+        return clone(features).fit(_in_memory(X))
+    return _best_features(data) if features == "auto" else KernelFeatures(features).fit(X)
 
 
 def with_features(data: TrainingSet, transformer: Any) -> TrainingSet:
@@ -67,15 +75,15 @@ def with_features(data: TrainingSet, transformer: Any) -> TrainingSet:
 
 
 def _best_features(data: TrainingSet) -> KernelFeatures | None:
-    """Return the kernel whose scores have the largest correlation with the labels, or None."""
-    rows, targets = _compared_rows(data)
-    linear = _agreement(rows, targets)
+    """Return the kernel whose fit agrees most with the labels; None for the samples themselves."""
+    rows, labels = _compared_rows(data)
+    linear = _agreement(rows, labels)
     landmarks = KernelFeatures(n_components=_COMPARED_LANDMARKS).fit(rows.X)
     squared = landmarks.squared_distances(rows.X)
     agreements = {}
     for kernel in KERNELS:
         features = landmarks.with_kernel(kernel).features_at(squared)
-        agreements[kernel] = _agreement(replace(rows, X=features), targets)
+        agreements[kernel] = _agreement(replace(rows, X=features), labels)
     best = max(agreements, key=lambda kernel: agreements[kernel].correlation)
     if not agreements[best].exceeds(linear, _SIGNIFICANT):
         return None
@@ -83,22 +91,26 @@ def _best_features(data: TrainingSet) -> KernelFeatures | None:
 
 
 def _compared_rows(data: TrainingSet) -> tuple[DistinctRows, Array]:
-    """Return at most `_COMPARED_ROWS` distinct rows, in memory, with mean contrasts of labels."""
+    """Return at most `_COMPARED_ROWS` distinct rows in memory, and shares of their labels, (m, k).
+
+    Rows without votes are left out.
+    """
     rows = data.rows
-    shares = data.label_shares
-    targets = rows.average(shares @ like(contrasts(len(data.classes)), shares))
-    n_rows = int(rows.weights.shape[0])
-    if n_rows <= _COMPARED_ROWS:
-        return replace(rows, X=_in_memory(rows.X)), targets
-    chosen = np.sort(np.random.default_rng(0).choice(n_rows, _COMPARED_ROWS, replace=False))
+    labels = rows.average(data.label_shares)
+    labelled = np.flatnonzero(as_numpy(labels).any(axis=1))
+    if len(labelled) > _COMPARED_ROWS:
+        labelled = np.random.default_rng(0).choice(labelled, _COMPARED_ROWS, replace=False)
+    elif len(labelled) == int(rows.weights.shape[0]):
+        return replace(rows, X=_in_memory(rows.X)), labels
+    chosen = np.sort(labelled)
     indices = like(chosen, rows.weights)
     sample = _in_memory(take_rows(rows.X, chosen))
-    return DistinctRows.of(sample, take(rows.weights, indices)), take(targets, indices)
+    return DistinctRows.of(sample, take(rows.weights, indices)), take(labels, indices)
 
 
 @dataclass(frozen=True, eq=False)
 class _Agreement:
-    """The correlation ρ of leave-one-out scores s and labels t, at the best γ.
+    """The correlation ρ of leave-one-out probabilities s and labels t, at the best γ.
 
     Attributes
     ----------
@@ -122,19 +134,31 @@ class _Agreement:
         return bool(self.correlation - other.correlation > n_errors * error)
 
 
-def _agreement(rows: DistinctRows, targets: Array) -> _Agreement:
+def _agreement(rows: DistinctRows, labels: Array) -> _Agreement:
     """Fit by each γ, and return the agreement of the best scores."""
     share = rows.weights / array_namespace(rows.weights).sum(rows.weights)
     spectrum = decompose(rows.X, rows.spectrum_weights)
     if not spectrum.n_varying:
         return _Agreement(0.0, 0 * share, share)
-    reg, correlation = best_reg(spectrum, rows, targets, candidate_regs(spectrum))
+    targets = labels @ like(contrasts(labels.shape[1]), labels)
+    reg, _ = best_reg(spectrum, rows, targets, candidate_regs(spectrum))
     scores = corrected_score_parts(spectrum, rows, targets, np.array([reg]))(slice(None))[:, 0, :]
-    scores = _standardized(scores, share)
-    labels = _standardized(targets, share)
-    powers = row_products(scores, scores) + row_products(labels, labels)
-    influence = row_products(scores, labels) - correlation / 2 * powers
-    return _Agreement(correlation, influence, share)
+    scores = drop_contradictions(scores, targets, rows.weights)
+    probabilities = _standardized(_label_probabilities(scores, labels, rows), share)
+    labels = _standardized(labels, share)
+    products = row_products(probabilities, labels)
+    correlation = float(share @ products)
+    powers = row_products(probabilities, probabilities) + row_products(labels, labels)
+    return _Agreement(correlation, products - correlation / 2 * powers, share)
+
+
+def _label_probabilities(scores: Array, labels: Array, rows: DistinctRows) -> Array:
+    """Return P(label | score) of each row, (m, k)."""
+    codes = array_namespace(labels).argmax(labels, axis=1)
+    observations = Observations(codes, rows.weights, rows.n_effective)
+    counts = rows.n_effective * as_numpy(observations.shares @ labels) + 1  # no class is impossible
+    noise = NoiseModel(np.eye(len(counts)), counts / counts.sum())
+    return calibrate(scores, observations, noise).probabilities
 
 
 def _standardized(values: Array, share: Array) -> Array:

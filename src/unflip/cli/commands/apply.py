@@ -43,6 +43,7 @@ def apply(
     group: arguments.Group = None,
     name: arguments.Name = None,
     ignore: arguments.Ignore = None,
+    features: arguments.FeatureMap = "linear",
     as_json: arguments.AsJson = False,
 ) -> None:
     """Write a copy of the data with the decisions on suspects, for use outside unflip.
@@ -69,6 +70,7 @@ def apply(
             group=group,
             id_column=name,
             ignore=tuple(ignore or ()),
+            feature_map=features,
         )
         fits, reason = _fits(request, decided.rows, report_progress)
         report_progress("Writing")

@@ -150,6 +150,7 @@ def _as_json(
             "columns": list(prepared.features.columns),
             "left_out": list(prepared.features.left_out),
             "n_features": int(prepared.rows.shape[1]),
+            "kernel": None if audit.features is None else audit.features.kernel,
         },
         "noise": {
             "source": audit.noise_source,

@@ -1,0 +1,582 @@
+"""NoisyLabelClassifier with the estimators, data and errors of scikit-learn and other libraries."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import make_blobs, make_circles
+from sklearn.ensemble import BaggingClassifier, HistGradientBoostingClassifier, VotingClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LinearRegression, LogisticRegression, Perceptron
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.naive_bayes import GaussianNB, MultinomialNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
+from sklearn.svm import SVC, LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import check_estimator
+
+from support.text import draw_texts
+from unflip import LPClassifier, NoiseModel, NoisyLabelClassifier
+from unflip.estimation import TrustedSubset
+
+NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1)
+TREE = DecisionTreeClassifier(max_depth=4, random_state=0)
+SQUARES = make_pipeline(PolynomialFeatures(2), StandardScaler(), LogisticRegression())
+CATEGORIES = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
+
+_SPLITS = (
+    "the check passes a list of splits as cv, which is a number of folds here; equivalence is "
+    "tested in tests/unit/test_noisy_label_classifier.py"
+)
+# Checks that fail, with the reason.
+EXPECTED = {
+    "check_sample_weight_equivalence_on_dense_data": _SPLITS,
+    "check_sample_weight_equivalence_on_sparse_data": _SPLITS,
+    "check_fit2d_predict1d": "the error of a single sample does not say 'Reshape your data'",
+    "check_sample_weights_not_an_array": "objects that only have __array__ are not accepted as X",
+    "check_classifier_data_not_an_array": "objects that only have __array__ are not accepted as X",
+    "check_supervised_y_no_nan": (
+        "scikit-learn's type_of_target gives a RuntimeWarning before the ValueError, and warnings "
+        "are errors here"
+    ),
+}
+
+
+def circles(n=300, seed=0):
+    X, y = make_circles(n, noise=0.1, factor=0.4, random_state=seed)
+    return X, NOISE.flip(y, random_state=seed), y
+
+
+def levels(n=600, n_levels=12, seed=0):
+    """Return levels of a category whose parity is the class."""
+    level = np.random.default_rng(seed).integers(n_levels, size=n)
+    return level, NOISE.flip(level % 2, random_state=seed), level % 2
+
+
+class TestEstimatorChecks:
+    @pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning")
+    @pytest.mark.filterwarnings("ignore:Can't check dok sparse matrix:UserWarning")
+    @pytest.mark.parametrize(
+        "estimator",
+        [
+            NoisyLabelClassifier(DecisionTreeClassifier(random_state=0)),
+            NoisyLabelClassifier(LogisticRegression(), noise=None),
+            NoisyLabelClassifier(make_pipeline(StandardScaler(), LogisticRegression())),
+        ],
+        ids=["tree", "logistic", "pipeline"],
+    )
+    def test_every_check_passes(self, estimator):
+        results = check_estimator(
+            estimator, on_skip=None, on_fail=None, expected_failed_checks=EXPECTED
+        )
+        assert len(results) > 55
+        failed = [
+            (result["check_name"], result["exception"])
+            for result in results
+            if result["status"] == "failed"
+        ]
+        assert not failed
+        skipped = {result["check_name"] for result in results if result["status"] == "skipped"}
+        assert skipped <= {"check_array_api_input"}  # needs an environment variable
+
+
+class TestScikitLearn:
+    def test_parameters_of_the_inner_classifier_can_be_set(self):
+        model = NoisyLabelClassifier(DecisionTreeClassifier(), NOISE)
+        assert model.get_params()["estimator__max_depth"] is None
+        model.set_params(estimator__max_depth=3, cv=None, features="rbf")
+        assert model.estimator.max_depth == 3
+        copy = clone(model)
+        assert copy.estimator is not model.estimator
+        assert copy.get_params()["estimator__max_depth"] == 3
+        assert (copy.noise, copy.cv, copy.features) == (NOISE, None, "rbf")
+        X, observed, _ = circles()
+        assert copy.fit(X, observed).estimator_.get_depth() <= 3
+
+    def test_pickles_predict_the_same(self):
+        X, observed, _ = circles()
+        fitted = NoisyLabelClassifier(TREE, NOISE).fit(X, observed)
+        loaded = pickle.loads(pickle.dumps(fitted))
+        np.testing.assert_array_equal(loaded.predict_proba(X), fitted.predict_proba(X))
+        np.testing.assert_array_equal(loaded.label_posterior_, fitted.label_posterior_)
+
+    def test_the_last_step_of_a_pipeline(self):
+        X, observed, y = circles()
+        labels = np.where(observed == 1, "inner", "outer")
+        pipeline = make_pipeline(StandardScaler(), NoisyLabelClassifier(SVC(), NOISE))
+        pipeline.fit(X, labels)
+        assert pipeline.classes_.tolist() == ["inner", "outer"]
+        assert pipeline.decision_function(X).shape == (300,)
+        assert pipeline.score(X, np.where(y == 1, "inner", "outer")) > 0.5
+
+    def test_searches_and_cross_validation(self):
+        X, observed, y = circles()
+        model = NoisyLabelClassifier(DecisionTreeClassifier(random_state=0), NOISE)
+        grid = {"estimator__max_depth": [1, 4], "cv": [None, 3]}
+        search = GridSearchCV(model, grid, cv=3).fit(X, observed)
+        assert search.best_params_["estimator__max_depth"] == 4
+        assert search.best_estimator_.score(X, y) > 0.9
+        plain, robust = (
+            cross_val_score(each, X, observed, cv=3) for each in (model.estimator, model)
+        )
+        assert robust.mean() > plain.mean()
+        probabilities = cross_val_predict(model, X, observed, cv=3, method="predict_proba")
+        assert probabilities.shape == (300, 2)
+        assert (probabilities.argmax(axis=1) == y).mean() > 0.9
+
+    @pytest.mark.parametrize(
+        "estimator",
+        [
+            GridSearchCV(DecisionTreeClassifier(random_state=0), {"max_depth": [2, 4]}, cv=3),
+            VotingClassifier([("tree", TREE), ("neighbours", KNeighborsClassifier())]),
+            BaggingClassifier(TREE, 5, random_state=0),
+            CalibratedClassifierCV(TREE, cv=3),
+            SQUARES,
+        ],
+        ids=["search", "voting", "bagging", "calibrated", "pipeline"],
+    )
+    def test_around_other_meta_estimators(self, estimator):
+        X, observed, y = circles()
+        fitted = NoisyLabelClassifier(estimator, NOISE, cv=3).fit(X, observed)
+        assert fitted.score(X, y) > 0.9
+
+    def test_it_may_be_nested(self):
+        X, observed, y = circles()
+        inner = NoisyLabelClassifier(TREE, NOISE, cv=None)
+        fitted = NoisyLabelClassifier(inner, NOISE, cv=2).fit(X, observed)
+        assert fitted.score(X, y) > 0.9
+
+    @pytest.mark.parametrize("estimator", [LinearSVC(), Perceptron()], ids=repr)
+    def test_classifiers_without_probabilities(self, estimator):
+        X, y = make_blobs(300, centers=2, cluster_std=2.0, random_state=0)
+        observed = NOISE.flip(y, random_state=0)
+        fitted = NoisyLabelClassifier(estimator, NOISE).fit(X, observed)
+        assert not hasattr(fitted, "predict_proba")
+        np.testing.assert_array_equal(
+            fitted.decision_function(X), fitted.estimator_.decision_function(X)
+        )
+        best = clone(estimator).fit(X, y).score(X, y)
+        assert fitted.score(X, y) > best - 3 * np.sqrt(best * (1 - best) / 300)
+
+    @pytest.mark.parametrize("estimator", [TREE, GaussianNB(), KNeighborsClassifier()], ids=repr)
+    def test_classifiers_without_decision_values(self, estimator):
+        X, observed, _ = circles()
+        fitted = NoisyLabelClassifier(estimator, NOISE).fit(X, observed)
+        assert not hasattr(fitted, "decision_function")
+        np.testing.assert_array_equal(fitted.predict_proba(X), fitted.estimator_.predict_proba(X))
+
+    def test_fits_are_deterministic(self):
+        X, observed, _ = circles()
+        one, other = (NoisyLabelClassifier(TREE).fit(X, observed) for _ in range(2))
+        np.testing.assert_array_equal(one.log_odds_, other.log_odds_)
+        np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
+
+    def test_predictions_before_a_fit_raise(self):
+        X, _, _ = circles()
+        for method in ("predict", "predict_proba"):
+            with pytest.raises(NotFittedError, match="NoisyLabelClassifier instance is not fitted"):
+                getattr(NoisyLabelClassifier(TREE), method)(X)
+
+
+class TestLabels:
+    @pytest.mark.parametrize(
+        "names",
+        [
+            np.array(["no", "yes"]),
+            np.array(["no", "yes"], dtype=object),
+            np.array([False, True]),
+            np.array([-1, 1]),
+            np.array([3.0, 7.0]),
+        ],
+        ids=["strings", "objects", "booleans", "signs", "floats"],
+    )
+    def test_of_other_types_give_the_same_fit(self, names):
+        X, observed, _ = circles()
+        expected = NoisyLabelClassifier(TREE, NOISE).fit(X, observed)
+        fitted = NoisyLabelClassifier(TREE, NOISE).fit(X, names[observed])
+        np.testing.assert_array_equal(fitted.classes_, names)
+        np.testing.assert_array_equal(fitted.log_odds_, expected.log_odds_)
+        predicted = fitted.predict(X)
+        assert predicted.dtype.kind == names.dtype.kind
+        np.testing.assert_array_equal(predicted, names[expected.predict(X)])
+
+    def test_lists_and_series(self):
+        pandas = pytest.importorskip("pandas")
+        X, observed, _ = circles()
+        expected = NoisyLabelClassifier(TREE, NOISE).fit(X, observed).log_odds_
+        names = np.where(observed == 1, "yes", "no")
+        for labels in (
+            observed.tolist(),
+            pandas.Series(observed, index=np.arange(300)[::-1]),
+            pandas.Series(names),
+            pandas.Series(names, dtype="category"),
+        ):
+            fitted = NoisyLabelClassifier(TREE, NOISE).fit(X, labels)
+            np.testing.assert_array_equal(fitted.log_odds_, expected)
+
+    def test_four_classes(self):
+        centers = [[0, 0], [0, 6], [6, 0], [6, 6]]
+        X, y = make_blobs(400, centers=centers, cluster_std=1.2, random_state=0)
+        noise = NoiseModel(0.6 * np.eye(4) + 0.1, np.full(4, 1 / 4))
+        names = np.array(["a", "b", "c", "d"])
+        labels = names[noise.flip(y, random_state=0)]
+        for estimator in (TREE, LinearSVC(), KNeighborsClassifier(), SVC()):
+            fitted = NoisyLabelClassifier(estimator, noise).fit(X, labels)
+            assert fitted.score(X, names[y]) > 0.9
+            for method in ("predict_proba", "decision_function"):
+                if hasattr(fitted, method):
+                    values = getattr(fitted, method)(X)
+                    predicted = fitted.classes_[values.argmax(axis=1)]
+                    assert (predicted == fitted.predict(X)).mean() > 0.99  # but for ties
+
+
+class TestData:
+    def test_dataframes_have_feature_names(self):
+        pandas = pytest.importorskip("pandas")
+        X, observed, _ = circles()
+        frame = pandas.DataFrame(X, columns=["width", "height"], index=np.arange(300)[::-1])
+        fitted = NoisyLabelClassifier(TREE, NOISE).fit(frame, observed)
+        assert fitted.feature_names_in_.tolist() == ["width", "height"]
+        assert fitted.n_features_in_ == 2
+        expected = NoisyLabelClassifier(TREE, NOISE).fit(X, observed)
+        np.testing.assert_allclose(fitted.log_odds_, expected.log_odds_, atol=1e-9)
+        np.testing.assert_allclose(fitted.predict_proba(frame), expected.predict_proba(X))
+        with pytest.raises(ValueError, match="feature names should match"):
+            fitted.predict(frame[["height", "width"]])
+        weights = np.where(np.arange(300) < 50, 0.0, 1.0)
+        of_present = fitted.fit(frame, observed, sample_weight=weights).log_odds_[50:]
+        expected = NoisyLabelClassifier(TREE, NOISE).fit(X[50:], observed[50:])
+        np.testing.assert_allclose(of_present, expected.log_odds_, atol=1e-8)
+
+    @pytest.mark.parametrize(
+        "container",
+        [sparse.csr_array, sparse.csc_array, sparse.coo_array, sparse.csr_matrix],
+    )
+    def test_sparse_rows(self, container):
+        counts, y = draw_texts(500, 300, length=60, tilt=0.5)
+        observed = NOISE.flip(y, random_state=0)
+        X = container(counts)
+        fitted = NoisyLabelClassifier(MultinomialNB(), NOISE).fit(X, observed)
+        dense = NoisyLabelClassifier(MultinomialNB(), NOISE).fit(counts, observed)
+        np.testing.assert_allclose(fitted.log_odds_, dense.log_odds_, atol=1e-9)
+        plain = MultinomialNB().fit(counts, observed).score(counts, y)
+        assert fitted.score(X, y) > plain
+        assert fitted.n_features_in_ == 300
+
+    def test_missing_values(self):
+        """Missing values are imputed for the first step, and passed on to the classifier."""
+        X, observed, y = circles(600)
+        rng = np.random.default_rng(0)
+        X = np.column_stack([X, X + 0.05 * rng.normal(size=X.shape)])
+        X[rng.random(X.shape) < 0.1] = np.nan
+        estimator = HistGradientBoostingClassifier(max_iter=20)
+        fitted = NoisyLabelClassifier(estimator, NOISE).fit(X, observed)
+        assert fitted.label_fit_ is not None
+        assert fitted.score(X, y) > clone(estimator).fit(X, observed).score(X, y) + 0.03
+        with pytest.raises(ValueError, match="NaN"):
+            NoisyLabelClassifier(LogisticRegression(), NOISE).fit(X, observed)
+
+    @pytest.mark.parametrize("dtype", ["str", "category", "object"])
+    def test_columns_that_are_not_numeric(self, dtype):
+        pandas = pytest.importorskip("pandas")
+        level, observed, y = levels()
+        frame = pandas.DataFrame(
+            {
+                "level": pandas.Series([f"level {i}" for i in level], dtype=dtype),
+                "chance": np.random.default_rng(1).normal(size=600),
+            }
+        )
+        one_hot = OneHotEncoder(handle_unknown="ignore")
+        encoder = make_column_transformer((one_hot, ["level"]), remainder="passthrough")
+        fitted = NoisyLabelClassifier(make_pipeline(encoder, LogisticRegression()))
+        fitted.fit(frame, observed)
+        assert fitted.label_fit_ is None
+        assert fitted.rates_.source == "label likelihood"
+        assert fitted.score(frame, y) > 0.95
+        realised = [np.mean(observed[y == a] != a) for a in (0, 1)]
+        rates = 1 - np.diag(fitted.noise_.transition)
+        np.testing.assert_array_less(
+            np.abs(rates - realised), 3 * np.diag(fitted.noise_std_) + 1e-9
+        )
+        weights = np.where(np.arange(600) < 100, 0.0, 1.0)
+        weighted = clone(fitted).fit(frame, observed, sample_weight=weights)
+        present = clone(fitted).fit(frame[100:], observed[100:])
+        np.testing.assert_allclose(weighted.log_odds_[100:], present.log_odds_, atol=1e-6)
+
+    def test_texts(self):
+        level, observed, y = levels()
+        texts = [f"{'good' if value else 'bad'} day {i}" for value, i in zip(y, level, strict=True)]
+        estimator = make_pipeline(TfidfVectorizer(), LogisticRegression())
+        fitted = NoisyLabelClassifier(estimator, NOISE).fit(texts, observed)
+        assert fitted.label_fit_ is None
+        assert not hasattr(fitted, "n_features_in_")
+        np.testing.assert_array_equal(fitted.predict(["good day", "bad night"]), [1, 0])
+
+    def test_lists_of_rows(self):
+        X, observed, _ = circles()
+        fitted = NoisyLabelClassifier(TREE, NOISE).fit(X.tolist(), observed.tolist())
+        expected = NoisyLabelClassifier(TREE, NOISE).fit(X, observed)
+        np.testing.assert_array_equal(fitted.log_odds_, expected.log_odds_)
+
+    def test_inputs_are_not_changed(self):
+        X, observed, y = circles()
+        X[::9, 1] = np.nan
+        arrays = [X, observed, np.ones(300), np.column_stack([1 - 0.9 * y, 0.9 * y])]
+        copies = [array.copy() for array in arrays]
+        estimator = HistGradientBoostingClassifier(max_iter=3)
+        X, observed, weights, pred_probs = arrays
+        NoisyLabelClassifier(estimator, NOISE).fit(
+            X, observed, sample_weight=weights, pred_probs=pred_probs
+        )
+        for array, copy in zip(arrays, copies, strict=True):
+            np.testing.assert_array_equal(array, copy)
+
+
+class NearestMean(ClassifierMixin, BaseEstimator):
+    """A classifier as other libraries write them: no weights, and single precision inside."""
+
+    def __init__(self, power=2):
+        self.power = power
+
+    def fit(self, X, y, **fit_params):
+        assert not fit_params
+        powers = np.asarray(X, dtype=np.float32) ** self.power
+        self.classes_ = np.unique(y)
+        self.means_ = np.array([powers[y == label].mean(axis=0) for label in self.classes_])
+        return self
+
+    def predict_proba(self, X):
+        powers = np.asarray(X, dtype=np.float32) ** self.power
+        squares = ((powers[:, None] - self.means_) ** 2).sum(axis=2)
+        values = np.exp(-squares)
+        return values / values.sum(axis=1, keepdims=True)
+
+    def predict(self, X):
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+class ByHand:
+    """The same without any of scikit-learn's base classes."""
+
+    def __init__(self, power=2):
+        self.power = power
+
+    def get_params(self, deep=True):
+        return {"power": self.power}
+
+    def fit(self, X, y):
+        self.inner_ = NearestMean(self.power).fit(X, y)
+        self.classes_ = self.inner_.classes_
+        return self
+
+    def predict_proba(self, X):
+        return self.inner_.predict_proba(X)
+
+    def predict(self, X):
+        return self.inner_.predict(X)
+
+
+class TestOtherLibraries:
+    @pytest.mark.parametrize("estimator", [NearestMean(), ByHand()], ids=["mixins", "no base"])
+    def test_a_classifier_written_by_hand(self, estimator):
+        X, observed, y = circles()
+        fitted = NoisyLabelClassifier(estimator, NOISE, cv=None).fit(X, observed)
+        assert fitted.score(X, y) > 0.95
+        assert fitted.predict_proba(X).shape == (300, 2)
+        with pytest.raises(ValueError, match="takes no sample weights: omit sample_weight"):
+            fitted.fit(X, observed, sample_weight=np.ones(300))
+
+    def test_out_of_fold_predictions_of_a_classifier_written_by_hand(self):
+        X, observed, y = circles()
+        fitted = NoisyLabelClassifier(NearestMean(), NOISE, features="linear").fit(X, observed)
+        assert fitted.cv_share_ > 0.5  # a linear fit sees nothing
+        assert fitted.score(X, y) > 0.95
+
+    def test_xgboost(self):
+        xgboost = pytest.importorskip("xgboost")
+        self.check(xgboost.XGBClassifier(n_estimators=20, n_jobs=1))
+
+    # Fits to arrays name their columns, and predictions for arrays do not.
+    @pytest.mark.filterwarnings("ignore:X does not have valid feature names:UserWarning")
+    def test_lightgbm(self):
+        lightgbm = pytest.importorskip("lightgbm")
+        self.check(lightgbm.LGBMClassifier(n_estimators=20, n_jobs=1, verbose=-1))
+
+    @staticmethod
+    def check(estimator):
+        X, observed, y = circles(500)
+        X_new, _, y_new = circles(2000, seed=1)
+        weights = np.random.default_rng(0).uniform(0.5, 2, size=500)
+        plain = clone(estimator).fit(X, observed, sample_weight=weights).score(X_new, y_new)
+        fitted = NoisyLabelClassifier(estimator).fit(X, observed, sample_weight=weights)
+        assert fitted.score(X_new, y_new) > plain + 0.01
+        assert fitted.predict_proba(X_new).shape == (2000, 2)
+        missing = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X)
+        assert fitted.fit(missing, observed).score(missing, y) > 0.8
+
+
+class TestBadInput:
+    @pytest.mark.parametrize("cv", [1, 0, -1, 2.5, "5", True, [([0], [1])]], ids=repr)
+    def test_a_wrong_number_of_folds(self, cv):
+        X, observed, _ = circles()
+        with pytest.raises(ValueError, match=r"cv = .* must be a whole number of at least 2"):
+            NoisyLabelClassifier(TREE, cv=cv).fit(X, observed)
+
+    @pytest.mark.parametrize(
+        ("pred_probs", "message"),
+        [
+            (np.full((299, 2), 0.5), r"pred_probs has shape \(299, 2\)"),
+            (np.full((300, 3), 1 / 3), r"pred_probs has shape \(300, 3\)"),
+            (np.full(300, 0.5), r"pred_probs has shape \(300,\)"),
+            (np.full((300, 2), 0.6), r"sum to 1, but row 0 is \[0.6, 0.6\]"),
+            (np.tile([1.5, -0.5], (300, 1)), r"sum to 1, but row 0 is \[1.5, -0.5\]"),
+            (np.full((300, 2), np.nan), r"sum to 1, but row 0 is \[nan, nan\]"),
+            ("abc", "pred_probs = 'abc' must hold numbers"),
+        ],
+        ids=["rows", "columns", "vector", "sum", "negative", "missing", "text"],
+    )
+    def test_wrong_probabilities(self, pred_probs, message):
+        X, observed, _ = circles()
+        with pytest.raises(ValueError, match=message):
+            NoisyLabelClassifier(TREE, NOISE).fit(X, observed, pred_probs=pred_probs)
+
+    @pytest.mark.parametrize("features", ["cubic", 3, None, PolynomialFeatures], ids=str)
+    def test_wrong_features(self, features):
+        X, observed, _ = circles()
+        with pytest.raises(ValueError, match=r"features=.* is not a valid value: use 'linear'"):
+            NoisyLabelClassifier(TREE, features=features).fit(X, observed)
+
+    @pytest.mark.parametrize(
+        ("noise", "message"),
+        [
+            ("guess", "noise='guess' is not known"),
+            (0.3, r"noise=0.3 is not known"),
+            ([0.3, 0.1], r"noise=\[0.3, 0.1\] is not known"),
+            (np.eye(3), "The noise model has 3 classes but y has 2"),
+            ([[0.8, 0.3], [0.2, 0.8]], "Row 0 of transition sums to 1.1"),
+        ],
+        ids=["name", "number", "rates", "classes", "sum"],
+    )
+    @pytest.mark.parametrize("numeric", [True, False], ids=["numbers", "texts"])
+    def test_wrong_noise(self, noise, message, numeric):
+        X, observed, _ = circles()
+        rows = X if numeric else np.where(X > 0, "a", "b")
+        estimator = TREE if numeric else CATEGORIES
+        with pytest.raises(ValueError, match=message):
+            NoisyLabelClassifier(estimator, noise).fit(rows, observed)
+
+    @pytest.mark.parametrize("cv", [None, 5])
+    @pytest.mark.parametrize(
+        "estimator",
+        [DecisionTreeClassifier, LinearRegression(), StandardScaler(), None, "tree", 5],
+        ids=["class", "regressor", "transformer", "None", "name", "number"],
+    )
+    def test_a_wrong_estimator(self, estimator, cv):
+        X, observed, _ = circles()
+        with pytest.raises(ValueError, match=r"^estimator=.* must be a classifier with fit and"):
+            NoisyLabelClassifier(estimator, cv=cv).fit(X, observed)
+
+    @pytest.mark.parametrize(
+        ("labels", "message"),
+        [
+            (np.zeros(300, dtype=int), "at least two classes, but y has only one class, 0"),
+            (np.where(np.arange(300) == 2, None, "yes"), "y holds a missing label"),
+            (np.linspace(0, 1, 300), "the type of the target is continuous"),
+            (np.eye(2)[np.arange(300) % 2], r"y should be a 1d array.*\(300, 2\)"),
+            (np.zeros(299), r"inconsistent numbers of samples: \[300, 299\]"),
+        ],
+        ids=["one class", "missing", "continuous", "table", "short"],
+    )
+    def test_wrong_labels(self, labels, message):
+        X, _, _ = circles()
+        with pytest.raises(ValueError, match=message):
+            NoisyLabelClassifier(TREE).fit(X, labels)
+
+    @pytest.mark.parametrize(
+        ("weights", "message"),
+        [
+            (np.zeros(300), "at least one non-zero"),
+            (np.full(300, -1.0), "Negative values in data passed to `sample_weight`"),
+            (np.ones(30), r"sample_weight.shape == \(30,\)"),
+            (np.where(np.arange(300) == 2, np.nan, 1.0), "sample_weight contains NaN"),
+        ],
+        ids=["zeros", "negative", "short", "missing"],
+    )
+    def test_wrong_weights(self, weights, message):
+        X, observed, _ = circles()
+        with pytest.raises(ValueError, match=message):
+            NoisyLabelClassifier(TREE).fit(X, observed, sample_weight=weights)
+
+    def test_weights_that_leave_one_class(self):
+        X, observed, _ = circles()
+        weights = (observed == 1).astype(float)
+        with pytest.raises(ValueError, match="only one class, 1, in rows of positive weight"):
+            NoisyLabelClassifier(TREE).fit(X, observed, sample_weight=weights)
+
+    @pytest.mark.parametrize(
+        ("groups", "message"),
+        [
+            (np.arange(30), r"groups has shape \(30,\) but y has \(300,\)"),
+            (np.zeros(300), "groups has one group only"),
+            (np.where(np.arange(300) == 2, np.nan, 1.0), "groups has missing entries"),
+        ],
+        ids=["short", "one", "missing"],
+    )
+    def test_wrong_groups(self, groups, message):
+        X, observed, _ = circles()
+        with pytest.raises(ValueError, match=message):
+            NoisyLabelClassifier(TREE).fit(X, observed, groups=groups)
+
+    def test_groups_that_hold_a_class_alone(self):
+        X, observed, _ = circles()
+        with pytest.raises(ValueError, match="A class occurs in so few groups"):
+            NoisyLabelClassifier(TREE, NOISE).fit(X, observed, groups=observed)
+
+    def test_features_that_are_not_numeric_need_folds_or_probabilities(self):
+        X, observed, _ = circles()
+        model = NoisyLabelClassifier(CATEGORIES, NOISE, cv=None)
+        with pytest.raises(ValueError, match=r"not numeric.*use cv=5, pass pred_probs, or encode"):
+            model.fit(np.where(X > 0, "a", "b"), observed)
+
+    def test_features_that_are_not_numeric_and_a_noise_estimator(self):
+        X, observed, y = circles()
+        model = NoisyLabelClassifier(CATEGORIES, TrustedSubset(y))
+        with pytest.raises(ValueError, match="needs numeric features: pass a NoiseModel"):
+            model.fit(np.where(X > 0, "a", "b"), observed)
+
+    def test_priors_that_contradict_the_noise_model(self):
+        X, observed, _ = circles()
+        with pytest.raises(ValueError, match=r"priors=.* contradict those of the noise model"):
+            NoisyLabelClassifier(TREE, NOISE.with_priors([0.5, 0.5]), priors=[0.3, 0.7]).fit(
+                X, observed
+            )
+
+    def test_masked_rows(self):
+        X, observed, _ = circles()
+        with pytest.raises(ValueError, match="X is a masked array, which is not supported"):
+            NoisyLabelClassifier(TREE).fit(np.ma.masked_greater(X, 1), observed)
+
+    def test_rows_with_another_number_of_features(self):
+        X, observed, _ = circles()
+        fitted = NoisyLabelClassifier(TREE, NOISE).fit(X, observed)
+        with pytest.raises(ValueError, match="X has 1 features, but NoisyLabelClassifier"):
+            fitted.predict(X[:, :1])
+
+
+def test_priors_are_those_of_the_first_step():
+    X, observed, _ = circles()
+    fitted = NoisyLabelClassifier(TREE, priors=[0.5, 0.5]).fit(X, observed)
+    np.testing.assert_array_equal(fitted.noise_.priors, [0.5, 0.5])
+    expected = LPClassifier(priors=[0.5, 0.5], features="auto").fit(
+        StandardScaler().fit_transform(X), observed
+    )
+    np.testing.assert_array_equal(expected.noise_.priors, [0.5, 0.5])
+    gap = np.abs(fitted.noise_.transition - expected.noise_.transition)
+    np.testing.assert_array_less(gap, fitted.noise_std_)

@@ -1,0 +1,760 @@
+"""NoisyLabelClassifier: equality with known models, exact algebra, weights, groups and audits."""
+
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.special import log_softmax, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.datasets import make_blobs, make_circles, make_moons
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_predict
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+
+from unflip import LPClassifier, NoiseModel, NoisyLabelClassifier, Votes, audit
+from unflip.calibration.combined_scores import combined_log_odds
+from unflip.calibration.log_odds import recalibration
+from unflip.calibration.observations import Observations
+from unflip.estimation import AssumedNoiseWarning, TrustedSubset
+from unflip.model.out_of_fold import split_into_folds
+from unflip.model.samples import Samples, fit_to_posterior
+
+NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1)
+THREE = NoiseModel([[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.1, 0.1, 0.8]], np.full(3, 1 / 3))
+TREE = DecisionTreeClassifier(max_depth=4, random_state=0)
+CATEGORIES = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
+# Standard errors of the association from which nothing is shrunk (`certainty`).
+CERTAIN = 4.0
+
+
+def moons(n=300, seed=0, spread=0.2):
+    X, y = make_moons(n, noise=spread, random_state=seed)
+    return X, NOISE.flip(y, random_state=seed), y
+
+
+def circles(n=300, seed=0):
+    X, y = make_circles(n, noise=0.1, factor=0.4, random_state=seed)
+    return X, NOISE.flip(y, random_state=seed), y
+
+
+def three_blobs(n=300, seed=0, cluster_std=1.5):
+    X, y = make_blobs(n, centers=3, cluster_std=cluster_std, random_state=seed)
+    return X, THREE.flip(y, random_state=seed), y
+
+
+def probabilities_near(codes, n_classes=2, certainty=0.8, seed=0):
+    """Return probabilities that favour the given class in most rows."""
+    rng = np.random.default_rng(seed)
+    logits = 2 * rng.normal(size=(len(codes), n_classes))
+    logits[np.arange(len(codes)), codes] += 5 * certainty
+    return softmax(logits, axis=1)
+
+
+class Counting(DecisionTreeClassifier):
+    """A tree that counts its fits."""
+
+    n_fits = 0
+
+    def fit(self, X, y, sample_weight=None):
+        Counting.n_fits += 1
+        return super().fit(X, y, sample_weight=sample_weight)
+
+
+@pytest.fixture
+def n_fits():
+    """Return a function that returns the number of fits of `Counting`."""
+    Counting.n_fits = 0
+    return lambda: Counting.n_fits
+
+
+class Recording(ClassifierMixin, BaseEstimator):
+    """A classifier by the first feature, which records what it is fitted to and asked for."""
+
+    fits: ClassVar[list] = []
+    seen: ClassVar[list] = []
+
+    def fit(self, X, y, sample_weight=None):
+        self.classes_ = np.unique(y)
+        self.rows_ = set(X[:, 0].tolist())
+        Recording.fits.append((X, y, sample_weight))
+        return self
+
+    def predict_proba(self, X):
+        Recording.seen.append((self.rows_, set(X[:, 0].tolist())))
+        second = np.clip(0.5 + 0.1 * X[:, 1], 0.1, 0.9)
+        return np.column_stack([1 - second, second])
+
+    def predict(self, X):
+        return self.classes_[(X[:, 1] > 0).astype(int)]
+
+
+@pytest.fixture
+def recording():
+    """Return a `Recording` without records."""
+    Recording.fits = []
+    Recording.seen = []
+    return Recording()
+
+
+def bayes(fitted, y):
+    """Return P(true class | log-odds, label) by Bayes' rule."""
+    codes = np.searchsorted(fitted.classes_, y)
+    joint = softmax(fitted.log_odds_, axis=1) * fitted.rates_.noise.transition[:, codes].T
+    return joint / joint.sum(axis=1, keepdims=True)
+
+
+class TestKnownModels:
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_without_noise_it_is_the_plain_classifier(self, weighted):
+        """The posterior of each sample is its label, and its lead is 1."""
+        X, y, _ = moons()
+        weights = np.random.default_rng(0).uniform(0.5, 2, size=300) if weighted else None
+        for estimator in (TREE, GaussianNB(), make_pipeline(StandardScaler(), GaussianNB())):
+            fitted = NoisyLabelClassifier(estimator, noise=None)
+            fitted.fit(X, y, sample_weight=weights)
+            np.testing.assert_array_equal(fitted.label_posterior_, np.eye(2)[y])
+            name = "gaussiannb__sample_weight" if hasattr(estimator, "steps") else "sample_weight"
+            plain = clone(estimator).fit(X, y, **{name: weights})
+            np.testing.assert_allclose(
+                fitted.predict_proba(X), plain.predict_proba(X), rtol=1e-12, atol=1e-15
+            )
+            np.testing.assert_array_equal(fitted.noise_.transition, np.eye(2))
+            assert not fitted.noise_std_.any()
+
+    def test_without_noise_a_classifier_without_weights_is_the_plain_one(self):
+        X, y, _ = moons()
+        fitted = NoisyLabelClassifier(KNeighborsClassifier(), noise=None).fit(X, y)
+        plain = KNeighborsClassifier().fit(X, y)
+        np.testing.assert_array_equal(fitted.predict_proba(X), plain.predict_proba(X))
+
+    @pytest.mark.parametrize("estimator", [TREE, SVC(), KNeighborsClassifier()], ids=repr)
+    def test_separable_classes_with_known_rates_are_recovered(self, estimator):
+        centers = [[-10.0, 0.0], [10.0, 0.0]]
+        X, y = make_blobs(200, centers=centers, cluster_std=1.0, random_state=0)
+        fitted = NoisyLabelClassifier(estimator, NOISE).fit(X, NOISE.flip(y, random_state=0))
+        np.testing.assert_array_equal(fitted.label_posterior_.argmax(axis=1), y)
+        assert fitted.label_posterior_[np.arange(200), y].min() > 0.99
+        np.testing.assert_array_equal(fitted.predict(X), clone(estimator).fit(X, y).predict(X))
+        assert fitted.expected_accuracy_ > 0.99
+
+    def test_separable_blobs_of_three_classes_are_recovered(self):
+        X, observed, y = three_blobs(cluster_std=0.3)
+        fitted = NoisyLabelClassifier(TREE, THREE).fit(X, observed)
+        assert (fitted.label_posterior_.argmax(axis=1) == y).all()
+        np.testing.assert_array_equal(fitted.predict(X), y)
+
+    def test_the_first_step_is_a_kernel_classifier_of_standardized_features(self):
+        X, observed, _ = circles()
+        fitted = NoisyLabelClassifier(TREE, NOISE, cv=None).fit(X * [1, 1000], observed)
+        expected = LPClassifier(NOISE, features="auto").fit(
+            StandardScaler().fit_transform(X), observed
+        )
+        np.testing.assert_allclose(fitted.label_fit_.loo_log_odds_, expected.loo_log_odds_)
+        assert fitted.noise_ == expected.noise_
+        assert fitted.n_effective_ == expected.n_effective_
+        assert fitted.cv_share_ == 0
+
+    def test_given_probabilities_are_combined_with_the_first_step(self):
+        X, observed, y = moons(spread=0.5)
+        pred_probs = probabilities_near(y)
+        fitted = NoisyLabelClassifier(TREE, NOISE, cv=None)
+        fitted.fit(X, observed, pred_probs=pred_probs)
+        first = np.column_stack([np.zeros(300), fitted.label_fit_.loo_log_odds_])
+        rows = Observations(observed, np.ones(300), fitted.label_fit_.n_effective_)
+        floored = np.log(np.maximum(pred_probs, 1 / 3000))
+        combined, share = combined_log_odds(first, floored, rows, fitted.noise_)
+        assert fitted.cv_share_ == pytest.approx(share, rel=1e-9)
+        assert 0.1 < share < 1
+        expected = recalibration(combined, rows, fitted.noise_).log_odds
+        np.testing.assert_allclose(fitted.log_odds_, expected, atol=1e-9)
+
+    def test_given_probabilities_of_the_same_folds_equal_the_fits(self):
+        X, observed, _ = moons()
+        folds = split_into_folds(5, observed, np.arange(300), None)
+        weights = np.ones(300)
+        pred_probs = cross_val_predict(
+            SVCWithProbabilities(),
+            X,
+            observed,
+            cv=folds,
+            method="predict_proba",
+            params={"sample_weight": weights},
+        )
+        by_fits = NoisyLabelClassifier(SVCWithProbabilities(), NOISE).fit(X, observed)
+        given = NoisyLabelClassifier(SVCWithProbabilities(), NOISE, cv=None)
+        given.fit(X, observed, pred_probs=pred_probs)
+        np.testing.assert_allclose(given.log_odds_, by_fits.log_odds_, atol=1e-9)
+        assert given.cv_share_ == by_fits.cv_share_
+
+    def test_only_given_probabilities_are_calibrated_if_features_are_not_numeric(self):
+        _, observed, y = moons()
+        X = np.where(y[:, None] == 1, "a", "b").astype(object)
+        pred_probs = probabilities_near(y)
+        fitted = NoisyLabelClassifier(CATEGORIES, NOISE, cv=None)
+        fitted.fit(X, observed, pred_probs=pred_probs)
+        assert fitted.label_fit_ is None
+        rows = Observations(observed, np.ones(300), 300.0)
+        floored = np.log(np.maximum(pred_probs, 1 / 3000))
+        expected = recalibration(floored, rows, fitted.noise_).log_odds
+        np.testing.assert_allclose(fitted.log_odds_, expected, atol=1e-9)
+
+
+class SVCWithProbabilities(ClassifierMixin, BaseEstimator):
+    """A support vector machine whose decision values are read as log-odds."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.inner_ = SVC().fit(X, y, sample_weight=sample_weight)
+        self.classes_ = self.inner_.classes_
+        return self
+
+    def predict(self, X):
+        return self.inner_.predict(X)
+
+    def predict_proba(self, X):
+        values = self.inner_.decision_function(X)
+        return softmax(np.column_stack([np.zeros(len(X)), 2 * values]), axis=1)
+
+
+class TestFits:
+    def test_there_is_one_without_folds(self, n_fits):
+        X, observed, _ = moons()
+        NoisyLabelClassifier(Counting(max_depth=3), NOISE, cv=None).fit(X, observed)
+        assert n_fits() == 1
+
+    @pytest.mark.parametrize("cv", [2, 5])
+    def test_each_fold_needs_one_more(self, n_fits, cv):
+        X, observed, _ = moons()
+        NoisyLabelClassifier(Counting(max_depth=3), NOISE, cv=cv).fit(X, observed)
+        assert n_fits() == cv + 1
+
+    def test_given_probabilities_need_none_of_the_folds(self, n_fits):
+        X, observed, y = moons()
+        pred_probs = probabilities_near(y)
+        results = []
+        for cv in (None, 5):
+            fitted = NoisyLabelClassifier(Counting(max_depth=3, random_state=0), NOISE, cv=cv)
+            results.append(fitted.fit(X, observed, pred_probs=pred_probs).log_odds_)
+        assert n_fits() == 2
+        np.testing.assert_array_equal(*results)
+
+    def test_the_estimator_stays_unfitted(self):
+        X, observed, _ = moons()
+        estimator = clone(TREE)
+        fitted = NoisyLabelClassifier(estimator, NOISE).fit(X, observed)
+        assert not hasattr(estimator, "classes_")
+        assert fitted.estimator is estimator
+        assert fitted.estimator_ is not estimator
+
+    def test_the_last_is_to_the_likeliest_class_weighted_by_its_lead(self, recording):
+        X, observed, _ = moons()
+        weights = np.random.default_rng(1).uniform(0.5, 2, size=300)
+        fitted = NoisyLabelClassifier(recording, NOISE).fit(X, observed, sample_weight=weights)
+        rows, labels, used = Recording.fits[-1]
+        posterior = fitted.label_posterior_
+        np.testing.assert_array_equal(rows, X)
+        np.testing.assert_array_equal(labels, posterior.argmax(axis=1))
+        np.testing.assert_allclose(
+            used, weights * np.abs(posterior[:, 1] - posterior[:, 0]), rtol=1e-12
+        )
+
+    def test_those_of_folds_are_to_the_observed_labels(self, recording):
+        X, observed, _ = moons()
+        NoisyLabelClassifier(recording, NOISE).fit(X, np.where(observed == 1, "b", "a"))
+        of_row = dict(zip(X[:, 0].tolist(), observed.tolist(), strict=True))
+        assert len(Recording.fits) == 6
+        for rows, codes, weights in Recording.fits[:5]:
+            assert [of_row[value] for value in rows[:, 0].tolist()] == codes.tolist()
+            np.testing.assert_array_equal(weights, 1)
+
+    def test_folds_need_two_distinct_rows_of_each_class(self, n_fits):
+        X, y = make_blobs(40, centers=2, random_state=0)
+        X[y == 1] = X[y == 1][0]
+        fitted = NoisyLabelClassifier(Counting(), NOISE).fit(X, y)
+        assert n_fits() == 1
+        assert fitted.cv_share_ == 0
+
+
+class TestPosterior:
+    @pytest.mark.parametrize("cv", [None, 5])
+    @pytest.mark.parametrize(
+        "noise", ["estimate", NOISE, None], ids=["estimate", "known", "no noise"]
+    )
+    def test_it_follows_bayes_rule_from_log_odds_and_rates(self, noise, cv):
+        X, observed, _ = circles()
+        fitted = NoisyLabelClassifier(SVC(), noise, cv=cv).fit(X, observed)
+        assert fitted.association_ > CERTAIN
+        np.testing.assert_allclose(fitted.label_posterior_, bayes(fitted, observed), atol=1e-10)
+        np.testing.assert_allclose(fitted.label_posterior_.sum(axis=1), 1, atol=1e-12)
+
+    def test_with_given_noise_the_rates_are_those_of_the_noise_model(self):
+        X, observed, _ = circles()
+        fitted = NoisyLabelClassifier(SVC(), NOISE).fit(X, observed)
+        assert fitted.noise_ == fitted.rates_.noise
+        np.testing.assert_array_equal(fitted.noise_.transition, NOISE.transition)
+        np.testing.assert_array_equal(fitted.noise_std_, 0)
+        assert fitted.rates_.source == "given"
+
+    def test_with_estimated_noise_it_has_the_mean_of_the_priors(self):
+        X, observed, _ = circles()
+        fitted = NoisyLabelClassifier(SVC()).fit(X, observed)
+        np.testing.assert_allclose(
+            fitted.noise_.priors, fitted.label_posterior_.mean(axis=0), atol=1e-9
+        )
+        np.testing.assert_allclose(fitted.noise_.observed, np.bincount(observed) / 300, atol=1e-9)
+        # The rates behind the posterior differ from those of the posterior by less than a standard
+        # error.
+        gap = np.abs(fitted.noise_.transition - fitted.rates_.noise.transition)
+        np.testing.assert_array_less(gap, fitted.noise_std_)
+
+    def test_it_follows_bayes_rule_for_several_classes(self):
+        X, observed, _ = three_blobs()
+        fitted = NoisyLabelClassifier(TREE, THREE).fit(X, np.array(["a", "b", "c"])[observed])
+        assert fitted.association_ > CERTAIN
+        expected = bayes(fitted, np.array(["a", "b", "c"])[observed])
+        np.testing.assert_allclose(fitted.label_posterior_, expected, atol=1e-10)
+        assert fitted.label_posterior_.shape == fitted.log_odds_.shape == (300, 3)
+
+    def test_log_odds_are_against_the_first_class(self):
+        X, observed, _ = circles()
+        for cv in (None, 5):
+            fitted = NoisyLabelClassifier(TREE, NOISE, cv=cv).fit(X, observed)
+            np.testing.assert_allclose(fitted.log_odds_[:, 0], 0, atol=1e-12)
+
+    def test_trusted_rows_are_certain(self):
+        X, observed, y = moons(spread=0.5)
+        checked = np.arange(300) % 5 == 0
+        names = np.array(["no", "yes"])
+        trusted = np.where(checked, names[y], None)
+        fitted = NoisyLabelClassifier(TREE, TrustedSubset(trusted)).fit(X, names[observed])
+        assert (observed != y)[checked].any()
+        np.testing.assert_array_equal(fitted.label_posterior_[checked], np.eye(2)[y[checked]])
+        others = fitted.label_posterior_[~checked]
+        assert others.max() < 1
+        np.testing.assert_allclose(others, bayes(fitted, names[observed])[~checked], atol=1e-10)
+        assert fitted.rates_.source == "trusted rows"
+        assert fitted.noise_std_.max() > 0
+
+    def test_zero_weight_rows_have_the_class_priors(self):
+        X, observed, _ = moons()
+        absent = np.arange(300) % 4 == 0
+        weights = np.where(absent, 0.0, 1.0)
+        fitted = NoisyLabelClassifier(TREE, NOISE).fit(X, observed, sample_weight=weights)
+        priors = fitted.noise_.priors
+        np.testing.assert_array_equal(
+            fitted.label_posterior_[absent], np.tile(priors, (absent.sum(), 1))
+        )
+        np.testing.assert_allclose(
+            softmax(fitted.log_odds_[absent], axis=1), np.tile(priors, (absent.sum(), 1))
+        )
+
+    def test_rows_without_signal_have_the_posterior_of_their_label(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(300, 5))
+        observed = rng.integers(2, size=300)
+        with pytest.warns(AssumedNoiseWarning, match="do not predict the labels") as caught:
+            fitted = NoisyLabelClassifier(TREE).fit(X, observed)
+        assert len(caught) == 1
+        assert caught[0].filename == __file__
+        assert fitted.association_ < 1.5
+        assert fitted.rates_.source == "no signal"
+        for label in (0, 1):
+            rows = fitted.label_posterior_[observed == label]
+            assert np.ptp(rows, axis=0).max() < 2e-3
+        assert abs(fitted.expected_accuracy_ - 0.5) < 0.05
+
+
+class TestDroppedClasses:
+    """A class that is the likeliest of no sample is missing from the fitted classifier."""
+
+    @staticmethod
+    def fitted(estimator):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(400, 2))
+        y = np.where(X[:, 0] > 0, "c", "a")
+        y[rng.random(400) < 0.02] = "b"
+        noise = NoiseModel(
+            [[0.97, 0.03, 0.0], [0.0, 1.0, 0.0], [0.0, 0.03, 0.97]], [0.4975, 0.005, 0.4975]
+        )
+        return X, NoisyLabelClassifier(estimator, noise).fit(X, y)
+
+    def test_columns_of_probabilities_follow_all_classes(self):
+        X, fitted = self.fitted(GaussianNB())
+        assert fitted.classes_.tolist() == ["a", "b", "c"]
+        assert fitted.estimator_.classes_.tolist() == ["a", "c"]
+        probabilities = fitted.predict_proba(X)
+        inner = fitted.estimator_.predict_proba(X)
+        np.testing.assert_array_equal(probabilities[:, [0, 2]], inner)
+        np.testing.assert_array_equal(probabilities[:, 1], 0)
+        np.testing.assert_array_equal(
+            fitted.classes_[probabilities.argmax(axis=1)], fitted.predict(X)
+        )
+
+    def test_decision_values_are_those_of_the_fitted_classifier(self):
+        X, fitted = self.fitted(SVC())
+        values = fitted.decision_function(X)
+        assert values.shape == (400,)
+        np.testing.assert_array_equal(np.where(values > 0, "c", "a"), fitted.predict(X))
+
+    def test_observed_labels_are_used_if_only_one_class_is_left(self):
+        X, observed, _ = moons(100)
+        rows = Samples.of(X, observed, np.ones(100), None)
+        posterior = np.tile([0.8, 0.2], (100, 1))
+        fitted = fit_to_posterior(TREE, rows, posterior)
+        np.testing.assert_array_equal(fitted.predict(X), clone(TREE).fit(X, observed).predict(X))
+
+
+class TestWeights:
+    @pytest.mark.parametrize(
+        "estimator",
+        [TREE, GaussianNB(), LogisticRegression(), SVC()],
+        ids=["tree", "naive Bayes", "logistic", "support vectors"],
+    )
+    def test_a_row_of_weight_two_equals_two_rows(self, estimator):
+        X, observed, _ = moons()
+        counts = np.random.default_rng(0).integers(1, 4, size=300)
+        weighted = NoisyLabelClassifier(estimator, NOISE)
+        weighted.fit(X, observed, sample_weight=counts.astype(float))
+        repeated = NoisyLabelClassifier(estimator, NOISE)
+        repeated.fit(X.repeat(counts, axis=0), observed.repeat(counts))
+        np.testing.assert_allclose(
+            weighted.log_odds_.repeat(counts, axis=0), repeated.log_odds_, atol=1e-6
+        )
+        np.testing.assert_array_equal(weighted.predict(X), repeated.predict(X))
+        assert weighted.expected_accuracy_ == pytest.approx(repeated.expected_accuracy_, abs=1e-6)
+        unweighted = NoisyLabelClassifier(estimator, NOISE).fit(X, observed)
+        assert not np.allclose(weighted.log_odds_, unweighted.log_odds_, atol=1e-3)
+
+    @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+    def test_zero_weight_rows_count_as_absent(self, container):
+        X, observed, _ = moons()
+        present = np.arange(300) >= 40
+        labels = np.where(present, observed, 5)  # a class of no present row
+        features = np.where(present[:, None], X, 100.0)
+        fitted = NoisyLabelClassifier(TREE, NOISE)
+        fitted.fit(container(features), labels, sample_weight=present.astype(float))
+        expected = NoisyLabelClassifier(TREE, NOISE).fit(container(X[present]), observed[present])
+        assert fitted.classes_.tolist() == [0, 1]
+        np.testing.assert_allclose(fitted.log_odds_[present], expected.log_odds_, atol=1e-8)
+        np.testing.assert_allclose(
+            fitted.label_posterior_[present], expected.label_posterior_, atol=1e-8
+        )
+        np.testing.assert_array_equal(fitted.predict(X), expected.predict(X))
+
+    def test_given_probabilities_of_zero_weight_rows_are_not_used(self):
+        X, observed, y = moons(spread=0.5)
+        present = np.arange(300) % 3 > 0
+        sharp = probabilities_near(np.where(present, y, 1 - y))
+        pred_probs = 0.02 + 0.96 * sharp  # above the floor
+        fitted = NoisyLabelClassifier(TREE, NOISE).fit(
+            X, observed, sample_weight=present.astype(float), pred_probs=pred_probs
+        )
+        expected = NoisyLabelClassifier(TREE, NOISE).fit(
+            X[present], observed[present], pred_probs=pred_probs[present]
+        )
+        assert fitted.cv_share_ > 0.1
+        assert fitted.cv_share_ == pytest.approx(expected.cv_share_, rel=1e-6)
+        np.testing.assert_allclose(fitted.log_odds_[present], expected.log_odds_, atol=1e-6)
+
+    def test_the_scale_of_weights_has_no_effect_on_log_odds(self):
+        X, observed, _ = moons()
+        weights = np.random.default_rng(0).uniform(0.2, 3, size=300)
+        one, other = (
+            NoisyLabelClassifier(TREE, NOISE).fit(X, observed, sample_weight=unit * weights)
+            for unit in (1, 64)
+        )
+        np.testing.assert_allclose(one.log_odds_, other.log_odds_, atol=1e-8)
+        assert one.n_effective_ == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
+
+    def test_classifiers_without_weights_raise_if_they_are_passed(self):
+        X, observed, _ = moons()
+        for estimator in (
+            KNeighborsClassifier(),
+            make_pipeline(StandardScaler(), KNeighborsClassifier()),
+        ):
+            fitted = NoisyLabelClassifier(estimator, NOISE)
+            with pytest.raises(ValueError, match=r"KNeighborsClassifier.* takes no sample weights"):
+                fitted.fit(X, observed, sample_weight=np.ones(300))
+            assert fitted.fit(X, observed).score(X, observed) > 0.5
+
+    def test_classifiers_without_weights_are_fitted_to_the_likeliest_classes(self):
+        X, observed, _ = moons()
+        fitted = NoisyLabelClassifier(KNeighborsClassifier(), NOISE).fit(X, observed)
+        likeliest = fitted.label_posterior_.argmax(axis=1)
+        expected = KNeighborsClassifier().fit(X, likeliest).predict_proba(X)
+        np.testing.assert_array_equal(fitted.predict_proba(X), expected)
+
+
+class TestGroups:
+    def test_out_of_fold_fits_have_not_seen_the_group(self, recording):
+        X, observed, _ = moons()
+        groups = np.random.default_rng(0).permutation(np.arange(300) // 4)
+        X[:, 0] = groups
+        NoisyLabelClassifier(recording, NOISE).fit(X, observed, groups=groups)
+        assert len(Recording.seen) == 5
+        for training, held_out in Recording.seen:
+            assert not training & held_out
+        assert set().union(*(held_out for _, held_out in Recording.seen)) == set(groups.tolist())
+
+    def test_duplicates_are_held_out_together(self, recording):
+        X, observed, _ = moons()
+        X = X[np.arange(300) // 3]
+        NoisyLabelClassifier(recording, NOISE).fit(X, observed)
+        assert len(Recording.seen) == 5
+        for training, held_out in Recording.seen:
+            assert not training & held_out
+
+    @pytest.mark.parametrize("cv", [None, 5])
+    def test_leaked_near_duplicates_do_not_look_like_signal(self, cv):
+        """Near-duplicates share their label, which is drawn at random for each group."""
+        rng = np.random.default_rng(0)
+        groups = np.arange(400) // 4
+        X = rng.normal(size=(100, 5))[groups] + 0.01 * rng.normal(size=(400, 5))
+        observed = rng.integers(2, size=100)[groups]
+        estimator = KNeighborsClassifier(1)
+        leaked = NoisyLabelClassifier(estimator, cv=cv, features="laplace").fit(X, observed)
+        assert leaked.association_ > CERTAIN
+        assert leaked.expected_accuracy_ > 0.8
+        with pytest.warns(AssumedNoiseWarning, match="do not predict the labels"):
+            fitted = NoisyLabelClassifier(estimator, cv=cv, features="laplace").fit(
+                X, observed, groups=groups
+            )
+        assert fitted.association_ < 2
+        assert fitted.expected_accuracy_ < 0.6
+        assert fitted.n_effective_ == pytest.approx(100)
+
+    def test_groups_of_one_row_have_no_effect(self):
+        X, observed, _ = moons()
+        one = NoisyLabelClassifier(TREE, NOISE).fit(X, observed)
+        other = NoisyLabelClassifier(TREE, NOISE).fit(X, observed, groups=np.arange(300))
+        np.testing.assert_array_equal(one.log_odds_, other.log_odds_)
+
+    def test_groups_of_unlike_rows_cost_little(self):
+        X, observed, y = circles(600)
+        groups = np.array([f"group {i // 2}" for i in range(600)])
+        fitted = NoisyLabelClassifier(SVC(), NOISE).fit(X, observed, groups=groups)
+        assert fitted.n_effective_ == pytest.approx(300)
+        hits = fitted.log_odds_.argmax(axis=1) == y
+        assert hits.mean() > 0.95
+
+
+class TestSamples:
+    def test_numbers_are_standardized_by_the_present_rows(self):
+        X, observed, _ = moons()
+        weights = np.random.default_rng(0).uniform(0, 2, size=300)
+        weights[:30] = 0
+        rows = Samples.of(X, observed, weights, None).numeric
+        share = weights / weights.sum()
+        np.testing.assert_allclose(share @ rows, 0, atol=1e-12)
+        np.testing.assert_allclose(share @ rows**2, 1, rtol=1e-12)
+
+    def test_missing_values_are_imputed_and_indicated(self):
+        X, observed, _ = moons()
+        missing = np.arange(300) % 7 == 0
+        X[missing, 1] = np.nan
+        rows = Samples.of(X, observed, np.ones(300), None).numeric
+        assert rows.shape == (300, 3)
+        np.testing.assert_allclose(rows[missing, 1], 0, atol=1e-12)
+        np.testing.assert_array_equal(rows[:, 2] > 0, missing)
+
+    def test_sparse_rows_are_taken_as_they_are(self):
+        X, observed, _ = moons()
+        rows = Samples.of(sparse.coo_array(X), observed, np.ones(300), None).numeric
+        np.testing.assert_array_equal(rows.toarray(), X)
+
+    @pytest.mark.parametrize(
+        "rows",
+        [[["a"], ["b"]] * 5, ["good day", "bad day"] * 5, [[1.0, "a"], [2.0, "b"]] * 5],
+        ids=["categories", "texts", "mixed"],
+    )
+    def test_other_kinds_are_not_numeric(self, rows):
+        samples = Samples.of(rows, np.array([0, 1] * 5), np.ones(10), None)
+        assert samples.numeric is None
+        np.testing.assert_array_equal(samples.owner, np.arange(10))
+
+    def test_only_rows_of_positive_weight_are_members(self):
+        X, observed, _ = moons()
+        weights = np.where(np.arange(300) % 3 == 0, 0.0, 2.0)
+        groups = np.arange(300) // 6
+        samples = Samples.of(X, observed, weights, groups)
+        present = weights > 0
+        np.testing.assert_array_equal(samples.kept, X[present])
+        np.testing.assert_array_equal(samples.labels, observed[present])
+        np.testing.assert_array_equal(samples.groups, groups[present])
+        assert samples.n_all == 300
+        assert samples.n_effective == pytest.approx(200)
+        np.testing.assert_allclose(samples.observed, np.bincount(observed[present]) / 200)
+        values = samples.to_all(np.ones((200, 2)), np.array([0.3, 0.7]))
+        np.testing.assert_array_equal(values[present], 1)
+        np.testing.assert_array_equal(values[~present], np.tile([0.3, 0.7], (100, 1)))
+
+    def test_weights_of_observations_count_independent_rows(self):
+        X, observed, _ = moons()
+        weights = np.random.default_rng(0).uniform(1, 2, size=300)
+        single = Samples.of(X, observed, weights, None).observations(250.0, priors_known=True)
+        assert single.weights.sum() == pytest.approx(250)
+        assert single.n_effective == 250
+        assert single.priors_known
+        grouped = Samples.of(X, observed, weights, np.arange(300) // 5)
+        assert grouped.observations(250.0, priors_known=False).n_effective == pytest.approx(60)
+
+    def test_the_smallest_class_is_counted_without_duplicates(self):
+        X, observed, _ = moons(50)
+        samples = Samples.of(X, observed, np.ones(50), None)
+        assert samples.smallest_class == np.bincount(observed).min()
+        repeated = Samples.of(np.repeat(X, 3, axis=0), np.repeat(observed, 3), np.ones(150), None)
+        assert repeated.smallest_class == samples.smallest_class
+
+    def test_the_last_fit_has_the_leads_of_several_classes_as_weights(self, recording):
+        X, observed, _ = three_blobs(60)
+        weights = np.linspace(1, 2, 60)
+        samples = Samples.of(X, observed, weights, None)
+        posterior = softmax(np.random.default_rng(0).normal(size=(60, 3)), axis=1)
+        fit_to_posterior(recording, samples, posterior)
+        _, labels, used = Recording.fits[-1]
+        np.testing.assert_array_equal(labels, posterior.argmax(axis=1))
+        ordered = np.sort(posterior, axis=1)
+        np.testing.assert_allclose(used, weights * (ordered[:, 2] - ordered[:, 1]))
+
+
+class TestExpectedAccuracy:
+    def test_it_is_the_mean_probability_of_the_predictions(self):
+        X, observed, _ = circles()
+        fitted = NoisyLabelClassifier(SVC(), NOISE).fit(X, observed)
+        assert fitted.association_ > CERTAIN
+        predicted = fitted.predict(X)
+        expected = softmax(fitted.log_odds_, axis=1)[np.arange(300), predicted].mean()
+        assert fitted.expected_accuracy_ == pytest.approx(expected, abs=1e-9)
+        assert 0 < fitted.expected_accuracy_std_ < 0.1
+
+    def test_a_classifier_that_learns_nothing_has_that_of_its_class(self):
+        X, observed, y = circles()
+        fitted = NoisyLabelClassifier(DummyClassifier(), NOISE).fit(X, observed)
+        assert fitted.cv_share_ == 0
+        (predicted,) = np.unique(fitted.predict(X))
+        share = softmax(fitted.log_odds_, axis=1)[:, predicted].mean()
+        assert fitted.expected_accuracy_ == pytest.approx(share, abs=1e-9)
+        assert abs(share - (y == predicted).mean()) < 0.1
+
+
+class TestAudit:
+    @staticmethod
+    def suspects(report):
+        return report.suspects.row[: report.n_suspects]
+
+    @pytest.mark.parametrize("noise", ["estimate", NOISE], ids=["estimate", "known"])
+    def test_it_reports_the_attributes_of_the_classifier(self, noise):
+        X, observed, _ = circles()
+        report = audit(X, observed, noise=noise, estimator=SVC())
+        fitted = NoisyLabelClassifier(SVC(), noise).fit(X, observed)
+        assert report.noise == fitted.noise_
+        assert report.noise_source == fitted.rates_.source
+        np.testing.assert_array_equal(report.noise_std, fitted.noise_std_)
+        assert report.expected_accuracy == pytest.approx(fitted.expected_accuracy_, abs=1e-12)
+        assert report.expected_accuracy_std == pytest.approx(
+            fitted.expected_accuracy_std_, abs=1e-12
+        )
+        np.testing.assert_allclose(report.label_posterior, fitted.label_posterior_, atol=1e-9)
+        assert np.isnan(report.accuracy_after(10))
+
+    def test_suspects_are_sorted_and_mostly_wrong(self):
+        X, observed, y = circles(500)
+        report = audit(X, observed, estimator=RandomForestClassifier(20, random_state=0))
+        wrong = observed != y
+        rows = self.suspects(report)
+        assert 0.8 * wrong.sum() < report.n_suspects < 1.2 * wrong.sum()
+        error = np.sqrt(0.1 * 0.9 / report.n_suspects)
+        assert wrong[rows].mean() > 0.9 - 2 * error
+        probabilities = report.suspects.probability
+        assert (np.diff(probabilities) <= 0).all()
+        np.testing.assert_array_equal(report.suspects.observed, observed[report.suspects.row])
+        np.testing.assert_array_equal(
+            report.suspects.proposed,
+            report.label_posterior[report.suspects.row].argmax(axis=1),
+        )
+
+    def test_several_classes_have_names(self):
+        X, observed, y = three_blobs(cluster_std=0.5)
+        names = np.array(["cat", "dog", "owl"])
+        report = audit(X, names[observed], noise=THREE, estimator=TREE)
+        rows = self.suspects(report)
+        assert (observed != y)[rows].mean() > 0.9
+        assert (report.suspects.proposed[: len(rows)] == names[y[rows]]).mean() > 0.9
+
+    def test_rows_of_a_group_are_scored_by_fits_to_other_groups(self):
+        groups = np.arange(400) // 4
+        centres, truth = make_circles(100, noise=0.05, factor=0.4, random_state=0)
+        X = centres[groups] + 0.01 * np.random.default_rng(0).normal(size=(400, 2))
+        y = truth[groups]
+        observed = NOISE.flip(y, random_state=0)
+        report = audit(X, observed, noise=NOISE, estimator=SVC(), groups=groups)
+        fitted = NoisyLabelClassifier(SVC(), NOISE).fit(X, observed, groups=groups)
+        np.testing.assert_allclose(report.label_posterior, fitted.label_posterior_, atol=1e-9)
+        rows = self.suspects(report)
+        assert (observed != y)[rows].mean() > 0.9
+        assert len(rows) > 0.8 * (observed != y).sum()
+
+    def test_the_report_is_printed_and_written(self, tmp_path):
+        pytest.importorskip("jinja2")
+        X, observed, _ = circles()
+        report = audit(X, observed, noise=NOISE, estimator=TREE)
+        text = str(report)
+        assert "Suspects: " in text
+        assert "nan" not in text
+        page = tmp_path / "audit.html"
+        report.to_html(page)
+        written = page.read_text(encoding="utf-8")
+        assert "<html" in written
+        assert ">nan<" not in written
+
+    def test_trusted_labels_may_be_passed(self):
+        X, observed, y = moons()
+        trusted = np.where(np.arange(300) % 5 == 0, y, np.nan)
+        report = audit(X, observed, trusted=trusted, estimator=TREE)
+        assert report.noise_source == "trusted rows"
+        checked = np.flatnonzero(np.arange(300) % 5 == 0)
+        np.testing.assert_array_equal(report.label_posterior[checked], np.eye(2)[y[checked]])
+
+    def test_features_that_are_not_numeric(self):
+        rng = np.random.default_rng(0)
+        level = rng.integers(12, size=600)
+        y = level % 2
+        observed = NOISE.flip(y, random_state=0)
+        X = np.array([f"level {i}" for i in level], dtype=object)[:, None]
+        report = audit(X, observed, noise=NOISE, estimator=CATEGORIES)
+        rows = self.suspects(report)
+        assert (observed != y)[rows].mean() > 0.9
+        assert len(rows) > 0.6 * (observed != y).sum()
+
+    def test_votes_raise(self):
+        X, observed, _ = circles()
+        votes = Votes.from_columns(np.column_stack([observed, observed]))
+        with pytest.raises(ValueError, match="Votes need LPClassifier: omit estimator"):
+            audit(X, votes, estimator=TREE)
+
+    def test_a_warning_of_assumed_rates_names_the_line_of_the_caller(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(200, 3))
+        with pytest.warns(AssumedNoiseWarning, match="do not predict the labels") as caught:
+            report = audit(X, rng.integers(2, size=200), estimator=TREE)
+        assert caught[0].filename == __file__
+        assert report.n_suspects == 0
+
+
+def test_scores_of_the_association_are_those_of_the_log_odds():
+    """The association is a statistic of the combined log-odds."""
+    X, observed, y = moons(spread=0.5)
+    alone = NoisyLabelClassifier(TREE, NOISE, cv=None).fit(X, observed)
+    pred_probs = probabilities_near(y)
+    both = NoisyLabelClassifier(TREE, NOISE).fit(X, observed, pred_probs=pred_probs)
+    assert both.association_ > alone.association_
+    own = log_softmax(both.log_odds_, axis=1)[np.arange(300), observed]
+    shuffled = np.random.default_rng(0).permutation(observed)
+    assert own.mean() > log_softmax(both.log_odds_, axis=1)[np.arange(300), shuffled].mean()

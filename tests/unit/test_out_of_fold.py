@@ -1,0 +1,306 @@
+"""Folds, weighted fits and out-of-fold log-odds of any classifier, and groups of samples."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_blobs
+from sklearn.linear_model import LogisticRegression, Perceptron
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
+from sklearn.tree import DecisionTreeClassifier
+
+from unflip import LPClassifier, NoiseModel
+from unflip.data.groups import group_folds, n_effective_of
+from unflip.datasets import make_mixture
+from unflip.estimation import TrustedSubset
+from unflip.model.held_out import held_out_log_odds
+from unflip.model.out_of_fold import (
+    fit_weighted,
+    given_log_odds,
+    out_of_fold_log_odds,
+    split_into_folds,
+    weight_parameter,
+)
+
+NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1, pi_neg=0.5)
+
+
+def blobs(n_classes, n=120, cluster_std=3.0):
+    return make_blobs(n, centers=n_classes, cluster_std=cluster_std, random_state=0)
+
+
+class PredictsOnly(KNeighborsClassifier):
+    """A classifier without probabilities and decision values."""
+
+    predict_proba = property(lambda self: (_ for _ in ()).throw(AttributeError("predict_proba")))
+
+
+class TestWeights:
+    @pytest.mark.parametrize(
+        ("estimator", "name"),
+        [
+            (DecisionTreeClassifier(), "sample_weight"),
+            (KNeighborsClassifier(), None),
+            (make_pipeline(StandardScaler(), SVC()), "svc__sample_weight"),
+            (make_pipeline(StandardScaler(), KNeighborsClassifier()), None),
+            (
+                make_pipeline(StandardScaler(), make_pipeline(StandardScaler(), GaussianNB())),
+                "pipeline__gaussiannb__sample_weight",
+            ),
+        ],
+        ids=["tree", "neighbours", "pipeline", "pipeline without weights", "nested pipeline"],
+    )
+    def test_their_parameter_is_that_of_the_last_step(self, estimator, name):
+        assert weight_parameter(estimator) == name
+
+    def test_fits_use_them_and_leave_the_estimator_unfitted(self):
+        X, y = blobs(2)
+        weights = np.random.default_rng(0).uniform(0, 3, size=len(y))
+        for estimator in (GaussianNB(), make_pipeline(StandardScaler(), GaussianNB())):
+            name = weight_parameter(estimator)
+            fitted = fit_weighted(estimator, X, y, weights)
+            direct = clone(estimator).fit(X, y, **{name: weights})
+            np.testing.assert_array_equal(fitted.predict_proba(X), direct.predict_proba(X))
+            unweighted = clone(estimator).fit(X, y)
+            assert not np.allclose(fitted.predict_proba(X), unweighted.predict_proba(X))
+            assert not hasattr(estimator, "classes_")
+
+    def test_classifiers_without_them_are_fitted_without(self):
+        X, y = blobs(2)
+        fitted = fit_weighted(KNeighborsClassifier(), X, y, np.arange(120.0))
+        np.testing.assert_array_equal(
+            fitted.predict_proba(X), KNeighborsClassifier().fit(X, y).predict_proba(X)
+        )
+
+
+class TestLogOdds:
+    @staticmethod
+    def by_definition(estimator, X, codes, weights, folds, method):
+        """Return the values of one fit for each fold, for the rows of the fold."""
+        name = weight_parameter(estimator)
+        rows = []
+        values = []
+        for train, test in folds.split():
+            params = {} if name is None else {name: weights[train]}
+            fold = clone(estimator).fit(X[train], codes[train], **params)
+            rows.append(test)
+            values.append(getattr(fold, method)(X[test]))
+        order = np.argsort(np.concatenate(rows))
+        return np.concatenate(values)[order]
+
+    @staticmethod
+    def data(n_classes):
+        X, codes = blobs(n_classes)
+        weights = np.random.default_rng(1).uniform(0.5, 2, size=len(codes))
+        return X, codes, weights, split_into_folds(4, codes, np.arange(len(codes)), None)
+
+    @pytest.mark.parametrize("n_classes", [2, 3])
+    def test_those_of_probabilities(self, n_classes):
+        X, codes, weights, folds = self.data(n_classes)
+        for estimator in (GaussianNB(), make_pipeline(StandardScaler(), GaussianNB())):
+            expected = self.by_definition(estimator, X, codes, weights, folds, "predict_proba")
+            log_odds = out_of_fold_log_odds(estimator, X, codes, weights, folds)
+            np.testing.assert_allclose(np.exp(log_odds), np.maximum(expected, 1 / 1200), rtol=1e-12)
+
+    def test_those_of_decision_values(self):
+        X, codes, weights, folds = self.data(2)
+        expected = self.by_definition(LinearSVC(), X, codes, weights, folds, "decision_function")
+        log_odds = out_of_fold_log_odds(LinearSVC(), X, codes, weights, folds)
+        np.testing.assert_allclose(log_odds[:, 1] - log_odds[:, 0], expected, rtol=1e-12)
+        X, codes, weights, folds = self.data(3)
+        expected = self.by_definition(LinearSVC(), X, codes, weights, folds, "decision_function")
+        log_odds = out_of_fold_log_odds(LinearSVC(), X, codes, weights, folds)
+        np.testing.assert_array_equal(log_odds, expected)
+
+    @pytest.mark.parametrize("n_classes", [2, 3])
+    def test_those_of_predictions(self, n_classes):
+        X, codes, weights, folds = self.data(n_classes)
+        estimator = PredictsOnly()
+        assert not hasattr(estimator, "predict_proba")
+        expected = self.by_definition(estimator, X, codes, weights, folds, "predict")
+        log_odds = out_of_fold_log_odds(estimator, X, codes, weights, folds)
+        np.testing.assert_array_equal(log_odds, np.eye(n_classes)[expected])
+
+    def test_probabilities_are_preferred_to_decision_values(self):
+        X, codes, weights, folds = self.data(2)
+        log_odds = out_of_fold_log_odds(LogisticRegression(), X, codes, weights, folds)
+        np.testing.assert_allclose(np.exp(log_odds).sum(axis=1), 1, atol=2e-3)  # with the floor
+        scores = out_of_fold_log_odds(Perceptron(), X, codes, weights, folds)
+        np.testing.assert_array_equal(scores.sum(axis=1), 0)
+
+
+class TestGivenProbabilities:
+    def test_zeros_are_floored(self):
+        pred_probs = np.array([[1.0, 0.0], [0.5, 0.5], [0.001, 0.999]])
+        expected = np.log([[1, 1 / 30], [0.5, 0.5], [1 / 30, 0.999]])
+        np.testing.assert_allclose(given_log_odds(pred_probs, 3, 2), expected, rtol=1e-12)
+        np.testing.assert_array_equal(
+            given_log_odds(pred_probs.tolist(), 3, 2), given_log_odds(pred_probs, 3, 2)
+        )
+
+    @pytest.mark.parametrize("shape", [(3, 2), (4, 3), (4,), (2, 4)])
+    def test_wrong_shapes_raise(self, shape):
+        with pytest.raises(ValueError, match=r"pred_probs has shape \(.* 4 samples.* 2 classes"):
+            given_log_odds(np.full(shape, 0.5), 4, 2)
+
+    @pytest.mark.parametrize(
+        "row", [[0.5, 0.6], [1.5, -0.5], [0.0, 0.0]], ids=["sum", "negative", "zeros"]
+    )
+    def test_the_first_improper_row_is_named(self, row):
+        pred_probs = np.full((4, 2), 0.5)
+        pred_probs[2:] = row
+        with pytest.raises(ValueError, match=r"pred_probs .* sum to 1, but row 2 is \["):
+            given_log_odds(pred_probs, 4, 2)
+
+    @pytest.mark.parametrize("value", [np.nan, np.inf])
+    def test_numbers_that_are_not_finite_raise(self, value):
+        pred_probs = np.full((4, 2), 0.5)
+        pred_probs[2, 1] = value
+        with pytest.raises(ValueError, match="pred_probs"):
+            given_log_odds(pred_probs, 4, 2)
+
+
+class TestFolds:
+    @pytest.mark.parametrize("n_folds", [2, 5, 10])
+    def test_each_row_is_held_out_once(self, n_folds):
+        codes = np.random.default_rng(0).integers(3, size=100)
+        folds = split_into_folds(n_folds, codes, np.arange(100), None)
+        assert folds.get_n_splits() == n_folds
+        held_out = np.concatenate([test for _, test in folds.split()])
+        np.testing.assert_array_equal(np.sort(held_out), np.arange(100))
+
+    def test_duplicates_are_in_one_fold(self):
+        rng = np.random.default_rng(1)
+        for _ in range(10):
+            owner = np.unique(rng.integers(40, size=150), return_inverse=True)[1]
+            codes = rng.integers(2, size=150)
+            fold = split_into_folds(5, codes, owner, None).test_fold
+            for distinct in np.unique(owner):
+                assert len(np.unique(fold[owner == distinct])) == 1
+            assert len(np.unique(fold)) == 5
+
+    def test_groups_are_in_one_fold(self):
+        rng = np.random.default_rng(2)
+        groups = rng.choice(["a", "b", "c", "d", "e", "f", "g"], size=100)
+        codes = rng.integers(2, size=100)
+        fold = split_into_folds(5, codes, np.arange(100), groups).test_fold
+        for group in np.unique(groups):
+            assert len(np.unique(fold[groups == group])) == 1
+        assert len(np.unique(fold)) == 5
+        few = split_into_folds(10, codes, np.arange(100), groups)
+        assert few.get_n_splits() == 7
+
+    @pytest.mark.parametrize("n_rare", [2, 3, 4, 7])
+    def test_each_class_is_in_each_training_fold(self, n_rare):
+        """A class with fewer rows than folds gives fewer folds."""
+        rng = np.random.default_rng(n_rare)
+        for _ in range(10):
+            codes = rng.permutation(np.repeat([0, 1, 2], [40, 30, n_rare]))
+            folds = split_into_folds(5, codes, np.arange(len(codes)), None)
+            assert folds.get_n_splits() == min(5, n_rare)
+            for train, _ in folds.split():
+                assert set(codes[train]) == {0, 1, 2}
+
+    def test_classes_are_spread_evenly(self):
+        codes = np.random.default_rng(3).permutation(np.repeat([0, 1], [80, 20]))
+        folds = split_into_folds(5, codes, np.arange(100), None)
+        assert [int(codes[test].sum()) for _, test in folds.split()] == [4] * 5
+
+    def test_folds_do_not_depend_on_the_order_of_classes_in_the_rows(self):
+        """Rows that are sorted by a feature, within a class, are shuffled."""
+        codes = np.repeat([0, 1], 50)
+        fold = split_into_folds(5, codes, np.arange(100), None).test_fold
+        assert (np.diff(fold[:50]) != 0).mean() > 0.5
+        again = split_into_folds(5, codes, np.arange(100), None).test_fold
+        np.testing.assert_array_equal(fold, again)
+
+
+class TestGroups:
+    def test_no_group_is_in_training_and_held_out_rows(self):
+        groups = np.random.default_rng(0).integers(20, size=100)
+        folds = group_folds(groups, (100,))
+        assert len(folds) == 8
+        for train, test in folds:
+            assert not set(groups[train]) & set(groups[test])
+        np.testing.assert_array_equal(
+            np.sort(np.concatenate([test for _, test in folds])), np.arange(100)
+        )
+        assert len(group_folds(groups % 3, (100,))) == 3
+
+    def test_groups_of_one_row_need_no_folds(self):
+        assert group_folds(None, (5,)) == []
+        assert group_folds(np.arange(5), (5,)) == []
+        assert group_folds(["a", "b", "c", "d", "e"], (5,)) == []
+
+    def test_wrong_groups_raise(self):
+        with pytest.raises(ValueError, match=r"groups has shape \(4,\) but y has \(5,\)"):
+            group_folds(np.arange(4), (5,))
+        with pytest.raises(ValueError, match="groups has one group only"):
+            group_folds(np.zeros(5), (5,))
+        for missing in (np.nan, None):
+            with pytest.raises(ValueError, match="groups has missing entries"):
+                group_folds([1, 1, 2, missing, 3], (5,))
+
+    def test_the_effective_sample_size_counts_groups(self):
+        assert n_effective_of(np.repeat(np.arange(7), 4)) == pytest.approx(7)
+        assert n_effective_of(np.arange(9)) == pytest.approx(9)
+        assert n_effective_of(np.repeat([0, 1], [3, 1])) == pytest.approx(16 / 10)
+
+
+class TestHeldOutScores:
+    @staticmethod
+    def data(seed=0):
+        X, y = make_mixture(120, 8, mean_norm=2.0, random_state=seed)
+        return X, NOISE.flip(y, random_state=seed), y, np.repeat(np.arange(30), 4)
+
+    def test_they_are_those_of_fits_to_the_other_groups(self):
+        X, codes, _, groups = self.data()
+        folds = group_folds(groups, (120,))
+        fitted = LPClassifier(NOISE).fit(X, codes)
+        scores = held_out_log_odds(X, codes, folds, fitted)
+        for train, test in folds:
+            values = LPClassifier(NOISE).fit(X[train], codes[train]).decision_function(X[test])
+            np.testing.assert_allclose(scores[test, 1] - scores[test, 0], values, rtol=1e-9)
+
+    def test_labels_of_a_group_have_no_effect_on_its_scores(self):
+        X, codes, _, groups = self.data()
+        folds = group_folds(groups, (120,))
+        before = held_out_log_odds(X, codes, folds, LPClassifier(NOISE).fit(X, codes))
+        other = np.where(groups == 5, 1 - codes, codes)
+        after = held_out_log_odds(X, other, folds, LPClassifier(NOISE).fit(X, other))
+        np.testing.assert_array_equal(after[groups == 5], before[groups == 5])
+        assert not np.allclose(after[groups == 6], before[groups == 6])
+
+    def test_several_classes_have_a_column_each(self):
+        X, codes = blobs(3, cluster_std=1.0)
+        noise = NoiseModel(0.7 * np.eye(3) + 0.1, np.full(3, 1 / 3))
+        folds = group_folds(np.arange(120) // 4, (120,))
+        fitted = LPClassifier(noise).fit(X, codes)
+        scores = held_out_log_odds(X, codes, folds, fitted)
+        assert scores.shape == (120, 3)
+        assert (scores.argmax(axis=1) == codes).mean() > 0.8
+
+    def test_trusted_labels_of_a_group_have_no_effect_on_its_scores(self):
+        X, codes, y, groups = self.data()
+        folds = group_folds(groups, (120,))
+        held_out = next(test for _, test in folds if 5 in groups[test])
+        y_trusted = np.where(groups % 2 == 1, y, np.nan)
+        fitted = LPClassifier(TrustedSubset(y_trusted)).fit(X, codes)
+        before = held_out_log_odds(X, codes, folds, fitted)
+        fitted.noise_estimator_.set_params(
+            y_trusted=np.where(groups == 5, 1 - y_trusted, y_trusted)
+        )
+        after = held_out_log_odds(X, codes, folds, fitted)
+        np.testing.assert_array_equal(after[held_out], before[held_out])
+        assert not np.array_equal(after, before)
+
+    def test_a_class_in_one_group_alone_raises(self):
+        X, codes, _, _ = self.data()
+        groups = np.where(codes == 1, 0, 1 + np.arange(120) // 4)
+        folds = group_folds(groups, (120,))
+        fitted = LPClassifier(NOISE).fit(X, codes)
+        with pytest.raises(ValueError, match="A class occurs in so few groups"):
+            held_out_log_odds(X, codes, folds, fitted)
