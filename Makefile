@@ -52,6 +52,7 @@ benchmark: $(READY)
 	$(BIN)/python benchmarks/noise_rates.py --quick
 	$(BIN)/python benchmarks/accuracy.py --quick
 	$(BIN)/python benchmarks/several_classes.py --quick
+	$(BIN)/python benchmarks/any_model.py --quick --jobs 2
 	$(BIN)/python benchmarks/audit.py --quick
 	$(BIN)/python benchmarks/refinement.py --quick
 	$(BIN)/python benchmarks/audit_page.py
