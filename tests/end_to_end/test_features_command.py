@@ -9,6 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 from support.files import NAMES, program, read_csv, write_csv
 from unflip import LPClassifier, NoiseModel
+from unflip.datasets import make_messages
 
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1)
 RATES = ("--eps", "ham=0.1,spam=0.3")
@@ -122,8 +123,52 @@ class TestAudit:
         lines = read_csv(suspects)
         assert sum(line["part"] == "suspect" for line in lines) == len(found)
 
+    def test_the_kernel_is_named(self, rings):
+        path, _ = rings
+        audit = ("audit", path, "--label", "label", *RATES)
+        assert "with a laplace kernel." in program(*audit, "--features", "laplace").stdout
+        chosen = answer(*audit, "--features", "auto")["features"]["kernel"]
+        text = " ".join(program(*audit, "--features", "auto").stdout.split())
+        assert f"with a {chosen} kernel, chosen by the labels." in text
+        assert answer(*audit)["features"]["kernel"] is None
+
+    def test_suggested_commands_keep_the_features(self, rings, tmp_path):
+        path, _ = rings
+        options = ("--label", "label", *RATES, "--features", "rbf", "--out", tmp_path / "a.html")
+        lines = program("audit", path, *options).stdout.splitlines()
+        commands = [line for line in lines if line.lstrip().startswith("unflip ")]
+        assert len(commands) == 2
+        assert all("--features rbf" in command for command in commands)
+        linear = program("audit", path, "--label", "label", "--out", tmp_path / "b.html").stdout
+        assert "--features" not in linear
+
+    def test_apply_compares_fits_with_the_features(self, rings, tmp_path):
+        path, _ = rings
+        page = ("--label", "label", *RATES, "--id", "name", "--features", "rbf")
+        suspects = tmp_path / "suspects.csv"
+        program("audit", path, *page, "--suspects", suspects)
+        rows = read_csv(suspects)
+        for row in rows[:20]:
+            row["decision"] = "accept"
+        write_csv(suspects, **{name: [row[name] for row in rows] for name in rows[0]})
+        clean = tmp_path / "clean.csv"
+        before = answer("apply", path, suspects, *page, "--out", clean)["expected_accuracy"]
+        linear = answer("apply", path, suspects, *page[:-2], "--out", tmp_path / "linear.csv")
+        assert before["before"]["value"] > linear["expected_accuracy"]["before"]["value"] + 0.2
+
 
 class TestFitAndPredict:
+    def test_models_of_texts(self, tmp_path):
+        """Landmarks are sparse then."""
+        texts, true = make_messages(300, random_state=0)
+        path = tmp_path / "texts.csv"
+        write_csv(path, text=texts, label=NAMES[NOISE.flip(true, random_state=0)])
+        model = tmp_path / "m.skops"
+        options = ("--label", "label", "--text", "text", *RATES, "--features", "rbf")
+        program("fit", path, *options, "--out", model)
+        predicted, _ = predictions(model, path)
+        assert (predicted == NAMES[true]).mean() > 0.8
+
     def test_the_model_separates_the_rings(self, rings, fitted, tmp_path):
         model, report = fitted
         assert model.exists()
