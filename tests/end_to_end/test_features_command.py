@@ -126,11 +126,17 @@ class TestAudit:
     def test_the_kernel_is_named(self, rings):
         path, _ = rings
         audit = ("audit", path, "--label", "label", *RATES)
-        assert "with a laplace kernel." in program(*audit, "--features", "laplace").stdout
+        assert "with the laplace kernel." in program(*audit, "--features", "laplace").stdout
         chosen = answer(*audit, "--features", "auto")["features"]["kernel"]
         text = " ".join(program(*audit, "--features", "auto").stdout.split())
-        assert f"with a {chosen} kernel, chosen by the labels." in text
+        assert f"with the {chosen} kernel, chosen by the labels." in text
         assert answer(*audit)["features"]["kernel"] is None
+
+    def test_the_page_names_the_kernel(self, rings, tmp_path):
+        page = tmp_path / "a.html"
+        options = ("--label", "label", *RATES, "--features", "rbf", "--out", page)
+        program("audit", rings[0], *options)
+        assert "with the rbf kernel." in page.read_text(encoding="utf-8")
 
     def test_suggested_commands_keep_the_features(self, rings, tmp_path):
         path, _ = rings

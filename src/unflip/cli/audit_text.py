@@ -52,7 +52,7 @@ def _data(result: FileAudit) -> str:
     labels = "labels" if prepared.votes is None else f"{describe_votes(prepared.votes)}:"
     lines = [
         f"{prepared.table.name}: {prepared.items.counted(len(prepared.items))}, {labels} {counts}.",
-        f"Features: {prepared.features.with_dimension(prepared.rows.shape[1])}{_kernel(result)}.",
+        f"Features: {describe_features(result)}.",
     ]
     if prepared.features.left_out:
         why = " (not numeric, or only a row number)" if prepared.features.kind == "numeric" else ""
@@ -60,13 +60,14 @@ def _data(result: FileAudit) -> str:
     return "\n".join(map(wrapped, lines))
 
 
-def _kernel(result: FileAudit) -> str:
-    """Return the kernel of the fit; empty for a linear one."""
-    features = result.audit.features
-    if features is None:
-        return ""
-    chosen = ", chosen by the labels" if result.prepared.feature_map == "auto" else ""
-    return f", with a {features.kernel} kernel{chosen}"
+def describe_features(result: FileAudit) -> str:
+    """Return the columns of the features, and the kernel of the fit if it is not linear."""
+    prepared = result.prepared
+    columns = str(prepared.features.with_dimension(prepared.rows.shape[1]))
+    if result.audit.features is None:
+        return columns
+    chosen = ", chosen by the labels" if prepared.feature_map == "auto" else ""
+    return f"{columns}, with the {result.audit.features.kernel} kernel{chosen}"
 
 
 def _suspects(result: FileAudit) -> str:

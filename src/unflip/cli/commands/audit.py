@@ -114,14 +114,13 @@ def _page(result: FileAudit) -> bytes:
     except ModuleNotFoundError as missing:
         fail(f'The page needs {missing.name}: install it with pip install "unflip[cli]".')
     prepared = result.prepared
-    features = prepared.features.with_dimension(prepared.rows.shape[1])
     return page(
         result.audit,
         texts=result.page_texts,
         ids=result.page_ids,
         numbers=None if prepared.items.column is None else result.file_rows.tolist(),
         source=prepared.table.name,
-        assumptions=[f"The features are {features}."],
+        assumptions=[f"The features are {audit_text.describe_features(result)}."],
         text_heading=_TEXT_HEADINGS[prepared.features.kind],
         by_command=True,
     )
