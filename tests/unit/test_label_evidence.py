@@ -78,6 +78,36 @@ class TestAssociation:
             score_association(first.repeat(counts, axis=0), repeated)
         )
 
+    @pytest.mark.parametrize("n", [2, 3, 100, 1000, 100_000])
+    @pytest.mark.parametrize(
+        "scores",
+        [
+            [0.0, 0.0],
+            [np.log(0.5), np.log(0.5)],
+            [-7.3, -7.3],
+            [1e-9, 1e-9],
+            [1e6, 1e6],
+            [np.log(1 / 3)] * 3,
+            [-0.3, -1.35],
+            [1e6, -1e6],
+        ],
+        ids=lambda scores: f"{scores[0]:.3g} to {scores[-1]:.3g}, k={len(scores)}",
+    )
+    def test_it_is_zero_for_constant_scores(self, scores, n):
+        """The scores of a classifier that predicts the same for all rows agree with nothing."""
+        codes = np.arange(n) % 2
+        for seed in range(3):
+            weights = np.random.default_rng(seed).uniform(0.1, 3, size=n)
+            for used in (np.ones(n), weights):
+                value = score_association(np.tile(scores, (n, 1)), observe(codes, used))
+                assert abs(value) < 1e-8
+
+    def test_scores_that_are_constant_but_for_one_row_are_not_constant(self):
+        scores = np.tile([-0.3, -1.35], (100, 1))
+        codes = np.arange(100) % 2
+        scores[1] += [-1e-6, 1e-6]
+        assert score_association(scores, observe(codes)) > 0
+
 
 def test_log_scores_exclude_no_class():
     pred_probs = np.array([[1.0, 0.0], [0.3, 0.7]])
@@ -224,3 +254,24 @@ class TestEvidence:
         np.testing.assert_allclose(
             evidence.scores.calibration.probabilities, np.tile(priors, (600, 1)), atol=2e-3
         )
+
+    def test_constant_scores_have_no_signal(self):
+        codes = np.random.default_rng(0).permutation(np.repeat([0, 1], [330, 270]))
+        observations = observe(codes)
+        log_odds = np.tile([0.0, np.log(270 / 330)], (600, 1))
+        evidence = LabelEvidence.of(
+            log_odds, None, observations, likeliest_rates(observations, None)
+        )
+        assert evidence.association == 0
+        assert evidence.rates.source == "no signal"
+
+    @NOISES
+    def test_a_first_classifier_without_signal_does_not_block_the_second(self, noise):
+        first, second, observations, _ = draw(noise, n=1500)
+        chance = np.random.default_rng(5).normal(size=first.shape)
+        rates_of = likeliest_rates(observations, None)
+        assert LabelEvidence.of(chance, None, observations, rates_of).rates.source == "no signal"
+        evidence = LabelEvidence.of(chance, first + second, observations, rates_of)
+        assert evidence.share > 0.9
+        assert evidence.association > 4
+        assert evidence.rates.source == "label likelihood"

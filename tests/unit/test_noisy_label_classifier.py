@@ -205,6 +205,7 @@ class TestKnownModels:
         floored = np.log(np.maximum(pred_probs, 1 / 3000))
         expected = recalibration(floored, rows, fitted.noise_).log_odds
         np.testing.assert_allclose(fitted.log_odds_, expected, atol=1e-9)
+        assert fitted.cv_share_ == 1
 
 
 class SVCWithProbabilities(ClassifierMixin, BaseEstimator):
@@ -267,11 +268,12 @@ class TestFits:
 
     def test_those_of_folds_are_to_the_observed_labels(self, recording):
         X, observed, _ = moons()
-        NoisyLabelClassifier(recording, NOISE).fit(X, np.where(observed == 1, "b", "a"))
-        of_row = dict(zip(X[:, 0].tolist(), observed.tolist(), strict=True))
+        names = np.where(observed == 1, "b", "a")
+        NoisyLabelClassifier(recording, NOISE).fit(X, names)
+        of_row = dict(zip(X[:, 0].tolist(), names.tolist(), strict=True))
         assert len(Recording.fits) == 6
-        for rows, codes, weights in Recording.fits[:5]:
-            assert [of_row[value] for value in rows[:, 0].tolist()] == codes.tolist()
+        for rows, labels, weights in Recording.fits[:5]:
+            assert [of_row[value] for value in rows[:, 0].tolist()] == labels.tolist()
             np.testing.assert_array_equal(weights, 1)
 
     def test_folds_need_two_distinct_rows_of_each_class(self, n_fits):
@@ -371,44 +373,173 @@ class TestPosterior:
         assert abs(fitted.expected_accuracy_ - 0.5) < 0.05
 
 
-class TestDroppedClasses:
-    """A class that is the likeliest of no sample is missing from the fitted classifier."""
+class TestNoSignal:
+    """Without signal, the classifier is fitted to the observed labels."""
 
     @staticmethod
-    def fitted(estimator):
+    def chance(n=300):
+        rng = np.random.default_rng(1)
+        X = rng.normal(size=(n, 5))
+        return X, rng.choice(["a", "b"], p=[0.6, 0.4], size=n), rng.uniform(0.5, 2, size=n)
+
+    @pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning")
+    @pytest.mark.parametrize("cv", [None, 5])
+    @pytest.mark.parametrize("weighted", [False, True])
+    def test_predictions_are_those_of_the_plain_classifier(self, weighted, cv):
+        X, observed, weights = self.chance()
+        used = weights if weighted else None
+        fitted = NoisyLabelClassifier(TREE, cv=cv).fit(X, observed, sample_weight=used)
+        assert fitted.rates_.source == "no signal"
+        plain = clone(TREE).fit(X, observed, sample_weight=used)
+        np.testing.assert_array_equal(fitted.predict_proba(X), plain.predict_proba(X))
+        np.testing.assert_array_equal(fitted.predict(X), plain.predict(X))
+
+    @pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning")
+    def test_the_last_fit_has_the_observed_labels_and_the_weights(self, recording):
+        X, observed, weights = self.chance()
+        weights[:30] = 0
+        fitted = NoisyLabelClassifier(recording, cv=None)
+        fitted.fit(X, observed, sample_weight=weights)
+        assert fitted.rates_.source == "no signal"
+        ((rows, labels, used),) = Recording.fits
+        np.testing.assert_array_equal(rows, X[30:])
+        np.testing.assert_array_equal(labels, observed[30:])
+        np.testing.assert_array_equal(used, weights[30:])
+
+    def test_with_given_noise_it_is_fitted_to_the_posterior(self, recording):
+        X, observed, _ = self.chance()
+        fitted = NoisyLabelClassifier(recording, NOISE, cv=None).fit(X, observed)
+        assert fitted.rates_.source == "given"
+        _, labels, used = Recording.fits[-1]
+        likeliest = fitted.label_posterior_.argmax(axis=1)
+        assert (fitted.classes_[likeliest] == labels).mean() > 0.9
+        assert not np.allclose(used, 1)
+
+    @pytest.mark.parametrize("strategy", ["prior", "uniform", "most_frequent"])
+    def test_a_classifier_that_predicts_the_same_for_all_rows(self, strategy):
+        X, observed, _ = moons()
+        estimator = DummyClassifier(strategy=strategy, random_state=0)
+        with pytest.warns(AssumedNoiseWarning, match="do not predict the labels"):
+            fitted = NoisyLabelClassifier(estimator).fit(np.where(X > 0, "a", "b"), observed)
+        assert fitted.label_fit_ is None
+        assert fitted.rates_.source == "no signal"
+        assert fitted.association_ < 2  # the proportions of the classes differ between folds
+        plain = clone(estimator).fit(X, observed)
+        np.testing.assert_array_equal(fitted.predict(X), plain.predict(X))
+
+    def test_constant_probabilities(self):
+        X, observed, _ = moons()
+        pred_probs = np.tile([0.3, 0.7], (300, 1))
+        with pytest.warns(AssumedNoiseWarning, match="do not predict the labels"):
+            fitted = NoisyLabelClassifier(CATEGORIES).fit(
+                np.where(X > 0, "a", "b"), observed, pred_probs=pred_probs
+            )
+        assert fitted.association_ == 0
+        assert fitted.rates_.source == "no signal"
+
+
+class TestRareClasses:
+    """Each class keeps its most credible samples, even if it is the likeliest of none."""
+
+    @staticmethod
+    def data(names=("a", "b", "c")):
+        """Return samples of two classes, 2% of which have the label of a third by chance."""
         rng = np.random.default_rng(0)
         X = rng.normal(size=(400, 2))
-        y = np.where(X[:, 0] > 0, "c", "a")
-        y[rng.random(400) < 0.02] = "b"
+        codes = np.where(X[:, 0] > 0, 2, 0)
+        codes[rng.random(400) < 0.02] = 1
         noise = NoiseModel(
             [[0.97, 0.03, 0.0], [0.0, 1.0, 0.0], [0.0, 0.03, 0.97]], [0.4975, 0.005, 0.4975]
         )
-        return X, NoisyLabelClassifier(estimator, noise).fit(X, y)
+        return X, np.array(names)[codes], noise
 
-    def test_columns_of_probabilities_follow_all_classes(self):
-        X, fitted = self.fitted(GaussianNB())
-        assert fitted.classes_.tolist() == ["a", "b", "c"]
-        assert fitted.estimator_.classes_.tolist() == ["a", "c"]
+    def test_all_classes_have_probabilities(self):
+        X, observed, noise = self.data()
+        fitted = NoisyLabelClassifier(GaussianNB(), noise).fit(X, observed)
+        assert 1 not in fitted.label_posterior_.argmax(axis=1)
+        assert fitted.classes_.tolist() == fitted.estimator_.classes_.tolist() == ["a", "b", "c"]
         probabilities = fitted.predict_proba(X)
-        inner = fitted.estimator_.predict_proba(X)
-        np.testing.assert_array_equal(probabilities[:, [0, 2]], inner)
-        np.testing.assert_array_equal(probabilities[:, 1], 0)
+        np.testing.assert_array_equal(probabilities, fitted.estimator_.predict_proba(X))
         np.testing.assert_array_equal(
             fitted.classes_[probabilities.argmax(axis=1)], fitted.predict(X)
         )
 
-    def test_decision_values_are_those_of_the_fitted_classifier(self):
-        X, fitted = self.fitted(SVC())
+    def test_all_classes_have_decision_values(self):
+        X, observed, noise = self.data()
+        fitted = NoisyLabelClassifier(SVC(), noise).fit(X, observed)
+        assert 1 not in fitted.label_posterior_.argmax(axis=1)
         values = fitted.decision_function(X)
-        assert values.shape == (400,)
-        np.testing.assert_array_equal(np.where(values > 0, "c", "a"), fitted.predict(X))
+        assert values.shape == (400, 3)
+        np.testing.assert_array_equal(values, fitted.estimator_.decision_function(X))
 
-    def test_observed_labels_are_used_if_only_one_class_is_left(self):
-        X, observed, _ = moons(100)
-        rows = Samples.of(X, observed, np.ones(100), None)
-        posterior = np.tile([0.8, 0.2], (100, 1))
-        fitted = fit_to_posterior(TREE, rows, posterior)
-        np.testing.assert_array_equal(fitted.predict(X), clone(TREE).fit(X, observed).predict(X))
+    @staticmethod
+    def last_fit(posterior, codes, weights=None):
+        """Return labels and shares of the fit to a posterior."""
+        n = len(codes)
+        weights = np.ones(n) if weights is None else weights
+        X = np.random.default_rng(0).normal(size=(n, 2))
+        fit_to_posterior(Recording(), Samples.of(X, codes, weights, None), posterior)
+        _, labels, used = Recording.fits[-1]
+        return labels, used / weights
+
+    @pytest.mark.parametrize("n_labelled", [1, 4, 5, 8])
+    def test_the_most_credible_samples_with_its_label_are_kept(self, n_labelled):
+        rng = np.random.default_rng(0)
+        codes = np.repeat([0, 1, 2], [30, n_labelled, 30])
+        posterior = softmax(rng.normal(size=(len(codes), 3)), axis=1)
+        posterior[:, 1] = rng.permutation(np.linspace(0.01, 0.2, len(codes)))
+        posterior[:, [0, 2]] *= ((1 - posterior[:, 1]) / posterior[:, [0, 2]].sum(axis=1))[:, None]
+        likeliest = posterior.argmax(axis=1)
+        assert 1 not in likeliest
+        weights = rng.uniform(0.5, 2, size=len(codes))
+        labels, shares = self.last_fit(posterior, codes, weights)
+        labelled = np.arange(30, 30 + n_labelled)
+        kept = sorted(labelled, key=lambda row: -posterior[row, 1])[:5]
+        np.testing.assert_array_equal(np.flatnonzero(labels == 1), np.sort(kept))
+        np.testing.assert_allclose(shares[kept], posterior[kept, 1], rtol=1e-12)
+        others = np.setdiff1d(np.arange(len(codes)), kept)
+        np.testing.assert_array_equal(labels[others], likeliest[others])
+        leads = np.abs(posterior[:, 0] - posterior[:, 2])
+        ordered = np.sort(posterior, axis=1)
+        assert not np.allclose(ordered[:, 2] - ordered[:, 1], shares)
+        separate = ordered[:, 1] > posterior[:, 1]
+        rows = others[separate[others]]
+        np.testing.assert_allclose(shares[rows], leads[rows], rtol=1e-9)
+
+    def test_samples_of_which_it_is_the_likeliest_are_kept_too(self):
+        codes = np.repeat([0, 1], [20, 20])
+        posterior = np.tile([0.9, 0.1], (40, 1))
+        posterior[:2] = [0.2, 0.8]  # with the other label
+        posterior[30:36, 1] = [0.3, 0.35, 0.4, 0.45, 0.2, 0.25]
+        posterior[:, 0] = 1 - posterior[:, 1]
+        labels, shares = self.last_fit(posterior, codes)
+        np.testing.assert_array_equal(np.flatnonzero(labels == 1), [0, 1, 30, 31, 32, 33, 35])
+        np.testing.assert_allclose(shares[:2], 0.6)
+        np.testing.assert_allclose(shares[[30, 35]], [0.3, 0.25])
+
+    def test_a_class_of_five_samples_gets_no_more(self):
+        codes = np.repeat([0, 1], [20, 20])
+        posterior = np.tile([0.9, 0.1], (40, 1))
+        posterior[20:25] = [0.3, 0.7]
+        labels, shares = self.last_fit(posterior, codes)
+        np.testing.assert_array_equal(np.flatnonzero(labels == 1), np.arange(20, 25))
+        np.testing.assert_allclose(shares[20:25], 0.4)
+
+    def test_one_class_is_the_likeliest_of_all_samples(self):
+        codes = np.repeat([0, 1], [60, 40])
+        labels, shares = self.last_fit(np.tile([0.8, 0.2], (100, 1)), codes)
+        np.testing.assert_array_equal(np.flatnonzero(labels == 1), np.arange(60, 65))
+        np.testing.assert_allclose(shares[60:65], 0.2)
+        np.testing.assert_allclose(np.delete(shares, range(60, 65)), 0.6)
+
+    def test_all_weights_are_positive(self):
+        """Samples that are equally likely in two classes have no lead."""
+        codes = np.repeat([0, 1, 2], 10)
+        posterior = np.tile([0.5, 0.0, 0.5], (30, 1))
+        labels, shares = self.last_fit(posterior, codes)
+        assert set(labels) == {0, 1, 2}
+        assert shares.min() > 0
+        assert shares.max() <= 1e-6 + np.where(labels == 2, 0.5, 0).max()
 
 
 class TestWeights:
@@ -432,7 +563,23 @@ class TestWeights:
         unweighted = NoisyLabelClassifier(estimator, NOISE).fit(X, observed)
         assert not np.allclose(weighted.log_odds_, unweighted.log_odds_, atol=1e-3)
 
-    @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+    def test_a_sparse_row_of_weight_two_equals_two_rows(self):
+        X, observed, _ = moons(spread=0.4)
+        counts = np.random.default_rng(0).integers(1, 4, size=300)
+        weighted = NoisyLabelClassifier(TREE, NOISE)
+        weighted.fit(sparse.csr_array(X), observed, sample_weight=counts.astype(float))
+        repeated = NoisyLabelClassifier(TREE, NOISE)
+        repeated.fit(sparse.csr_array(X.repeat(counts, axis=0)), observed.repeat(counts))
+        np.testing.assert_allclose(
+            weighted.log_odds_.repeat(counts, axis=0), repeated.log_odds_, atol=1e-6
+        )
+        np.testing.assert_array_equal(weighted.predict(X), repeated.predict(X))
+
+    @pytest.mark.parametrize(
+        "container",
+        [np.asarray, sparse.csr_array, sparse.coo_array],
+        ids=["dense", "sparse", "coordinates"],
+    )
     def test_zero_weight_rows_count_as_absent(self, container):
         X, observed, _ = moons()
         present = np.arange(300) >= 40
@@ -449,10 +596,12 @@ class TestWeights:
         np.testing.assert_array_equal(fitted.predict(X), expected.predict(X))
 
     def test_given_probabilities_of_zero_weight_rows_are_not_used(self):
+        """Zeros are floored by the number of rows of positive weight."""
         X, observed, y = moons(spread=0.5)
         present = np.arange(300) % 3 > 0
-        sharp = probabilities_near(np.where(present, y, 1 - y))
-        pred_probs = 0.02 + 0.96 * sharp  # above the floor
+        pred_probs = probabilities_near(np.where(present, y, 1 - y))
+        sure = np.arange(300) % 5 == 0
+        pred_probs[sure] = np.eye(2)[pred_probs[sure].argmax(axis=1)]
         fitted = NoisyLabelClassifier(TREE, NOISE).fit(
             X, observed, sample_weight=present.astype(float), pred_probs=pred_probs
         )
@@ -493,6 +642,76 @@ class TestWeights:
 
 
 class TestGroups:
+    @staticmethod
+    def data():
+        """Return noisy moons with sixty groups of five rows."""
+        X, observed, _ = moons(spread=0.4)
+        return X, observed, np.random.default_rng(0).permutation(np.arange(300) // 5)
+
+    @pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning")
+    @pytest.mark.parametrize("cv", [None, 5])
+    @pytest.mark.parametrize("noise", ["estimate", NOISE], ids=["estimate", "known"])
+    def test_a_row_of_weight_two_equals_two_rows_of_the_group(self, noise, cv):
+        X, observed, groups = self.data()
+        counts = np.empty(300, dtype=int)
+        counts[np.argsort(groups, kind="stable")] = np.tile(
+            [1, 2, 1, 2, 2], 60
+        )  # as large as before
+        weighted = NoisyLabelClassifier(GaussianNB(), noise, cv=cv)
+        weighted.fit(X, observed, sample_weight=counts.astype(float), groups=groups)
+        repeated = NoisyLabelClassifier(GaussianNB(), noise, cv=cv)
+        repeated.fit(
+            X.repeat(counts, axis=0), observed.repeat(counts), groups=groups.repeat(counts)
+        )
+        assert weighted.n_effective_ == pytest.approx(repeated.n_effective_)
+        np.testing.assert_allclose(
+            weighted.log_odds_.repeat(counts, axis=0), repeated.log_odds_, atol=1e-6
+        )
+        np.testing.assert_allclose(
+            weighted.label_posterior_.repeat(counts, axis=0), repeated.label_posterior_, atol=1e-6
+        )
+        np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-6)
+        equal = NoisyLabelClassifier(GaussianNB(), noise, cv=cv).fit(X, observed, groups=groups)
+        assert not np.allclose(weighted.log_odds_, equal.log_odds_, atol=1e-3)
+
+    @pytest.mark.parametrize("cv", [None, 5])
+    @pytest.mark.parametrize("label", [None, 7], ids=["labels", "own label"])
+    def test_zero_weight_rows_count_as_absent(self, label, cv):
+        X, observed, groups = self.data()
+        present = np.random.default_rng(2).random(300) < 0.7
+        labels = observed if label is None else np.where(present, observed, label)
+        features = np.where(present[:, None], X, 100.0)
+        fitted = NoisyLabelClassifier(GaussianNB(), NOISE, cv=cv)
+        fitted.fit(features, labels, sample_weight=present.astype(float), groups=groups)
+        expected = NoisyLabelClassifier(GaussianNB(), NOISE, cv=cv)
+        expected.fit(X[present], observed[present], groups=groups[present])
+        assert fitted.classes_.tolist() == [0, 1]
+        assert fitted.n_effective_ == pytest.approx(expected.n_effective_)
+        np.testing.assert_allclose(fitted.log_odds_[present], expected.log_odds_, atol=1e-8)
+        np.testing.assert_allclose(
+            fitted.label_posterior_[present], expected.label_posterior_, atol=1e-8
+        )
+        np.testing.assert_allclose(fitted.predict_proba(X), expected.predict_proba(X), atol=1e-8)
+
+    def test_groups_of_one_row_of_positive_weight_have_no_effect(self):
+        X, observed, _ = self.data()
+        present = np.arange(300) < 150
+        groups = np.arange(300) % 150
+        fitted = NoisyLabelClassifier(TREE, NOISE)
+        fitted.fit(X, observed, sample_weight=present.astype(float), groups=groups)
+        expected = NoisyLabelClassifier(TREE, NOISE).fit(X[present], observed[present])
+        np.testing.assert_allclose(fitted.log_odds_[present], expected.log_odds_, atol=1e-8)
+
+    @pytest.mark.parametrize("numeric", [True, False], ids=["numbers", "texts"])
+    def test_rows_of_positive_weight_in_one_group_raise(self, numeric):
+        X, observed, _ = self.data()
+        groups = np.arange(300) // 150
+        rows = X if numeric else np.where(X > 0, "a", "b")
+        model = NoisyLabelClassifier(TREE if numeric else CATEGORIES, NOISE)
+        with pytest.raises(ValueError, match="groups has one group only"):
+            model.fit(rows, observed, sample_weight=1.0 - groups, groups=groups)
+        assert model.fit(rows, observed, groups=groups).n_effective_ == pytest.approx(2)
+
     def test_out_of_fold_fits_have_not_seen_the_group(self, recording):
         X, observed, _ = moons()
         groups = np.random.default_rng(0).permutation(np.arange(300) // 4)
@@ -564,6 +783,85 @@ class TestSamples:
         np.testing.assert_allclose(rows[missing, 1], 0, atol=1e-12)
         np.testing.assert_array_equal(rows[:, 2] > 0, missing)
 
+    @staticmethod
+    def with_missing(seed=0):
+        """Return weights, and rows with missing values, no two of which are equal."""
+        X, observed, _ = moons(spread=0.4)
+        rng = np.random.default_rng(seed)
+        X[rng.random(300) < 0.2, 1] = np.nan
+        return X, observed, rng.integers(1, 4, size=300)
+
+    def test_they_are_imputed_by_the_weighted_mean(self):
+        X, observed, counts = self.with_missing()
+        rows = Samples.of(X, observed, counts.astype(float), None).numeric
+        repeated = Samples.of(
+            X.repeat(counts, axis=0), observed.repeat(counts), np.ones(counts.sum()), None
+        ).numeric
+        np.testing.assert_allclose(rows.repeat(counts, axis=0), repeated, atol=1e-12)
+        present = ~np.isnan(X[:, 1])
+        mean = np.average(X[present, 1], weights=counts[present])
+        std = np.average((X[present, 1] - mean) ** 2, weights=counts[present]) ** 0.5
+        np.testing.assert_allclose(rows[present, 1], (X[present, 1] - mean) / std, rtol=1e-9)
+
+    def test_a_row_with_a_missing_value_of_weight_two_equals_two_rows(self):
+        X, observed, counts = self.with_missing()
+        estimator = DecisionTreeClassifier(max_depth=3, random_state=0)
+        weighted = NoisyLabelClassifier(estimator, NOISE)
+        weighted.fit(X, observed, sample_weight=counts.astype(float))
+        repeated = NoisyLabelClassifier(estimator, NOISE)
+        repeated.fit(X.repeat(counts, axis=0), observed.repeat(counts))
+        np.testing.assert_allclose(
+            weighted.log_odds_.repeat(counts, axis=0), repeated.log_odds_, atol=1e-6
+        )
+        unweighted = NoisyLabelClassifier(estimator, NOISE).fit(X, observed)
+        assert not np.allclose(weighted.log_odds_, unweighted.log_odds_, atol=1e-3)
+
+    @pytest.mark.parametrize("value", [np.nan, 1e6], ids=["missing", "large"])
+    def test_values_of_zero_weight_rows_have_no_effect(self, value):
+        X, observed, _ = self.with_missing()
+        present = np.random.default_rng(1).random(300) < 0.8
+        features = np.where(present[:, None], X, value)
+        fitted = NoisyLabelClassifier(TREE, NOISE)
+        fitted.fit(features, observed, sample_weight=present.astype(float))
+        expected = NoisyLabelClassifier(TREE, NOISE).fit(X[present], observed[present])
+        np.testing.assert_allclose(fitted.log_odds_[present], expected.log_odds_, atol=1e-8)
+
+    def test_a_column_of_missing_values_has_no_effect(self):
+        X, observed, _ = moons(spread=0.4)
+        wide = np.column_stack([X, np.full(300, np.nan)])
+        rows = Samples.of(wide, observed, np.ones(300), None).numeric
+        assert np.isfinite(rows).all()
+        np.testing.assert_array_equal(rows[:, 2:], 0)
+        estimator = DecisionTreeClassifier(max_depth=3, random_state=0)
+        fitted = NoisyLabelClassifier(estimator, NOISE, cv=None).fit(wide, observed)
+        expected = NoisyLabelClassifier(estimator, NOISE, cv=None).fit(X, observed)
+        np.testing.assert_allclose(fitted.log_odds_, expected.log_odds_, atol=1e-8)
+
+    def test_a_column_whose_values_are_of_zero_weight_rows_has_no_effect(self):
+        X, observed, _ = moons(spread=0.4)
+        present = np.arange(300) >= 40
+        wide = np.column_stack([X, np.where(present, np.nan, 1000.0)])
+        weights = present.astype(float)
+        rows = Samples.of(wide, observed, weights, None).numeric
+        np.testing.assert_array_equal(rows[present, 2:], 0)
+
+    @pytest.mark.parametrize("value", [np.inf, -np.inf])
+    @pytest.mark.parametrize(
+        "container",
+        [np.asarray, sparse.csr_array, lambda rows: rows.astype(object), np.ndarray.tolist],
+        ids=["array", "sparse", "objects", "lists"],
+    )
+    def test_infinite_values_raise(self, container, value):
+        X, observed, _ = moons()
+        X[3, 0] = value
+        samples = Samples.of(container(X), observed, np.ones(300), None)
+        with pytest.raises(ValueError, match="Input contains infinity"):
+            samples.numeric  # noqa: B018
+
+    def test_arrays_of_three_dimensions_are_not_numeric(self):
+        X, observed, _ = moons()
+        assert Samples.of(X[:, None, :], observed, np.ones(300), None).numeric is None
+
     def test_sparse_rows_are_taken_as_they_are(self):
         X, observed, _ = moons()
         rows = Samples.of(sparse.coo_array(X), observed, np.ones(300), None).numeric
@@ -585,6 +883,11 @@ class TestSamples:
         groups = np.arange(300) // 6
         samples = Samples.of(X, observed, weights, groups)
         present = weights > 0
+        held_out = np.concatenate([test for _, test in samples.folds])
+        np.testing.assert_array_equal(np.sort(held_out), np.flatnonzero(present))
+        for train, test in samples.folds:
+            assert present[train].all()
+            assert not set(groups[train]) & set(groups[test])
         np.testing.assert_array_equal(samples.kept, X[present])
         np.testing.assert_array_equal(samples.labels, observed[present])
         np.testing.assert_array_equal(samples.groups, groups[present])
@@ -602,8 +905,13 @@ class TestSamples:
         assert single.weights.sum() == pytest.approx(250)
         assert single.n_effective == 250
         assert single.priors_known
-        grouped = Samples.of(X, observed, weights, np.arange(300) // 5)
-        assert grouped.observations(250.0, priors_known=False).n_effective == pytest.approx(60)
+        groups = np.arange(300) // 5
+        grouped = Samples.of(X, observed, weights, groups).observations(250.0, priors_known=False)
+        sizes = np.bincount(groups, weights)
+        assert grouped.n_effective == pytest.approx(sizes.sum() ** 2 / (sizes**2).sum())
+        assert grouped.weights.sum() == pytest.approx(grouped.n_effective)
+        equal = Samples.of(X, observed, np.ones(300), groups)
+        assert equal.observations(250.0, priors_known=False).n_effective == pytest.approx(60)
 
     def test_the_smallest_class_is_counted_without_duplicates(self):
         X, observed, _ = moons(50)

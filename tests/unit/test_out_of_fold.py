@@ -1,10 +1,15 @@
 """Folds, weighted fits and out-of-fold log-odds of any classifier, and groups of samples."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
-from sklearn.base import clone
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_blobs
-from sklearn.linear_model import LogisticRegression, Perceptron
+from sklearn.ensemble import StackingClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression, Perceptron
+from sklearn.model_selection import PredefinedSplit
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -16,16 +21,19 @@ from unflip import LPClassifier, NoiseModel
 from unflip.data.groups import group_folds, n_effective_of
 from unflip.datasets import make_mixture
 from unflip.estimation import TrustedSubset
+from unflip.estimation.score_rates import log_scores_of
 from unflip.model.held_out import held_out_log_odds
 from unflip.model.out_of_fold import (
+    check_classifier,
     fit_weighted,
-    given_log_odds,
+    given_probabilities,
     out_of_fold_log_odds,
     split_into_folds,
     weight_parameter,
 )
 
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1, pi_neg=0.5)
+NAMES = np.array(["ant", "bee", "cat", "dog"])
 
 
 def blobs(n_classes, n=120, cluster_std=3.0):
@@ -36,6 +44,45 @@ class PredictsOnly(KNeighborsClassifier):
     """A classifier without probabilities and decision values."""
 
     predict_proba = property(lambda self: (_ for _ in ()).throw(AttributeError("predict_proba")))
+
+
+class WideDecisions(LinearSVC):
+    """A classifier whose decision values have a column too many."""
+
+    def decision_function(self, X):
+        values = super().decision_function(X)
+        return np.column_stack([values, -values[:, 0]])
+
+    def predict(self, X):
+        return self.classes_[super().decision_function(X).argmax(axis=1)]
+
+
+class SeesLabels(ClassifierMixin, BaseEstimator):
+    """A classifier that records the labels it is fitted to."""
+
+    seen: ClassVar[list] = []
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        SeesLabels.seen.append(y)
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.classes_[0])
+
+
+class WithoutBase:
+    """A classifier without base classes of scikit-learn, and without classes_."""
+
+    def get_params(self, deep=True):
+        return {}
+
+    def fit(self, X, y):
+        self.inner_ = KNeighborsClassifier().fit(X, y)
+        return self
+
+    def predict(self, X):
+        return self.inner_.predict(X)
 
 
 class TestWeights:
@@ -78,6 +125,11 @@ class TestWeights:
 
 class TestLogOdds:
     @staticmethod
+    def by_module(estimator, X, codes, weights, folds):
+        classes = NAMES[: codes.max() + 1]
+        return out_of_fold_log_odds(estimator, X, classes, codes, weights, folds)
+
+    @staticmethod
     def by_definition(estimator, X, codes, weights, folds, method):
         """Return the values of one fit for each fold, for the rows of the fold."""
         name = weight_parameter(estimator)
@@ -102,17 +154,17 @@ class TestLogOdds:
         X, codes, weights, folds = self.data(n_classes)
         for estimator in (GaussianNB(), make_pipeline(StandardScaler(), GaussianNB())):
             expected = self.by_definition(estimator, X, codes, weights, folds, "predict_proba")
-            log_odds = out_of_fold_log_odds(estimator, X, codes, weights, folds)
+            log_odds = self.by_module(estimator, X, codes, weights, folds)
             np.testing.assert_allclose(np.exp(log_odds), np.maximum(expected, 1 / 1200), rtol=1e-12)
 
     def test_those_of_decision_values(self):
         X, codes, weights, folds = self.data(2)
         expected = self.by_definition(LinearSVC(), X, codes, weights, folds, "decision_function")
-        log_odds = out_of_fold_log_odds(LinearSVC(), X, codes, weights, folds)
+        log_odds = self.by_module(LinearSVC(), X, codes, weights, folds)
         np.testing.assert_allclose(log_odds[:, 1] - log_odds[:, 0], expected, rtol=1e-12)
         X, codes, weights, folds = self.data(3)
         expected = self.by_definition(LinearSVC(), X, codes, weights, folds, "decision_function")
-        log_odds = out_of_fold_log_odds(LinearSVC(), X, codes, weights, folds)
+        log_odds = self.by_module(LinearSVC(), X, codes, weights, folds)
         np.testing.assert_array_equal(log_odds, expected)
 
     @pytest.mark.parametrize("n_classes", [2, 3])
@@ -121,30 +173,126 @@ class TestLogOdds:
         estimator = PredictsOnly()
         assert not hasattr(estimator, "predict_proba")
         expected = self.by_definition(estimator, X, codes, weights, folds, "predict")
-        log_odds = out_of_fold_log_odds(estimator, X, codes, weights, folds)
+        log_odds = self.by_module(estimator, X, codes, weights, folds)
         np.testing.assert_array_equal(log_odds, np.eye(n_classes)[expected])
 
     def test_probabilities_are_preferred_to_decision_values(self):
         X, codes, weights, folds = self.data(2)
-        log_odds = out_of_fold_log_odds(LogisticRegression(), X, codes, weights, folds)
+        log_odds = self.by_module(LogisticRegression(), X, codes, weights, folds)
         np.testing.assert_allclose(np.exp(log_odds).sum(axis=1), 1, atol=2e-3)  # with the floor
-        scores = out_of_fold_log_odds(Perceptron(), X, codes, weights, folds)
+        scores = self.by_module(Perceptron(), X, codes, weights, folds)
         np.testing.assert_array_equal(scores.sum(axis=1), 0)
+
+    def test_decision_values_of_pairs_of_classes_are_not_used(self):
+        """Three classes have as many pairs as classes."""
+        for n_classes in (3, 4):
+            X, codes, weights, folds = self.data(n_classes)
+            pairs = SVC(decision_function_shape="ovo")
+            for estimator in (pairs, make_pipeline(StandardScaler(), pairs)):
+                expected = self.by_definition(estimator, X, codes, weights, folds, "predict")
+                log_odds = self.by_module(estimator, X, codes, weights, folds)
+                np.testing.assert_array_equal(log_odds, np.eye(n_classes)[expected])
+        X, codes, weights, folds = self.data(2)
+        pairs, one = (
+            self.by_module(SVC(decision_function_shape=shape), X, codes, weights, folds)
+            for shape in ("ovo", "ovr")
+        )
+        np.testing.assert_array_equal(pairs, one)  # two classes have one pair
+
+    def test_decision_values_with_another_number_of_columns_are_not_used(self):
+        X, codes, weights, folds = self.data(3)
+        expected = self.by_definition(WideDecisions(), X, codes, weights, folds, "predict")
+        log_odds = self.by_module(WideDecisions(), X, codes, weights, folds)
+        np.testing.assert_array_equal(log_odds, np.eye(3)[expected])
+
+    @pytest.mark.parametrize(
+        "estimator",
+        [GaussianNB(), LinearSVC(), PredictsOnly()],
+        ids=["probabilities", "decision values", "predictions"],
+    )
+    def test_a_class_may_be_missing_in_a_training_fold(self, estimator):
+        X, codes = blobs(3, cluster_std=1.0)
+        folds = PredefinedSplit(np.where(codes == 1, 0, np.arange(120) % 3))
+        log_odds = self.by_module(estimator, X, codes, np.ones(120), folds)
+        train, test = next(iter(folds.split()))
+        assert set(codes[train]) == {0, 2}
+        fitted = clone(estimator).fit(X[train], codes[train])
+        if isinstance(estimator, GaussianNB):
+            expected = np.full((len(test), 3), 1 / (10 * len(test)))
+            expected[:, [0, 2]] = np.maximum(fitted.predict_proba(X[test]), expected[:, [0, 2]])
+            np.testing.assert_allclose(np.exp(log_odds[test]), expected, rtol=1e-12)
+        else:
+            np.testing.assert_array_equal(log_odds[test], np.eye(3)[fitted.predict(X[test])])
+        other_train, other = list(folds.split())[1]
+        assert set(codes[other_train]) == {0, 1, 2}
+        assert (log_odds[other].argmax(axis=1) == codes[other]).mean() > 0.9
+
+    def test_fits_are_to_the_labels_themselves(self):
+        X, codes, weights, folds = self.data(3)
+        SeesLabels.seen = []
+        self.by_module(SeesLabels(), X, codes, weights, folds)
+        assert len(SeesLabels.seen) == 4
+        for labels, (train, _) in zip(SeesLabels.seen, folds.split(), strict=True):
+            np.testing.assert_array_equal(labels, NAMES[codes[train]])
+
+    def test_classifiers_without_base_classes(self):
+        X, codes, weights, folds = self.data(3)
+        expected = self.by_definition(PredictsOnly(), X, codes, weights, folds, "predict")
+        log_odds = self.by_module(WithoutBase(), X, codes, weights, folds)
+        np.testing.assert_array_equal(log_odds, np.eye(3)[expected])
+
+    def test_rows_of_lists_and_sparse_arrays(self):
+        X, codes, weights, folds = self.data(2)
+        expected = self.by_module(GaussianNB(), X, codes, weights, folds)
+        of_lists = self.by_module(GaussianNB(), X.tolist(), codes, weights, folds)
+        np.testing.assert_array_equal(of_lists, expected)
+        of_sparse = self.by_module(LinearSVC(), sparse.csr_array(X), codes, weights, folds)
+        of_dense = self.by_module(LinearSVC(), X, codes, weights, folds)
+        np.testing.assert_allclose(of_sparse, of_dense, atol=1e-3)
+
+
+class TestClassifiers:
+    def test_stacking_has_no_predict_before_its_fit_but_is_a_classifier(self):
+        stack = StackingClassifier([("bayes", GaussianNB())])
+        assert not hasattr(stack, "predict")
+        check_classifier(stack)
+        check_classifier(WithoutBase())
+
+    @pytest.mark.parametrize(
+        "estimator",
+        [
+            GaussianNB,
+            LinearRegression(),
+            StandardScaler(),
+            make_pipeline(StandardScaler(), LinearRegression()),
+            "bayes",
+            None,
+        ],
+        ids=["class", "regressor", "transformer", "pipeline", "name", "None"],
+    )
+    def test_others_raise(self, estimator):
+        with pytest.raises(ValueError, match=r"(?s)^estimator=.* must be a classifier with fit"):
+            check_classifier(estimator)
 
 
 class TestGivenProbabilities:
-    def test_zeros_are_floored(self):
+    def test_they_are_returned_as_floats(self):
+        pred_probs = np.array([[1.0, 0.0], [0.5, 0.5], [0.001, 0.999]])
+        np.testing.assert_array_equal(given_probabilities(pred_probs, 3, 2), pred_probs)
+        of_lists = given_probabilities([[1, 0], [0, 1]], 2, 2)
+        np.testing.assert_array_equal(of_lists, np.eye(2))
+        assert of_lists.dtype == np.float64
+
+    def test_zeros_are_floored_by_the_number_of_rows(self):
         pred_probs = np.array([[1.0, 0.0], [0.5, 0.5], [0.001, 0.999]])
         expected = np.log([[1, 1 / 30], [0.5, 0.5], [1 / 30, 0.999]])
-        np.testing.assert_allclose(given_log_odds(pred_probs, 3, 2), expected, rtol=1e-12)
-        np.testing.assert_array_equal(
-            given_log_odds(pred_probs.tolist(), 3, 2), given_log_odds(pred_probs, 3, 2)
-        )
+        log_scores = log_scores_of(given_probabilities(pred_probs, 3, 2))
+        np.testing.assert_allclose(log_scores, expected, rtol=1e-12)
 
     @pytest.mark.parametrize("shape", [(3, 2), (4, 3), (4,), (2, 4)])
     def test_wrong_shapes_raise(self, shape):
         with pytest.raises(ValueError, match=r"pred_probs has shape \(.* 4 samples.* 2 classes"):
-            given_log_odds(np.full(shape, 0.5), 4, 2)
+            given_probabilities(np.full(shape, 0.5), 4, 2)
 
     @pytest.mark.parametrize(
         "row", [[0.5, 0.6], [1.5, -0.5], [0.0, 0.0]], ids=["sum", "negative", "zeros"]
@@ -153,14 +301,14 @@ class TestGivenProbabilities:
         pred_probs = np.full((4, 2), 0.5)
         pred_probs[2:] = row
         with pytest.raises(ValueError, match=r"pred_probs .* sum to 1, but row 2 is \["):
-            given_log_odds(pred_probs, 4, 2)
+            given_probabilities(pred_probs, 4, 2)
 
     @pytest.mark.parametrize("value", [np.nan, np.inf])
-    def test_numbers_that_are_not_finite_raise(self, value):
-        pred_probs = np.full((4, 2), 0.5)
-        pred_probs[2, 1] = value
-        with pytest.raises(ValueError, match="pred_probs"):
-            given_log_odds(pred_probs, 4, 2)
+    def test_the_first_row_that_is_not_finite_is_named(self, value):
+        pred_probs = np.full((5, 2), 0.5)
+        pred_probs[2:4, 1] = value
+        with pytest.raises(ValueError, match=rf"pred_probs .* but row 2 is \[0.5, {value}\]"):
+            given_probabilities(pred_probs, 5, 2)
 
 
 class TestFolds:
@@ -249,6 +397,15 @@ class TestGroups:
         assert n_effective_of(np.arange(9)) == pytest.approx(9)
         assert n_effective_of(np.repeat([0, 1], [3, 1])) == pytest.approx(16 / 10)
 
+    def test_the_effective_sample_size_sums_weights(self):
+        groups = np.array(["b", "a", "b", "a", "c"])
+        weights = np.array([2.0, 1.0, 1.0, 3.0, 2.0])
+        assert n_effective_of(groups, weights) == pytest.approx(81 / (9 + 16 + 4))
+        counts = weights.astype(int)
+        assert n_effective_of(groups.repeat(counts)) == n_effective_of(groups, weights)
+        present = np.array([1.0, 1.0, 1.0, 1.0, 0.0])
+        assert n_effective_of(groups, present) == pytest.approx(2)
+
 
 class TestHeldOutScores:
     @staticmethod
@@ -304,3 +461,32 @@ class TestHeldOutScores:
         fitted = LPClassifier(NOISE).fit(X, codes)
         with pytest.raises(ValueError, match="A class occurs in so few groups"):
             held_out_log_odds(X, codes, folds, fitted)
+
+    def test_weights_are_those_of_the_fits_to_other_groups(self):
+        X, codes, _, groups = self.data()
+        weights = np.random.default_rng(0).uniform(0.2, 3, size=120)
+        folds = group_folds(groups, (120,))
+        fitted = LPClassifier(NOISE).fit(X, codes, weights)
+        scores = held_out_log_odds(X, codes, folds, fitted, weights=weights)
+        for train, test in folds:
+            fold = LPClassifier(NOISE).fit(X[train], codes[train], weights[train])
+            values = fold.decision_function(X[test])
+            np.testing.assert_allclose(scores[test, 1] - scores[test, 0], values, rtol=1e-9)
+        unweighted = held_out_log_odds(X, codes, folds, fitted)
+        assert not np.allclose(scores, unweighted, atol=1e-3)
+
+    def test_samples_outside_the_folds_have_no_effect(self):
+        X, codes, _, groups = self.data()
+        members = np.flatnonzero(np.arange(120) % 3 > 0)
+        folds = [
+            (members[train], members[test])
+            for train, test in group_folds(groups[members], members.shape)
+        ]
+        fitted = LPClassifier(NOISE).fit(X[members], codes[members])
+        scores = held_out_log_odds(X, codes, folds, fitted)
+        assert scores[members].all()
+        others = np.setdiff1d(np.arange(120), members)
+        np.testing.assert_array_equal(scores[others], 0)
+        shifted = np.where(np.isin(np.arange(120), members)[:, None], X, 1000.0)
+        labels = np.where(np.isin(np.arange(120), members), codes, 7)
+        np.testing.assert_array_equal(held_out_log_odds(shifted, labels, folds, fitted), scores)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold
 
-from unflip._utils.typing import IntArray
+from unflip._utils.typing import FloatArray, IntArray
 from unflip._utils.validation import as_array
 from unflip.labels.classes import is_missing
 
@@ -40,7 +40,8 @@ def group_folds(groups: ArrayLike | None, shape: tuple[int, ...]) -> Folds:
     return list(GroupKFold(min(_N_FOLDS, n_groups)).split(ids, groups=ids))
 
 
-def n_effective_of(groups: NDArray[Any]) -> float:
-    """Return Kish's effective sample size: the number of groups if they are of equal size."""
-    _, sizes = np.unique(groups, return_counts=True)
+def n_effective_of(groups: NDArray[Any], weights: FloatArray | None = None) -> float:
+    """Return Kish's effective sample size: the number of groups if they are of equal weight."""
+    _, group_of = np.unique(groups, return_inverse=True)
+    sizes = np.bincount(group_of, weights)
     return float(sizes.sum() ** 2 / (sizes**2).sum())

@@ -19,7 +19,7 @@ from unflip.calibration.likeliest_noise import (
     likeliest_noise,
     transition_errors,
 )
-from unflip.calibration.log_odds import label_posterior, recalibrated
+from unflip.calibration.log_odds import ROUNDING, label_posterior, recalibrated
 from unflip.calibration.observations import Observations
 from unflip.estimation.anchors import (
     NO_SIGNAL,
@@ -73,15 +73,18 @@ def score_association(log_scores: FloatArray, observations: Observations) -> flo
     """Return by how many standard errors scores agree with the labels beyond chance.
 
     If labels are independent of the scores, the score of the label has the mean and the variance of
-    a class drawn from the observed proportions.
+    a class drawn from the observed proportions. Scores that are the same for all rows agree with
+    nothing.
     """
     codes = observations.codes
     share = observations.shares
     observed = sums_by_code(codes, share, log_scores.shape[1])
     own = log_scores[np.arange(len(codes)), codes]
     mean = log_scores @ observed
-    variance = log_scores**2 @ observed - mean**2
-    error = np.sqrt(max(float(share @ variance) / observations.n_effective, TINY))
+    variance = float(share @ ((log_scores - mean[:, None]) ** 2 @ observed))
+    if np.abs(log_scores - log_scores[0]).max() <= ROUNDING * np.abs(log_scores).max():
+        return 0.0
+    error = np.sqrt(max(variance / observations.n_effective, TINY))
     return float(share @ (own - mean) / error)
 
 

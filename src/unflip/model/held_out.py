@@ -24,6 +24,7 @@ def held_out_log_odds(
     folds: Folds,
     fitted: Any,
     *,
+    weights: FloatArray | None = None,
     from_votes: bool = False,
 ) -> FloatArray:
     """Return the log-odds of each class, (n, k), by fits to the other groups.
@@ -35,13 +36,15 @@ def held_out_log_odds(
     labels : ndarray of shape (n,) or Votes
         Their labels or votes.
     folds : list of pairs of ndarray
-        Training and held-out samples.
+        Training and held-out samples. Samples that no fold holds out have log-odds 0.
     fitted : LPClassifier
         The fit to all samples, from which folds take parameters, noise rates and features.
+    weights : ndarray of shape (n,), optional
+        Sample weights.
     from_votes : bool
         Whether the noise rates of each annotator are estimated from the votes, in each fold.
     """
-    scores = np.empty((len(labels), len(fitted.classes_)))
+    scores = np.zeros((len(labels), len(fitted.classes_)))
     for train, test in folds:
         train_labels = labels[train]
         if isinstance(train_labels, Votes):
@@ -53,24 +56,25 @@ def held_out_log_odds(
                 "A class occurs in so few groups that the other groups lack it: pass finer groups, "
                 "or groups=None."
             )
-        fold = _fit_to_some(fitted, rows, labels, train, from_votes)
+        fold = _unfitted_fold(fitted, labels, train, from_votes)
+        fold.fit(take_rows(rows, train), train_labels, None if weights is None else weights[train])
         values = as_numpy(fold.decision_function(take_rows(rows, test)))
         scores[test] = np.column_stack([-values / 2, values / 2]) if values.ndim == 1 else values
     return scores
 
 
-def _fit_to_some(
-    fitted: Any, rows: Rows, labels: NDArray[Any] | Votes, train: IntArray, from_votes: bool
+def _unfitted_fold(
+    fitted: Any, labels: NDArray[Any] | Votes, train: IntArray, from_votes: bool
 ) -> Any:
-    """Return a fit to some samples, with the noise rates and the features of a fit to all."""
+    """Return a classifier for some samples, with the noise rates and features of a fit to all."""
     estimator = fitted.noise_estimator_
     checked = None if estimator is None else estimator.y_trusted
     source: Any = "estimate" if from_votes else fitted.noise_
     if checked is not None and not isinstance(labels, Votes):
         source = _known_in(train, fitted, checked)
     fold = clone(fitted)
-    fold.set_params(noise=source, priors=None, features=fitted.features_ or "linear")
-    return fold.fit(take_rows(rows, train), labels[train])
+    features = "linear" if fitted.features_ is None else fitted.features_
+    return fold.set_params(noise=source, priors=None, features=features)
 
 
 def _known_in(train: IntArray, fitted: Any, checked: ArrayLike) -> NoiseEstimator:

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
-from sklearn.utils import Tags, column_or_1d, get_tags
+from sklearn.utils import Tags, assert_all_finite, column_or_1d, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -19,12 +19,11 @@ from sklearn.utils.validation import (
 )
 
 from unflip._utils.typing import FloatArray
-from unflip._utils.validation import as_count, as_floats, check_unmasked
+from unflip._utils.validation import as_count, as_floats, check_unmasked, shown
 from unflip._utils.warnings import warn_caller
 from unflip.calibration.observations import Observations
-from unflip.data.groups import group_folds
 from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimator
-from unflip.estimation.score_rates import ScoreRates
+from unflip.estimation.score_rates import ScoreRates, log_scores_of
 from unflip.labels.noise import NoiseModel
 from unflip.model.classifier import LPClassifier
 from unflip.model.held_out import held_out_log_odds
@@ -34,12 +33,12 @@ from unflip.model.options import gives_priors, is_estimate
 from unflip.model.out_of_fold import (
     check_classifier,
     fit_weighted,
-    given_log_odds,
+    given_probabilities,
     out_of_fold_log_odds,
     split_into_folds,
     weight_parameter,
 )
-from unflip.model.samples import Samples, check_samples, fit_to_posterior
+from unflip.model.samples import Samples, as_samples, fit_to_posterior
 from unflip.ridge.label_association import certainty
 
 
@@ -95,7 +94,8 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     rates_ : ScoreRates
         Noise rates with their covariance, source and assumption.
     label_posterior_ : ndarray of shape (n, k)
-        P(true class | sample, observed label) of the training samples, from out-of-sample scores.
+        P(true class | sample, observed label) of the training samples, from out-of-sample scores
+        and ``rates_.noise``.
         Trusted samples have 0 or 1, and zero-weight samples the class priors.
     log_odds_ : ndarray of shape (n, k)
         Out-of-sample log-odds of each class against the first, without the sample's own label.
@@ -191,34 +191,19 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        check_classifier(self.estimator)
-        check_samples(X)
-        if self.cv is not None:
-            as_count(self.cv, "cv", least=2)
-        check_unmasked(X=X, y=y)
-        validate_data(self, X, skip_check_array=True)
-        labels = np.asarray(column_or_1d(y, warn=True))
-        check_consistent_length(X, labels)
-        if sample_weight is not None and weight_parameter(self.estimator) is None:
-            raise ValueError(
-                f"{self.estimator!r} takes no sample weights: omit sample_weight, or use another "
-                "classifier."
-            )
-        if sample_weight is not None:
-            sample_weight = as_floats(sample_weight, "sample_weight")
-        weights = _check_sample_weight(
-            sample_weight, labels[:, None], dtype=np.float64, ensure_non_negative=True
-        )
-        samples = Samples.of(X, labels, weights, groups)
+        samples = self._samples(X, y, sample_weight, groups)
         label_fit = self._label_fit(samples)
-        first = None if label_fit is None else _log_odds(label_fit, samples)
         second = self._second_log_odds(samples, pred_probs)
-        if first is None:
+        if label_fit is not None:
+            first = _log_odds(label_fit, samples)
+        elif second is not None:
             first, second = second, None
-        if first is None:
+        else:
+            reason = "a class has one sample only" if self.cv else "cv=None leaves them out"
             raise ValueError(
-                "The features of X are not numeric, so out-of-fold predictions are needed: use "
-                "cv=5, pass pred_probs, or encode X as numbers first."
+                f"The features of X are not numeric, so out-of-fold predictions are needed, but "
+                f"{reason}: pass pred_probs, encode X as numbers, or use cv=5 with two or more "
+                "samples of each class."
             )
         n_effective = samples.n_effective if label_fit is None else label_fit.n_effective_
         observations = samples.observations(
@@ -234,20 +219,17 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the TRUE class of samples."""
-        return np.asarray(self._fitted(X).predict(X))
+        return self._answer("predict", X)
 
     @available_if(_delegates("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the classifier's probability of each TRUE class, (n, k)."""
-        values = self._fitted(X).predict_proba(X)
-        probabilities = np.zeros((len(values), len(self.classes_)))
-        probabilities[:, np.searchsorted(self.classes_, self.estimator_.classes_)] = values
-        return probabilities
+        return self._answer("predict_proba", X)
 
     @available_if(_delegates("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> FloatArray:
-        """Return the decision values of the classifier for the classes of ``estimator_``."""
-        return np.asarray(self._fitted(X).decision_function(X))
+        """Return the decision values of the classifier."""
+        return self._answer("decision_function", X)
 
     def __sklearn_tags__(self) -> Tags:
         """Return the tags, with those of the classifier for its input."""
@@ -258,11 +240,38 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
         return tags
 
-    def _fitted(self, X: Any) -> Any:
+    def _answer(self, method: str, X: Any) -> NDArray[Any]:
+        """Return the answer of a method of the fitted classifier."""
         check_is_fitted(self)
-        check_samples(X)
+        X = as_samples(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        return self.estimator_
+        return np.asarray(getattr(self.estimator_, method)(X))
+
+    def _samples(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, groups: ArrayLike | None
+    ) -> Samples:
+        """Validate parameters, samples, labels and weights."""
+        check_classifier(self.estimator)
+        if self.cv is not None:
+            as_count(self.cv, "cv", least=2)
+        check_unmasked(X=X, y=y)
+        X = as_samples(X)
+        validate_data(self, X, skip_check_array=True)
+        labels = np.asarray(column_or_1d(y, warn=True))
+        assert_all_finite(labels, input_name="y")
+        check_consistent_length(X, labels)
+        weights = None
+        if sample_weight is not None:
+            weights = as_floats(sample_weight, "sample_weight")
+            if weight_parameter(self.estimator) is None:
+                raise ValueError(
+                    f"{self.estimator!r} takes no sample weights: omit sample_weight, or use "
+                    "another classifier."
+                )
+        weights = _check_sample_weight(
+            weights, labels[:, None], dtype=np.float64, ensure_non_negative=True
+        )
+        return Samples.of(X, labels, weights, groups)
 
     def _label_fit(self, samples: Samples) -> LPClassifier | None:
         """Return the fit of step 1; None if the features are not numeric."""
@@ -278,13 +287,13 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def _second_log_odds(self, samples: Samples, pred_probs: ArrayLike | None) -> FloatArray | None:
         """Return the log-odds of step 2; None if it is left out."""
         if pred_probs is not None:
-            given = given_log_odds(pred_probs, samples.n_all, len(samples.classes))
-            return given[samples.members]
+            given = given_probabilities(pred_probs, samples.n_all, len(samples.classes))
+            return log_scores_of(given[samples.members])
         if self.cv is None or samples.smallest_class < 2:
             return None
         folds = split_into_folds(self.cv, samples.codes, samples.owner, samples.groups)
         return out_of_fold_log_odds(
-            self.estimator, samples.kept, samples.codes, samples.weights, folds
+            self.estimator, samples.kept, samples.classes, samples.codes, samples.weights, folds
         )
 
     def _rates_of(
@@ -296,8 +305,8 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 return likeliest_rates(observations, self.priors)
             if isinstance(self.noise, NoiseEstimator):
                 raise ValueError(
-                    f"noise={self.noise!r} needs numeric features: pass a NoiseModel, or encode X "
-                    "as numbers first."
+                    f"noise={shown(self.noise)} needs numeric features: pass a NoiseModel, or "
+                    "encode X as numbers first."
                 )
             model = resolve_noise(self.noise, self.priors, samples.classes)
             noise = with_inferred_priors(
@@ -326,7 +335,7 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         predicted = np.searchsorted(self.classes_, self.estimator_.predict(samples.kept))
         priors = evidence.rates.noise.known_priors
         accuracy = evidence.scores.expected_accuracy(predicted, priors)
-        self.cv_share_ = evidence.share
+        self.cv_share_ = 1.0 if self.label_fit_ is None else evidence.share
         self.noise_ = evidence.rates.reported
         self.noise_std_ = evidence.rates.errors
         self.rates_ = evidence.rates
@@ -345,9 +354,14 @@ def _log_odds(label_fit: LPClassifier, samples: Samples) -> FloatArray:
     They are leave-one-out log-odds, or with groups those of fits to other groups.
     """
     n = samples.n_all
-    folds = group_folds(samples.all_groups, (n,))
-    if folds:
-        log_odds = held_out_log_odds(samples.numeric, samples.all_labels, folds, label_fit)
+    if samples.folds:
+        log_odds = held_out_log_odds(
+            samples.numeric,
+            samples.all_labels,
+            samples.folds,
+            label_fit,
+            weights=samples.all_weights,
+        )
     else:
         contrasts = np.asarray(label_fit.loo_log_odds_).reshape(n, -1)
         log_odds = np.column_stack([np.zeros(n), contrasts])

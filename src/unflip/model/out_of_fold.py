@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone, is_regressor
-from sklearn.model_selection import GroupKFold, PredefinedSplit, StratifiedKFold, cross_val_predict
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.model_selection import GroupKFold, PredefinedSplit, StratifiedKFold
 from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
 from unflip._utils.arrays import one_hot
@@ -16,17 +17,19 @@ from unflip._utils.typing import FloatArray, IntArray
 from unflip._utils.validation import as_floats, improper_row, shown
 from unflip.estimation.score_rates import log_scores_of
 
-# Methods that give log-odds, the best first.
-_METHODS = ("predict_proba", "decision_function", "predict")
-
 
 def check_classifier(estimator: Any) -> None:
     """Raise ValueError unless this is an object with the methods of a classifier."""
-    has_methods = all(
-        callable(getattr(estimator, name, None)) for name in ("fit", "predict", "get_params")
-    )
-    is_tagged = has_methods and hasattr(estimator, "__sklearn_tags__")
-    if isinstance(estimator, type) or not has_methods or (is_tagged and is_regressor(estimator)):
+    can_be_fitted = all(callable(getattr(estimator, name, None)) for name in ("fit", "get_params"))
+    is_tagged = can_be_fitted and hasattr(estimator, "__sklearn_tags__")
+    if is_tagged and not isinstance(estimator, type):
+        # Some classifiers of scikit-learn have no predict before they are fitted.
+        is_valid = is_classifier(estimator) or (
+            hasattr(estimator, "predict") and not is_regressor(estimator)
+        )
+    else:
+        is_valid = can_be_fitted and callable(getattr(estimator, "predict", None))
+    if isinstance(estimator, type) or not is_valid:
         raise ValueError(
             f"estimator={shown(estimator)} must be a classifier with fit and predict, such as "
             "RandomForestClassifier()."
@@ -52,39 +55,67 @@ def fit_weighted(estimator: Any, X: Any, y: NDArray[Any], weights: FloatArray) -
 
 
 def out_of_fold_log_odds(
-    estimator: Any, X: Any, codes: IntArray, weights: FloatArray, folds: PredefinedSplit
+    estimator: Any,
+    X: Any,
+    classes: NDArray[Any],
+    codes: IntArray,
+    weights: FloatArray,
+    folds: PredefinedSplit,
 ) -> FloatArray:
     """Return out-of-fold log-odds of the observed classes, (n, k), up to a term common to all.
 
     They are those of the probabilities of the classifier, its decision values, or for want of both
     its predictions.
     """
-    method = next(name for name in _METHODS if hasattr(estimator, name))
-    name = weight_parameter(estimator)
-    params = None if name is None else {name: weights}
-    values = cross_val_predict(estimator, X, codes, cv=folds, method=method, params=params)
-    if method == "predict_proba":
-        return log_scores_of(values)
-    if method == "predict":
-        return np.asarray(one_hot(values, int(codes.max()) + 1))
-    return np.column_stack([-values / 2, values / 2]) if values.ndim == 1 else values
+    log_odds = np.empty((len(codes), len(classes)))
+    for train, test in folds.split():
+        labels = classes[codes[train]]
+        fitted = fit_weighted(estimator, _safe_indexing(X, train), labels, weights[train])
+        # A class may be missing in a fold.
+        known = np.searchsorted(classes, getattr(fitted, "classes_", np.unique(labels)))
+        log_odds[test] = _log_odds_of(fitted, _safe_indexing(X, test), classes, known)
+    return log_odds
 
 
-def given_log_odds(pred_probs: ArrayLike, n_rows: int, n_classes: int) -> FloatArray:
-    """Return the logarithms of out-of-sample probabilities that the user passes."""
+def _log_odds_of(fitted: Any, X: Any, classes: NDArray[Any], known: IntArray) -> FloatArray:
+    """Return log-odds of all classes, by a classifier that knows the `known` ones."""
+    if hasattr(fitted, "predict_proba"):
+        values = np.asarray(fitted.predict_proba(X))
+        probabilities = np.zeros((len(values), len(classes)))
+        probabilities[:, known] = values
+        return log_scores_of(probabilities)
+    if hasattr(fitted, "decision_function") and len(known) == len(classes):
+        values = np.asarray(fitted.decision_function(X))
+        if values.ndim == 1:
+            return np.column_stack([-values / 2, values / 2])
+        if values.shape[1] == len(classes) and not _is_pairwise(fitted):
+            return values
+    predicted = np.searchsorted(classes, fitted.predict(X))
+    return np.asarray(one_hot(predicted, len(classes)))
+
+
+def _is_pairwise(fitted: Any) -> bool:
+    """Whether decision values are those of pairs of classes."""
+    last = fitted.steps[-1][1] if isinstance(fitted, Pipeline) else fitted
+    return getattr(last, "decision_function_shape", "ovr") == "ovo"
+
+
+def given_probabilities(pred_probs: ArrayLike, n_rows: int, n_classes: int) -> FloatArray:
+    """Return out-of-sample probabilities that the user passes, validated."""
     table = as_floats(pred_probs, "pred_probs")
     if table.shape != (n_rows, n_classes):
         raise ValueError(
             f"pred_probs has shape {table.shape}: pass one row for each of the {n_rows} samples, "
             f"and one column for each of the {n_classes} classes."
         )
-    improper = 0 if not np.isfinite(table).all() else improper_row(table)
+    is_finite = np.isfinite(table).all(axis=1)
+    improper = improper_row(table) if is_finite.all() else int(is_finite.argmin())
     if improper is not None:
         raise ValueError(
             "Each row of pred_probs must hold non-negative numbers that sum to 1, but row "
             f"{improper} is {table[improper].round(4).tolist()}."
         )
-    return log_scores_of(table)
+    return table
 
 
 def split_into_folds(

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing, check_array
 
@@ -17,13 +16,21 @@ from unflip._utils.typing import FloatArray, IntArray, Rows
 from unflip._utils.validation import shown
 from unflip.calibration.observations import Observations
 from unflip.data.duplicates import DistinctRows
-from unflip.data.groups import group_folds, n_effective_of
+from unflip.data.groups import Folds, group_folds, n_effective_of
 from unflip.labels.classes import encode, true_codes
 from unflip.model.out_of_fold import fit_weighted
 
+# Least number of samples of each class that a classifier is fitted to, if so many have its label:
+# enough for the five folds of those that cross-validate.
+_LEAST = 5
+# Least weight of a sample, so that no class has a total weight of 0.
+_LEAST_WEIGHT = 1e-6
 
-def check_samples(X: Any) -> None:
-    """Raise ValueError unless X has samples, of any kind."""
+
+def as_samples(X: Any) -> Any:
+    """Return samples of any kind, as they are if they can be; raise ValueError without any."""
+    if hasattr(X, "__array__") and not hasattr(X, "shape"):
+        X = np.asarray(X)
     is_list = isinstance(X, list | tuple)
     n_rows = len(X) if is_list else next(iter(getattr(X, "shape", ())), 0)
     if not n_rows:
@@ -31,6 +38,12 @@ def check_samples(X: Any) -> None:
             f"X = {shown(X)} must hold samples: pass an array, a sparse matrix, a DataFrame or a "
             "list."
         )
+    if isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "biufc":
+        raise ValueError(
+            "X is a 1D array of numbers, but must have a row for each sample. Reshape your data: "
+            "X.reshape(-1, 1) for one feature, X.reshape(1, -1) for one sample."
+        )
+    return X
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,9 +85,10 @@ class Samples:
         owner = "NoisyLabelClassifier"
         all_rows = len(members) == len(labels)
         classes, codes = encode(labels[members], owner, all_rows=all_rows)
-        has_groups = bool(group_folds(groups, labels.shape))
-        all_groups = np.asarray(groups) if has_groups else None
-        return cls(X, labels, weights, members, classes, codes, all_groups)
+        group_folds(groups, labels.shape)
+        all_groups = None if groups is None else np.asarray(groups)
+        rows = X.tocsr() if issparse(X) else X  # rows of other formats cannot be selected
+        return cls(rows, labels, weights, members, classes, codes, all_groups)
 
     @property
     def n_all(self) -> int:
@@ -100,8 +114,16 @@ class Samples:
 
     @property
     def groups(self) -> NDArray[Any] | None:
-        """Groups of the members."""
-        return None if self.all_groups is None else self.all_groups[self.members]
+        """Groups of the members; None if no two share a group."""
+        return None if self.all_groups is None or not self.folds else self.all_groups[self.members]
+
+    @cached_property
+    def folds(self) -> Folds:
+        """Indices of training and held-out members by groups, among all samples."""
+        if self.all_groups is None:
+            return []
+        folds = group_folds(self.all_groups[self.members], self.members.shape)
+        return [(self.members[train], self.members[test]) for train, test in folds]
 
     @cached_property
     def numeric(self) -> Rows | None:
@@ -109,21 +131,30 @@ class Samples:
 
         Missing values are imputed by the mean, with an indicator column.
         """
+        sparse_or_dense = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
         try:
-            rows = check_array(
+            values = check_array(
                 self.rows,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                ensure_all_finite="allow-nan",
+                **sparse_or_dense,
+                ensure_all_finite=False,
+                ensure_2d=False,
+                allow_nd=True,
+                ensure_min_samples=0,
+                ensure_min_features=0,
             )
-        except (TypeError, ValueError):
+        except (TypeError, ValueError):  # not numbers
             return None
+        if values.ndim != 2:
+            return None
+        rows = check_array(values, **sparse_or_dense, ensure_all_finite="allow-nan")
         if issparse(rows):
             return rows
-        if np.isnan(rows).any():
-            imputer = SimpleImputer(add_indicator=True, keep_empty_features=True)
-            rows = imputer.fit_transform(rows)
-        return StandardScaler().fit_transform(rows, sample_weight=self.all_weights)
+        missing = np.isnan(rows)
+        rows = np.where(missing[self.members].all(axis=0), 0.0, rows)  # columns without values
+        indicators = missing[:, missing.any(axis=0)]
+        scaler = StandardScaler()
+        scaled = scaler.fit_transform(np.hstack([rows, indicators]), sample_weight=self.all_weights)
+        return np.nan_to_num(scaled, copy=False)  # the mean of each column is 0
 
     @cached_property
     def owner(self) -> IntArray:
@@ -151,7 +182,7 @@ class Samples:
     def observations(self, n_effective: float, *, priors_known: bool) -> Observations:
         """Return the labels of the members, with weights that count independent rows."""
         if self.groups is not None:
-            n_effective = n_effective_of(self.groups)
+            n_effective = n_effective_of(self.groups, self.weights)
         counts = self.weights / self.weights.sum() * n_effective
         return Observations(self.codes, counts, n_effective, priors_known)
 
@@ -171,8 +202,8 @@ def fit_to_posterior(estimator: Any, samples: Samples, posterior: FloatArray) ->
 
     The lead is the probability of that class minus that of the next. A weighted sample for each
     class instead, with its probability as the weight, is less accurate for support vector machines,
-    and no better for others. If one class is the likeliest everywhere, the observed labels are
-    used, because a classifier needs two classes.
+    and no better for others. Each class keeps the most credible samples with its label, weighted by
+    their probability, because classifiers may need samples of all classes.
 
     Parameters
     ----------
@@ -184,8 +215,13 @@ def fit_to_posterior(estimator: Any, samples: Samples, posterior: FloatArray) ->
         P(true class | sample, label) of the members.
     """
     likeliest = posterior.argmax(axis=1)
-    if (likeliest == likeliest[0]).all():
-        return fit_weighted(estimator, samples.kept, samples.labels, samples.weights)
     ordered = np.sort(posterior, axis=1)
-    lead = ordered[:, -1] - ordered[:, -2]
-    return fit_weighted(estimator, samples.kept, samples.classes[likeliest], samples.weights * lead)
+    share = np.maximum(ordered[:, -1] - ordered[:, -2], _LEAST_WEIGHT)
+    for code in np.flatnonzero(np.bincount(likeliest, minlength=posterior.shape[1]) < _LEAST):
+        labelled = np.flatnonzero(samples.codes == code)
+        kept = labelled[np.argsort(-posterior[labelled, code], kind="stable")[:_LEAST]]
+        likeliest[kept] = code
+        share[kept] = np.maximum(posterior[kept, code], _LEAST_WEIGHT)
+    return fit_weighted(
+        estimator, samples.kept, samples.classes[likeliest], samples.weights * share
+    )
