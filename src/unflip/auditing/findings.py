@@ -81,7 +81,10 @@ class Findings:
 
     @property
     def features(self) -> Any:
-        """Fitted transformer of the samples, such as `KernelFeatures`; None for a linear audit."""
+        """Fitted transformer of the samples, such as `KernelFeatures`; None for a linear fit.
+
+        With `estimator=` it is that of step 1, and None if X is not numeric.
+        """
         return self.evidence.features
 
     @cached_property

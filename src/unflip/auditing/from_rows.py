@@ -86,7 +86,7 @@ def audit(
         of `NoisyLabelClassifier`.
     estimator : classifier, optional
         Audit with a `NoisyLabelClassifier` of this classifier, instead of `LPClassifier`. Then
-        ``accuracy_after`` and ``plan`` are NaN.
+        ``accuracy_after``, and ``plan`` after its first row, are NaN.
     false_discovery_rate : float
         Maximum expected false discovery rate: share of correct labels among the first
         ``n_suspects`` suspects.

@@ -6,7 +6,7 @@ With out-of-sample log-odds K and L of two classifiers,
           P(\tilde y \mid x) = \sum_a P(y = a \mid x)\, T_{a \tilde y},
 
 and the weights a and b ≥ 0 and the intercepts c are those under which the observed labels are
-likeliest. L is used if it raises the likelihood significantly.
+likeliest, with a weak prior. L is used if the labels support it significantly.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from unflip.calibration.log_odds import ROUNDING, recalibration
 from unflip.calibration.observations import Observations
 from unflip.labels.noise import Channel
 
-# Gain in log-likelihood from which L is used: the 5% level of a likelihood-ratio test with one
-# parameter, half of the 95% quantile of χ²₁.
+# Gain in the log posterior density from which L is used: half of the 95% quantile of χ²₁. It is at
+# most the 2.5% level of a likelihood-ratio test of b = 0 against b > 0.
 _LEAST_GAIN = 1.92
 # Bound of the intercepts, as log-odds.
 _LARGEST_INTERCEPT = 20.0

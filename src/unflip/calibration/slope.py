@@ -13,16 +13,10 @@ from unflip.labels.noise import Channel
 
 #: Step of log τ for finite differences, and half the bracket around a rough optimum.
 LOG_SLOPE_STEP = 0.05
-# Values of log τ from which the search may start. Under label noise the likelihood of a slope that is
-# far too steep is flat, and may have a second maximum: a few rows on the wrong side explain their
-# labels by noise then, however certain they are.
-_STARTS = (0.0, -1.0, -2.0, -3.0)
 #: Largest |log τ|: three standard deviations of its standard normal prior.
 MAX_LOG_SLOPE = 3.0
 # Last step of log τ and of the intercepts.
 _TOLERANCE = 1e-5
-# Of the intercepts, where costs are compared.
-_ROUGH_TOLERANCE = 1e-2
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,14 +40,14 @@ def fit_slope(
 ) -> SlopeFit:
     """Return the slope under which the observed labels are likeliest, and its intercepts.
 
-    Newton's method on the derivative of the cost with bisection, from `start` or the best of a few
-    slopes. The first curvature is the sum of the squared derivatives of single rows.
+    Newton's method on the derivative of the cost with bisection, from `start` or τ = 1. The first
+    curvature is the sum of the squared derivatives of single rows.
     """
     label_given_true = pick(noise.transition.T, codes)
     cost = _Cost(logits, label_given_true, share, proportions, n_effective, tolerance)
     low = -MAX_LOG_SLOPE
     high = MAX_LOG_SLOPE
-    log_slope = min(_STARTS, key=cost.value) if start is None else float(np.log(start.factor))
+    log_slope = 0.0 if start is None else float(np.log(start.factor))
     point = cost.at(log_slope, None if start is None else start.intercepts)
     curvature = point.curvature
     for _ in range(50):  # more than bisection alone would take
@@ -96,15 +90,6 @@ class _Cost:
     proportions: ClassProportions
     n_effective: float
     tolerance: float
-
-    def value(self, log_slope: float) -> float:
-        """Return the cost."""
-        scaled = float(np.exp(log_slope)) * self.logits
-        intercepts = self.proportions.intercepts(scaled, self.share, None, _ROUGH_TOLERANCE)
-        probability = class_probabilities(scaled + like(intercepts, scaled))
-        xp = namespace(probability)
-        observed = at_least(xp.sum(probability * self.label_given_true, axis=1), TINY)
-        return log_slope**2 / 2 - self.n_effective * float(self.share @ xp.log(observed))
 
     def at(self, log_slope: float, start: FloatArray | None = None) -> _Point:
         r"""Evaluate the derivatives.

@@ -93,8 +93,8 @@ FeatureMap = Annotated[
     typer.Option(
         "--features",
         metavar="NAME",
-        help="linear, rbf, matern or laplace: a linear boundary between the classes, or one by a "
-        "kernel. auto chooses by the labels.",
+        help="Boundary between the classes: linear, by a kernel (rbf, matern, laplace), or auto, "
+        "which compares both by the labels. It does not choose columns.",
     ),
 ]
 Ignore = Annotated[

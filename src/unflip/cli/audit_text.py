@@ -12,10 +12,11 @@ import numpy as np
 
 from unflip.auditing import prose
 from unflip.cli.file_audit import FileAudit
-from unflip.cli.files.request import Request
+from unflip.cli.files.request import Prepared, Request
 from unflip.cli.files.tables import ending
 from unflip.cli.terminal import describe_votes, on_one_line
 from unflip.cli.text_layout import joined, step, width, wrapped
+from unflip.features.kernel_features import KernelFeatures
 
 _N_SUSPECTS = 10  # that are printed
 _LONGEST_LABEL = 24  # characters
@@ -52,7 +53,7 @@ def _data(result: FileAudit) -> str:
     labels = "labels" if prepared.votes is None else f"{describe_votes(prepared.votes)}:"
     lines = [
         f"{prepared.table.name}: {prepared.items.counted(len(prepared.items))}, {labels} {counts}.",
-        f"Features: {describe_features(result)}.",
+        f"Features: {describe_features(prepared, result.audit.features)}.",
     ]
     if prepared.features.left_out:
         why = " (not numeric, or only a row number)" if prepared.features.kind == "numeric" else ""
@@ -60,14 +61,13 @@ def _data(result: FileAudit) -> str:
     return "\n".join(map(wrapped, lines))
 
 
-def describe_features(result: FileAudit) -> str:
+def describe_features(prepared: Prepared, transformer: KernelFeatures | None) -> str:
     """Return the columns of the features, and the kernel of the fit if it is not linear."""
-    prepared = result.prepared
     columns = str(prepared.features.with_dimension(prepared.rows.shape[1]))
-    if result.audit.features is None:
+    if transformer is None:
         return columns
     chosen = ", chosen by the labels" if prepared.feature_map == "auto" else ""
-    return f"{columns}, with the {result.audit.features.kernel} kernel{chosen}"
+    return f"{columns}, with the {transformer.kernel} kernel{chosen}"
 
 
 def _suspects(result: FileAudit) -> str:

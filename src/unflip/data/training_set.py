@@ -36,7 +36,7 @@ class TrainingSet:
     votes : Votes or None
         Votes on the members.
     is_local : bool
-        Whether fits to the rows are local, as to features of a kernel.
+        Whether the rows are features of a transformer, whose fits may be local as those of kernels.
     """
 
     X: Rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -38,15 +39,28 @@ def transformed_rows(transformer: Transformer, X: Rows) -> Rows:
     is_lazy = isinstance(X, LazyRows)
     if is_foreign(X) and not is_lazy:
         return transformer.transform(X)
-    example = _as_array(transformer.transform((X.hosted if is_lazy else X)[:1, :]))
+    example = _transformed(transformer, (X.hosted if is_lazy else X)[:1, :])
     n_columns = int(example.shape[1])
     is_large = X.shape[0] * n_columns > _KEPT_VALUES
     if not is_lazy and (issparse(X) or issparse(example) or not is_large):
-        return _as_array(transformer.transform(X))
+        return _transformed(transformer, X)
     rows = X if is_lazy else LazyRows.of(X, [np.float64, np.float32])
-    return rows.mapped(RowMapping(transformer.transform, n_columns))
+    return rows.mapped(RowMapping(partial(_transformed, transformer), n_columns))
 
 
-def _as_array(values: Any) -> Rows:
-    """Return dense features as an array, whatever container the transformer returns."""
-    return values.tocsr() if issparse(values) else np.asarray(values)
+def _transformed(transformer: Transformer, rows: Any) -> Rows:
+    """Return features as an array, whatever container they come in, or as a sparse array."""
+    output = transformer.transform(rows)
+    features = output.tocsr() if issparse(output) else np.asarray(output)
+    name = type(transformer).__name__
+    if features.ndim != 2 or features.shape[0] != rows.shape[0]:
+        raise ValueError(
+            f"features: {name}.transform returned an array of shape {features.shape} for "
+            f"{rows.shape[0]} rows, but must return one row of features for each row."
+        )
+    if not np.isfinite(features.data if issparse(features) else features).all():
+        raise ValueError(
+            f"features: {name}.transform returned numbers that are not finite: impute or scale the "
+            "rows first."
+        )
+    return features

@@ -128,7 +128,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         Features in which the classifier is linear. "linear" takes those of X. A name of a kernel
         takes `KernelFeatures` of that kernel, for class boundaries that are not linear. "auto"
         takes X or one of the kernels, whichever has leave-one-out scores that agree most with the
-        labels (see docs/kernels.md). A transformer is cloned, and fitted without the labels.
+        labels (see docs/kernels.md). A transformer is cloned, and fitted to the array of samples,
+        without the labels.
     deployment_priors : array-like of shape (k,) or "balanced", default=None
         Class priors of the samples to predict, if they differ from those of the training samples.
         "balanced" optimises balanced accuracy. Needs ``readout="gaussian"``.

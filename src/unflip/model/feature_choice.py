@@ -148,6 +148,8 @@ def _agreement(rows: DistinctRows, labels: Array) -> _Agreement:
     labels = _standardized(labels, share)
     products = row_products(probabilities, labels)
     correlation = float(share @ products)
+    if correlation <= 0:  # worse than a constant, by chance
+        return _Agreement(0.0, 0 * share, share)
     powers = row_products(probabilities, probabilities) + row_products(labels, labels)
     return _Agreement(correlation, products - correlation / 2 * powers, share)
 

@@ -1,4 +1,4 @@
-"""What out-of-sample log-odds and noisy labels say about the true classes."""
+"""Estimate the true classes from out-of-sample log-odds and noisy labels."""
 
 from __future__ import annotations
 

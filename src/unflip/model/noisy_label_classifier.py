@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
-from sklearn.utils import Tags, assert_all_finite, column_or_1d, get_tags
+from sklearn.model_selection import PredefinedSplit
+from sklearn.utils import Tags, _safe_indexing, assert_all_finite, column_or_1d, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -18,13 +20,16 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from unflip._utils.typing import FloatArray
-from unflip._utils.validation import as_count, as_floats, check_unmasked, shown
+from unflip._utils.typing import FloatArray, IntArray
+from unflip._utils.validation import as_count, as_floats, check_unmasked
 from unflip._utils.warnings import warn_caller
+from unflip.calibration.accuracy import ExpectedAccuracy
 from unflip.calibration.observations import Observations
+from unflip.data.input_rows import unchanged_on_error
 from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimator
 from unflip.estimation.score_rates import ScoreRates, log_scores_of
 from unflip.labels.noise import NoiseModel
+from unflip.labels.votes import Votes
 from unflip.model.classifier import LPClassifier
 from unflip.model.held_out import held_out_log_odds
 from unflip.model.label_evidence import LabelEvidence, fixed_rates, likeliest_rates
@@ -32,13 +37,13 @@ from unflip.model.noise_sources import resolve_noise, with_inferred_priors
 from unflip.model.options import gives_priors, is_estimate
 from unflip.model.out_of_fold import (
     check_classifier,
-    fit_weighted,
     given_probabilities,
     out_of_fold_log_odds,
+    predicted_codes,
     split_into_folds,
     weight_parameter,
 )
-from unflip.model.samples import Samples, as_samples, fit_to_posterior
+from unflip.model.samples import Samples, as_samples, fit_to_labels, fit_to_posterior
 from unflip.ridge.label_association import certainty
 
 
@@ -57,11 +62,13 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     1. `LPClassifier` with kernel features is fitted to the noisy labels. Its leave-one-out scores
        give the noise rates and P(true class | sample, label).
-    2. Out-of-fold predictions of the classifier, fitted to the noisy labels, join these scores if
-       they make the labels significantly likelier: the classifier may see what the kernel does not.
-    3. The classifier is fitted once, to the likeliest class of each sample, weighted by the
-       probability of that class minus that of the next. If no scores predict the labels, it is
-       fitted to the labels themselves.
+    2. Out-of-fold predictions of the classifier, fitted to the noisy labels, are combined with
+       these scores if the labels support it significantly: the classifier may fit what the kernel
+       cannot.
+    3. The classifier is fitted to the likeliest class of each sample, weighted by the probability
+       of that class minus that of the next. If no scores predict the labels and the noise rates are
+       unknown, it is fitted to the labels themselves. Fits to the other folds give the expected
+       accuracy.
 
     Parameters
     ----------
@@ -74,8 +81,8 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         Features of the fit of step 1, as in `LPClassifier`. Dense features are standardized for
         this fit alone, and missing values are imputed.
     cv : int or None, default=5
-        Number of folds of step 2, each of which needs a fit. None leaves step 2 out, so that the
-        classifier is fitted only once.
+        Number of folds, each of which needs a fit in step 2 and one in step 3. With None the
+        classifier is fitted only once: step 2 and the expected accuracy are left out.
 
     Attributes
     ----------
@@ -104,8 +111,7 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         `LPClassifier`.
     expected_accuracy_ : float
         Expected accuracy of ``estimator_`` on new samples with clean labels: the mean probability,
-        by ``log_odds_``, of its predictions for the training samples. It is a point or two too low
-        if the classifier reproduces what it was fitted to, as forests do.
+        by ``log_odds_``, of predictions by fits to other folds, as in step 3. NaN if ``cv=None``.
     expected_accuracy_std_ : float
         Standard error of ``expected_accuracy_``.
     n_effective_ : float
@@ -191,30 +197,26 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        samples = self._samples(X, y, sample_weight, groups)
-        label_fit = self._label_fit(samples)
-        second = self._second_log_odds(samples, pred_probs)
-        if label_fit is not None:
-            first = _log_odds(label_fit, samples)
-        elif second is not None:
-            first, second = second, None
-        else:
-            reason = "a class has one sample only" if self.cv else "cv=None leaves them out"
-            raise ValueError(
-                f"The features of X are not numeric, so out-of-fold predictions are needed, but "
-                f"{reason}: pass pred_probs, encode X as numbers, or use cv=5 with two or more "
-                "samples of each class."
+        with unchanged_on_error(self):
+            samples = self._samples(X, y, sample_weight, groups)
+            label_fit = self._label_fit(samples)
+            second = self._second_log_odds(samples, pred_probs)
+            if label_fit is not None:
+                first = _log_odds(label_fit, samples)
+            elif second is not None:
+                first, second = second, None
+            else:
+                raise ValueError(self._why_no_scores())
+            n_effective = samples.n_effective if label_fit is None else label_fit.n_effective_
+            observations = samples.observations(
+                n_effective, priors_known=gives_priors(self.noise, self.priors)
             )
-        n_effective = samples.n_effective if label_fit is None else label_fit.n_effective_
-        observations = samples.observations(
-            n_effective, priors_known=gives_priors(self.noise, self.priors)
-        )
-        rates_of = self._rates_of(label_fit, samples, observations)
-        evidence = LabelEvidence.of(first, second, observations, rates_of)
-        if evidence.rates.assumption:
-            warn_caller(evidence.rates.assumption, AssumedNoiseWarning)
-        self.label_fit_ = label_fit
-        self._set(samples, evidence)
+            rates_of = self._rates_of(label_fit, samples, observations)
+            evidence = LabelEvidence.of(first, second, observations, rates_of)
+            self.label_fit_ = label_fit
+            self._set(samples, evidence)
+        if self.rates_.assumption:
+            warn_caller(self.rates_.assumption, AssumedNoiseWarning)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -251,6 +253,8 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, groups: ArrayLike | None
     ) -> Samples:
         """Validate parameters, samples, labels and weights."""
+        if isinstance(y, Votes):
+            raise ValueError("Votes need LPClassifier: pass one label per sample.")
         check_classifier(self.estimator)
         if self.cv is not None:
             as_count(self.cv, "cv", least=2)
@@ -289,12 +293,26 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         if pred_probs is not None:
             given = given_probabilities(pred_probs, samples.n_all, len(samples.classes))
             return log_scores_of(given[samples.members])
-        if self.cv is None or samples.smallest_class < 2:
+        folds = self._folds(samples)
+        if folds is None:
             return None
-        folds = split_into_folds(self.cv, samples.codes, samples.owner, samples.groups)
         return out_of_fold_log_odds(
             self.estimator, samples.kept, samples.classes, samples.codes, samples.weights, folds
         )
+
+    def _why_no_scores(self) -> str:
+        reason = "a class has one sample only" if self.cv else "cv=None leaves them out"
+        return (
+            "The features of X are not numeric, so out-of-fold predictions are needed, but "
+            f"{reason}: pass pred_probs, encode X as numbers, or use cv=5 with two or more samples "
+            "of each class."
+        )
+
+    def _folds(self, samples: Samples) -> PredefinedSplit | None:
+        """Return the folds; None if there are none."""
+        if self.cv is None or samples.smallest_class < 2:
+            return None
+        return split_into_folds(self.cv, samples.codes, samples.owner, samples.groups)
 
     def _rates_of(
         self, label_fit: LPClassifier | None, samples: Samples, observations: Observations
@@ -305,8 +323,8 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
                 return likeliest_rates(observations, self.priors)
             if isinstance(self.noise, NoiseEstimator):
                 raise ValueError(
-                    f"noise={shown(self.noise)} needs numeric features: pass a NoiseModel, or "
-                    "encode X as numbers first."
+                    "Trusted labels and noise estimators need numeric features: encode X as "
+                    "numbers, or pass a NoiseModel as noise=."
                 )
             model = resolve_noise(self.noise, self.priors, samples.classes)
             noise = with_inferred_priors(
@@ -317,7 +335,8 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         errors = np.asarray(label_fit.noise_std_)
         if estimator is None:
             return fixed_rates(label_fit.noise_, errors, "given")
-        if estimator.is_start_ or not certainty(label_fit.association_):
+        is_uncertain = estimator.is_start_ or not certainty(label_fit.association_)
+        if is_estimate(self.noise) and is_uncertain:
             return likeliest_rates(observations, self.priors)
         return fixed_rates(label_fit.noise_, errors, estimator.source_, estimator.rate_covariance_)
 
@@ -325,16 +344,13 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Fit the classifier to the evidence, and set the attributes."""
         trusted = self.noise.y_trusted if isinstance(self.noise, NoiseEstimator) else None
         posterior = evidence.posterior(samples.true_codes(trusted))
-        self.classes_ = samples.classes
+        fit_part = partial(fit_to_posterior, self.estimator, samples, posterior)
         if evidence.rates.source == "no signal":
-            self.estimator_ = fit_weighted(
-                self.estimator, samples.kept, samples.labels, samples.weights
-            )
-        else:
-            self.estimator_ = fit_to_posterior(self.estimator, samples, posterior)
-        predicted = np.searchsorted(self.classes_, self.estimator_.predict(samples.kept))
+            fit_part = partial(fit_to_labels, self.estimator, samples)
+        self.classes_ = samples.classes
+        self.estimator_ = fit_part()
         priors = evidence.rates.noise.known_priors
-        accuracy = evidence.scores.expected_accuracy(predicted, priors)
+        accuracy = self._expected_accuracy(samples, evidence, fit_part)
         self.cv_share_ = 1.0 if self.label_fit_ is None else evidence.share
         self.noise_ = evidence.rates.reported
         self.noise_std_ = evidence.rates.errors
@@ -346,6 +362,19 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.expected_accuracy_ = accuracy.value
         self.expected_accuracy_std_ = accuracy.error
         self.n_effective_ = evidence.scores.observations.n_effective
+
+    def _expected_accuracy(
+        self, samples: Samples, evidence: LabelEvidence, fit_part: Callable[[IntArray], Any]
+    ) -> ExpectedAccuracy:
+        """Return the expected accuracy of predictions by fits to other folds; NaN without folds."""
+        folds = self._folds(samples)
+        if folds is None:
+            return ExpectedAccuracy(np.nan, np.nan)
+        predicted = np.empty(len(samples.codes), dtype=np.intp)
+        for train, test in folds.split():
+            rows = _safe_indexing(samples.kept, test)
+            predicted[test] = predicted_codes(fit_part(train), rows, samples.classes)
+        return evidence.scores.expected_accuracy(predicted, evidence.rates.noise.known_priors)
 
 
 def _log_odds(label_fit: LPClassifier, samples: Samples) -> FloatArray:

@@ -14,8 +14,8 @@ from unflip.estimation.noise_estimator import NoiseEstimator
 from unflip.features.kernels import KERNELS
 from unflip.labels.noise import NoiseModel
 
-# Names that `features=` accepts.
-_FEATURES = ("linear", "auto", *KERNELS)
+#: Names that `features=` accepts.
+FEATURES = ("linear", "auto", *KERNELS)
 
 
 def gives_priors(noise: object, priors: object) -> bool:
@@ -145,13 +145,14 @@ class Options:
 def _check_features(features: object) -> None:
     """Raise ValueError unless `features` is a name or a transformer."""
     if isinstance(features, str):
-        is_valid = features in _FEATURES
+        is_valid = features in FEATURES
     else:
-        is_valid = callable(getattr(features, "fit", None)) and not isinstance(features, type)
+        methods = [getattr(features, name, None) for name in ("fit", "transform")]
+        is_valid = all(map(callable, methods)) and not isinstance(features, type)
     if not is_valid:
         raise ValueError(
             f"features={shown(features)} is not a valid value: use "
-            f"{', '.join(map(repr, _FEATURES))}, or a transformer such as KernelFeatures()."
+            f"{', '.join(map(repr, FEATURES))}, or a transformer such as KernelFeatures()."
         )
 
 

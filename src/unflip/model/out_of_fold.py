@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.model_selection import GroupKFold, PredefinedSplit, StratifiedKFold
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    PredefinedSplit,
+    RandomizedSearchCV,
+    StratifiedKFold,
+)
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
@@ -39,12 +45,14 @@ def check_classifier(estimator: Any) -> None:
 def weight_parameter(estimator: Any) -> str | None:
     """Return the name of the sample weights in the `fit` of a classifier; None if it has none.
 
-    That of a pipeline is a parameter of its last step.
+    That of a pipeline is a parameter of its last step. Searches pass it on to what they search.
     """
     if isinstance(estimator, Pipeline):
         name, last = estimator.steps[-1]
         inner = weight_parameter(last)
         return None if inner is None else f"{name}__{inner}"
+    if isinstance(estimator, GridSearchCV | RandomizedSearchCV):
+        return weight_parameter(estimator.estimator)
     return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
 
 
@@ -90,8 +98,12 @@ def _log_odds_of(fitted: Any, X: Any, classes: NDArray[Any], known: IntArray) ->
             return np.column_stack([-values / 2, values / 2])
         if values.shape[1] == len(classes) and not _is_pairwise(fitted):
             return values
-    predicted = np.searchsorted(classes, fitted.predict(X))
-    return np.asarray(one_hot(predicted, len(classes)))
+    return np.asarray(one_hot(predicted_codes(fitted, X, classes), len(classes)))
+
+
+def predicted_codes(fitted: Any, X: Any, classes: NDArray[Any]) -> IntArray:
+    """Return the class index that a fitted classifier predicts for each sample."""
+    return np.searchsorted(classes, np.asarray(fitted.predict(X)).ravel())  # some return a column
 
 
 def _is_pairwise(fitted: Any) -> bool:

@@ -18,10 +18,10 @@ from unflip.calibration.observations import Observations
 from unflip.data.duplicates import DistinctRows
 from unflip.data.groups import Folds, group_folds, n_effective_of
 from unflip.labels.classes import encode, true_codes
-from unflip.model.out_of_fold import fit_weighted
+from unflip.model.out_of_fold import fit_weighted, weight_parameter
 
-# Least number of samples of each class that a classifier is fitted to, if so many have its label:
-# enough for the five folds of those that cross-validate.
+# Least number of samples of each class that a classifier with weights is fitted to, if so many have
+# its label: enough for the five folds of those that cross-validate.
 _LEAST = 5
 # Least weight of a sample, so that no class has a total weight of 0.
 _LEAST_WEIGHT = 1e-6
@@ -197,13 +197,23 @@ class Samples:
         return values
 
 
-def fit_to_posterior(estimator: Any, samples: Samples, posterior: FloatArray) -> Any:
+def fit_to_labels(estimator: Any, samples: Samples, part: IntArray | None = None) -> Any:
+    """Fit a classifier to the observed labels of all members, or of some."""
+    part = np.arange(len(samples.codes)) if part is None else part
+    rows = _safe_indexing(samples.kept, part)
+    return fit_weighted(estimator, rows, samples.labels[part], samples.weights[part])
+
+
+def fit_to_posterior(
+    estimator: Any, samples: Samples, posterior: FloatArray, part: IntArray | None = None
+) -> Any:
     """Fit a classifier to the likeliest class of each sample, weighted by its lead.
 
     The lead is the probability of that class minus that of the next. A weighted sample for each
     class instead, with its probability as the weight, is less accurate for support vector machines,
-    and no better for others. Each class keeps the most credible samples with its label, weighted by
-    their probability, because classifiers may need samples of all classes.
+    and no better for others. A class that is the likeliest of too few samples gets those with its
+    label that have the largest probability, weighted by it, because classifiers may need samples of
+    all classes.
 
     Parameters
     ----------
@@ -213,15 +223,21 @@ def fit_to_posterior(estimator: Any, samples: Samples, posterior: FloatArray) ->
         The samples.
     posterior : ndarray of shape (n_positive, k)
         P(true class | sample, label) of the members.
+    part : ndarray of int, optional
+        The members to fit to; all by default.
     """
+    part = np.arange(len(samples.codes)) if part is None else part
+    posterior = posterior[part]
+    codes = samples.codes[part]
     likeliest = posterior.argmax(axis=1)
     ordered = np.sort(posterior, axis=1)
     share = np.maximum(ordered[:, -1] - ordered[:, -2], _LEAST_WEIGHT)
-    for code in np.flatnonzero(np.bincount(likeliest, minlength=posterior.shape[1]) < _LEAST):
-        labelled = np.flatnonzero(samples.codes == code)
-        kept = labelled[np.argsort(-posterior[labelled, code], kind="stable")[:_LEAST]]
+    least = 1 if weight_parameter(estimator) is None else _LEAST
+    for code in np.flatnonzero(np.bincount(likeliest, minlength=posterior.shape[1]) < least):
+        labelled = np.flatnonzero(codes == code)
+        kept = labelled[np.argsort(-posterior[labelled, code], kind="stable")[:least]]
         likeliest[kept] = code
         share[kept] = np.maximum(posterior[kept, code], _LEAST_WEIGHT)
-    return fit_weighted(
-        estimator, samples.kept, samples.classes[likeliest], samples.weights * share
-    )
+    rows = _safe_indexing(samples.kept, part)
+    weights = samples.weights[part] * share
+    return fit_weighted(estimator, rows, samples.classes[likeliest], weights)

@@ -120,7 +120,9 @@ def _page(result: FileAudit) -> bytes:
         ids=result.page_ids,
         numbers=None if prepared.items.column is None else result.file_rows.tolist(),
         source=prepared.table.name,
-        assumptions=[f"The features are {audit_text.describe_features(result)}."],
+        assumptions=[
+            f"The features are {audit_text.describe_features(prepared, result.audit.features)}."
+        ],
         text_heading=_TEXT_HEADINGS[prepared.features.kind],
         by_command=True,
     )

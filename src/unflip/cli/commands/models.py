@@ -10,6 +10,7 @@ import typer
 
 from unflip._utils.atomic_files import write_atomically
 from unflip.cli import arguments
+from unflip.cli.audit_text import describe_features
 from unflip.cli.files.decision_files import NO_SINGLE_LABEL, decide
 from unflip.cli.files.request import Request, prepare
 from unflip.cli.files.safe_csv import csv_bytes
@@ -91,7 +92,11 @@ def fit(
             "model": str(out),
             "rows": n_rows,
             "votes": count_votes(votes),
-            "features": {"kind": model.features.kind, "columns": list(model.features.columns)},
+            "features": {
+                "kind": model.features.kind,
+                "columns": list(model.features.columns),
+                "kernel": None if fitted.features_ is None else fitted.features_.kernel,
+            },
             "noise_rate": rates,
             "expected_accuracy": {"value": result.accuracy, "standard_error": result.error},
             "notes": notes,
@@ -103,7 +108,7 @@ def fit(
     each_rate = ", ".join(f"{label!r}: {rate:.0%}" for label, rate in rates.items())
     say(
         f"{out}: fitted to {fitted_to}.\n"
-        f"Features: {model.features.with_dimension(fitted.n_features_in_)}.\n"
+        f"Features: {describe_features(prepared, fitted.features_)}.\n"
         f"Noise rates of the {noisy} by true class: {each_rate}.\n"
         f"Expected accuracy on clean labels: {result.accuracy:.1%} ± {result.error:.1%} (standard "
         "error)."

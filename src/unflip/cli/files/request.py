@@ -26,6 +26,7 @@ from unflip.cli.files.vote_columns import votes_in_columns, votes_in_rows
 from unflip.estimation.noise_estimator import AssumedNoiseWarning
 from unflip.labels.noise import NoiseModel
 from unflip.labels.votes import Votes
+from unflip.model.options import FEATURES
 
 ReportProgress = Callable[[str], None]
 
@@ -128,6 +129,16 @@ class Prepared:
         return self.labels.observed
 
 
+def check_feature_map(feature_map: str) -> None:
+    """Raise ValueError unless this is a value of the option --features."""
+    if feature_map not in FEATURES:
+        *first, last = FEATURES
+        raise ValueError(
+            f"--features must be {', '.join(first)} or {last}, not {feature_map!r}: it does not "
+            "choose columns."
+        )
+
+
 def prepare(request: Request, report_progress: ReportProgress) -> Prepared:
     """Read a file and build its features.
 
@@ -138,6 +149,7 @@ def prepare(request: Request, report_progress: ReportProgress) -> Prepared:
     report_progress : callable
         Called with each stage, in a few words.
     """
+    check_feature_map(request.feature_map)
     report_progress(f"Reading {request.path.name}")
     table = read_table(request.path)
     items, labels = _read_labels(table, request)
