@@ -29,8 +29,8 @@ labels = noise.flip(y, random_state=0)
 # %%
 # Four classifiers
 # ----------------
-# All are fitted to the same noisy labels. The class proportions are known: they say where to put
-# the boundary if the two classes have different noise rates.
+# All are fitted to the same noisy labels. The class proportions are known: they determine the
+# threshold if the two classes have different noise rates.
 
 forest = RandomForestClassifier(random_state=0)
 priors = [0.5, 0.5]

@@ -700,7 +700,7 @@ class TestBadInput:
     def test_features_that_are_not_numeric_and_a_noise_estimator(self):
         X, observed, y = circles()
         model = NoisyLabelClassifier(CATEGORIES, TrustedSubset(y))
-        with pytest.raises(ValueError, match="needs numeric features: pass a NoiseModel"):
+        with pytest.raises(ValueError, match="need numeric features: encode X as numbers"):
             model.fit(np.where(X > 0, "a", "b"), observed)
 
     def test_priors_that_contradict_the_noise_model(self):

@@ -208,6 +208,20 @@ class TestTransformers:
         np.testing.assert_array_equal(classifier.loo_decision_, expected.loo_decision_)
         np.testing.assert_array_equal(classifier.predict_proba(X), expected.predict_proba(Z))
 
+    @pytest.mark.parametrize(
+        ("function", "message"),
+        [
+            (lambda rows: rows * np.nan, "numbers that are not finite: impute or scale"),
+            (lambda rows: rows[:, 0], r"shape \(1,\) for 1 rows, but must return one row"),
+            (lambda rows: rows[1:], "must return one row of features for each row"),
+        ],
+        ids=["missing", "one-dimensional", "fewer rows"],
+    )
+    def test_output_that_is_no_features_is_an_error(self, function, message):
+        features = FunctionTransformer(function)
+        with pytest.raises(ValueError, match=message):
+            LPClassifier(NOISE, features=features).fit(X, Y)
+
     def test_sparse_features(self):
         words = FunctionTransformer(sparse.csr_array)
         rows = np.where(X > 0.2, X, 0.0) + np.arange(300)[:, None] * [1e-3, 0, 0, 0]

@@ -262,5 +262,5 @@ def test_errors_of_other_values(rings, tmp_path, command, value):
     error = program(
         command, rings[0], "--label", "label", *RATES, "--features", value, *out, code=2
     ).stderr
-    assert f"features={value!r} is not a valid value: use 'linear', 'auto', 'rbf', 'mat" in error
+    assert f"--features must be linear, auto, rbf, matern or laplace, not {value!r}" in error
     assert not model.exists()

@@ -10,12 +10,14 @@ from sklearn.datasets import make_circles, make_moons
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from unflip import NoiseModel, NoisyLabelClassifier
+from unflip.datasets import make_mixture
 
 # Six hundred rows may leave the noise rates hardly identifiable, which is one of the cases here.
 pytestmark = pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning")
@@ -79,6 +81,24 @@ def test_it_beats_the_plain_classifier_on_clean_labels(draw, estimator):
     assert gain.mean() > 2 * standard_error(gain) > 0
     assert gain.mean() > 0.02
     assert area.mean() - 3 * standard_error(area) > 0.85
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [DecisionTreeClassifier(random_state=0), KNeighborsClassifier(1)],
+    ids=["tree", "nearest neighbour"],
+)
+def test_memorized_samples_do_not_raise_the_expected_accuracy(estimator):
+    """Predictions for training samples by these classifiers are those that they were fitted to."""
+    gaps = []
+    for seed in range(8):
+        X, y = make_mixture(600, 10, mean_norm=1.5, random_state=seed)
+        X_new, y_new = make_mixture(2000, 10, mean_norm=1.5, random_state=1000 + seed)
+        observed = NOISE.flip(y, random_state=seed)
+        model = NoisyLabelClassifier(estimator, NOISE, features="linear", cv=3)
+        model.fit(X, observed)
+        gaps.append(model.expected_accuracy_ - model.score(X_new, y_new))
+    assert abs(np.mean(gaps)) < 3 * standard_error(np.array(gaps)) + 0.02
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)

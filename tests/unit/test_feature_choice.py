@@ -18,6 +18,7 @@ from sklearn.preprocessing import (
 )
 
 from unflip import LPClassifier, NoiseModel, Votes
+from unflip.datasets import make_mixture
 from unflip.features import KernelFeatures
 from unflip.features.kernels import KERNELS
 from unflip.model import feature_choice
@@ -338,6 +339,24 @@ class TestAutomaticChoice:
         clf = LPClassifier(noise, features="auto").fit(X, noise.flip(y, random_state=0))
         assert kernel_of(clf) in KERNELS
         assert clf.score(X, y) > 0.9
+
+    def test_labels_at_random_rarely_choose_a_kernel(self):
+        """At the 5% level, a binomial count of 60 draws exceeds 8 with probability 0.002."""
+        chosen = 0
+        for seed in range(60):
+            rng = np.random.default_rng(seed)
+            data = LPClassifier(NOISE, features="auto")
+            data.fit(rng.normal(size=(150, 6)), rng.integers(2, size=150))
+            chosen += kernel_of(data) is not None
+        assert chosen <= 8
+
+    def test_gaussian_mixtures_stay_linear(self):
+        """Kernels saturate as probabilities do, but the best boundary is linear."""
+        kernels = 0
+        for seed in range(10):
+            X, y = make_mixture(600, 10, mean_norm=1.5, random_state=seed)
+            kernels += kernel_of(LPClassifier(None, features="auto").fit(X, y)) is not None
+        assert kernels <= 2
 
     def test_few_rows(self):
         X, _ = circles(6)

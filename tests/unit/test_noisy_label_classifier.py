@@ -231,19 +231,19 @@ class TestFits:
         assert n_fits() == 1
 
     @pytest.mark.parametrize("cv", [2, 5])
-    def test_each_fold_needs_one_more(self, n_fits, cv):
+    def test_each_fold_needs_two_more(self, n_fits, cv):
         X, observed, _ = moons()
         NoisyLabelClassifier(Counting(max_depth=3), NOISE, cv=cv).fit(X, observed)
-        assert n_fits() == cv + 1
+        assert n_fits() == 2 * cv + 1
 
-    def test_given_probabilities_need_none_of_the_folds(self, n_fits):
+    def test_given_probabilities_replace_the_fits_to_the_observed_labels(self, n_fits):
         X, observed, y = moons()
         pred_probs = probabilities_near(y)
         results = []
         for cv in (None, 5):
             fitted = NoisyLabelClassifier(Counting(max_depth=3, random_state=0), NOISE, cv=cv)
             results.append(fitted.fit(X, observed, pred_probs=pred_probs).log_odds_)
-        assert n_fits() == 2
+        assert n_fits() == 1 + (1 + 5)
         np.testing.assert_array_equal(*results)
 
     def test_the_estimator_stays_unfitted(self):
@@ -254,11 +254,12 @@ class TestFits:
         assert fitted.estimator is estimator
         assert fitted.estimator_ is not estimator
 
-    def test_the_last_is_to_the_likeliest_class_weighted_by_its_lead(self, recording):
+    def test_that_of_all_rows_is_to_the_likeliest_class_weighted_by_its_lead(self, recording):
         X, observed, _ = moons()
         weights = np.random.default_rng(1).uniform(0.5, 2, size=300)
         fitted = NoisyLabelClassifier(recording, NOISE).fit(X, observed, sample_weight=weights)
-        rows, labels, used = Recording.fits[-1]
+        (of_all,) = [fit for fit in Recording.fits if len(fit[0]) == len(X)]
+        rows, labels, used = of_all
         posterior = fitted.label_posterior_
         np.testing.assert_array_equal(rows, X)
         np.testing.assert_array_equal(labels, posterior.argmax(axis=1))
@@ -266,12 +267,21 @@ class TestFits:
             used, weights * np.abs(posterior[:, 1] - posterior[:, 0]), rtol=1e-12
         )
 
+    def test_those_for_the_expected_accuracy_are_to_the_posterior(self, recording):
+        X, observed, _ = moons()
+        fitted = NoisyLabelClassifier(recording, NOISE, cv=3).fit(X, observed)
+        likeliest = fitted.label_posterior_.argmax(axis=1)
+        of_row = dict(zip(X[:, 0].tolist(), likeliest.tolist(), strict=True))
+        assert sum(len(rows) for rows, _, _ in Recording.fits[-3:]) == 2 * 300
+        for rows, labels, _ in Recording.fits[-3:]:
+            assert [of_row[value] for value in rows[:, 0].tolist()] == labels.tolist()
+
     def test_those_of_folds_are_to_the_observed_labels(self, recording):
         X, observed, _ = moons()
         names = np.where(observed == 1, "b", "a")
         NoisyLabelClassifier(recording, NOISE).fit(X, names)
         of_row = dict(zip(X[:, 0].tolist(), names.tolist(), strict=True))
-        assert len(Recording.fits) == 6
+        assert len(Recording.fits) == 11
         for rows, labels, weights in Recording.fits[:5]:
             assert [of_row[value] for value in rows[:, 0].tolist()] == labels.tolist()
             np.testing.assert_array_equal(weights, 1)
@@ -730,19 +740,18 @@ class TestGroups:
         for training, held_out in Recording.seen:
             assert not training & held_out
 
-    @pytest.mark.parametrize("cv", [None, 5])
-    def test_leaked_near_duplicates_do_not_look_like_signal(self, cv):
+    def test_leaked_near_duplicates_do_not_look_like_signal(self):
         """Near-duplicates share their label, which is drawn at random for each group."""
         rng = np.random.default_rng(0)
         groups = np.arange(400) // 4
         X = rng.normal(size=(100, 5))[groups] + 0.01 * rng.normal(size=(400, 5))
         observed = rng.integers(2, size=100)[groups]
         estimator = KNeighborsClassifier(1)
-        leaked = NoisyLabelClassifier(estimator, cv=cv, features="laplace").fit(X, observed)
+        leaked = NoisyLabelClassifier(estimator, features="laplace").fit(X, observed)
         assert leaked.association_ > CERTAIN
         assert leaked.expected_accuracy_ > 0.8
         with pytest.warns(AssumedNoiseWarning, match="do not predict the labels"):
-            fitted = NoisyLabelClassifier(estimator, cv=cv, features="laplace").fit(
+            fitted = NoisyLabelClassifier(estimator, features="laplace").fit(
                 X, observed, groups=groups
             )
         assert fitted.association_ < 2
@@ -937,14 +946,28 @@ class TestExpectedAccuracy:
         X, observed, _ = circles()
         fitted = NoisyLabelClassifier(SVC(), NOISE).fit(X, observed)
         assert fitted.association_ > CERTAIN
-        predicted = fitted.predict(X)
-        expected = softmax(fitted.log_odds_, axis=1)[np.arange(300), predicted].mean()
+        codes = np.arange(300)
+        lead = np.abs(fitted.label_posterior_ @ [-1, 1])
+        likeliest = fitted.label_posterior_.argmax(axis=1)
+        predicted = np.empty(300, dtype=int)
+        folds = split_into_folds(5, observed, codes, None)
+        for train, test in folds.split():
+            fold = SVC().fit(X[train], likeliest[train], np.maximum(lead[train], 1e-6))
+            predicted[test] = fold.predict(X[test])
+        expected = softmax(fitted.log_odds_, axis=1)[codes, predicted].mean()
         assert fitted.expected_accuracy_ == pytest.approx(expected, abs=1e-9)
         assert 0 < fitted.expected_accuracy_std_ < 0.1
 
+    def test_it_needs_folds(self):
+        X, observed, _ = circles()
+        fitted = NoisyLabelClassifier(SVC(), NOISE, cv=None).fit(X, observed)
+        assert np.isnan(fitted.expected_accuracy_)
+        assert np.isnan(fitted.expected_accuracy_std_)
+
     def test_a_classifier_that_learns_nothing_has_that_of_its_class(self):
         X, observed, y = circles()
-        fitted = NoisyLabelClassifier(DummyClassifier(), NOISE).fit(X, observed)
+        constant = DummyClassifier(strategy="constant", constant=1)
+        fitted = NoisyLabelClassifier(constant, NOISE).fit(X, observed)
         assert fitted.cv_share_ == 0
         (predicted,) = np.unique(fitted.predict(X))
         share = softmax(fitted.log_odds_, axis=1)[:, predicted].mean()
