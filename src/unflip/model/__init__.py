@@ -9,9 +9,10 @@ from unflip.model.classifier import LPClassifier
 from unflip.model.held_out import held_out_log_odds
 from unflip.model.noise_sources import noise_source
 from unflip.model.noisy_label_classifier import NoisyLabelClassifier
-from unflip.model.options import gives_priors, is_estimate
+from unflip.model.options import FEATURES, gives_priors, is_estimate
 
 __all__ = [
+    "FEATURES",
     "LPClassifier",
     "NoisyLabelClassifier",
     "gives_priors",
