@@ -865,7 +865,7 @@ class TestSamples:
         X[3, 0] = value
         samples = Samples.of(container(X), observed, np.ones(300), None)
         with pytest.raises(ValueError, match="Input contains infinity"):
-            samples.numeric  # noqa: B018
+            samples.numeric  # noqa: B018 - asking for it is what raises
 
     def test_arrays_of_three_dimensions_are_not_numeric(self):
         X, observed, _ = moons()

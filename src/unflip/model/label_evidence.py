@@ -73,10 +73,6 @@ class LabelEvidence:
         share = 0.0
         association, rates = with_rates(first)
         if second is not None:
-            if certainty(association) < 1:  # the second may describe the labels better
-                other_association, other_rates = with_rates(second)
-                if other_association > association:
-                    rates = other_rates
             for _ in range(_N_ROUNDS):
                 log_odds, share = combined_log_odds(first, second, observations, rates.noise)
                 association, rates = with_rates(log_odds)

@@ -200,7 +200,8 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         with unchanged_on_error(self):
             samples = self._samples(X, y, sample_weight, groups)
             label_fit = self._label_fit(samples)
-            second = self._second_log_odds(samples, pred_probs)
+            folds = self._folds(samples)
+            second = self._second_log_odds(samples, pred_probs, folds)
             if label_fit is not None:
                 first = _log_odds(label_fit, samples)
             elif second is not None:
@@ -214,7 +215,7 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             rates_of = self._rates_of(label_fit, samples, observations)
             evidence = LabelEvidence.of(first, second, observations, rates_of)
             self.label_fit_ = label_fit
-            self._set(samples, evidence)
+            self._set(samples, evidence, folds)
         if self.rates_.assumption:
             warn_caller(self.rates_.assumption, AssumedNoiseWarning)
         return self
@@ -223,12 +224,12 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Predict the TRUE class of samples."""
         return self._answer("predict", X)
 
-    @available_if(_delegates("predict_proba"))  # type: ignore[untyped-decorator]
+    @available_if(_delegates("predict_proba"))  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the classifier's probability of each TRUE class, (n, k)."""
         return self._answer("predict_proba", X)
 
-    @available_if(_delegates("decision_function"))  # type: ignore[untyped-decorator]
+    @available_if(_delegates("decision_function"))  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def decision_function(self, X: Any) -> FloatArray:
         """Return the decision values of the classifier."""
         return self._answer("decision_function", X)
@@ -288,12 +289,13 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             unfitted = LPClassifier(self.noise, priors=self.priors, features=self.features)
             return unfitted.fit(numeric, samples.all_labels, samples.all_weights)
 
-    def _second_log_odds(self, samples: Samples, pred_probs: ArrayLike | None) -> FloatArray | None:
+    def _second_log_odds(
+        self, samples: Samples, pred_probs: ArrayLike | None, folds: PredefinedSplit | None
+    ) -> FloatArray | None:
         """Return the log-odds of step 2; None if it is left out."""
         if pred_probs is not None:
             given = given_probabilities(pred_probs, samples.n_all, len(samples.classes))
             return log_scores_of(given[samples.members])
-        folds = self._folds(samples)
         if folds is None:
             return None
         return out_of_fold_log_odds(
@@ -340,7 +342,9 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             return likeliest_rates(observations, self.priors)
         return fixed_rates(label_fit.noise_, errors, estimator.source_, estimator.rate_covariance_)
 
-    def _set(self, samples: Samples, evidence: LabelEvidence) -> None:
+    def _set(
+        self, samples: Samples, evidence: LabelEvidence, folds: PredefinedSplit | None
+    ) -> None:
         """Fit the classifier to the evidence, and set the attributes."""
         trusted = self.noise.y_trusted if isinstance(self.noise, NoiseEstimator) else None
         posterior = evidence.posterior(samples.true_codes(trusted))
@@ -350,7 +354,7 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.classes_ = samples.classes
         self.estimator_ = fit_part()
         priors = evidence.rates.noise.known_priors
-        accuracy = self._expected_accuracy(samples, evidence, fit_part)
+        accuracy = _expected_accuracy(samples, evidence, folds, fit_part)
         self.cv_share_ = 1.0 if self.label_fit_ is None else evidence.share
         self.noise_ = evidence.rates.reported
         self.noise_std_ = evidence.rates.errors
@@ -363,18 +367,21 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.expected_accuracy_std_ = accuracy.error
         self.n_effective_ = evidence.scores.observations.n_effective
 
-    def _expected_accuracy(
-        self, samples: Samples, evidence: LabelEvidence, fit_part: Callable[[IntArray], Any]
-    ) -> ExpectedAccuracy:
-        """Return the expected accuracy of predictions by fits to other folds; NaN without folds."""
-        folds = self._folds(samples)
-        if folds is None:
-            return ExpectedAccuracy(np.nan, np.nan)
-        predicted = np.empty(len(samples.codes), dtype=np.intp)
-        for train, test in folds.split():
-            rows = _safe_indexing(samples.kept, test)
-            predicted[test] = predicted_codes(fit_part(train), rows, samples.classes)
-        return evidence.scores.expected_accuracy(predicted, evidence.rates.noise.known_priors)
+
+def _expected_accuracy(
+    samples: Samples,
+    evidence: LabelEvidence,
+    folds: PredefinedSplit | None,
+    fit_part: Callable[[IntArray], Any],
+) -> ExpectedAccuracy:
+    """Return the expected accuracy of predictions by fits to other folds; NaN without folds."""
+    if folds is None:
+        return ExpectedAccuracy(np.nan, np.nan)
+    predicted = np.empty(len(samples.codes), dtype=np.intp)
+    for train, test in folds.split():
+        rows = _safe_indexing(samples.kept, test)
+        predicted[test] = predicted_codes(fit_part(train), rows, samples.classes)
+    return evidence.scores.expected_accuracy(predicted, evidence.rates.noise.known_priors)
 
 
 def _log_odds(label_fit: LPClassifier, samples: Samples) -> FloatArray:

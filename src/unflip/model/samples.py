@@ -23,6 +23,7 @@ from unflip.model.out_of_fold import fit_weighted, weight_parameter
 # Least number of samples of each class that a classifier with weights is fitted to, if so many have
 # its label: enough for the five folds of those that cross-validate.
 _LEAST = 5
+_ALL = slice(None)  # members
 # Least weight of a sample, so that no class has a total weight of 0.
 _LEAST_WEIGHT = 1e-6
 
@@ -85,7 +86,7 @@ class Samples:
         owner = "NoisyLabelClassifier"
         all_rows = len(members) == len(labels)
         classes, codes = encode(labels[members], owner, all_rows=all_rows)
-        group_folds(groups, labels.shape)
+        group_folds(groups, labels.shape)  # raises ValueError for invalid groups
         all_groups = None if groups is None else np.asarray(groups)
         rows = X.tocsr() if issparse(X) else X  # rows of other formats cannot be selected
         return cls(rows, labels, weights, members, classes, codes, all_groups)
@@ -197,15 +198,14 @@ class Samples:
         return values
 
 
-def fit_to_labels(estimator: Any, samples: Samples, part: IntArray | None = None) -> Any:
+def fit_to_labels(estimator: Any, samples: Samples, part: IntArray | slice = _ALL) -> Any:
     """Fit a classifier to the observed labels of all members, or of some."""
-    part = np.arange(len(samples.codes)) if part is None else part
     rows = _safe_indexing(samples.kept, part)
     return fit_weighted(estimator, rows, samples.labels[part], samples.weights[part])
 
 
 def fit_to_posterior(
-    estimator: Any, samples: Samples, posterior: FloatArray, part: IntArray | None = None
+    estimator: Any, samples: Samples, posterior: FloatArray, part: IntArray | slice = _ALL
 ) -> Any:
     """Fit a classifier to the likeliest class of each sample, weighted by its lead.
 
@@ -223,10 +223,9 @@ def fit_to_posterior(
         The samples.
     posterior : ndarray of shape (n_positive, k)
         P(true class | sample, label) of the members.
-    part : ndarray of int, optional
+    part : ndarray of int or slice, optional
         The members to fit to; all by default.
     """
-    part = np.arange(len(samples.codes)) if part is None else part
     posterior = posterior[part]
     codes = samples.codes[part]
     likeliest = posterior.argmax(axis=1)
