@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -25,6 +27,17 @@ from unflip.estimation import AssumedNoiseWarning
 
 
 class TestWeights:
+    def test_searches_pass_them_to_what_they_search(self):
+        X, observed, _ = moons()
+        weights = np.random.default_rng(0).uniform(0.5, 2, size=300)
+        search = GridSearchCV(TREE, {"max_depth": [3]}, cv=3)
+        of_search = NoisyLabelClassifier(search, NOISE, cv=None).fit(X, observed, weights)
+        of_tree = NoisyLabelClassifier(clone(TREE).set_params(max_depth=3), NOISE, cv=None)
+        of_tree.fit(X, observed, weights)
+        np.testing.assert_array_equal(of_search.predict_proba(X), of_tree.predict_proba(X))
+        unweighted = clone(search).fit(X, of_tree.label_posterior_.argmax(axis=1))
+        assert (of_search.predict_proba(X) != unweighted.predict_proba(X)).any()
+
     @pytest.mark.parametrize(
         "estimator",
         [TREE, GaussianNB(), LogisticRegression(), SVC()],

@@ -394,6 +394,31 @@ class TestNoSignal:
         assert fitted.association_ == 0
         assert fitted.rates_.source == "no signal"
 
+    def test_trusted_labels_determine_the_rates_all_the_same(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(400, 5))
+        y = rng.integers(2, size=400)
+        observed = NOISE.flip(y, random_state=0)
+        trusted = np.where(np.arange(400) < 200, y.astype(float), np.nan)
+        fitted = NoisyLabelClassifier(TREE, TrustedSubset(trusted), cv=None).fit(X, observed)
+        assert fitted.association_ < CERTAIN
+        assert fitted.rates_.source == "trusted rows"
+        assert fitted.noise_ == fitted.label_fit_.noise_
+        np.testing.assert_array_equal(fitted.label_posterior_[:200], np.eye(2)[y[:200]])
+
+
+def test_a_fit_that_fails_leaves_the_last_one():
+    X, observed, _ = moons()
+    fitted = NoisyLabelClassifier(TREE, NOISE).fit(X, observed)
+    expected = fitted.predict_proba(X)
+    wide = np.column_stack([X, X])
+    missing = np.where(np.arange(300) == 3, np.nan, observed)
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        fitted.fit(wide, missing)
+    with pytest.raises(ValueError, match="pred_probs has shape"):
+        fitted.fit(wide, observed, pred_probs=[[0.5, 0.5]])
+    np.testing.assert_array_equal(fitted.predict_proba(X), expected)
+
 
 class TestExpectedAccuracy:
     def test_it_is_the_mean_probability_of_the_predictions(self):
