@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
-from sklearn.datasets import make_blobs, make_circles
+from sklearn.datasets import make_blobs
 from sklearn.ensemble import (
     BaggingClassifier,
     HistGradientBoostingClassifier,
@@ -18,7 +18,7 @@ from sklearn.ensemble import (
 )
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.linear_model import LinearRegression, LogisticRegression, Perceptron
+from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -28,14 +28,11 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
+from support.any_classifier import NOISE, TREE, Convertible, circles
 from support.text import draw_texts
 from unflip import LPClassifier, NoiseModel, NoisyLabelClassifier
-from unflip.estimation import TrustedSubset
 
-NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1)
-TREE = DecisionTreeClassifier(max_depth=4, random_state=0)
 SQUARES = make_pipeline(PolynomialFeatures(2), StandardScaler(), LogisticRegression())
-CATEGORIES = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
 
 _SPLITS = (
     "the check passes a list of splits as cv, which is a number of folds here; equivalence is "
@@ -46,11 +43,6 @@ EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": _SPLITS,
     "check_sample_weight_equivalence_on_sparse_data": _SPLITS,
 }
-
-
-def circles(n=300, seed=0):
-    X, y = make_circles(n, noise=0.1, factor=0.4, random_state=seed)
-    return X, NOISE.flip(y, random_state=seed), y
 
 
 def levels(n=600, n_levels=12, seed=0):
@@ -445,16 +437,6 @@ class OfImages(NearestMean):
         return super().predict_proba(np.reshape(X, (len(X), -1)))
 
 
-class Convertible:
-    """An object that only converts to an array."""
-
-    def __init__(self, rows):
-        self.rows = rows
-
-    def __array__(self, dtype=None, copy=None):
-        return np.array(self.rows, dtype=dtype)
-
-
 class TestOtherLibraries:
     @pytest.mark.parametrize("estimator", [NearestMean(), ByHand()], ids=["mixins", "no base"])
     def test_a_classifier_written_by_hand(self, estimator):
@@ -543,183 +525,6 @@ class TestOtherLibraries:
         assert fitted.predict_proba(X_new).shape == (2000, 2)
         missing = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X)
         assert fitted.fit(missing, observed).score(missing, y) > 0.8
-
-
-class TestBadInput:
-    @pytest.mark.parametrize("cv", [1, 0, -1, 2.5, "5", True, [([0], [1])]], ids=repr)
-    def test_a_wrong_number_of_folds(self, cv):
-        X, observed, _ = circles()
-        with pytest.raises(ValueError, match=r"cv = .* must be a whole number of at least 2"):
-            NoisyLabelClassifier(TREE, cv=cv).fit(X, observed)
-
-    @pytest.mark.parametrize(
-        ("pred_probs", "message"),
-        [
-            (np.full((299, 2), 0.5), r"pred_probs has shape \(299, 2\)"),
-            (np.full((300, 3), 1 / 3), r"pred_probs has shape \(300, 3\)"),
-            (np.full(300, 0.5), r"pred_probs has shape \(300,\)"),
-            (np.full((300, 2), 0.6), r"sum to 1, but row 0 is \[0.6, 0.6\]"),
-            (np.tile([1.5, -0.5], (300, 1)), r"sum to 1, but row 0 is \[1.5, -0.5\]"),
-            (np.full((300, 2), np.nan), r"sum to 1, but row 0 is \[nan, nan\]"),
-            (np.where(np.arange(300)[:, None] < 7, [0.5, 0.5], [0.5, np.inf]), "row 7 is .*inf"),
-            ("abc", "pred_probs = 'abc' must hold numbers"),
-        ],
-        ids=["rows", "columns", "vector", "sum", "negative", "missing", "infinite", "text"],
-    )
-    def test_wrong_probabilities(self, pred_probs, message):
-        X, observed, _ = circles()
-        with pytest.raises(ValueError, match=message):
-            NoisyLabelClassifier(TREE, NOISE).fit(X, observed, pred_probs=pred_probs)
-
-    @pytest.mark.parametrize("features", ["cubic", 3, None, PolynomialFeatures], ids=str)
-    def test_wrong_features(self, features):
-        X, observed, _ = circles()
-        with pytest.raises(ValueError, match=r"features=.* is not a valid value: use 'linear'"):
-            NoisyLabelClassifier(TREE, features=features).fit(X, observed)
-
-    @pytest.mark.parametrize(
-        ("noise", "message"),
-        [
-            ("guess", "noise='guess' is not known"),
-            (0.3, r"noise=0.3 is not known"),
-            ([0.3, 0.1], r"noise=\[0.3, 0.1\] is not known"),
-            (np.eye(3), "The noise model has 3 classes but y has 2"),
-            ([[0.8, 0.3], [0.2, 0.8]], "Row 0 of transition sums to 1.1"),
-        ],
-        ids=["name", "number", "rates", "classes", "sum"],
-    )
-    @pytest.mark.parametrize("numeric", [True, False], ids=["numbers", "texts"])
-    def test_wrong_noise(self, noise, message, numeric):
-        X, observed, _ = circles()
-        rows = X if numeric else np.where(X > 0, "a", "b")
-        estimator = TREE if numeric else CATEGORIES
-        with pytest.raises(ValueError, match=message):
-            NoisyLabelClassifier(estimator, noise).fit(rows, observed)
-
-    @pytest.mark.parametrize("cv", [None, 5])
-    @pytest.mark.parametrize(
-        "estimator",
-        [DecisionTreeClassifier, LinearRegression(), StandardScaler(), None, "tree", 5],
-        ids=["class", "regressor", "transformer", "None", "name", "number"],
-    )
-    def test_a_wrong_estimator(self, estimator, cv):
-        X, observed, _ = circles()
-        with pytest.raises(ValueError, match=r"^estimator=.* must be a classifier with fit and"):
-            NoisyLabelClassifier(estimator, cv=cv).fit(X, observed)
-
-    @pytest.mark.parametrize(
-        ("labels", "message"),
-        [
-            (np.zeros(300, dtype=int), "at least two classes, but y has only one class, 0"),
-            (np.where(np.arange(300) == 2, None, "yes"), "y holds a missing label"),
-            (np.where(np.arange(300) == 2, np.nan, 1.0), "Input y contains NaN."),
-            (np.linspace(0, 1, 300), "the type of the target is continuous"),
-            (np.eye(2)[np.arange(300) % 2], r"y should be a 1d array.*\(300, 2\)"),
-            (np.zeros(299), r"inconsistent numbers of samples: \[300, 299\]"),
-        ],
-        ids=["one class", "missing", "NaN", "continuous", "table", "short"],
-    )
-    def test_wrong_labels(self, labels, message):
-        X, _, _ = circles()
-        with pytest.raises(ValueError, match=message):
-            NoisyLabelClassifier(TREE).fit(X, labels)
-
-    @pytest.mark.parametrize(
-        ("weights", "message"),
-        [
-            (np.zeros(300), "at least one non-zero"),
-            (np.full(300, -1.0), "Negative values in data passed to `sample_weight`"),
-            (np.ones(30), r"sample_weight.shape == \(30,\)"),
-            (np.where(np.arange(300) == 2, np.nan, 1.0), "sample_weight contains NaN"),
-        ],
-        ids=["zeros", "negative", "short", "missing"],
-    )
-    def test_wrong_weights(self, weights, message):
-        X, observed, _ = circles()
-        with pytest.raises(ValueError, match=message):
-            NoisyLabelClassifier(TREE).fit(X, observed, sample_weight=weights)
-
-    def test_weights_that_leave_one_class(self):
-        X, observed, _ = circles()
-        weights = (observed == 1).astype(float)
-        with pytest.raises(ValueError, match="only one class, 1, in rows of positive weight"):
-            NoisyLabelClassifier(TREE).fit(X, observed, sample_weight=weights)
-
-    @pytest.mark.parametrize(
-        ("groups", "message"),
-        [
-            (np.arange(30), r"groups has shape \(30,\) but y has \(300,\)"),
-            (np.zeros(300), "groups has one group only"),
-            (np.where(np.arange(300) == 2, np.nan, 1.0), "groups has missing entries"),
-        ],
-        ids=["short", "one", "missing"],
-    )
-    def test_wrong_groups(self, groups, message):
-        X, observed, _ = circles()
-        with pytest.raises(ValueError, match=message):
-            NoisyLabelClassifier(TREE).fit(X, observed, groups=groups)
-
-    def test_groups_that_hold_a_class_alone(self):
-        X, observed, _ = circles()
-        with pytest.raises(ValueError, match="A class occurs in so few groups"):
-            NoisyLabelClassifier(TREE, NOISE).fit(X, observed, groups=observed)
-
-    @pytest.mark.parametrize(
-        ("cv", "n_rare", "reason"),
-        [(None, 100, "cv=None leaves them out"), (5, 1, "a class has one sample only")],
-        ids=["no folds", "one sample"],
-    )
-    def test_features_that_are_not_numeric_need_folds_or_probabilities(self, cv, n_rare, reason):
-        X, _, _ = circles()
-        texts = np.where(X > 0, "a", "b")
-        labels = (np.arange(300) < n_rare).astype(int)
-        model = NoisyLabelClassifier(CATEGORIES, None, cv=cv)
-        with pytest.raises(ValueError, match=f"not numeric, .* but {reason}: pass pred_probs, enc"):
-            model.fit(texts, labels)
-        model.fit(texts, labels, pred_probs=np.full((300, 2), 0.5))
-        assert model.cv_share_ == 1
-
-    @pytest.mark.parametrize("value", [np.inf, -np.inf])
-    def test_infinite_features(self, value):
-        X, observed, _ = circles()
-        X[3, 1] = value
-        for rows in (X, X.tolist(), sparse.csr_array(X)):
-            with pytest.raises(ValueError, match="Input contains infinity"):
-                NoisyLabelClassifier(TREE, NOISE).fit(rows, observed)
-
-    def test_a_vector_of_features(self):
-        X, observed, _ = circles()
-        with pytest.raises(ValueError, match=r"Reshape your data: X.reshape\(-1, 1\)"):
-            NoisyLabelClassifier(TREE, NOISE).fit(X[:, 0], observed)
-        fitted = NoisyLabelClassifier(TREE, NOISE, cv=None).fit(X, observed)
-        for method in ("predict", "predict_proba"):
-            for sample in (X[0], Convertible(X[0])):
-                with pytest.raises(ValueError, match="Reshape your data"):
-                    getattr(fitted, method)(sample)
-
-    def test_features_that_are_not_numeric_and_a_noise_estimator(self):
-        X, observed, y = circles()
-        model = NoisyLabelClassifier(CATEGORIES, TrustedSubset(y))
-        with pytest.raises(ValueError, match="need numeric features: encode X as numbers"):
-            model.fit(np.where(X > 0, "a", "b"), observed)
-
-    def test_priors_that_contradict_the_noise_model(self):
-        X, observed, _ = circles()
-        with pytest.raises(ValueError, match=r"priors=.* contradict those of the noise model"):
-            NoisyLabelClassifier(TREE, NOISE.with_priors([0.5, 0.5]), priors=[0.3, 0.7]).fit(
-                X, observed
-            )
-
-    def test_masked_rows(self):
-        X, observed, _ = circles()
-        with pytest.raises(ValueError, match="X is a masked array, which is not supported"):
-            NoisyLabelClassifier(TREE).fit(np.ma.masked_greater(X, 1), observed)
-
-    def test_rows_with_another_number_of_features(self):
-        X, observed, _ = circles()
-        fitted = NoisyLabelClassifier(TREE, NOISE).fit(X, observed)
-        with pytest.raises(ValueError, match="X has 1 features, but NoisyLabelClassifier"):
-            fitted.predict(X[:, :1])
 
 
 def test_priors_are_those_of_the_first_step():

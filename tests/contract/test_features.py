@@ -1,10 +1,8 @@
 """LPClassifier and audits with features: scikit-learn's contracts, and rows of any kind."""
 
-import importlib.util
 import pickle
 import re
-from contextlib import nullcontext, suppress
-from unittest import SkipTest
+from contextlib import nullcontext
 
 import array_api_strict
 import numpy as np
@@ -17,9 +15,10 @@ from sklearn.datasets import make_circles
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
+from sklearn.utils.estimator_checks import check_estimator
 
 from support.lazy import Failing, Stored
+from support.scikit_learn_checks import may_be_skipped, namespaces_passed
 from unflip import LPClassifier, Moments, NoiseModel, Votes, audit
 from unflip._utils.arrays import as_numpy
 from unflip.data.lazy import RowMapping
@@ -76,16 +75,6 @@ def put(request, monkeypatch):
         yield request.param
 
 
-def may_be_skipped(result):
-    """Whether a check may be skipped: array API without its variable, and two without pandas."""
-    if result["status"] == "passed" or "array_api" in result["check_name"]:
-        return True
-    return (
-        "pandas is not installed" in str(result["exception"])
-        and importlib.util.find_spec("pandas") is None
-    )
-
-
 class TestScikitLearn:
     @pytest.mark.filterwarnings("ignore:Can't check dok sparse matrix:UserWarning")
     @pytest.mark.filterwarnings(
@@ -117,13 +106,7 @@ class TestScikitLearn:
     )
     def test_checks_of_other_namespaces(self, estimator, monkeypatch):
         monkeypatch.setenv("SCIPY_ARRAY_API", "1")
-        passed = set()
-        for _, check in estimator_checks_generator(estimator, mark=None):
-            if "array_api" in check.func.__name__:
-                with suppress(SkipTest):
-                    check(estimator)
-                    passed.add(check.keywords.get("array_namespace"))
-        assert "array_api_strict" in passed
+        assert "array_api_strict" in namespaces_passed(estimator)
 
     def test_clones_keep_the_features(self):
         classifier = LPClassifier(NOISE, features=FEW).fit(X, Y)

@@ -1,6 +1,5 @@
 """LPClassifier passes every check of scikit-learn with all combinations of parameters."""
 
-import importlib.util
 from itertools import product
 
 import numpy as np
@@ -11,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
+from support.scikit_learn_checks import may_be_skipped
 from unflip import LPClassifier, NoiseModel
 from unflip.datasets import make_mixture
 from unflip.estimation import Automatic, TrustedSubset
@@ -36,16 +36,6 @@ COMBINATIONS += [
     LPClassifier(TrustedSubset()),
 ]
 ESTIMATORS = [TrustedSubset(), Automatic()]
-
-
-def may_be_skipped(result):
-    """Whether a check may be skipped: array API without its variable, and two without pandas."""
-    if result["status"] == "passed" or "array_api" in result["check_name"]:
-        return True
-    return (
-        "pandas is not installed" in str(result["exception"])
-        and importlib.util.find_spec("pandas") is None
-    )
 
 
 def describe(estimator):

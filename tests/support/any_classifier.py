@@ -63,3 +63,13 @@ class Recording(ClassifierMixin, BaseEstimator):
 
     def predict(self, X):
         return self.classes_[(X[:, 1] > 0).astype(int)]
+
+
+class Convertible:
+    """An object that only converts to an array."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.rows, dtype=dtype)
