@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 
 from unflip._utils.typing import FloatArray, IntArray, SparseArray
 from unflip._utils.validation import as_array, as_count, shown
+from unflip.labels.agreement import cohen_kappas, fleiss_kappa, krippendorff_alpha
 from unflip.labels.classes import is_missing
 from unflip.labels.codes import UNLABELLED
 
@@ -232,6 +233,66 @@ class Votes:
         if len(self.classes) == 2:
             return (1 - float(np.sqrt(max(1 - 2 * disagreement, 0.0)))) / 2, disagreement
         return 1 - float(np.sqrt(1 - disagreement)), disagreement
+
+    def cohen_kappas(self) -> FloatArray:
+        """Return Cohen's kappa of each pair of annotators, over the rows that both labelled.
+
+        Cohen's kappa is the agreement of two annotators, corrected for chance: 1 if they always
+        agree, near 0 if their votes are independent. If an annotator voted several times on a row,
+        each of these votes is paired with each vote of the other annotator.
+
+        Returns
+        -------
+        ndarray of shape (w, w)
+            In the order of ``annotators``. NaN if two annotators share no row, or if all their
+            votes on shared rows are for one class. The diagonal is 1, or NaN if all votes of the
+            annotator are for one class.
+
+        Examples
+        --------
+        >>> Votes.from_columns([[0, 0], [0, 1], [1, 1], [1, 1], [0, None]]).cohen_kappas()
+        array([[1. , 0.5],
+               [0.5, 1. ]])
+        """
+        return cohen_kappas(self.table, len(self.classes))
+
+    def fleiss_kappa(self) -> float:
+        """Return Fleiss' kappa: the agreement of votes on a row, corrected for chance.
+
+        It is over rows with at least two votes. Their number may vary: each row counts the same.
+        Who voted does not matter, and several votes of an annotator on a row all count.
+
+        Returns
+        -------
+        float
+            NaN if no row has several votes, or if the votes on these rows are for one class.
+
+        Examples
+        --------
+        >>> round(Votes.from_columns([[0, 0], [0, 1], [1, 1], [1, 1], [0, None]]).fleiss_kappa(), 3)
+        0.467
+        """
+        return fleiss_kappa(self.counts)
+
+    def krippendorff_alpha(self) -> float:
+        """Return Krippendorff's alpha for classes without order: agreement, corrected for chance.
+
+        It is over rows with at least two votes. In contrast to Fleiss' kappa, each vote counts the
+        same, and small samples are corrected for. Who voted does not matter, and several votes of
+        an annotator on a row all count.
+
+        Returns
+        -------
+        float
+            NaN if no row has several votes, or if the votes on these rows are for one class.
+
+        Examples
+        --------
+        >>> votes = Votes.from_columns([[0, 0], [0, 1], [1, 1], [1, 1], [0, None]])
+        >>> round(votes.krippendorff_alpha(), 3)
+        0.533
+        """
+        return krippendorff_alpha(self.counts)
 
     @cached_property
     def table(self) -> SparseArray:
