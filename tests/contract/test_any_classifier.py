@@ -11,6 +11,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import make_blobs
 from sklearn.ensemble import (
+    AdaBoostClassifier,
     BaggingClassifier,
     HistGradientBoostingClassifier,
     StackingClassifier,
@@ -150,6 +151,50 @@ class TestScikitLearn:
         fitted = NoisyLabelClassifier(TREE, NOISE).fit(X, observed, sample_weight=weights)
         np.testing.assert_array_equal(routed.log_odds_, fitted.log_odds_)
         np.testing.assert_array_equal(routed.predict_proba(X), fitted.predict_proba(X))
+
+    @pytest.mark.parametrize(
+        "estimator",
+        [
+            make_pipeline(StandardScaler(), GaussianNB()),
+            GridSearchCV(GaussianNB(), {}, cv=3),
+            AdaBoostClassifier(TREE, n_estimators=3, random_state=0),
+        ],
+        ids=["pipeline", "search", "no routing"],
+    )
+    def test_with_metadata_routing_weights_that_are_not_requested_are_left_out(self, estimator):
+        X, observed, y = circles()
+        with sklearn.config_context(enable_metadata_routing=True):
+            model = NoisyLabelClassifier(estimator, NOISE)
+            fitted = model.fit(X, observed)
+            likeliest = fitted.label_posterior_.argmax(axis=1)
+            expected = clone(estimator).fit(X, likeliest)
+            np.testing.assert_array_equal(fitted.predict(X), expected.predict(X))
+            with pytest.raises(ValueError, match="does not request it from metadata routing"):
+                model.fit(X, observed, sample_weight=np.ones(300))
+        assert (fitted.predict(X) == y).mean() > 0.9
+
+    def test_with_metadata_routing_weights_reach_the_step_that_requests_them(self):
+        X, observed, _ = circles()
+        weights = np.random.default_rng(0).uniform(0.5, 2, size=300)
+        expected = NoisyLabelClassifier(make_pipeline(StandardScaler(), GaussianNB()), NOISE)
+        expected.fit(X, observed, sample_weight=weights)
+        with sklearn.config_context(enable_metadata_routing=True):
+            scaler = StandardScaler().set_fit_request(sample_weight=False)
+            bayes = GaussianNB().set_fit_request(sample_weight=True)
+            routed = NoisyLabelClassifier(make_pipeline(scaler, bayes), NOISE)
+            routed.fit(X, observed, sample_weight=weights)
+            np.testing.assert_array_equal(routed.predict_proba(X), expected.predict_proba(X))
+        np.testing.assert_array_equal(routed.log_odds_, expected.log_odds_)
+
+    def test_the_output_of_transformers_has_no_effect(self):
+        pandas = pytest.importorskip("pandas")
+        X, observed, _ = circles()
+        frame = pandas.DataFrame(X, columns=["width", "height"])
+        expected = NoisyLabelClassifier(TREE, NOISE).fit(X, observed).log_odds_
+        with sklearn.config_context(transform_output="pandas"):
+            for rows in (X, frame):
+                fitted = NoisyLabelClassifier(TREE, NOISE).fit(rows, observed)
+                np.testing.assert_allclose(fitted.log_odds_, expected, atol=1e-9)
 
     @pytest.mark.parametrize("n_classes", [3, 4])
     def test_decision_values_of_pairs_of_classes(self, n_classes):
@@ -444,7 +489,7 @@ class TestOtherLibraries:
         fitted = NoisyLabelClassifier(estimator, NOISE, cv=None).fit(X, observed)
         assert fitted.score(X, y) > 0.95
         assert fitted.predict_proba(X).shape == (300, 2)
-        with pytest.raises(ValueError, match="takes no sample weights: omit sample_weight"):
+        with pytest.raises(ValueError, match=r"has no such parameter.*: omit sample_weight"):
             fitted.fit(X, observed, sample_weight=np.ones(300))
 
     def test_base_classes_have_no_effect(self):

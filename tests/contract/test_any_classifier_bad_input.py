@@ -3,13 +3,16 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from support.any_classifier import CATEGORIES, NOISE, TREE, Convertible, circles
-from unflip import NoisyLabelClassifier
+from unflip import LPClassifier, NoisyLabelClassifier
 from unflip.estimation import TrustedSubset
 
 SQUARES = make_pipeline(PolynomialFeatures(2), StandardScaler(), LogisticRegression())
@@ -46,6 +49,19 @@ class TestBadInput:
         X, observed, _ = circles()
         with pytest.raises(ValueError, match=r"features=.* is not a valid value: use 'linear'"):
             NoisyLabelClassifier(TREE, features=features).fit(X, observed)
+
+    @pytest.mark.parametrize(
+        "features",
+        [NeighborhoodComponentsAnalysis(), LinearDiscriminantAnalysis()],
+        ids=["components", "discriminant"],
+    )
+    @pytest.mark.parametrize(
+        "model", [NoisyLabelClassifier(TREE), LPClassifier()], ids=["any", "own"]
+    )
+    def test_features_that_need_labels(self, model, features):
+        X, observed, _ = circles()
+        with pytest.raises(ValueError, match=r"features=.* needs labels, which would leak into"):
+            clone(model).set_params(features=features).fit(X, observed)
 
     @pytest.mark.parametrize(
         ("noise", "message"),
@@ -129,24 +145,30 @@ class TestBadInput:
         with pytest.raises(ValueError, match=message):
             NoisyLabelClassifier(TREE).fit(X, observed, groups=groups)
 
-    def test_groups_that_hold_a_class_alone(self):
+    @pytest.mark.parametrize("grouped", ["one", "each"])
+    @pytest.mark.parametrize(
+        "estimator", [TREE, LogisticRegression(), CATEGORIES], ids=["tree", "logistic", "texts"]
+    )
+    def test_groups_that_hold_a_class_alone(self, estimator, grouped):
         X, observed, _ = circles()
+        rows = np.where(X > 0, "a", "b") if estimator is CATEGORIES else X
+        groups = observed if grouped == "each" else np.where(observed == 1, 0, 1 + np.arange(300))
         with pytest.raises(ValueError, match="A class occurs in so few groups"):
-            NoisyLabelClassifier(TREE, NOISE).fit(X, observed, groups=observed)
+            NoisyLabelClassifier(estimator, NOISE).fit(rows, observed, groups=groups)
 
     @pytest.mark.parametrize(
-        ("cv", "n_rare", "reason"),
-        [(None, 100, "cv=None leaves them out"), (5, 1, "a class has one sample only")],
+        ("cv", "n", "reason"),
+        [(None, 300, "cv=None leaves them out"), (5, 2, "each class has one sample only")],
         ids=["no folds", "one sample"],
     )
-    def test_features_that_are_not_numeric_need_folds_or_probabilities(self, cv, n_rare, reason):
-        X, _, _ = circles()
+    def test_features_that_are_not_numeric_need_folds_or_probabilities(self, cv, n, reason):
+        X, _, _ = circles(n)
         texts = np.where(X > 0, "a", "b")
-        labels = (np.arange(300) < n_rare).astype(int)
+        labels = np.arange(n) % 2
         model = NoisyLabelClassifier(CATEGORIES, None, cv=cv)
         with pytest.raises(ValueError, match=f"not numeric, .* but {reason}: pass pred_probs, enc"):
             model.fit(texts, labels)
-        model.fit(texts, labels, pred_probs=np.full((300, 2), 0.5))
+        model.fit(texts, labels, pred_probs=np.full((n, 2), 0.5))
         assert model.cv_share_ == 1
 
     @pytest.mark.parametrize("value", [np.inf, -np.inf])

@@ -89,6 +89,21 @@ class TestAudit:
         assert "<html" in written
         assert ">nan<" not in written
 
+    @pytest.mark.filterwarnings("ignore::unflip.estimation.AssumedNoiseWarning")
+    def test_an_expected_accuracy_that_is_not_known_is_not_printed(self):
+        X, _, _ = moons(2)
+        report = audit(X, [0, 1], estimator=TREE)
+        assert np.isnan(report.expected_accuracy)
+        assert "nan" not in str(report)
+
+    def test_one_label_of_a_class_is_printed_with_an_accuracy_and_is_suspect(self):
+        X, observed, _ = moons()
+        names = np.array(["no", "yes"])[observed].astype(object)
+        names[0] = "yse"
+        report = audit(X, names, noise="estimate", estimator=SVC())
+        assert "nan" not in str(report)
+        assert report.suspects.row[0] == 0
+
     def test_trusted_labels_may_be_passed(self):
         X, observed, y = moons()
         trusted = np.where(np.arange(300) % 5 == 0, y, np.nan)

@@ -10,7 +10,7 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -233,12 +233,30 @@ class TestFits:
             assert [of_row[value] for value in rows[:, 0].tolist()] == labels.tolist()
             np.testing.assert_array_equal(weights, 1)
 
-    def test_folds_need_two_distinct_rows_of_each_class(self, n_fits):
-        X, y = make_blobs(40, centers=2, random_state=0)
-        X[y == 1] = X[y == 1][0]
-        fitted = NoisyLabelClassifier(Counting(), NOISE).fit(X, y)
-        assert n_fits() == 1
+    def test_folds_need_a_class_of_two_rows(self, n_fits):
+        X, _, _ = moons(3)
+        fitted = NoisyLabelClassifier(Counting(), NOISE).fit(X, [0, 1, 1])
+        assert n_fits() == 2 * 2 + 1
+        assert np.isfinite(fitted.expected_accuracy_)
+        fitted.fit(X[:2], [0, 1])
+        assert n_fits() == 2 * 2 + 1 + 1
         assert fitted.cv_share_ == 0
+        assert np.isnan(fitted.expected_accuracy_)
+
+    @pytest.mark.parametrize("numeric", [True, False], ids=["numbers", "texts"])
+    def test_one_label_of_a_class_does_not_change_the_number_of_folds(self, n_fits, numeric):
+        X, observed, _ = moons()
+        names = np.array(["no", "yes"])[observed].astype(object)
+        names[7] = "yse"
+        inner = Counting(max_depth=3)
+        encode = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+        estimator = inner if numeric else make_pipeline(encode, inner)
+        rows = X if numeric else np.digitize(X, [0, 0.5, 1]).astype(str)
+        rows = rows if numeric else np.char.add("level ", rows)
+        fitted = NoisyLabelClassifier(estimator).fit(rows, names)
+        assert n_fits() == 11
+        assert 0.5 < fitted.expected_accuracy_ < 1
+        assert fitted.classes_[fitted.label_posterior_[7].argmax()] != "yse"
 
 
 class TestPosterior:
@@ -452,6 +470,46 @@ class TestExpectedAccuracy:
         share = softmax(fitted.log_odds_, axis=1)[:, predicted].mean()
         assert fitted.expected_accuracy_ == pytest.approx(share, abs=1e-9)
         assert abs(share - (y == predicted).mean()) < 0.1
+
+
+class TestFewValues:
+    """Features of few values have many duplicates, each of which is an observation."""
+
+    @staticmethod
+    def data(n_values, n_columns, n=500, seed=0):
+        """Return samples whose class has odds of 9 to 1, by the parity of their values."""
+        rng = np.random.default_rng(seed)
+        values = rng.integers(n_values, size=(n, n_columns))
+        y = (rng.random(n) < np.where(values.sum(axis=1) % 2 == 1, 0.9, 0.1)).astype(int)
+        return values.astype(float), NOISE.flip(y, random_state=seed), y
+
+    @pytest.mark.parametrize(
+        ("n_values", "n_columns"),
+        [(2, 1), (2, 2), (3, 2), (30, 1)],
+        ids=["binary", "xor", "grid", "codes"],
+    )
+    def test_fits_have_seen_all_values(self, recording, n_values, n_columns):
+        X, observed, _ = self.data(n_values, n_columns)
+        index = X @ n_values ** np.arange(n_columns)
+        rows = np.column_stack([index, X])  # the first feature is recorded
+        NoisyLabelClassifier(recording, NOISE).fit(rows, observed)
+        assert len(Recording.seen) == 5
+        for training, _ in Recording.seen:
+            assert len(training) == n_values**n_columns
+
+    @pytest.mark.parametrize("seed", range(3))
+    @pytest.mark.parametrize(
+        ("n_values", "n_columns"), [(2, 2), (3, 2), (30, 1)], ids=["xor", "grid", "codes"]
+    )
+    def test_the_expected_accuracy_is_that_of_other_folds(self, n_values, n_columns, seed):
+        """A linear first step sees nothing of the parity, so all is by the folds."""
+        X, observed, y = self.data(n_values, n_columns, seed=seed)
+        tree = DecisionTreeClassifier(random_state=0)
+        fitted = NoisyLabelClassifier(tree, NOISE, features="linear").fit(X, observed)
+        assert fitted.cv_share_ > 0.9
+        assert fitted.score(X, y) > 0.8
+        gap = abs(fitted.expected_accuracy_ - fitted.score(X, y))
+        assert gap < 3 * fitted.expected_accuracy_std_
 
 
 def test_scores_of_the_association_are_those_of_the_log_odds():

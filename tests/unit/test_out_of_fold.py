@@ -4,12 +4,20 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+import sklearn
 from scipy import sparse
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_blobs
-from sklearn.ensemble import StackingClassifier
+from sklearn.ensemble import AdaBoostClassifier, StackingClassifier, VotingClassifier
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401 - allows the import below
 from sklearn.linear_model import LinearRegression, LogisticRegression, Perceptron
-from sklearn.model_selection import PredefinedSplit
+from sklearn.model_selection import (
+    GridSearchCV,
+    HalvingGridSearchCV,
+    PredefinedSplit,
+    RandomizedSearchCV,
+)
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -33,6 +41,9 @@ from unflip.model.out_of_fold import (
 )
 
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1, pi_neg=0.5)
+with sklearn.config_context(enable_metadata_routing=True):
+    UNWEIGHTED = StandardScaler().set_fit_request(sample_weight=False)
+    WEIGHTED = SVC().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
 NAMES = np.array(["ant", "bee", "cat", "dog"])
 
 
@@ -114,6 +125,53 @@ class TestWeights:
             unweighted = clone(estimator).fit(X, y)
             assert not np.allclose(fitted.predict_proba(X), unweighted.predict_proba(X))
             assert not hasattr(estimator, "classes_")
+
+    @pytest.mark.parametrize(
+        "search",
+        [
+            GridSearchCV(GaussianNB(), {}),
+            RandomizedSearchCV(GaussianNB(), {}),
+            HalvingGridSearchCV(GaussianNB(), {}),
+        ],
+        ids=["grid", "random", "halving"],
+    )
+    def test_searches_take_those_of_what_they_search(self, search):
+        assert weight_parameter(search) == "sample_weight"
+        neighbours = clone(search).set_params(estimator=KNeighborsClassifier())
+        assert weight_parameter(neighbours) is None
+
+    @pytest.mark.parametrize(
+        ("estimator", "name"),
+        [
+            (SVC(), "sample_weight"),
+            (KNeighborsClassifier(), None),
+            (AdaBoostClassifier(), None),
+            (make_pipeline(StandardScaler(), SVC()), None),
+            (make_pipeline(UNWEIGHTED, WEIGHTED), "sample_weight"),
+            (GridSearchCV(SVC(), {}), None),
+            (GridSearchCV(WEIGHTED, {}), "sample_weight"),
+            (VotingClassifier([("svc", WEIGHTED)]), "sample_weight"),
+        ],
+        ids=[
+            "consumer",
+            "consumer without weights",
+            "no routing",
+            "pipeline",
+            "pipeline that requests them",
+            "search",
+            "search that requests them",
+            "voting that requests them",
+        ],
+    )
+    def test_with_metadata_routing_they_are_those_requested(self, estimator, name):
+        X, y = blobs(2)
+        weights = np.random.default_rng(0).integers(0, 2, size=120)
+        with sklearn.config_context(enable_metadata_routing=True):
+            assert weight_parameter(estimator) == name
+            fitted = fit_weighted(estimator, X, y, weights.astype(float))
+            params = {} if name is None else {name: weights.astype(float)}
+            expected = clone(estimator).fit(X, y, **params)
+        np.testing.assert_array_equal(fitted.predict(X), expected.predict(X))
 
     def test_classifiers_without_them_are_fitted_without(self):
         X, y = blobs(2)
@@ -226,6 +284,13 @@ class TestLogOdds:
         other_train, other = list(folds.split())[1]
         assert set(codes[other_train]) == {0, 1, 2}
         assert (log_odds[other].argmax(axis=1) == codes[other]).mean() > 0.9
+
+    def test_rows_that_are_not_held_out_have_those_of_the_class_proportions(self):
+        X, codes, weights, _ = self.data(3)
+        folds = PredefinedSplit(np.where(np.arange(120) < 7, -1, np.arange(120) % 4))
+        log_odds = self.by_module(GaussianNB(), X, codes, weights, folds)
+        shares = np.bincount(codes, weights) / weights.sum()
+        np.testing.assert_allclose(softmax(log_odds[:7], axis=1), np.tile(shares, (7, 1)))
 
     def test_fits_are_to_the_labels_themselves(self):
         X, codes, weights, folds = self.data(3)
@@ -341,16 +406,53 @@ class TestFolds:
         few = split_into_folds(10, codes, np.arange(100), groups)
         assert few.get_n_splits() == 7
 
-    @pytest.mark.parametrize("n_rare", [2, 3, 4, 7])
+    @pytest.mark.parametrize("n_rare", [1, 2, 3, 4, 7])
     def test_each_class_is_in_each_training_fold(self, n_rare):
-        """A class with fewer rows than folds gives fewer folds."""
+        """A class with fewer rows than folds does not change the number of folds."""
         rng = np.random.default_rng(n_rare)
         for _ in range(10):
             codes = rng.permutation(np.repeat([0, 1, 2], [40, 30, n_rare]))
             folds = split_into_folds(5, codes, np.arange(len(codes)), None)
-            assert folds.get_n_splits() == min(5, n_rare)
+            assert folds.get_n_splits() == 5
             for train, _ in folds.split():
                 assert set(codes[train]) == {0, 1, 2}
+            held_out = np.concatenate([test for _, test in folds.split()])
+            never = np.setdiff1d(np.arange(len(codes)), held_out)
+            np.testing.assert_array_equal(never, np.flatnonzero(codes == 2) if n_rare == 1 else [])
+
+    def test_duplicates_of_a_class_of_one_unit_are_training_rows_too(self):
+        codes = np.repeat([0, 1], [60, 3])
+        units = np.arange(63)
+        units[[58, 59]] = units[60:] = 58
+        folds = split_into_folds(5, codes, units, None)
+        assert folds.get_n_splits() == 5
+        np.testing.assert_array_equal(np.flatnonzero(folds.test_fold == -1), np.arange(58, 63))
+
+    def test_units_may_hold_labels_of_all_classes(self):
+        """Each unit has a label of the first class, so classes of first rows show one class."""
+        units = np.repeat(np.arange(30), 2)
+        codes = np.tile([0, 1], 30)
+        folds = split_into_folds(5, codes, units, None)
+        assert folds.get_n_splits() == 5
+        for train, test in folds.split():
+            assert set(codes[train]) == {0, 1}
+            assert not set(units[train]) & set(units[test])
+
+    @pytest.mark.parametrize(("n_units", "n_folds"), [(1, None), (2, 2), (4, 4), (7, 5)])
+    def test_there_are_no_more_than_the_units_of_the_largest_class(self, n_units, n_folds):
+        codes = np.append(np.zeros(n_units, dtype=int), [1, 2])
+        folds = split_into_folds(5, codes, np.arange(len(codes)), None)
+        assert (None if folds is None else folds.get_n_splits()) == n_folds
+
+    @pytest.mark.filterwarnings("error")
+    def test_small_classes_do_not_warn(self):
+        codes = np.repeat([0, 1, 2, 3], [40, 1, 2, 3])
+        assert split_into_folds(5, codes, np.arange(46), None).get_n_splits() == 5
+
+    def test_a_class_in_one_group_alone_raises(self):
+        codes = np.arange(100) % 2
+        with pytest.raises(ValueError, match="A class occurs in so few groups"):
+            split_into_folds(5, codes, np.arange(100), np.where(codes == 1, 0, np.arange(100)))
 
     def test_classes_are_spread_evenly(self):
         codes = np.random.default_rng(3).permutation(np.repeat([0, 1], [80, 20]))

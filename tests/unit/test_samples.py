@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import sklearn
 from scipy import sparse
 from scipy.special import softmax
 from sklearn.naive_bayes import GaussianNB
@@ -234,7 +235,7 @@ class TestSamples:
     def test_other_kinds_are_not_numeric(self, rows):
         samples = Samples.of(rows, np.array([0, 1] * 5), np.ones(10), None)
         assert samples.numeric is None
-        np.testing.assert_array_equal(samples.owner, np.arange(10))
+        np.testing.assert_array_equal(samples.fold_units, np.arange(10))
 
     def test_only_rows_of_positive_weight_are_members(self):
         X, observed, _ = moons()
@@ -272,12 +273,37 @@ class TestSamples:
         equal = Samples.of(X, observed, np.ones(300), groups)
         assert equal.observations(250.0, priors_known=False).n_effective == pytest.approx(60)
 
-    def test_the_smallest_class_is_counted_without_duplicates(self):
-        X, observed, _ = moons(50)
-        samples = Samples.of(X, observed, np.ones(50), None)
-        assert samples.smallest_class == np.bincount(observed).min()
-        repeated = Samples.of(np.repeat(X, 3, axis=0), np.repeat(observed, 3), np.ones(150), None)
-        assert repeated.smallest_class == samples.smallest_class
+    @pytest.mark.parametrize("n_others", [100, 1000])
+    def test_each_of_many_duplicates_is_a_unit_of_its_own(self, n_others):
+        """They are many if there are more than 5, and more than 1% of all rows."""
+        for n_duplicates in (2, 5, 6, 10, 11, 20):
+            n = n_others + n_duplicates
+            X = np.arange(n, dtype=float)[:, None]
+            X[:n_duplicates] = -1
+            units = Samples.of(X, np.arange(n) % 2, np.ones(n), None).fold_units
+            assert len(np.unique(units[n_duplicates:])) == n_others
+            is_many = n_duplicates > max(5, 0.01 * n)
+            n_units = n_duplicates if is_many else 1
+            assert len(np.unique(units)) == n_others + n_units
+            assert len(np.unique(units[:n_duplicates])) == n_units
+
+    def test_units_are_those_of_rows_of_positive_weight(self):
+        X = np.repeat(np.arange(40.0), 3)[:, None]
+        weights = np.tile([0.0, 1.0, 2.0], 40)
+        units = Samples.of(X, np.arange(120) % 2, weights, None).fold_units
+        np.testing.assert_array_equal(
+            np.unique(units, return_inverse=True)[1], np.repeat(np.arange(40), 2)
+        )
+
+    def test_numbers_are_an_array_whatever_the_output_of_transformers(self):
+        pandas = pytest.importorskip("pandas")
+        X, observed, _ = self.with_missing()
+        expected = Samples.of(X, observed, np.ones(300), None).numeric
+        with sklearn.config_context(transform_output="pandas"):
+            for rows in (X, pandas.DataFrame(X, columns=["width", "height"])):
+                numeric = Samples.of(rows, observed, np.ones(300), None).numeric
+                assert type(numeric) is np.ndarray
+                np.testing.assert_allclose(numeric, expected, atol=1e-12)
 
     def test_the_last_fit_has_the_leads_of_several_classes_as_weights(self, recording):
         X, observed, _ = three_blobs(60)

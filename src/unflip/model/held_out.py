@@ -47,20 +47,22 @@ def held_out_log_odds(
     scores = np.zeros((len(labels), len(fitted.classes_)))
     for train, test in folds:
         train_labels = labels[train]
-        if isinstance(train_labels, Votes):
-            n_classes = len(train_labels.classes)
-        else:
-            n_classes = len(np.unique(train_labels))
-        if n_classes < len(fitted.classes_):
-            raise ValueError(
-                "A class occurs in so few groups that the other groups lack it: pass finer groups, "
-                "or groups=None."
-            )
+        check_classes_of_groups(train_labels, len(fitted.classes_))
         fold = _unfitted_fold(fitted, labels, train, from_votes)
         fold.fit(take_rows(rows, train), train_labels, None if weights is None else weights[train])
         values = as_numpy(fold.decision_function(take_rows(rows, test)))
         scores[test] = np.column_stack([-values / 2, values / 2]) if values.ndim == 1 else values
     return scores
+
+
+def check_classes_of_groups(train_labels: NDArray[Any] | Votes, n_classes: int) -> None:
+    """Raise ValueError if the training groups of a fold lack a class."""
+    present = train_labels.classes if isinstance(train_labels, Votes) else np.unique(train_labels)
+    if len(present) < n_classes:
+        raise ValueError(
+            "A class occurs in so few groups that the other groups lack it: pass finer groups, or "
+            "groups=None."
+        )
 
 
 def _unfitted_fold(

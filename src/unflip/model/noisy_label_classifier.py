@@ -111,7 +111,8 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         `LPClassifier`.
     expected_accuracy_ : float
         Expected accuracy of ``estimator_`` on new samples with clean labels: the mean probability,
-        by ``log_odds_``, of predictions by fits to other folds, as in step 3. NaN if ``cv=None``.
+        by ``log_odds_``, of predictions by fits to other folds, as in step 3. NaN without folds: if
+        ``cv=None``, or each class has one sample only.
     expected_accuracy_std_ : float
         Standard error of ``expected_accuracy_``.
     n_effective_ : float
@@ -270,8 +271,9 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             weights = as_floats(sample_weight, "sample_weight")
             if weight_parameter(self.estimator) is None:
                 raise ValueError(
-                    f"{self.estimator!r} takes no sample weights: omit sample_weight, or use "
-                    "another classifier."
+                    f"sample_weight was passed, but fit of {self.estimator!r} has no such "
+                    "parameter, or does not request it from metadata routing: omit sample_weight, "
+                    "or use another classifier."
                 )
         weights = _check_sample_weight(
             weights, labels[:, None], dtype=np.float64, ensure_non_negative=True
@@ -303,18 +305,18 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         )
 
     def _why_no_scores(self) -> str:
-        reason = "a class has one sample only" if self.cv else "cv=None leaves them out"
+        reason = "each class has one sample only" if self.cv else "cv=None leaves them out"
         return (
             "The features of X are not numeric, so out-of-fold predictions are needed, but "
-            f"{reason}: pass pred_probs, encode X as numbers, or use cv=5 with two or more samples "
-            "of each class."
+            f"{reason}: pass pred_probs, encode X as numbers, or use cv=5 with more samples of "
+            "each class."
         )
 
     def _folds(self, samples: Samples) -> PredefinedSplit | None:
         """Return the folds; None if there are none."""
-        if self.cv is None or samples.smallest_class < 2:
+        if self.cv is None:
             return None
-        return split_into_folds(self.cv, samples.codes, samples.owner, samples.groups)
+        return split_into_folds(self.cv, samples.codes, samples.fold_units, samples.groups)
 
     def _rates_of(
         self, label_fit: LPClassifier | None, samples: Samples, observations: Observations
@@ -377,7 +379,8 @@ def _expected_accuracy(
     """Return the expected accuracy of predictions by fits to other folds; NaN without folds."""
     if folds is None:
         return ExpectedAccuracy(np.nan, np.nan)
-    predicted = np.empty(len(samples.codes), dtype=np.intp)
+    # Samples that no fold holds out have the prediction of their log-odds.
+    predicted = evidence.scores.calibration.log_odds.argmax(axis=1)
     for train, test in folds.split():
         rows = _safe_indexing(samples.kept, test)
         predicted[test] = predicted_codes(fit_part(train), rows, samples.classes)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils import get_tags
 
 from unflip import losses
 from unflip import targets as target_values
@@ -153,6 +154,11 @@ def _check_features(features: object) -> None:
         raise ValueError(
             f"features={shown(features)} is not a valid value: use "
             f"{', '.join(map(repr, FEATURES))}, or a transformer such as KernelFeatures()."
+        )
+    if hasattr(features, "__sklearn_tags__") and get_tags(features).target_tags.required:
+        raise ValueError(
+            f"features={shown(features)} needs labels, which would leak into the leave-one-out "
+            "scores: use a transformer that is fitted to X alone."
         )
 
 

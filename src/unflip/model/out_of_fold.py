@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.model_selection import (
-    GridSearchCV,
-    GroupKFold,
-    PredefinedSplit,
-    RandomizedSearchCV,
-    StratifiedKFold,
-)
+from sklearn.model_selection import GroupKFold, PredefinedSplit, StratifiedKFold
+from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
+from sklearn.utils.metadata_routing import MetadataRouter, get_routing_for_object
 from sklearn.utils.validation import has_fit_parameter
 
 from unflip._utils.arrays import one_hot
 from unflip._utils.typing import FloatArray, IntArray
 from unflip._utils.validation import as_floats, improper_row, shown
 from unflip.estimation.score_rates import log_scores_of
+from unflip.model.held_out import check_classes_of_groups
+
+# Fold of samples that `PredefinedSplit` never holds out.
+_ALWAYS_TRAINING = -1
 
 
 def check_classifier(estimator: Any) -> None:
@@ -46,14 +48,28 @@ def weight_parameter(estimator: Any) -> str | None:
     """Return the name of the sample weights in the `fit` of a classifier; None if it has none.
 
     That of a pipeline is a parameter of its last step. Searches pass it on to what they search.
+    With metadata routing, these and others pass on what is requested.
     """
+    if sklearn.get_config()["enable_metadata_routing"]:
+        return "sample_weight" if _takes_weights_by_routing(estimator) else None
     if isinstance(estimator, Pipeline):
         name, last = estimator.steps[-1]
         inner = weight_parameter(last)
         return None if inner is None else f"{name}__{inner}"
-    if isinstance(estimator, GridSearchCV | RandomizedSearchCV):
+    if isinstance(estimator, BaseSearchCV):
         return weight_parameter(estimator.estimator)
     return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
+
+
+def _takes_weights_by_routing(estimator: Any) -> bool:
+    """Whether the `fit` of a classifier takes sample weights if metadata routing is enabled."""
+    try:
+        routing = get_routing_for_object(estimator)
+    except NotImplementedError:  # such as AdaBoostClassifier
+        return False
+    if isinstance(routing, MetadataRouter):
+        return bool(routing.consumes("fit", ["sample_weight"]))
+    return bool(has_fit_parameter(estimator, "sample_weight"))
 
 
 def fit_weighted(estimator: Any, X: Any, y: NDArray[Any], weights: FloatArray) -> Any:
@@ -73,9 +89,9 @@ def out_of_fold_log_odds(
     """Return out-of-fold log-odds of the observed classes, (n, k), up to a term common to all.
 
     They are those of the probabilities of the classifier, its decision values, or for want of both
-    its predictions.
+    its predictions. Samples that no fold holds out have those of the class proportions.
     """
-    log_odds = np.empty((len(codes), len(classes)))
+    log_odds = np.tile(np.log(np.bincount(codes, weights)), (len(codes), 1))
     for train, test in folds.split():
         labels = classes[codes[train]]
         fitted = fit_weighted(estimator, _safe_indexing(X, train), labels, weights[train])
@@ -131,32 +147,50 @@ def given_probabilities(pred_probs: ArrayLike, n_rows: int, n_classes: int) -> F
 
 
 def split_into_folds(
-    n_folds: int, codes: IntArray, owner: IntArray, groups: NDArray[Any] | None
-) -> PredefinedSplit:
-    """Return folds that keep groups together, and otherwise duplicates.
+    n_folds: int, codes: IntArray, units: IntArray, groups: NDArray[Any] | None
+) -> PredefinedSplit | None:
+    """Return folds that keep groups together, and otherwise units; None if there are none.
+
+    Classifiers may need all classes. So the samples of a class of one unit are training samples of
+    all folds, and a group that holds a class alone raises ValueError.
 
     Parameters
     ----------
     n_folds : int
-        Number of folds, at most. A class with fewer distinct rows gives fewer.
+        Number of folds, at most. It is lower if each class has fewer units.
     codes : ndarray of shape (n,)
-        Observed class of each row.
-    owner : ndarray of shape (n,)
-        Index of the distinct row that each row equals.
+        Observed class of each sample.
+    units : ndarray of shape (n,)
+        Unit of each sample, such as that of its duplicates.
     groups : ndarray of shape (n,) or None
-        Group of each row.
+        Group of each sample.
     """
-    fold = np.empty(len(codes), dtype=np.intp)
     if groups is not None:
-        n_groups = len(np.unique(groups))
-        splitter = GroupKFold(min(n_folds, n_groups))
-        for index, (_, held_out) in enumerate(splitter.split(codes, codes, groups)):
-            fold[held_out] = index
-        return PredefinedSplit(fold)
-    first = np.unique(owner, return_index=True)[1]
-    smallest = int(np.bincount(codes[first]).min())
-    splitter = StratifiedKFold(max(min(n_folds, smallest), 2), shuffle=True, random_state=0)
-    of_distinct = np.empty(len(first), dtype=np.intp)
-    for index, (_, held_out) in enumerate(splitter.split(first, codes[first])):
-        of_distinct[held_out] = index
-    return PredefinedSplit(of_distinct[owner])
+        return _group_folds(n_folds, codes, groups)
+    _, first, unit_of = np.unique(units, return_index=True, return_inverse=True)
+    class_of = codes[first]
+    n_folds = min(n_folds, int(np.bincount(class_of).max()))
+    if n_folds < 2:
+        return None
+    splitter = StratifiedKFold(n_folds, shuffle=True, random_state=0)
+    fold_of_unit = np.empty(len(first), dtype=np.intp)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        for index, (_, held_out) in enumerate(splitter.split(first, class_of)):
+            fold_of_unit[held_out] = index
+    fold = fold_of_unit[unit_of]
+    for code in np.unique(codes):
+        of_class = codes == code
+        if len(np.unique(fold[of_class])) == 1:
+            fold[np.isin(unit_of, unit_of[of_class])] = _ALWAYS_TRAINING
+    return PredefinedSplit(fold) if fold.max() > _ALWAYS_TRAINING else None
+
+
+def _group_folds(n_folds: int, codes: IntArray, groups: NDArray[Any]) -> PredefinedSplit:
+    """Return folds that keep groups together; raise ValueError if one holds out a whole class."""
+    fold = np.empty(len(codes), dtype=np.intp)
+    splitter = GroupKFold(min(n_folds, len(np.unique(groups))))
+    for index, (train, held_out) in enumerate(splitter.split(codes, codes, groups)):
+        check_classes_of_groups(codes[train], len(np.unique(codes)))
+        fold[held_out] = index
+    return PredefinedSplit(fold)

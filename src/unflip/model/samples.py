@@ -153,22 +153,23 @@ class Samples:
         missing = np.isnan(rows)
         rows = np.where(missing[self.members].all(axis=0), 0.0, rows)  # columns without values
         indicators = missing[:, missing.any(axis=0)]
-        scaler = StandardScaler()
+        scaler = StandardScaler().set_output(transform="default")
         scaled = scaler.fit_transform(np.hstack([rows, indicators]), sample_weight=self.all_weights)
         return np.nan_to_num(scaled, copy=False)  # the mean of each column is 0
 
-    @cached_property
-    def owner(self) -> IntArray:
-        """Index of the distinct row that each member equals."""
-        if self.numeric is None:
-            return np.arange(len(self.members))
-        return np.asarray(DistinctRows.of(self.numeric, self.all_weights).owner)
-
     @property
-    def smallest_class(self) -> int:
-        """Number of distinct rows of the smallest class."""
-        pairs = np.unique(np.column_stack([self.owner, self.codes]), axis=0)
-        return int(np.bincount(pairs[:, 1]).min())
+    def fold_units(self) -> IntArray:
+        """Index of the unit of each member: folds keep duplicates in one unit together.
+
+        Each of more duplicates than leave-one-out scores leave out together is a unit of its own.
+        """
+        own = np.arange(len(self.members))
+        if self.numeric is None:
+            return own
+        distinct = DistinctRows.of(self.numeric, self.all_weights)
+        owner = np.asarray(distinct.owner)
+        is_single = np.asarray(distinct.leaving_share)[owner] < 1
+        return np.where(is_single, len(own) + own, owner)
 
     @property
     def n_effective(self) -> float:
