@@ -10,19 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unflip._utils.randomness import RandomState
+from unflip._utils.record_tables import Table, table
 from unflip._utils.typing import FloatArray, IntArray
 from unflip._utils.validation import as_count, as_number, shown
+from unflip.auditing.annotator_table import annotator_table
 from unflip.auditing.check_plan import CheckPlan, CheckSample
 from unflip.auditing.dependence import Dependence, dependence_test
 from unflip.auditing.evidence import Evidence, ModelCalibration
 from unflip.auditing.outlook import Outlook
 from unflip.auditing.suspects import (
-    Table,
     count_suspects,
     expected_wrong,
     sensitivity_table,
     suspect_table,
-    table,
     unlabelled_table,
     worst_first,
 )
@@ -106,6 +106,18 @@ class Findings:
     def unlabelled(self) -> Table:
         """Rows without votes, most certain first, with fields row, proposed and its probability."""
         return unlabelled_table(self.evidence)
+
+    @cached_property
+    def annotators(self) -> Table | None:
+        """Quality of each annotator, those with most votes first; None without votes.
+
+        Fields of `Votes.summary`, and ``accuracy``, P(a vote is right), with its 95% interval from
+        ``low`` to ``high``. They assume that annotators err independently given the true class.
+        """
+        noise = self.evidence.noise
+        if noise.votes is None or noise.annotators is None:
+            return None
+        return annotator_table(noise.votes, noise.annotators)
 
     @cached_property
     def n_suspects(self) -> int:

@@ -200,6 +200,9 @@ def _error(error: float) -> str:
 
 def accuracy(audit: Findings) -> str:
     """Return the accuracy to expect of a classifier, now and with clean labels."""
+    support = identified(audit) if audit.evidence.has_signal else NO_SIGNAL
+    if np.isnan(audit.expected_accuracy):
+        return support
     now = f"{audit.expected_accuracy:.1%} ± {audit.expected_accuracy_std:.1%}"
     clean = audit.accuracy_after(len(audit.evidence.codes))
     with_clean_labels = (
@@ -209,9 +212,7 @@ def accuracy(audit: Findings) -> str:
         audit,
         f"a classifier trained on these labels gets {now} of new rows right{with_clean_labels}.",
     )
-    if not audit.evidence.has_signal:
-        return f"{sentence} {NO_SIGNAL}"
-    return f"{sentence} {identified(audit)}"
+    return f"{sentence} {support}"
 
 
 def identified(audit: Findings) -> str:
@@ -330,6 +331,17 @@ def calibration(model: ModelCalibration) -> str:
     return (
         f"The model's log-odds were multiplied by {model.slope:.2f}. Log loss of the observed "
         f"labels: {model.log_loss_before:.3f} before, {model.log_loss_after:.3f} after."
+    )
+
+
+def annotators(audit: Findings, n_shown: int) -> str:
+    """Return what the table of annotators shows."""
+    n = 0 if audit.annotators is None else len(audit.annotators)
+    shown = f"The {n_shown} annotators with most votes, of {n:,}. " if n > n_shown else ""
+    return (
+        f"{shown}Accuracy is the estimated share of right votes, if annotators err independently "
+        "given the true class. Kappa is the agreement with the other votes on the same rows, "
+        "corrected for chance: 1 if they always agree, 0 if they agree as often as by chance."
     )
 
 

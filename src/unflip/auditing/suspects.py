@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike
 
+from unflip._utils.record_tables import Table, table
 from unflip._utils.typing import FloatArray, IntArray
 from unflip.auditing.evidence import Evidence
 from unflip.labels.codes import UNCHECKED
-
-Table = np.recarray[Any, Any]
-
-
-def table(**columns: ArrayLike) -> Table:
-    """Return the columns as a record array."""
-    arrays = [np.asarray(column) for column in columns.values()]
-    fields = [(name, array.dtype) for name, array in zip(columns, arrays, strict=True)]
-    return np.rec.fromarrays(arrays, dtype=np.dtype(fields))
 
 
 def worst_first(evidence: Evidence) -> IntArray:

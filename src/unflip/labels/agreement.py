@@ -20,9 +20,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import eye_array, kron
+from scipy.sparse import csr_array, eye_array, kron
 
-from unflip._utils.typing import FloatArray, SparseArray
+from unflip._utils.typing import FloatArray, IntArray, SparseArray
 
 
 def cohen_kappas(table: SparseArray, n_classes: int) -> FloatArray:
@@ -68,12 +68,49 @@ def cohen_kappas(table: SparseArray, n_classes: int) -> FloatArray:
         pairs += row_sums
         agreeing += (with_label.T @ with_label).toarray()
         by_chance += row_sums * row_sums.T
-    chance = pairs**2 - by_chance
-    ratio = np.full((w, w), np.nan)
-    np.divide(pairs * (pairs - agreeing), chance, out=ratio, where=chance > 0)
+    kappas = _kappas(pairs, agreeing, by_chance)
     n_used = np.count_nonzero(table.sum(axis=0).reshape(w, n_classes), axis=1)
-    np.fill_diagonal(ratio, np.where(n_used > 1, 0.0, np.nan))
-    return 1 - ratio
+    np.fill_diagonal(kappas, np.where(n_used > 1, 1.0, np.nan))
+    return kappas
+
+
+def kappas_with_others(
+    row: IntArray, annotator: IntArray, label: IntArray, counts: FloatArray
+) -> FloatArray:
+    """Return Cohen's kappa of each annotator's votes and all other votes on the same rows.
+
+    In contrast to `cohen_kappas`, time and memory are linear in the number of votes.
+
+    Parameters
+    ----------
+    row, annotator, label : ndarray of int, shape (n_votes,)
+        Row, index of the annotator and index of the class of each vote.
+    counts : ndarray of shape (n, k)
+        Number of votes of each row for each class.
+
+    Returns
+    -------
+    ndarray of shape (w,)
+        NaN where undefined.
+
+    Examples
+    --------
+    >>> votes = np.array([[0, 0, 0], [0, 1, 0], [1, 0, 0], [1, 1, 1], [2, 0, 1], [2, 1, 1]])
+    >>> kappas_with_others(*votes.T, np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 2.0]])).round(2)
+    array([0.4, 0.4])
+    """
+    w = int(annotator.max(initial=-1)) + 1
+    k = counts.shape[1]
+    places, place = np.unique(row * w + annotator, return_inverse=True)
+    own = np.bincount(place * k + label, minlength=len(places) * k).reshape(-1, k)
+    others = (counts[places // max(w, 1)] - own)[place]
+    votes = csr_array((np.ones(len(row)), (annotator * k + label, np.arange(len(row)))))
+    votes.resize(w * k, len(row))
+    pairs = np.asarray(votes @ others).reshape(w, k, k)
+    n_pairs = pairs.sum(axis=(1, 2))
+    agreeing = np.trace(pairs, axis1=1, axis2=2)
+    by_chance = (pairs.sum(axis=1) * pairs.sum(axis=2)).sum(axis=1)
+    return _kappas(n_pairs, agreeing, by_chance)
 
 
 def fleiss_kappa(counts: FloatArray) -> float:
@@ -139,6 +176,14 @@ def krippendorff_alpha(counts: FloatArray) -> float:
     observed = differing.sum() / n_votes
     chance = _differing_pairs(totals) / (n_votes * (n_votes - 1))
     return float(1 - observed / chance)
+
+
+def _kappas(pairs: FloatArray, agreeing: FloatArray, by_chance: FloatArray) -> FloatArray:
+    """Return Cohen's kappa from numbers of pairs, of those that agree, and pairs² · P(agree)."""
+    chance = pairs**2 - by_chance
+    ratio = np.full(pairs.shape, np.nan)
+    np.divide(pairs * (pairs - agreeing), chance, out=ratio, where=chance > 0)
+    return 1 - ratio
 
 
 def _with_pairs(counts: FloatArray) -> FloatArray:

@@ -10,6 +10,21 @@ where n is the sum of q(a) over the rows that w labelled b, and T is the matrix 
 together. The Dirichlet prior of s pseudo-votes shrinks annotators with few votes towards T; s is
 large if annotators hardly differ. With features, P(a | xᵢ) replaces the class proportions (Raykar
 and others 2010). It must be leave-one-out: computed without the votes on row i.
+
+**Abstentions.** If every annotator saw every row, how often an annotator votes may depend on the
+class. A rule that only ever says b is informative because it votes on more rows of class b than of
+others. With n_b votes for b on n rows, Bayes' rule gives
+
+.. math:: P(w \text{ says } b \mid a) = \frac{n^w_b}{n}\,
+          \frac{P^w(a \mid b)}{\pi_a}, \qquad
+          P^w(a \mid b) = \frac{n^w_{ab} + s\, P(a \mid b)}{n^w_b + s},
+
+where the Dirichlet prior shrinks the precision of each annotator and label, P(a | b), towards that
+of all votes together. Missing votes are not multiplied in. Whether no rule applies to a row says
+little about its class, and rules do not abstain independently: on messages labelled by rules, their
+factors lowered the accuracy of the relabelled rows from 95% to 53%. The log-odds of features assume
+the class proportions that they were calibrated with, at the start those of the rows with votes. EM
+adds the change of these proportions to them.
 """
 
 from __future__ import annotations
@@ -19,8 +34,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, softmax
+from scipy.special import betaincinv, gammaln, softmax
 
+from unflip._utils.arrays import TINY
 from unflip._utils.typing import FloatArray, IntArray
 from unflip.labels.codes import UNCHECKED
 from unflip.labels.noise import Channel, NoiseModel
@@ -53,6 +69,10 @@ class Annotators:
         Proportions of the true classes.
     transitions_std : ndarray of shape (w, k, k)
         Standard error of each entry of ``transitions``; 0 if the transition matrices are known.
+    accuracy_std : ndarray of shape (w,)
+        Standard error of ``accuracy``; 0 if the transition matrices are known.
+    voting_rates : ndarray of shape (w, k) or None
+        P(annotator w votes | TRUE class a), if missing votes are abstentions.
 
     Examples
     --------
@@ -69,13 +89,59 @@ class Annotators:
     transitions: FloatArray
     priors: FloatArray
     transitions_std: FloatArray
+    accuracy_std: FloatArray
+    voting_rates: FloatArray | None = None
 
     @classmethod
     def from_noise(cls, noise: NoiseModel, votes: Votes) -> Annotators:
         """Return annotators who all have the transition matrix of a noise model with priors."""
         shape = (len(votes.annotators), *noise.transition.shape)
         transitions = np.broadcast_to(noise.transition, shape)
-        return cls(votes.annotators, transitions, noise.known_priors, np.zeros(shape))
+        return cls(
+            votes.annotators, transitions, noise.known_priors, np.zeros(shape), np.zeros(shape[0])
+        )
+
+    @property
+    def joint(self) -> FloatArray:
+        """P(annotator w votes, and gives label b | TRUE class a), (w, k, k).
+
+        Without abstentions, P(label b | TRUE class a): it is given that the annotator votes.
+        """
+        if self.voting_rates is None:
+            return self.transitions
+        return np.asarray(self.voting_rates[:, :, None] * self.transitions)
+
+    @property
+    def accuracy(self) -> FloatArray:
+        """P(a vote of annotator w is right), (w,)."""
+        votes = self.priors[:, None] * self.joint
+        return np.asarray(np.trace(votes, axis1=1, axis2=2) / votes.sum(axis=(1, 2)))
+
+    def accuracy_intervals(self, confidence: float = 0.95) -> FloatArray:
+        """Return lower and upper limits of ``accuracy``, (w, 2).
+
+        They are quantiles of the beta distribution with the mean ``accuracy`` and the standard
+        deviation ``accuracy_std``.
+        """
+        mean = self.accuracy
+        is_known = self.accuracy_std == 0
+        variance = np.where(is_known, 1.0, self.accuracy_std**2)
+        size = np.maximum(mean * (1 - mean) / variance - 1, TINY)
+        tails = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
+        beta = betaincinv((size * mean)[:, None], (size * (1 - mean))[:, None], tails)
+        return np.where(is_known[:, None], mean[:, None], beta)
+
+    @property
+    def noise_rates(self) -> FloatArray:
+        """P(label wrong | TRUE class a) of a vote, (w, k); with abstentions, of all votes together.
+
+        Rules that give one label have no noise rates of their own.
+        """
+        joint = self.joint
+        if self.voting_rates is not None:
+            joint = joint.sum(axis=0, keepdims=True)
+        right = np.diagonal(joint, axis1=1, axis2=2) / joint.sum(axis=2)
+        return np.broadcast_to(1 - right, self.transitions.shape[:2])
 
     def log_likelihoods(self, votes: Votes) -> FloatArray:
         """Return log P(votes on the row | true class), (n, k)."""
@@ -85,7 +151,7 @@ class Annotators:
                 "the same annotators."
             )
         with np.errstate(divide="ignore"):  # log 0 = −∞: a label that an annotator never gives
-            logs = np.log(self.transitions)
+            logs = np.log(self.joint)
         k = logs.shape[1]
         sums = np.asarray(votes.table @ logs.transpose(0, 2, 1).reshape(-1, k))
         for row in np.flatnonzero(sums.max(axis=1) == -np.inf):
@@ -104,21 +170,43 @@ class Annotators:
         likelihoods = np.exp(logs - np.where(largest < -300, largest, 0.0))
         # A single vote takes the entries themselves, without the rounding of a logarithm.
         single = votes.n_votes[votes.row] == 1
-        entries = self.transitions[votes.annotator[single], :, votes.label[single]]
+        entries = self.joint[votes.annotator[single], :, votes.label[single]]
         likelihoods[votes.row[single]] = entries
         return VoteChannel(likelihoods.T, self.priors, annotators=self, votes=votes)
 
     def moved(self, true_class: int, change: float) -> Annotators:
         """Return annotators whose noise rate of one class is changed, in the same proportions."""
-        transitions = self.transitions.copy()
-        wrong = np.arange(transitions.shape[1]) != true_class
-        rates = transitions[:, true_class, wrong]
-        total = rates.sum(axis=1, keepdims=True)
-        shares = np.where(total > 0, rates / np.where(total > 0, total, 1.0), 1 / wrong.sum())
-        new_total = np.clip(total + change, 0.0, 1.0)
-        transitions[:, true_class, wrong] = new_total * shares
-        transitions[:, true_class, true_class] = 1 - new_total[:, 0]
-        return replace(self, transitions=transitions)
+        is_wrong = np.arange(self.transitions.shape[1]) != true_class
+        rates = self.noise_rates[:, true_class, None]
+        moved = np.clip(rates + change, 0.0, 1.0)
+        before = np.where(is_wrong, rates, 1 - rates)
+        after = np.where(is_wrong, moved, 1 - moved)
+        joint = self.joint.copy()
+        labels = joint[:, true_class]
+        # Wrong labels that never occur get equal shares.
+        even = labels.sum(axis=1, keepdims=True) / np.where(is_wrong, is_wrong.sum(), 1)
+        each = np.where(before > 0, labels / np.where(before > 0, before, 1.0), even)
+        joint[:, true_class] = after * each
+        return self._with_joint(joint)
+
+    def _with_joint(self, joint: FloatArray) -> Annotators:
+        """Return annotators with this `joint`."""
+        if self.voting_rates is None:
+            return replace(self, transitions=joint)
+        return replace(self, **_transitions_and_rates(joint))
+
+
+def _transitions_and_rates(joint: FloatArray) -> dict[str, FloatArray]:
+    """Return transition matrices and voting rates whose product is `joint`, up to a factor.
+
+    The factor of an annotator is 1 unless a voting rate would exceed 1.
+    """
+    rates = joint.sum(axis=2)
+    transitions = joint / rates[:, :, None]
+    return {
+        "transitions": transitions,
+        "voting_rates": rates / np.maximum(rates.max(axis=1, keepdims=True), 1.0),
+    }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -136,9 +224,7 @@ class VoteChannel(Channel):
         −1/(1 − ε) for the right one.
         """
         k = self.n_classes
-        rates = np.clip(
-            1 - self.annotators.transitions[:, range(k), range(k)], _LEAST_RATE, 1 - _LEAST_RATE
-        )
+        rates = np.clip(self.annotators.noise_rates, _LEAST_RATE, 1 - _LEAST_RATE)
         logs = np.where(np.eye(k, dtype=bool), -1 / (1 - rates[:, :, None]), 1 / rates[:, :, None])
         changes = np.asarray(self.votes.table @ logs.transpose(0, 2, 1).reshape(-1, k))
         return np.asarray(self.transition * changes.T)
@@ -170,9 +256,10 @@ class Crowd:
 
         The estimates are optimistic, because an annotator's own votes count. They are a safe start
         of EM, which may swap rare classes if it starts from votes alone. Rows with a single vote
-        are ignored, unless their label is trusted.
+        are ignored, unless their label is trusted or they are all that most rules vote on.
         """
-        is_used = (self.votes.n_votes > 1) | (self.truth != UNCHECKED)
+        fewest = 1 if self.votes.abstentions else 2
+        is_used = (self.votes.n_votes >= fewest) | (self.truth != UNCHECKED)
         counts = self.votes.counts + 1 / len(self.votes.classes)
         shares = self._with_truth(counts / counts.sum(axis=1, keepdims=True))
         crowd = replace(self, weights=np.where(is_used, self.weights, 0.0))
@@ -197,6 +284,10 @@ class Crowd:
             for _ in range(_MAX_ROUNDS):
                 annotators = self._estimate(posterior, strength)
                 previous = posterior
+                if self.votes.abstentions and self.priors is None:
+                    log_odds = log_odds + np.log(
+                        self._mass(posterior) / self._mass(_probabilities(log_odds))
+                    )
                 posterior = self._posterior(annotators, log_odds)
                 if np.abs(posterior - previous).max() <= _TOLERANCE:
                     break
@@ -204,8 +295,11 @@ class Crowd:
 
     def noise(self, annotators: Annotators) -> tuple[NoiseModel, FloatArray]:
         """Return the noise model of a vote drawn at random, and its standard errors."""
-        n_votes = np.bincount(self.votes.annotator, self.weights[self.votes.row])
-        transition = np.tensordot(n_votes / n_votes.sum(), annotators.transitions, axes=1)
+        if annotators.voting_rates is None:
+            n_votes = np.bincount(self.votes.annotator, self.weights[self.votes.row])
+            transition = np.tensordot(n_votes / n_votes.sum(), annotators.transitions, axes=1)
+        else:
+            transition = annotators.joint.sum(axis=0)
         transition /= transition.sum(axis=1, keepdims=True)
         if len(transition) == 2 and np.trace(transition) <= 1:
             raise ValueError(
@@ -216,17 +310,27 @@ class Crowd:
         errors = np.sqrt(transition * (1 - transition) / n_true[:, None])
         return NoiseModel(transition, annotators.priors), errors
 
-    def _counts(self, posterior: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return n of each annotator, (w, k, k), and T of all votes together, (k, k)."""
+    def _counts(self, posterior: FloatArray) -> FloatArray:
+        """Return n of each annotator, (w, k, k): by true class and label."""
         k = posterior.shape[1]
         weighted = self.weights[:, None] * posterior
-        counts = np.asarray(self.votes.table.T @ weighted).reshape(-1, k, k).transpose(0, 2, 1)
-        pooled = counts.sum(axis=0) + 1 / k
+        return np.asarray(self.votes.table.T @ weighted).reshape(-1, k, k).transpose(0, 2, 1)
+
+    def _shrinkable(self, posterior: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return counts whose last axis has a Dirichlet prior, (w, k, k), and its mean, (k, k).
+
+        The last axis is the label given the true class or, with abstentions, the true class given
+        the label.
+        """
+        counts = self._counts(posterior)
+        if self.votes.abstentions:
+            counts = counts.transpose(0, 2, 1)
+        pooled = counts.sum(axis=0) + 1 / posterior.shape[1]
         return counts, pooled / pooled.sum(axis=1, keepdims=True)
 
     def _strength(self, posterior: FloatArray) -> float:
-        """Return the s under which the votes are likeliest, of the Dirichlet prior s·T."""
-        counts, pooled = self._counts(posterior)
+        """Return the s under which the counts are likeliest, of the Dirichlet prior."""
+        counts, pooled = self._shrinkable(posterior)
 
         def log_likelihood(s: float) -> float:
             each = gammaln(counts + s * pooled) - gammaln(s * pooled)
@@ -236,25 +340,49 @@ class Crowd:
 
     def _estimate(self, posterior: FloatArray, strength: float) -> Annotators:
         """Return transition matrices and priors for given posteriors of the true classes."""
-        votes, pooled = self._counts(posterior)
+        votes, pooled = self._shrinkable(posterior)
         counts = votes + strength * pooled
-        transitions = counts / counts.sum(axis=2, keepdims=True)
+        shrunk = counts / counts.sum(axis=2, keepdims=True)
         if self.priors is None:
-            mass = self.weights @ posterior + 1  # one pseudo-row each, so that no class is empty
+            mass = self._mass(posterior)
             priors = mass / mass.sum()
         else:
             priors = self.priors
+        n_each = np.maximum(votes.sum(axis=2), TINY)
         # Sums of q² instead of q: a row counts in proportion to the certainty of its class.
-        n_effective = self._counts(posterior**2)[0].sum(axis=2, keepdims=True) + strength
-        errors = np.sqrt(transitions * (1 - transitions) / (n_effective + 1))
-        return Annotators(self.votes.annotators, transitions, priors, errors)
+        n_effective = self._shrinkable(posterior**2)[0].sum(axis=2) + strength
+        right = np.diagonal(shrunk, axis1=1, axis2=2)
+        shares = n_each / n_each.sum(axis=1, keepdims=True)
+        accuracy_variance = (shares**2 * right * (1 - right) / (n_effective + 1)).sum(axis=1)
+        tables = {"transitions": shrunk}
+        if self.votes.abstentions:
+            joint = (n_each / self.weights.sum())[:, :, None] * shrunk / priors
+            tables = _transitions_and_rates(joint.transpose(0, 2, 1))
+            n_effective = self._counts(posterior**2).sum(axis=2)
+        transitions = tables["transitions"]
+        variance = transitions * (1 - transitions) / (n_effective[:, :, None] + 1)
+        return Annotators(
+            names=self.votes.annotators,
+            priors=priors,
+            transitions_std=np.sqrt(variance),
+            accuracy_std=np.sqrt(accuracy_variance),
+            **tables,
+        )
 
     def _posterior(self, annotators: Annotators, log_odds: FloatArray) -> FloatArray:
         """Return P(true class | votes, features), (n, k)."""
-        logits = annotators.log_likelihoods(self.votes) + log_odds
-        return self._with_truth(np.asarray(softmax(logits, axis=1)))
+        return self._with_truth(_probabilities(annotators.log_likelihoods(self.votes) + log_odds))
+
+    def _mass(self, posterior: FloatArray) -> FloatArray:
+        """Return the weight of each true class, with one row added so that no class is empty."""
+        return np.asarray(self.weights @ posterior + 1)
 
     def _with_truth(self, posterior: FloatArray) -> FloatArray:
         """Return the posterior with probability 1 for trusted labels."""
         certain = np.eye(posterior.shape[1])[np.maximum(self.truth, 0)]
         return np.where((self.truth == UNCHECKED)[:, None], posterior, certain)
+
+
+def _probabilities(log_odds: FloatArray) -> FloatArray:
+    """Return the class probabilities, (n, k), of log-odds."""
+    return np.asarray(softmax(log_odds, axis=1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,9 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
+from unflip._utils.record_tables import Table, table
 from unflip._utils.typing import FloatArray, IntArray, SparseArray
 from unflip._utils.validation import as_array, as_count, shown
-from unflip.labels.agreement import cohen_kappas, fleiss_kappa, krippendorff_alpha
+from unflip.labels.agreement import (
+    cohen_kappas,
+    fleiss_kappa,
+    kappas_with_others,
+    krippendorff_alpha,
+)
 from unflip.labels.classes import is_missing
 from unflip.labels.codes import UNLABELLED
 
@@ -34,6 +41,8 @@ class Votes:
         Distinct annotators, sorted.
     row, annotator, label : ndarray of int, shape (n_votes,)
         Row, index of the annotator and index of the class of each vote, sorted by row.
+    abstentions : bool
+        Whether a missing vote is an abstention: every annotator saw every row.
 
     Examples
     --------
@@ -52,6 +61,7 @@ class Votes:
     row: IntArray
     annotator: IntArray
     label: IntArray
+    abstentions: bool = False
 
     @classmethod
     def from_table(
@@ -61,6 +71,7 @@ class Votes:
         labels: ArrayLike,
         *,
         n_rows: int | None = None,
+        abstentions: bool = False,
     ) -> Votes:
         """Return the votes of a table with one line per vote.
 
@@ -74,6 +85,9 @@ class Votes:
             Label of each vote; None, NaN or pandas.NA for no vote.
         n_rows : int, optional
             Number of rows of X. None: the last row is the last one with a vote.
+        abstentions : bool
+            Whether every annotator saw every row, so that a missing vote is an abstention, as with
+            rules. How often an annotator votes on each class then counts as evidence.
 
         Examples
         --------
@@ -94,10 +108,18 @@ class Votes:
             )
         if total is None:
             total = int(row_column.max(initial=-1)) + 1
-        return cls._from_lines(total, row_column, annotator_column, label_column)
+        return cls._from_lines(
+            total, row_column, annotator_column, label_column, abstentions=abstentions
+        )
 
     @classmethod
-    def from_columns(cls, columns: ArrayLike, annotators: ArrayLike | None = None) -> Votes:
+    def from_columns(
+        cls,
+        columns: ArrayLike,
+        annotators: ArrayLike | None = None,
+        *,
+        abstentions: bool = False,
+    ) -> Votes:
         """Return the votes of a table with one line per row of X and one column per annotator.
 
         Parameters
@@ -106,6 +128,14 @@ class Votes:
             Labels; None, NaN, pandas.NA or a mask for no vote.
         annotators : array-like of shape (w,), optional
             Names of the annotators; by default they are numbered from 0.
+        abstentions : bool
+            As in `from_table`.
+
+        Examples
+        --------
+        >>> rules = [[None, "spam"], ["ham", None], [None, None]]
+        >>> Votes.from_columns(rules, ["greeting", "free"], abstentions=True)
+        <2 votes of 2 annotators on 2 of 3 rows, classes ['ham', 'spam'], abstentions>
         """
         table = _as_objects(columns)
         if table.ndim == 1:
@@ -122,11 +152,24 @@ class Votes:
                 f"annotators has {len(names)} names but there are {w} columns of votes: pass one "
                 "name for each column."
             )
-        return cls._from_lines(n, np.repeat(np.arange(n), w), np.tile(names, n), table.ravel())
+        repeated = [name for name, count in Counter(names.tolist()).items() if count > 1]
+        if repeated:
+            raise ValueError(
+                f"annotators holds {repeated[0]!r} more than once: give each column a name of its "
+                "own, or merge the columns of an annotator."
+            )
+        rows = np.repeat(np.arange(n), w)
+        return cls._from_lines(n, rows, np.tile(names, n), table.ravel(), abstentions=abstentions)
 
     @classmethod
     def _from_lines(
-        cls, n_rows: int, row: IntArray, annotators: NDArray[Any], labels: NDArray[Any]
+        cls,
+        n_rows: int,
+        row: IntArray,
+        annotators: NDArray[Any],
+        labels: NDArray[Any],
+        *,
+        abstentions: bool,
     ) -> Votes:
         """Return the votes of lines that may lack a label, sorted by row."""
         has_label = np.array([not is_missing(label) for label in labels.tolist()], dtype=bool)
@@ -144,7 +187,7 @@ class Votes:
                 f"labels holds numbers such as {classes[0]!r}, which are not classes: pass class "
                 "labels."
             )
-        return cls(n_rows, classes, names, row[order], annotator, label)
+        return cls(n_rows, classes, names, row[order], annotator, label, abstentions)
 
     def __len__(self) -> int:
         return self.n_rows
@@ -169,12 +212,14 @@ class Votes:
             row,
             annotator,
             label,
+            self.abstentions,
         )
 
     def __repr__(self) -> str:
         return (
             f"<{len(self.row)} votes of {len(self.annotators)} annotators on "
-            f"{int(self.voted.sum())} of {self.n_rows} rows, classes {self.classes.tolist()}>"
+            f"{int(self.voted.sum())} of {self.n_rows} rows, classes {self.classes.tolist()}"
+            f"{', abstentions' * self.abstentions}>"
         )
 
     @property
@@ -194,8 +239,11 @@ class Votes:
 
     @property
     def single(self) -> bool:
-        """Whether no row has more than one vote, as with labels of which some are missing."""
-        return bool((self.n_votes <= 1).all())
+        """Whether no row has more than one vote, as with labels of which some are missing.
+
+        With abstentions, annotators differ even then.
+        """
+        return not self.abstentions and bool((self.n_votes <= 1).all())
 
     @property
     def counts(self) -> FloatArray:
@@ -293,6 +341,39 @@ class Votes:
         0.533
         """
         return krippendorff_alpha(self.counts)
+
+    def summary(self) -> Table:
+        """Return how much and how each annotator votes, those with most votes first.
+
+        Returns
+        -------
+        record array
+            Fields ``annotator``, ``votes`` (their number), ``coverage`` (share of the rows with a
+            vote of the annotator), ``label`` (the most frequent one), ``label_share`` (its share of
+            the votes), and ``kappa``: Cohen's kappa with all other votes on the same rows, NaN if
+            undefined.
+
+        Examples
+        --------
+        >>> votes = Votes.from_columns([[0, 0], [0, 1], [1, 1], [1, None]], ["Ann", "Bob"])
+        >>> votes.summary()["annotator"].tolist(), votes.summary()["coverage"].tolist()
+        (['Ann', 'Bob'], [1.0, 0.75])
+        """
+        w = len(self.annotators)
+        k = len(self.classes)
+        counts = np.bincount(self.annotator * k + self.label, minlength=w * k).reshape(w, k)
+        n_votes = counts.sum(axis=1)
+        n_rows = np.bincount(np.unique(self.row * w + self.annotator) % w, minlength=w)
+        kappa = kappas_with_others(self.row, self.annotator, self.label, self.counts)
+        order = np.argsort(-n_votes, kind="stable")
+        return table(
+            annotator=self.annotators[order],
+            votes=n_votes[order],
+            coverage=(n_rows / self.n_rows)[order],
+            label=self.classes[counts.argmax(axis=1)][order],
+            label_share=(counts.max(axis=1) / n_votes)[order],
+            kappa=kappa[order],
+        )
 
     @cached_property
     def table(self) -> SparseArray:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from unflip._utils.optional import import_optional
 from unflip._utils.randomness import RandomState
+from unflip._utils.record_tables import Table, table
 from unflip._utils.typing import FloatArray, IntArray
 from unflip._utils.validation import as_count, as_path
 from unflip.auditing.check_plan import CheckSample
@@ -31,7 +32,6 @@ from unflip.auditing.evaluation.soft_metrics import (
     recalls,
 )
 from unflip.auditing.evaluation.uncertain_truth import ModelTruth, SampledTruth, UncertainTruth
-from unflip.auditing.suspects import Table, table
 from unflip.calibration.interval import Interval, positive_interval, share_interval
 from unflip.calibration.true_class import TrueClassModel
 

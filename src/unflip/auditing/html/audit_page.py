@@ -92,6 +92,7 @@ def page(
         audit=audit,
         prose=prose,
         tables=page_tables,
+        annotators=page_tables.annotator_lines(audit),
         source=source,
         extra=list(assumptions),
         interface=prose.COMMAND_LINE if by_command else prose.PYTHON,

@@ -11,6 +11,7 @@ from unflip.auditing import prose
 from unflip.auditing.report import Audit
 from unflip.calibration.interval import Interval
 
+MOST_ANNOTATORS = 100  # lines of the table of annotators
 _HEAT_STEPS = 10  # shades of a matrix, as in style.css
 _Z_95 = 1.96  # standard errors either side of a 95% confidence interval
 
@@ -124,6 +125,24 @@ def gain(audit: Audit, accuracy: float) -> str:
     """Return the gain over the expected accuracy of today, in percentage points."""
     points = round(100 * (accuracy - audit.expected_accuracy), 1)
     return f"{points + 0.0:+.1f}"  # never -0.0
+
+
+def annotator_lines(audit: Audit) -> list[list[str]]:
+    """Return the table of the annotators with most votes; empty unless there are several."""
+    if audit.annotators is None or len(audit.annotators) == 1:
+        return []
+    return [
+        [
+            str(line.annotator),
+            f"{line.votes:,}",
+            f"{line.coverage:.0%}",
+            f"{line.label} ({line.label_share:.0%})",
+            f"{line.accuracy:.0%}",
+            f"{line.low:.0%} to {line.high:.0%}" if line.low < line.high else "",
+            "" if np.isnan(line.kappa) else f"{line.kappa:.2f}",
+        ]
+        for line in audit.annotators[:MOST_ANNOTATORS]
+    ]
 
 
 def sensitivity_lines(audit: Audit) -> list[list[str]]:
