@@ -5,13 +5,19 @@ import json
 import numpy as np
 import pytest
 
-from support.files import NAMES, program, read_csv, write_csv
+from support.files import NAMES, mixture_file, program, read_csv, write_csv
 from unflip.datasets import make_mixture
 
 N, P, UNASKED = 240, 8, 6
 SKILL = np.array([0.9, 0.8, 0.7, 0.6])
 COLUMNS = ("--label", "w0", "--label", "w1", "--label", "w2", "--label", "w3")
 ROWS = ("--label", "label", "--item", "mail", "--annotator", "who")
+GIVEN = np.array([0, 0, 0, 1, 1, 1])  # the only label of each rule
+RULES = [f"rule{j}" for j in range(len(GIVEN))]
+# How often each rule votes on ham, and on spam.
+RULE_RATES = np.array([[0.8, 0.7, 0.6, 0.05, 0.05, 0.05], [0.5, 0.4, 0.4, 0.4, 0.4, 0.4]])
+N_RULED = 400
+RULE_ROWS = ("--label", "label", "--item", "item", "--annotator", "who")
 
 
 @pytest.fixture(scope="module")
@@ -191,6 +197,125 @@ def test_expected_accuracy_with_groups_is_that_of_the_audit(files, tmp_path):
         "expected_accuracy"
     ]
     assert fitted["value"] != alone["value"]
+
+
+@pytest.fixture(scope="module")
+def rules(tmp_path_factory):
+    """Write rules that abstain, in three layouts; return folder, majority labels and truth."""
+    folder = tmp_path_factory.mktemp("rules")
+    X, true = make_mixture(N_RULED, P, mean_norm=1.0, random_state=1)
+    rng = np.random.default_rng(1)
+    voted = rng.random((N_RULED, len(GIVEN))) < RULE_RATES[true]
+    features = {f"x{j}": X[:, j].round(4) for j in range(P)}
+    for name, mark in (("empty", ""), ("marked", "-1")):
+        cells = np.where(voted, NAMES[GIVEN], mark)
+        write_csv(folder / f"{name}.csv", **features, **dict(zip(RULES, cells.T, strict=True)))
+    by_row = {name: np.repeat(values, len(GIVEN)) for name, values in features.items()}
+    write_csv(
+        folder / "rows.csv",
+        item=np.repeat(np.arange(N_RULED), len(GIVEN)),
+        who=np.tile(RULES, N_RULED),
+        **by_row,
+        label=cells.ravel(),
+    )
+    counts = np.column_stack([voted[:, code == GIVEN].sum(axis=1) for code in (0, 1)])
+    has_majority = counts[:, 0] != counts[:, 1]
+    return folder, np.where(has_majority, NAMES[counts.argmax(axis=1)], ""), NAMES[true]
+
+
+def accuracy_of_corrected(answer, majority, true):
+    corrected = majority.copy()
+    for line in answer["suspects"]:
+        corrected[line["row"]] = line["proposed"]
+    return np.mean((corrected == true)[majority != ""])
+
+
+def test_abstentions_correct_the_votes_of_rules(rules):
+    folder, majority, true = rules
+    before = np.mean((majority == true)[majority != ""])
+    without = answer_of("audit", folder / "empty.csv", "--label", "rule*")
+    answer = answer_of("audit", folder / "empty.csv", "--label", "rule*", "--abstentions")
+    after = accuracy_of_corrected(answer, majority, true)
+    assert after > before + 0.1
+    assert after > accuracy_of_corrected(without, majority, true) + 0.2
+    assert answer["votes"] == without["votes"] | {"abstentions": True}
+    assert without["votes"]["abstentions"] is False
+    assert answer["votes"]["annotators"] == len(RULES)
+    assert answer["notes"] == []
+    assert without["notes"] == [
+        "6 of 6 annotators with at least 5 votes only ever give one label: if these are rules that "
+        "abstain, pass --abstentions."
+    ]
+
+
+def test_a_label_marks_abstentions_in_each_layout(rules):
+    folder, _, _ = rules
+    expected = answer_of("audit", folder / "empty.csv", "--label", "rule*", "--abstentions")
+    marked = answer_of("audit", folder / "marked.csv", "--label", "rule*", "--abstain", "-1")
+    assert marked == expected | {"file": str(folder / "marked.csv")}
+    by_row = answer_of("audit", folder / "rows.csv", *RULE_ROWS, "--abstain=-1")
+    assert by_row["votes"] == expected["votes"]
+    assert by_row["noise"] == expected["noise"]
+    found = [(line["id"], line["proposed"]) for line in by_row["suspects"]]
+    assert found == [(str(line["row"]), line["proposed"]) for line in expected["suspects"]]
+    # Read as a class, -1 is reported.
+    done = program("audit", folder / "marked.csv", "--label", "rule*")
+    assert "if '-1' marks an abstention, pass --abstain -1." in done.stderr
+
+
+def test_fit_with_abstentions(rules, tmp_path):
+    folder, _, true = rules
+    out = tmp_path / "m.skops"
+    accuracies = []
+    for file, *options in (("empty",), ("empty", "--abstentions"), ("marked", "--abstain", "-1")):
+        path = folder / f"{file}.csv"
+        answer = answer_of("fit", path, "--label", "rule*", *options, "--out", out)
+        assert answer["votes"]["abstentions"] is bool(options)
+        program("predict", out, path, "--out", tmp_path / "p.csv")
+        predicted = [line["predicted"] for line in read_csv(tmp_path / "p.csv")]
+        accuracies.append(np.mean(np.array(predicted) == true))
+    assert accuracies[1] > accuracies[0] + 0.2
+    assert accuracies[1] == accuracies[2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--label", "rule1", "--abstentions"), "--abstentions needs votes: name the column of "),
+        (("--label", "rule1*", "--abstain", "-1"), "--abstain -1 needs votes: name the column of "),
+        (
+            ("--label", "rule*", "--abstain", "ABSTAIN"),
+            "--abstain ABSTAIN is no label of columns 'rule0', 'rule1', 'rule2', 'rule3', ",
+        ),
+        (
+            ("--label", "rule*", "--abstain", "-1", "--eps", "ham=0.1,spam=0.1"),
+            "--eps and --abstain -1 exclude each other",
+        ),
+        (("--label", "rule*", "--label", "rule1"), "Column 'rule1' is named twice"),
+        (("--label", "lf*"), "has no column 'lf*': its columns are 'x0', 'x1', "),
+        (("--label", "rules*"), "has no column 'rules*': did you mean 'rule"),
+    ],
+)
+def test_errors_of_abstentions_and_wildcards(rules, arguments, message):
+    for command in (("audit",), ("fit", "--out", "none.skops")):
+        done = program(*command, rules[0] / "marked.csv", *arguments, code=2)
+        assert message in done.stderr
+        assert done.stdout == ""
+
+
+def test_a_wildcard_with_one_match_is_a_column_of_labels(tmp_path):
+    mixture_file(tmp_path / "mails.csv")
+    path = tmp_path / "mails.csv"
+    suspects = tmp_path / "s.csv"
+    done = program("audit", path, "--label", "lab*", "--suspects", suspects)
+    assert "unflip fit" in done.stdout
+    assert "--label label" in done.stdout
+    assert "lab*" not in done.stdout
+    lines = read_csv(suspects)
+    lines[0]["decision"] = "accept"
+    write_csv(suspects, **{name: [line[name] for line in lines] for name in lines[0]})
+    fit = ("fit", path, "--label", "lab*", "--decisions", suspects, "--out", tmp_path / "m.skops")
+    assert answer_of(*fit)["votes"] is None
 
 
 def test_decisions_on_votes_raise_an_error(files, tmp_path):

@@ -17,7 +17,8 @@ Label = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMN",
-        help="Column of labels; required. Repeat it for several annotators.",
+        help="Column of labels; required. For several annotators, repeat it or use a wildcard such "
+        "as 'rule*'.",
     ),
 ]
 NoisyLabel = Annotated[
@@ -52,6 +53,22 @@ Item = Annotated[
 ]
 Annotator = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="Column of annotator ids, with --item.")
+]
+Abstentions = Annotated[
+    bool,
+    typer.Option(
+        "--abstentions",
+        help="An empty cell is an abstention: every annotator saw every row, as with rules and "
+        "language models that may skip.",
+    ),
+]
+Abstain = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LABEL",
+        help="Label that marks an abstention, such as -1. Its cells count as empty; implies "
+        "--abstentions.",
+    ),
 ]
 Text = Annotated[
     str | None,

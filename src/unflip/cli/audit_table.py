@@ -22,7 +22,7 @@ def audit_file(request: Request, report_progress: ReportProgress) -> FileAudit:
     if request.id_column is not None and prepared.votes is None:
         check_unique(prepared.table, request.id_column)  # decisions refer to these ids
     report_progress(f"Auditing {len(audited)} {items}")
-    with collect_warnings(prepared.table.name) as notes:
+    with collect_warnings(prepared.table.name, hints=prepared.labels.notes) as notes:
         result = audit(
             prepared.rows[audited],
             prepared.observed,

@@ -225,9 +225,9 @@ def _use_decisions(
     correct = ["apply", data, decisions, "--out", copy]
     return [
         step("To train a classifier, pass the decisions with the original data:"),
-        f"      {_command(train, request)}",
+        f"      {_command(train, result, request)}",
         step("To write a corrected copy of the data for use outside unflip, apply the decisions:"),
-        f"      {_command(correct, request)}",
+        f"      {_command(correct, result, request)}",
     ]
 
 
@@ -253,7 +253,7 @@ def _check_rows(result: FileAudit, request: Request) -> list[str]:
     ]
 
 
-def _command(words: list[str], request: Request) -> str:
+def _command(words: list[str], result: FileAudit, request: Request) -> str:
     """Return a command on the data, with the options of the audit."""
     options = {
         "--text": request.text,
@@ -265,7 +265,7 @@ def _command(words: list[str], request: Request) -> str:
         "--id": request.id_column,
         "--features": None if request.feature_map == "linear" else request.feature_map,
     }
-    words = ["unflip", *words, "--label", *request.labels]
+    words = ["unflip", *words, "--label", *result.prepared.labels.names]
     for option, value in options.items():
         if value is not None:
             words += [option, value]

@@ -148,7 +148,7 @@ def fit_model(
     decisions : mapping of int to Decision, optional
         Decisions on some rows, used as trusted labels.
     """
-    with collect_warnings(prepared.table.name) as notes:
+    with collect_warnings(prepared.table.name, hints=prepared.labels.notes) as notes:
         fit = fit_labels(prepared)
         notes += fit.notes
         if decisions is not None:

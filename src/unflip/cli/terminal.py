@@ -115,13 +115,17 @@ def say_json(result: Mapping[str, Any]) -> None:
 
 
 def count_votes(votes: Votes | None) -> dict[str, int] | None:
-    """Return the numbers of votes and annotators, for JSON; None if there are no votes."""
+    """Return the numbers of votes and annotators, for JSON; None if there are no votes.
+
+    Also whether missing votes are abstentions.
+    """
     if votes is None:
         return None
     return {
         "votes": len(votes.row),
         "annotators": len(votes.annotators),
         "rows_with_votes": int(votes.voted.sum()),
+        "abstentions": votes.abstentions,
     }
 
 

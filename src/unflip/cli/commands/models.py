@@ -35,6 +35,8 @@ def fit(
     label: arguments.Label = None,
     item: arguments.Item = None,
     annotator: arguments.Annotator = None,
+    abstentions: arguments.Abstentions = False,
+    abstain: arguments.Abstain = None,
     text: arguments.Text = None,
     embedding: arguments.Embedding = None,
     eps: arguments.Eps = None,
@@ -57,6 +59,8 @@ def fit(
         labels=tuple(label or ()),
         item=item,
         annotator=annotator,
+        abstentions=abstentions,
+        abstain=abstain,
         text=text,
         embedding=embedding,
         eps=eps,
@@ -75,7 +79,7 @@ def fit(
         if decisions is not None:
             if votes is not None:
                 fail(NO_SINGLE_LABEL)
-            decided = decide(decisions, prepared.table, request.labels[0], name).rows
+            decided = decide(decisions, prepared.table, prepared.labels.names[0], name).rows
         items = f"{n_rows} {prepared.items.plural}"
         report_progress(f"Fitting to {items}")
         model, result, notes = fit_model(prepared, decided)

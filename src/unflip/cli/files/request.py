@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from unflip.cli.files.items import items as read_items
 from unflip.cli.files.label_column import Labels, groups, label_column, trusted_labels
 from unflip.cli.files.rates import noise_model, proportions
 from unflip.cli.files.tables import Table, read_table
-from unflip.cli.files.vote_columns import votes_in_columns, votes_in_rows
+from unflip.cli.files.vote_columns import Abstentions, votes_in_columns, votes_in_rows
 from unflip.estimation.noise_estimator import AssumedNoiseWarning
 from unflip.labels.noise import NoiseModel
 from unflip.labels.votes import Votes
@@ -40,9 +42,14 @@ class Request:
     path : Path
         The file.
     labels : tuple of str
-        Column of observed labels, or one column for each annotator.
+        Column of observed labels, or one column for each annotator. A name that is no column may
+        have wildcards, such as "rule*".
     item, annotator : str or None
         Columns of item ids and of annotator ids, if each row is one vote.
+    abstentions : bool
+        Whether missing votes are abstentions.
+    abstain : str or None
+        Label that marks an abstention. Missing votes are then abstentions, too.
     text, embedding : str or None
         Column of text, or prefix of the columns of an embedding. Without both, all numeric columns
         are the features.
@@ -60,6 +67,8 @@ class Request:
     labels: tuple[str, ...] = ()
     item: str | None = None
     annotator: str | None = None
+    abstentions: bool = False
+    abstain: str | None = None
     text: str | None = None
     embedding: str | None = None
     eps: str | None = None
@@ -69,6 +78,13 @@ class Request:
     id_column: str | None = None
     ignore: tuple[str, ...] = ()
     feature_map: str = "linear"
+
+    @property
+    def abstention_option(self) -> str | None:
+        """The option for abstentions as typed, for messages; None if there is none."""
+        if self.abstain is not None:
+            return f"--abstain {shlex.quote(self.abstain)}"
+        return "--abstentions" if self.abstentions else None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -204,13 +220,25 @@ def _read_labels(table: Table, request: Request) -> tuple[Items, Labels]:
     """Read the items, and their labels or votes."""
     if not request.labels:
         raise ValueError(no_label_column(table))
-    _check_votes_request(request)
+    names = _matching_columns(table, request.labels)
+    _check_votes_request(replace(request, labels=names))
     items = read_items(table, request.item)
+    marks = Abstentions(request.abstention_option is not None, request.abstain)
     if request.item is not None:
-        return items, votes_in_rows(table, items, request.labels[0], request.annotator)
-    if len(request.labels) > 1:
-        return items, votes_in_columns(table, request.labels)
-    return items, label_column(table, request.labels[0])
+        return items, votes_in_rows(table, items, names[0], request.annotator, marks)
+    if len(names) > 1:
+        return items, votes_in_columns(table, names, marks)
+    return items, label_column(table, names[0])
+
+
+def _matching_columns(table: Table, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns with these names; other names are wildcards, kept if nothing matches."""
+    columns: list[str] = []
+    for name in names:
+        is_column = name in table.columns
+        matches = [] if is_column else [key for key in table.columns if fnmatchcase(key, name)]
+        columns += matches or [name]
+    return tuple(columns)
 
 
 def no_label_column(table: Table) -> str:
@@ -238,12 +266,26 @@ def _check_votes_request(request: Request) -> None:
                 "another."
             )
     has_votes = request.item or len(request.labels) > 1
+    option = request.abstention_option
+    if option is not None and not has_votes:
+        raise ValueError(
+            f"{option} needs votes: name the column of each annotator with --label, or the column "
+            "of items with --item; omit it if there is one label per row, and empty the cells of "
+            "unlabelled rows."
+        )
+    if option is not None and request.eps is not None:
+        raise ValueError(
+            f"--eps and {option} exclude each other, because how often annotators vote on each "
+            "class is estimated together with the noise rates: pass one of them."
+        )
     if request.eps is not None and request.trusted is not None and has_votes:
         raise ValueError("--eps and --trusted exclude each other for votes: pass one of them.")
 
 
 @contextmanager
-def collect_warnings(name: str, aim: str = "fitted") -> Iterator[list[str]]:
+def collect_warnings(
+    name: str, aim: str = "fitted", hints: Sequence[str] = ()
+) -> Iterator[list[str]]:
     """Collect the warnings of a fit as sentences, and name the file in its errors.
 
     Warnings that advise on parameters of Python functions are ignored.
@@ -254,6 +296,8 @@ def collect_warnings(name: str, aim: str = "fitted") -> Iterator[list[str]]:
         The file.
     aim : str
         What cannot be done with the file if there is an error.
+    hints : sequence of str
+        Sentences for the end of an error, on what may cause it.
     """
     sentences: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
@@ -263,5 +307,5 @@ def collect_warnings(name: str, aim: str = "fitted") -> Iterator[list[str]]:
         try:
             yield sentences
         except ValueError as error:
-            raise ValueError(f"{name} cannot be {aim}: {error}") from error
+            raise ValueError(" ".join([f"{name} cannot be {aim}: {error}", *hints])) from error
     sentences += dict.fromkeys(str(warning.message) for warning in caught)
