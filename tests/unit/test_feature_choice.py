@@ -265,6 +265,15 @@ class TestAutomaticChoice:
         np.testing.assert_array_equal(clf.features_.landmarks_, expected.features_.landmarks_)
         np.testing.assert_allclose(clf.predict_proba(X), expected.predict_proba(X), atol=1e-12)
 
+    @pytest.mark.parametrize("seed", range(5))
+    def test_labels_of_large_duplicate_groups_count_each(self, seed):
+        # Averages over the four distinct rows alone could not show that a kernel agrees better.
+        X = np.random.default_rng(seed).choice([-1.0, 1.0], size=(800, 2))
+        y = (X.prod(axis=1) > 0).astype(int)
+        noise = NoiseModel.binary(eps_pos=0.4, eps_neg=0.4)
+        observed = noise.flip(y, random_state=seed)
+        assert LPClassifier(features="auto").fit(X, observed).score(X, y) == 1
+
     @pytest.mark.parametrize("features", ["auto", "matern"])
     def test_whole_weights_are_counts_of_duplicates(self, features):
         X, y = circles(250)

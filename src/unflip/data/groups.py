@@ -11,6 +11,7 @@ from sklearn.model_selection import GroupKFold
 from unflip._utils.typing import FloatArray, IntArray
 from unflip._utils.validation import as_array
 from unflip.labels.classes import is_missing
+from unflip.labels.votes import Votes
 
 _N_FOLDS = 8  # of groups; the speed is that of as many fits
 
@@ -38,6 +39,16 @@ def group_folds(groups: ArrayLike | None, shape: tuple[int, ...]) -> Folds:
     if n_groups == len(ids):
         return []
     return list(GroupKFold(min(_N_FOLDS, n_groups)).split(ids, groups=ids))
+
+
+def check_classes_of_groups(train_labels: NDArray[Any] | Votes, n_classes: int) -> None:
+    """Raise ValueError if the training groups of a fold lack a class."""
+    present = train_labels.classes if isinstance(train_labels, Votes) else np.unique(train_labels)
+    if len(present) < n_classes:
+        raise ValueError(
+            "A class occurs in so few groups that the other groups lack it: pass finer groups, or "
+            "groups=None."
+        )
 
 
 def n_effective_of(groups: NDArray[Any], weights: FloatArray | None = None) -> float:

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device
 from sklearn.base import clone
 
 from unflip._utils.arrays import TINY, as_numpy, like, row_products, take
-from unflip._utils.typing import Array, Rows
+from unflip._utils.typing import Array, IntArray, Rows
 from unflip.calibration.log_odds import calibrate
 from unflip.calibration.observations import Observations
 from unflip.data.duplicates import DistinctRows, take_rows
@@ -37,7 +37,7 @@ from unflip.ridge.spectrum.decomposition import decompose
 # Standard errors by which the best kernel must agree more with the labels than the samples
 # themselves: a one-sided test at the 5% level with Bonferroni's correction for three kernels.
 _SIGNIFICANT = 2.13
-# Distinct rows by which features are compared. A choice: with 2000, the correlations of two kernels
+# Observations by which features are compared. A choice: with 2000, the correlations of two kernels
 # have a difference whose standard error is about 0.005.
 _COMPARED_ROWS = 2000
 # Landmarks by which kernels are compared, fewer than those of the fit.
@@ -76,36 +76,53 @@ def with_features(data: TrainingSet, transformer: Any) -> TrainingSet:
 
 def _best_features(data: TrainingSet) -> KernelFeatures | None:
     """Return the kernel whose fit agrees most with the labels; None for the samples themselves."""
-    rows, labels = _compared_rows(data)
-    linear = _agreement(rows, labels)
-    landmarks = KernelFeatures(n_components=_COMPARED_LANDMARKS).fit(rows.X)
-    squared = landmarks.squared_distances(rows.X)
-    agreements = {}
-    for kernel in KERNELS:
-        features = landmarks.with_kernel(kernel).features_at(squared)
-        agreements[kernel] = _agreement(replace(rows, X=features), labels)
+    owner, weights, labels = _compared_observations(data)
+    distinct, row_of = np.unique(owner, return_inverse=True)
+    X = _in_memory(take_rows(data.rows.X, distinct))
+
+    def agreement(features: Rows) -> _Agreement:
+        rows = _unmerged(take_rows(features, row_of), weights, data.rows.largest)
+        return _agreement(rows, labels)
+
+    linear = agreement(X)
+    landmarks = KernelFeatures(n_components=_COMPARED_LANDMARKS).fit(X)
+    squared = landmarks.squared_distances(X)
+    agreements = {
+        kernel: agreement(landmarks.with_kernel(kernel).features_at(squared)) for kernel in KERNELS
+    }
     best = max(agreements, key=lambda kernel: agreements[kernel].correlation)
     if not agreements[best].exceeds(linear, _SIGNIFICANT):
         return None
     return KernelFeatures(best).fit(data.rows.X)
 
 
-def _compared_rows(data: TrainingSet) -> tuple[DistinctRows, Array]:
-    """Return at most `_COMPARED_ROWS` distinct rows in memory, and shares of their labels, (m, k).
+def _compared_observations(data: TrainingSet) -> tuple[IntArray, Array, Array]:
+    """Return the distinct row, the weight and the shares of the labels of each observation.
 
-    Rows without votes are left out.
+    A duplicate group is one observation, but each member of a very large one is an observation of
+    its own (`DistinctRows.leaving_share`). There are at most `_COMPARED_ROWS`, all with votes.
     """
     rows = data.rows
-    labels = rows.average(data.label_shares)
-    labelled = np.flatnonzero(as_numpy(labels).any(axis=1))
-    if len(labelled) > _COMPARED_ROWS:
-        labelled = np.random.default_rng(0).choice(labelled, _COMPARED_ROWS, replace=False)
-    elif len(labelled) == int(rows.weights.shape[0]):
-        return replace(rows, X=_in_memory(rows.X)), labels
-    chosen = np.sort(labelled)
-    indices = like(chosen, rows.weights)
-    sample = _in_memory(take_rows(rows.X, chosen))
-    return DistinctRows.of(sample, take(rows.weights, indices)), take(labels, indices)
+    xp = array_namespace(rows.weights)
+    is_large = as_numpy(rows.leaving_share) < 1
+    merged = like(np.flatnonzero(~is_large), rows.weights)
+    apart = like(np.flatnonzero(is_large[as_numpy(rows.owner)]), rows.weights)
+    owner = xp.concat([merged, take(rows.owner, apart)])
+    weights = xp.concat([take(rows.weights, merged), take(rows.member_weights, apart)])
+    labels = xp.concat(
+        [take(rows.average(data.label_shares), merged), take(data.label_shares, apart)], axis=0
+    )
+    chosen = np.flatnonzero(as_numpy(labels).any(axis=1))
+    if len(chosen) > _COMPARED_ROWS:
+        chosen = np.random.default_rng(0).choice(chosen, _COMPARED_ROWS, replace=False)
+    indices = like(np.sort(chosen), rows.weights)
+    return as_numpy(take(owner, indices)), take(weights, indices), take(labels, indices)
+
+
+def _unmerged(X: Rows, weights: Array, largest: float) -> DistinctRows:
+    """Return rows that are left out one at a time, even if some are equal."""
+    own_index = array_namespace(weights).arange(weights.shape[0], device=device(weights))
+    return DistinctRows(X, weights, own_index, own_index, weights, largest, int(weights.shape[0]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from unflip._utils.arrays import as_numpy
 from unflip._utils.typing import FloatArray, IntArray, Rows
 from unflip.data.duplicates import take_rows
-from unflip.data.groups import Folds
+from unflip.data.groups import Folds, check_classes_of_groups
 from unflip.estimation.given_rates import GivenRates
 from unflip.estimation.noise_estimator import NoiseEstimator
 from unflip.estimation.trusted import TrustedSubset
@@ -53,16 +53,6 @@ def held_out_log_odds(
         values = as_numpy(fold.decision_function(take_rows(rows, test)))
         scores[test] = np.column_stack([-values / 2, values / 2]) if values.ndim == 1 else values
     return scores
-
-
-def check_classes_of_groups(train_labels: NDArray[Any] | Votes, n_classes: int) -> None:
-    """Raise ValueError if the training groups of a fold lack a class."""
-    present = train_labels.classes if isinstance(train_labels, Votes) else np.unique(train_labels)
-    if len(present) < n_classes:
-        raise ValueError(
-            "A class occurs in so few groups that the other groups lack it: pass finer groups, or "
-            "groups=None."
-        )
 
 
 def _unfitted_fold(

@@ -19,8 +19,8 @@ from sklearn.utils.validation import has_fit_parameter
 from unflip._utils.arrays import one_hot
 from unflip._utils.typing import FloatArray, IntArray
 from unflip._utils.validation import as_floats, improper_row, shown
+from unflip.data.groups import check_classes_of_groups
 from unflip.estimation.score_rates import log_scores_of
-from unflip.model.held_out import check_classes_of_groups
 
 # Fold of samples that `PredefinedSplit` never holds out.
 _ALWAYS_TRAINING = -1
@@ -175,6 +175,7 @@ def split_into_folds(
     splitter = StratifiedKFold(n_folds, shuffle=True, random_state=0)
     fold_of_unit = np.empty(len(first), dtype=np.intp)
     with warnings.catch_warnings():
+        # A class with fewer samples than folds is handled below.
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         for index, (_, held_out) in enumerate(splitter.split(first, class_of)):
             fold_of_unit[held_out] = index
