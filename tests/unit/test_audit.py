@@ -285,6 +285,18 @@ class TestGroups:
         noisy, with_trusted = np.mean(hits, axis=0)
         assert with_trusted > noisy + 0.03
 
+    def test_near_duplicates_alone_are_no_signal(self):
+        rng = np.random.default_rng(0)
+        groups = np.repeat(np.arange(60), 10)
+        X = rng.normal(size=(60, 30))[groups] + 0.05 * rng.normal(size=(600, 30))
+        labels = rng.integers(0, 2, 60)[groups] ^ (rng.random(600) < 0.1)
+        with pytest.warns(AssumedNoiseWarning):
+            assert audit(X, labels).evidence.has_signal
+        with pytest.warns(AssumedNoiseWarning, match="do not predict the labels"):
+            result = audit(X, labels, groups=groups)
+        assert not result.evidence.has_signal
+        assert result.n_suspects == 0
+
     def test_bad_groups(self):
         X, observed, _ = draw(n=100)
         for groups, message in [

@@ -29,6 +29,7 @@ from unflip.calibration.reported_scores import ReportedScores
 from unflip.data.groups import group_folds, n_effective_of
 from unflip.data.input_rows import as_rows, in_memory, open_dask
 from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimator
+from unflip.estimation.score_rates import score_association
 from unflip.estimation.trusted import TrustedSubset
 from unflip.features.transformed_rows import transformed_rows
 from unflip.labels.classes import inclusion_probabilities, true_codes
@@ -286,19 +287,24 @@ def _group_scores(
 ) -> _Scores:
     """Return scores by fits to other groups.
 
-    They are calibrated again, because each fold's own calibration relies on near-duplicates.
+    They are calibrated again, because each fold's own calibration relies on near-duplicates. So
+    does the evidence of a signal by leave-one-out scores: it is computed again, too.
     """
     noise = scores.noise
     contrasts = held_out[:, 1:] - held_out[:, :1]
     columns = _columns(noise, scores.codes)
     rows = Observations(columns, np.ones(len(columns)), n_effective, noise.priors_given)
+    labelled = np.flatnonzero(scores.codes != UNLABELLED)
+    labels = replace(rows, codes=scores.codes).subset(labelled)
+    share = certainty(score_association(log_softmax(held_out[labelled], axis=1), labels))
     if noise.source == "label likelihood" and noise.votes is None:
-        noise = noise_from_scores(held_out, held_out, rows, priors)
+        noise = noise_from_scores(held_out, held_out, rows, priors, has_signal=share > 0)
     channel = noise.channel
     fitted = calibrate(contrasts, rows, channel)
-    reported = ReportedScores(fitted, rows, channel, noise.covariance, scores.certainty)
+    reported = ReportedScores(fitted, rows, channel, noise.covariance, share)
     return replace(
         scores,
+        certainty=share,
         log_odds=reported.calibration.log_odds[:, 1:],
         noise=noise,
         accuracy=reported.expected_accuracy(reported.predicted, noise.model.known_priors),
