@@ -111,13 +111,12 @@ class Findings:
     def annotators(self) -> Table | None:
         """Quality of each annotator, those with most votes first; None without votes.
 
-        Fields of `Votes.summary`, and ``accuracy``, P(a vote is right), with its 95% interval from
-        ``low`` to ``high``. They assume that annotators err independently given the true class.
+        Fields of `Votes.summary`, and ``accuracy``, the share of right votes, with its 95% interval
+        from ``low`` to ``high``, for any label noise. Without trusted labels of sampled rows they
+        are those of other data sets with such scores and votes (see docs/checked_rows.md).
         """
-        noise = self.evidence.noise
-        if noise.votes is None or noise.annotators is None:
-            return None
-        return annotator_table(noise.votes, noise.annotators)
+        votes = self.evidence.noise.votes
+        return None if votes is None else annotator_table(votes, self.evidence.true_class)
 
     @cached_property
     def n_suspects(self) -> int:

@@ -338,10 +338,11 @@ def annotators(audit: Findings, n_shown: int) -> str:
     """Return what the table of annotators shows."""
     n = 0 if audit.annotators is None else len(audit.annotators)
     shown = f"The {n_shown} annotators with most votes, of {n:,}. " if n > n_shown else ""
+    uncertain = "" if audit.is_calibrated else " if these votes are like those of other data sets"
     return (
-        f"{shown}Accuracy is the estimated share of right votes, if annotators err independently "
-        "given the true class. Kappa is the agreement with the other votes on the same rows, "
-        "corrected for chance: 1 if they always agree, 0 if they agree as often as by chance."
+        f"{shown}Accuracy is the estimated share of right votes{uncertain}. Kappa is the agreement "
+        "with the other votes on the same rows, corrected for chance: 1 if they always agree, 0 if "
+        "they agree as often as by chance."
     )
 
 

@@ -31,6 +31,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -263,13 +264,24 @@ class TrueClassModel:
         sampling : float
             Variance of the function given the parameters: the true classes are random.
         """
+        value, variance = self.with_variances(function)
+        return share_interval(float(value), float(np.sqrt(variance + sampling)))
+
+    def with_variances(self, function: Callable[[FloatArray], Any]) -> tuple[Any, Any]:
+        """Return functions of the posterior, and their variances by those of the parameters.
+
+        Parameters
+        ----------
+        function : callable
+            Function of the posterior, (n, k), that returns a number or an array.
+        """
         value = function(self.posterior)
-        variance = sampling
+        variance = 0.0 * value
         for step in self._principal_errors():
             up = function(self.posterior_at(self.parameters + step))
             down = function(self.posterior_at(self.parameters - step))
-            variance += ((up - down) / 2) ** 2
-        return share_interval(value, float(np.sqrt(variance)))
+            variance = variance + ((up - down) / 2) ** 2
+        return value, variance
 
     @cached_property
     def expected_accuracy(self) -> Interval:
@@ -304,15 +316,10 @@ class TrueClassModel:
             return np.where(mass > _LEAST_MASS, table / np.maximum(mass, _LEAST_MASS), np.eye(k))
 
         k = self.rows.n_classes
-        table = counts(self.posterior)
-        transition = rates(table)
-        n_true = np.maximum(self.n_effective * table.sum(axis=1, keepdims=True), 1.0)
-        variance = transition * (1 - transition) / n_true
-        for step in self._principal_errors():
-            up = rates(counts(self.posterior_at(self.parameters + step)))
-            down = rates(counts(self.posterior_at(self.parameters - step)))
-            variance = variance + ((up - down) / 2) ** 2
-        return transition, np.sqrt(variance)
+        transition, variance = self.with_variances(lambda posterior: rates(counts(posterior)))
+        mass = counts(self.posterior).sum(axis=1, keepdims=True)
+        sampling = transition * (1 - transition) / np.maximum(self.n_effective * mass, 1.0)
+        return transition, np.sqrt(variance + sampling)
 
     def _principal_errors(self) -> list[FloatArray]:
         """Return one standard error along each principal axis of the covariance."""

@@ -34,7 +34,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv, gammaln, softmax
+from scipy.special import gammaln, softmax
 
 from unflip._utils.arrays import TINY
 from unflip._utils.typing import FloatArray, IntArray
@@ -69,8 +69,6 @@ class Annotators:
         Proportions of the true classes.
     transitions_std : ndarray of shape (w, k, k)
         Standard error of each entry of ``transitions``; 0 if the transition matrices are known.
-    accuracy_std : ndarray of shape (w,)
-        Standard error of ``accuracy``; 0 if the transition matrices are known.
     voting_rates : ndarray of shape (w, k) or None
         P(annotator w votes | TRUE class a), if missing votes are abstentions.
 
@@ -89,7 +87,6 @@ class Annotators:
     transitions: FloatArray
     priors: FloatArray
     transitions_std: FloatArray
-    accuracy_std: FloatArray
     voting_rates: FloatArray | None = None
 
     @classmethod
@@ -97,9 +94,7 @@ class Annotators:
         """Return annotators who all have the transition matrix of a noise model with priors."""
         shape = (len(votes.annotators), *noise.transition.shape)
         transitions = np.broadcast_to(noise.transition, shape)
-        return cls(
-            votes.annotators, transitions, noise.known_priors, np.zeros(shape), np.zeros(shape[0])
-        )
+        return cls(votes.annotators, transitions, noise.known_priors, np.zeros(shape))
 
     @property
     def joint(self) -> FloatArray:
@@ -116,20 +111,6 @@ class Annotators:
         """P(a vote of annotator w is right), (w,)."""
         votes = self.priors[:, None] * self.joint
         return np.asarray(np.trace(votes, axis1=1, axis2=2) / votes.sum(axis=(1, 2)))
-
-    def accuracy_intervals(self, confidence: float = 0.95) -> FloatArray:
-        """Return lower and upper limits of ``accuracy``, (w, 2).
-
-        They are quantiles of the beta distribution with the mean ``accuracy`` and the standard
-        deviation ``accuracy_std``.
-        """
-        mean = self.accuracy
-        is_known = self.accuracy_std == 0
-        variance = np.where(is_known, 1.0, self.accuracy_std**2)
-        size = np.maximum(mean * (1 - mean) / variance - 1, TINY)
-        tails = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
-        beta = betaincinv((size * mean)[:, None], (size * (1 - mean))[:, None], tails)
-        return np.where(is_known[:, None], mean[:, None], beta)
 
     @property
     def noise_rates(self) -> FloatArray:
@@ -348,25 +329,18 @@ class Crowd:
             priors = mass / mass.sum()
         else:
             priors = self.priors
-        n_each = np.maximum(votes.sum(axis=2), TINY)
-        # Sums of q² instead of q: a row counts in proportion to the certainty of its class.
-        n_effective = self._shrinkable(posterior**2)[0].sum(axis=2) + strength
-        right = np.diagonal(shrunk, axis1=1, axis2=2)
-        shares = n_each / n_each.sum(axis=1, keepdims=True)
-        accuracy_variance = (shares**2 * right * (1 - right) / (n_effective + 1)).sum(axis=1)
         tables = {"transitions": shrunk}
+        # Sums of q² instead of q: a row counts in proportion to the certainty of its class.
+        n_effective = self._counts(posterior**2).sum(axis=2, keepdims=True)
         if self.votes.abstentions:
-            joint = (n_each / self.weights.sum())[:, :, None] * shrunk / priors
-            tables = _transitions_and_rates(joint.transpose(0, 2, 1))
-            n_effective = self._counts(posterior**2).sum(axis=2)
+            shares = np.maximum(votes.sum(axis=2, keepdims=True), TINY) / self.weights.sum()
+            tables = _transitions_and_rates((shares * shrunk / priors).transpose(0, 2, 1))
+        else:
+            n_effective += strength
         transitions = tables["transitions"]
-        variance = transitions * (1 - transitions) / (n_effective[:, :, None] + 1)
+        errors = np.sqrt(transitions * (1 - transitions) / (n_effective + 1))
         return Annotators(
-            names=self.votes.annotators,
-            priors=priors,
-            transitions_std=np.sqrt(variance),
-            accuracy_std=np.sqrt(accuracy_variance),
-            **tables,
+            names=self.votes.annotators, priors=priors, transitions_std=errors, **tables
         )
 
     def _posterior(self, annotators: Annotators, log_odds: FloatArray) -> FloatArray:
