@@ -7,8 +7,9 @@ import pytest
 
 from unflip import LPClassifier, NoiseModel, Votes, audit
 from unflip.datasets import make_mixture
-from unflip.labels.annotators import Annotators, Crowd
+from unflip.labels.annotators import Annotators
 from unflip.labels.codes import UNCHECKED
+from unflip.labels.crowd import Crowd
 
 # P(rule votes | true class) of six rules, each of which gives one label only.
 RULE_LABELS = np.array([0, 0, 0, 1, 1, 1])

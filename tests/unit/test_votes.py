@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from unflip import NoiseModel, Votes
-from unflip.labels.annotators import Annotators, Crowd
+from unflip.labels.annotators import Annotators
 from unflip.labels.codes import UNCHECKED, UNLABELLED
+from unflip.labels.crowd import Crowd
 
 #: Annotators of `drawn`: one mostly votes for the wrong class, one always votes for class 1.
 ADVERSARY, CONSTANT = 4, 5

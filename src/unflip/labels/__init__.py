@@ -4,7 +4,7 @@ Input: labels, transition matrices and votes. Output: class indices, and P(obser
 class) as a `Channel`. Uses no features, and loads without scikit-learn.
 """
 
-from unflip.labels.annotators import Annotators, Crowd
+from unflip.labels.annotators import Annotators
 from unflip.labels.classes import (
     contrasts,
     encode,
@@ -13,6 +13,7 @@ from unflip.labels.classes import (
     true_codes,
 )
 from unflip.labels.codes import UNCHECKED, UNLABELLED
+from unflip.labels.crowd import Crowd
 from unflip.labels.moved_noise import moved_rate
 from unflip.labels.noise import (
     Channel,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -197,22 +197,30 @@ class Votes:
         indices = as_array(rows, "rows")
         if indices.ndim != 1 or (indices.size and indices.dtype.kind not in "biu"):
             raise ValueError(f"rows = {shown(rows)} must be a list of row numbers, or a mask.")
-        selected = np.arange(self.n_rows)[indices if indices.size else []]
-        starts, ends = np.searchsorted(self.row, [selected, selected + 1])
+        part = self.on_rows(np.arange(self.n_rows)[indices if indices.size else []])
+        label_codes, label = np.unique(part.label, return_inverse=True)
+        annotator_codes, annotator = np.unique(part.annotator, return_inverse=True)
+        return replace(
+            part,
+            classes=self.classes[label_codes],
+            annotators=self.annotators[annotator_codes],
+            annotator=annotator,
+            label=label,
+        )
+
+    def on_rows(self, rows: IntArray) -> Votes:
+        """Return the votes on rows, by indices; unused classes and annotators stay."""
+        starts, ends = np.searchsorted(self.row, [rows, rows + 1])
         n_each = ends - starts
-        row = np.repeat(np.arange(len(selected)), n_each)
+        row = np.repeat(np.arange(len(rows)), n_each)
         offsets = starts - (np.cumsum(n_each) - n_each)
         kept = np.arange(len(row)) + np.repeat(offsets, n_each)
-        label_codes, label = np.unique(self.label[kept], return_inverse=True)
-        annotator_codes, annotator = np.unique(self.annotator[kept], return_inverse=True)
-        return Votes(
-            len(selected),
-            self.classes[label_codes],
-            self.annotators[annotator_codes],
-            row,
-            annotator,
-            label,
-            self.abstentions,
+        return replace(
+            self,
+            n_rows=len(rows),
+            row=row,
+            annotator=self.annotator[kept],
+            label=self.label[kept],
         )
 
     def __repr__(self) -> str:

@@ -22,9 +22,10 @@ from unflip.calibration.likeliest_noise import RatePrior
 from unflip.data.training_set import TrainingSet
 from unflip.estimation.noise_estimator import NoiseEstimator
 from unflip.estimation.priors_constraint import constrain_by_priors
-from unflip.labels.annotators import Annotators, Crowd
+from unflip.labels.annotators import Annotators
 from unflip.labels.classes import true_codes
 from unflip.labels.codes import UNCHECKED
+from unflip.labels.crowd import Crowd
 from unflip.labels.noise import Channel, NoiseModel, checked_proportions
 from unflip.labels.votes import Votes
 from unflip.model.options import is_estimate
