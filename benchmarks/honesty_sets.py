@@ -225,7 +225,10 @@ def annotated_texts(file):
     labels = columns.loc[table.index].to_numpy(float)
     rows, annotators = np.nonzero(np.isfinite(labels))
     votes = Votes.from_table(
-        rows, columns.columns.to_numpy(str)[annotators], labels[rows, annotators].astype(np.intp)
+        rows,
+        columns.columns.to_numpy(str)[annotators],
+        labels[rows, annotators].astype(np.intp),
+        abstentions=file.endswith("_train"),  # rules; language models label each text
     )
     return table["truth"].to_numpy(np.intp), text_features(table["text"]), votes
 

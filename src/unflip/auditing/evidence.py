@@ -231,6 +231,17 @@ class Evidence:
         """Whether trusted labels of sampled rows calibrate the posterior."""
         return self.is_sample and bool((self.truth != UNCHECKED).any())
 
+    @property
+    def uses_true_class(self) -> bool:
+        """Whether all numbers are those of `true_class`, for noise that may depend on the row.
+
+        So are those of rules without checked rows: rules look at features, so that a fit agrees
+        with them, right or wrong.
+        """
+        votes = self.noise.votes
+        is_by_rules = votes is not None and votes.abstentions and self.noise.source == "votes"
+        return self.is_calibrated or is_by_rules
+
     @cached_property
     def true_class(self) -> TrueClassModel:
         """Model of the true class for noise that may depend on the row.
@@ -239,13 +250,11 @@ class Evidence:
         """
         n, k = self.probabilities.shape
         vote_logs = None
-        votes_per_row = 1.0
         if self.noise.votes is not None and self.noise.annotators is not None:
             vote_logs = self.noise.annotators.log_likelihoods(self.noise.votes)
-            votes_per_row = self.noise.votes.mean_votes
         scores = ModelScores.of(self.probabilities)
         return TrueClassModel.fit(
-            LabelledScores((scores,), self.codes, k, vote_logs, votes_per_row),
+            LabelledScores((scores,), self.codes, k, vote_logs),
             self.truth if self.is_sample else np.full(n, UNCHECKED),
             counts=np.full(n, self.n_effective / n),
             inclusion=self.inclusion,
@@ -254,14 +263,14 @@ class Evidence:
     @property
     def accuracy(self) -> float:
         """Expected accuracy on clean labels."""
-        if self.is_calibrated:
+        if self.uses_true_class:
             return self.true_class.expected_accuracy.value
         return self.class_conditional_accuracy
 
     @property
     def accuracy_std(self) -> float:
         """Standard error of `accuracy`."""
-        if self.is_calibrated:
+        if self.uses_true_class:
             return self.true_class.expected_accuracy.std
         return self.class_conditional_accuracy_std
 
@@ -269,7 +278,7 @@ class Evidence:
     def reported_noise(self) -> tuple[NoiseModel, FloatArray]:
         """Noise model to report, and the standard errors of its transition matrix."""
         noise = self.noise
-        if not self.is_calibrated:
+        if not self.uses_true_class:
             return (noise.model if noise.reported is None else noise.reported), noise.errors
         errors = self.true_class.transition()[1]
         if noise.votes is not None:
@@ -280,7 +289,7 @@ class Evidence:
     @cached_property
     def label_posterior(self) -> FloatArray:
         """P(true class | row, observed label), (n, k); 0 and 1 for checked rows."""
-        if self.is_calibrated:
+        if self.uses_true_class:
             return self.true_class.posterior
         posterior: FloatArray = label_posterior(
             self.probabilities, self.columns, self.noise.channel

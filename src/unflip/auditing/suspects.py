@@ -34,13 +34,13 @@ def n_suspects_at(wrong: FloatArray, false_discovery_rate: float) -> int:
 def count_suspects(evidence: Evidence, false_discovery_rate: float) -> int:
     """Return the number of suspects among the rows that were not checked.
 
-    If checked rows calibrate the posterior, it is `TrueClassModel.n_suspects`. Otherwise it is
+    If noise may depend on the row, it is `TrueClassModel.n_suspects`. Otherwise it is
     `n_suspects_at` of the probabilities, averaged over the standard errors of the noise rates and
     of the calibration.
     """
     n_unchecked = int((evidence.truth == UNCHECKED).sum())
     listed = worst_first(evidence)[:n_unchecked]
-    if evidence.is_calibrated:
+    if evidence.uses_true_class:
         labelled = listed[evidence.labelled[listed]]
         return evidence.true_class.n_suspects(labelled, false_discovery_rate)
     return n_suspects_at(evidence.marginal_wrong[listed], false_discovery_rate)
@@ -77,9 +77,9 @@ def expected_wrong(evidence: Evidence) -> tuple[float, float]:
     """Return the expected number of wrong labels, and its standard error.
 
     The standard error includes sampling and the standard errors of the noise rates, or those of
-    the model that checked rows calibrate.
+    the model for noise that may depend on the row.
     """
-    if evidence.is_calibrated:
+    if evidence.uses_true_class:
         wrong_share = evidence.true_class.correct_labels.complement
         n_labels = int(evidence.labelled.sum())
         return n_labels * wrong_share.value, n_labels * wrong_share.std
@@ -96,15 +96,15 @@ def sensitivity_table(evidence: Evidence, false_discovery_rate: float) -> Table:
 
     Fields: ``true_class`` whose noise rate changes (none in the first row), its ``rate``, and the
     resulting ``n_suspects``, ``expected_wrong``, ``expected_accuracy`` and ``overlap``: the share
-    of the top suspects (at least 20 rows) that are also top suspects after the change. If checked
-    rows calibrate the posterior, the findings do not depend on noise rates: there is one row.
+    of the top suspects (at least 20 rows) that are also top suspects after the change. If noise
+    may depend on the row, the findings do not depend on noise rates: there is one row.
     """
     errors = np.diag(evidence.noise.errors)
     steps = np.where(errors > 0, errors, 0.05)
     n_compared = max(count_suspects(evidence, false_discovery_rate), min(20, len(evidence.codes)))
     worst = worst_first(evidence)[:n_compared]
     lines = [("", np.nan, *_findings(evidence, worst, false_discovery_rate))]
-    for a, step in enumerate([] if evidence.is_calibrated else steps.tolist()):
+    for a, step in enumerate([] if evidence.uses_true_class else steps.tolist()):
         for change in (-step, step):
             moved = evidence.with_rate(a, change)
             if moved is not None:
@@ -120,7 +120,7 @@ def _findings(
 ) -> tuple[int, float, float, float]:
     overlap = np.isin(worst, worst_first(evidence)[: len(worst)]).mean()
     accuracy = float(evidence.probabilities.max(axis=1).mean())
-    if evidence.is_calibrated:
+    if evidence.uses_true_class:
         accuracy = evidence.accuracy
     return (
         count_suspects(evidence, false_discovery_rate),

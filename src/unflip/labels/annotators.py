@@ -132,6 +132,12 @@ class Annotators:
         if self.difficulty is None:
             with np.errstate(divide="ignore"):  # log 0 = −∞: a label that is never given
                 sums = sums_of_votes(table, np.log(self.joint))
+        elif len(self.difficulty.margins) != len(votes):
+            raise ValueError(
+                f"The votes are on {len(votes)} rows, but the difficulty of rows is known for the "
+                f"{len(self.difficulty.margins)} training rows: pass their votes, or use "
+                "annotators.independent."
+            )
         else:
             sums = self.difficulty.log_likelihoods(table, self.transitions)
         for row in np.flatnonzero(sums.max(axis=1) == -np.inf):

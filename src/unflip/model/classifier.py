@@ -277,7 +277,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         y : array-like of shape (n,) or Votes
             Observed labels, or votes of several annotators (`unflip.Votes`). With votes, a given
             `noise` is that of each vote, and "estimate" estimates the noise rates of each
-            annotator.
+            annotator. If a missing vote is an abstention, samples without votes have weight zero.
         sample_weight : array-like of shape (n,), optional
             Sample weights. A sample of weight 2 counts as two duplicates, and a zero-weight sample
             as absent.
@@ -556,6 +556,9 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         self._check_foreign(samples, y)
         labels = to_device_of(samples, labels)
         weights = checked_weights(in_memory(sample_weight), samples)
+        if isinstance(labels, Votes) and labels.abstentions:
+            # Rows on which all rules abstain differ from the others: no target would be neutral.
+            weights = np.where(labels.voted, weights, 0.0)
         if not bool(array_namespace(weights).any(weights > 0)):
             raise ValueError("sample_weight is 0 for every row: give at least one non-zero weight.")
         weights = relative_weights(weights)

@@ -51,7 +51,7 @@ def _labelled_scores(data: TrainingSet, source: NoiseSource, scores: ModelScores
         return LabelledScores((scores,), _as_codes(data.codes), k)
     observed = votes.majority(source.channel(data).transition.T)
     vote_logs = source.annotators.log_likelihoods(votes)
-    return LabelledScores((scores,), observed, k, vote_logs, votes.mean_votes)
+    return LabelledScores((scores,), observed, k, vote_logs)
 
 
 def _as_codes(codes: Array) -> IntArray:
