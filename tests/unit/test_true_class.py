@@ -498,9 +498,11 @@ def test_predictions_alone():
 def test_votes_add_their_log_likelihood():
     probabilities, observed, _, truth = draw(2)
     logs = np.log(np.clip(expit(np.random.default_rng(0).normal(size=(400, 2))), 0.01, 1))
-    rows = LabelledScores((ModelScores.of(probabilities),), observed, 2, logs, 4.0)
-    mean, _ = rows.prior
-    assert mean[rows.names.index("omega")] == pytest.approx(0.7 / 2)
+    rows = LabelledScores((ModelScores.of(probabilities),), observed, 2, logs)
+    parameters = np.zeros(len(rows.names))
+    parameters[rows.names.index("omega")] = 0.5
+    relative = logs - logs.max(axis=1, keepdims=True)
+    np.testing.assert_allclose(rows.logits(parameters), 0.5 * relative, rtol=1e-12)
     assert "zeta" not in rows.names
     assert np.isfinite(TrueClassModel.fit(rows, truth).parameters).all()
 

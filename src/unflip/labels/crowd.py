@@ -31,6 +31,8 @@ _SEARCH_TOLERANCE = 1e-3
 # Candidates for the spread τ of the difficulty, and for its correlation r with the scores.
 _SPREADS = np.linspace(0.0, 1.0, 6)
 _CORRELATIONS = np.linspace(0.0, 0.75, 4)
+# Annotators with fewer votes may give one label by chance.
+_FEWEST_VOTES = 5
 # Rows by which candidates for the difficulty are compared, at most.
 _SAMPLED_ROWS = 20_000
 
@@ -63,6 +65,7 @@ class Crowd:
         of EM, which may swap rare classes if it starts from votes alone. Rows with a single vote
         are ignored, unless their label is trusted or they are all that most rules vote on.
         """
+        self._check_that_annotators_choose()
         fewest = 1 if self.votes.abstentions else 2
         is_used = (self.votes.n_votes >= fewest) | (self.truth != UNCHECKED)
         counts = self.votes.counts + 1 / len(self.votes.classes)
@@ -89,6 +92,19 @@ class Crowd:
             independent = self._refined(log_odds, replace(independent, groups=groups))
             dependent = self._with_difficulty(log_odds, independent, before)
         return dependent
+
+    def _check_that_annotators_choose(self) -> None:
+        """Raise ValueError if votes without abstentions are those of rules with one label each."""
+        if self.votes.abstentions:
+            return
+        counts = self.votes.table.sum(axis=0).reshape(-1, len(self.votes.classes))
+        counts = counts[counts.sum(axis=1) >= _FEWEST_VOTES]
+        if len(counts) > 1 and (counts.max(axis=1) == counts.sum(axis=1)).all():
+            raise ValueError(
+                f"The {len(counts)} annotators with at least {_FEWEST_VOTES} votes only ever give "
+                "one label each, so their choices say nothing: if they are rules that abstain, "
+                "pass abstentions=True to Votes."
+            )
 
     @property
     def _can_share_errors(self) -> bool:
@@ -315,12 +331,14 @@ class _DifficultySearch:
         """Return whether difficulty raises the log-likelihood of votes on rows held out.
 
         By more than one standard error. Annotators and difficulty are estimated on half of the
-        rows, from `fit` on, and compared to independent errors on the other half.
+        rows, from `fit` on, and compared to independent errors on the other half. Rows with the
+        same scores and votes are in the same half.
         """
         if fit.annotators.difficulty is None:
             return False
         weights = self._crowd.weights
-        is_second = np.arange(len(weights)) % 2 == 1
+        content = np.column_stack([self._log_odds, self._crowd.votes.counts])
+        is_second = np.unique(content, axis=0, return_inverse=True)[1].ravel() % 2 == 1
         gains = np.empty(len(weights))
         for held_out in (is_second, ~is_second):
             known = np.where(held_out, 0.0, weights)
@@ -328,7 +346,7 @@ class _DifficultySearch:
             independent = self._fitted((0, 0), self._independent, known)
             gains[held_out] = (likeliest.logs - independent.logs)[held_out]
         gain = float(weights @ gains)
-        error = np.sqrt(float(weights**2 @ (gains - gain / weights.sum()) ** 2))
+        error = np.sqrt(float(weights @ (gains - gain / weights.sum()) ** 2))
         return bool(gain > error)
 
     def _climb(self, point: tuple[int, int], start: _Fit, weights: FloatArray) -> _Fit:
