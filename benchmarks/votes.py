@@ -7,6 +7,10 @@ these labels. Of each method it measures the accuracy of the relabelled rows wit
 (a classifier fills in the others), and of the classifier on test rows, what unflip and the peers
 claim of these, AUROC of the wrong majority labels, and processor time.
 
+On all rows, `audit` without checked rows and with 100 of them, chosen by `check_next` ten times, is
+compared with the truth: the share of right labels that it claims, whether its interval contains
+that share, and the share of correct labels among its suspects.
+
 Draw 0 has all rows and votes. The other draws have four fifths of the rows. Media bias has no test
 rows: a third of the rows of each draw are held out. Draws that are stored are not run again. The
 sets are read from UNFLIP_DATA.
@@ -30,16 +34,25 @@ import pandas as pd
 from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_limits
 
-from unflip import LPClassifier, Votes
+from unflip import LPClassifier, Votes, audit
 from votes_peers import WITHOUT_PROBABILITIES, installed, logistic_regression
 from votes_sets import SETS, draw_of
-from votes_tables import LABELS, ONE_MATRIX, ORACLE, VOTES, print_tables
+from votes_tables import LABELS, ONE_MATRIX, ORACLE, VOTES, print_audits, print_tables
 
 FIELDS = (
     *("set", "draw", "method", "n_voted", "n_test", "voted", "all_rows", "test"),
     *("claimed_voted", "claimed_all", "claimed_test", "claimed_test_std", "auroc", "seconds"),
     *("voted_gained", "voted_lost", "test_gained", "test_lost", "failure"),
 )
+AUDIT_FIELDS = (
+    *("set", "checks", "draw", "labels", "claimed", "low", "high"),
+    *("predictions", "claimed_predictions", "low_predictions", "high_predictions"),
+    *("n_suspects", "false_discoveries"),
+)
+
+# Checked rows of an audit, and how often they are drawn.
+CHECKS = 100
+CHECK_DRAWS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +183,56 @@ def paired(draw, ours, other):
     return counts
 
 
+def audits(name, data):
+    """Audit all rows of a set, without and with checked rows; return a line for each audit."""
+    draw = draw_of(data, 0)
+    first = audit(draw.X, draw.votes)
+    lines = [audited(first, draw)]
+    for number in range(CHECK_DRAWS):
+        rows = first.check_next(CHECKS, random_state=number)
+        trusted = np.full(len(draw.truth), None)
+        trusted[rows] = draw.truth[rows]
+        lines.append(audited(audit(draw.X, draw.votes, trusted=trusted), draw))
+    return [
+        {"set": name, "checks": CHECKS if number else 0, "draw": number, **line}
+        for number, line in enumerate(lines)
+    ]
+
+
+def audited(result, draw):
+    """Compare an audit with the truth."""
+    voted = draw.votes.voted
+    right = result.classes[result.label_posterior.argmax(axis=1)] == draw.truth
+    predicted = result.classes[result.evidence.probabilities.argmax(axis=1)] == draw.truth
+    labels, predictions = result.corrected_labels_interval, result.expected_accuracy_interval
+    suspects = result.suspects[: result.n_suspects]
+    return {
+        "labels": right[voted].mean(),
+        "claimed": labels.value,
+        "low": labels.low,
+        "high": labels.high,
+        "predictions": predicted.mean(),
+        "claimed_predictions": predictions.value,
+        "low_predictions": predictions.low,
+        "high_predictions": predictions.high,
+        "n_suspects": len(suspects),
+        "false_discoveries": int((suspects.observed == draw.truth[suspects.row]).sum()),
+    }
+
+
+def run_audits(path, names):
+    """Run the audits of the sets that are not stored yet, and store each set when it is done."""
+    done = set(pd.read_csv(path)["set"]) if path.exists() else set()
+    with path.open("a", newline="", encoding="utf-8") as file, threadpool_limits(1):
+        writer = csv.DictWriter(file, AUDIT_FIELDS)
+        if not path.stat().st_size:
+            writer.writeheader()
+        for name in names:
+            if name not in done:
+                writer.writerows(audits(name, SETS[name]()))
+                file.flush()
+
+
 def run_all(path, names, n_draws):
     """Run the draws that are not stored yet, and store each when it is done."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -217,12 +280,14 @@ def main():
     options = parsed()
     warnings.simplefilter("ignore")
     logging.disable()
-    path = options.out / "votes.csv"
+    paths = options.out / "votes.csv", options.out / "votes_audits.csv"
     names = options.sets or list(SETS)
     if not options.stored:
-        run_all(path, names, options.draws)
-    frame = pd.read_csv(path)
+        run_all(paths[0], names, options.draws)
+        run_audits(paths[1], names)
+    frame, audit_frame = (pd.read_csv(path) for path in paths)
     print_tables(frame[frame["set"].isin(names)], options.write)
+    print_audits(audit_frame[audit_frame["set"].isin(names)], options.write)
 
 
 if __name__ == "__main__":

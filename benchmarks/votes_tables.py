@@ -184,3 +184,58 @@ def print_claims(frame):
         parts = [f"{what} {100 * error.mean():+.1f}" for what, error in errors.items()]
         error = 100 * mine["claimed_test_std"].mean()
         print(f"        {name}: {', '.join(parts)} (its standard error: {error:.1f})")
+
+
+def print_audits(frame, write):
+    """Print what audits claim with and without checked rows, and check it."""
+    checked = frame[frame["checks"] > 0]
+    unchecked = frame[frame["checks"] == 0].set_index("set")
+    rows = [
+        [
+            *("labels", "right, %", "without checks", "95% interval"),
+            *("error with 100 checks", "covered", "suspects", "false, %"),
+        ]
+    ]
+    errors, rates = {}, {}
+    for name, lines in checked.groupby("set", sort=False):
+        error = (lines["claimed"] - lines["labels"]).abs()
+        covered = lines["labels"].between(lines["low"], lines["high"])
+        errors[name] = error.mean()
+        rates[name] = lines["false_discoveries"].sum() / max(lines["n_suspects"].sum(), 1)
+        first = unchecked.loc[name]
+        rows.append(
+            [
+                name,
+                tenth(first["labels"]),
+                tenth(first["claimed"]),
+                f"{tenth(first['low'])}–{tenth(first['high'])}",
+                tenth(error.mean()),
+                f"{covered.sum()} of {len(lines)}",
+                f"{lines['n_suspects'].mean():.0f}",
+                tenth(rates[name]) if lines["n_suspects"].any() else "-",
+            ]
+        )
+    show("votes.md", f"{COMMAND} audits", rows, write)
+    for what, claimed, low, high in (
+        ("labels", "claimed", "low", "high"),
+        ("predictions", "claimed_predictions", "low_predictions", "high_predictions"),
+    ):
+        gaps = (checked[claimed] - checked[what]).abs().groupby(checked["set"], sort=False).mean()
+        verdict(gaps.max() <= 0.03, f"|claimed − true share of right {what}| ≤ .03", listed(gaps))
+        outside = unchecked[~unchecked[what].between(unchecked[low], unchecked[high])]
+        verdict(
+            outside.empty,
+            f"without checks, the interval contains the share of right {what} on every set",
+            ", ".join(outside.index) or f"{len(unchecked)} of {len(unchecked)}",
+        )
+    verdict(max(rates.values()) <= 0.13, "false discovery rate ≤ .13", listed(rates))
+    alone = {
+        name: f"{line['false_discoveries']:.0f} of {line['n_suspects']:.0f}"
+        for name, line in unchecked.iterrows()
+    }
+    print(f"        without checks: {', '.join(f'{name} {text}' for name, text in alone.items())}")
+
+
+def listed(values):
+    """Format a value for each set."""
+    return ", ".join(f"{name} {value:.3f}" for name, value in values.items())

@@ -1,18 +1,55 @@
-"""The table of annotators: how much they vote, and how often they are right."""
+"""Tables of the annotators: how much they vote, how often they are right, and what they confuse."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from unflip._utils.arrays import TINY
 from unflip._utils.record_tables import Table, table
 from unflip._utils.typing import FloatArray
-from unflip.calibration.interval import share_interval
+from unflip.calibration.interval import Interval, share_interval
 from unflip.calibration.true_class import TrueClassModel
+from unflip.labels.annotators import Annotators
 from unflip.labels.votes import Votes
 
 
-def annotator_table(votes: Votes, model: TrueClassModel) -> Table:
-    """Return `Votes.summary` with the share of right votes of each annotator and its 95% interval.
+def annotator_table(votes: Votes, annotators: Annotators, model: TrueClassModel) -> Table:
+    """Return `Votes.summary` with accuracy, information and weight of each annotator's votes.
+
+    Parameters
+    ----------
+    votes : Votes
+        The votes.
+    annotators : Annotators
+        Their annotators.
+    model : TrueClassModel
+        Model of the true class of the rows.
+    """
+    summary = votes.summary()
+    order = np.searchsorted(votes.annotators, summary.annotator)
+    n_votes = np.bincount(votes.annotator)
+    weights = annotators.weighted_table(votes).sum(axis=0).reshape(-1, len(votes.classes))
+
+    def right(posterior: FloatArray) -> FloatArray:
+        own = posterior[votes.row, votes.label]
+        return np.asarray(np.bincount(votes.annotator, own) / n_votes)
+
+    accuracy, variance = model.with_variances(right)
+    own = model.posterior[votes.row, votes.label]
+    sampling = np.bincount(votes.annotator, own * (1 - own)) / n_votes**2
+    intervals = _intervals(accuracy, variance + sampling * _rows_per_vote(votes, model))
+    return table(
+        **{name: summary[name] for name in summary.dtype.names or ()},
+        accuracy=accuracy[order],
+        low=np.array([interval.low for interval in intervals])[order],
+        high=np.array([interval.high for interval in intervals])[order],
+        information=annotators.information[order],
+        weight=(weights.sum(axis=1) / n_votes)[order],
+    )
+
+
+def confusion_table(votes: Votes, model: TrueClassModel) -> Table:
+    """Return P(label | true class) among the votes of each annotator, a line for each of them.
 
     Parameters
     ----------
@@ -21,27 +58,37 @@ def annotator_table(votes: Votes, model: TrueClassModel) -> Table:
     model : TrueClassModel
         Model of the true class of the rows.
     """
-    summary = votes.summary()
-    order = np.searchsorted(votes.annotators, summary.annotator)
-    n_votes = np.bincount(votes.annotator)
+    w, k = len(votes.annotators), len(votes.classes)
 
-    def shares(values: FloatArray) -> FloatArray:
-        return np.asarray(np.bincount(votes.annotator, values) / n_votes)
+    def counts(posterior: FloatArray) -> FloatArray:
+        return np.asarray(votes.table.T @ posterior).reshape(w, k, k).transpose(0, 2, 1)
 
-    def right(posterior: FloatArray) -> FloatArray:
-        return shares(posterior[votes.row, votes.label])
+    def rates(posterior: FloatArray) -> FloatArray:
+        each = counts(posterior)
+        return np.asarray(each / np.maximum(each.sum(axis=2, keepdims=True), TINY))
 
-    accuracy, variance = model.with_variances(right)
-    own = model.posterior[votes.row, votes.label]
-    rows_per_vote = len(votes) / model.n_effective  # more than 1 if rows are not independent
-    sampling = shares(own * (1 - own)) / n_votes * rows_per_vote
-    intervals = [
-        share_interval(float(value), float(error))
-        for value, error in zip(accuracy, np.sqrt(variance + sampling), strict=True)
-    ]
+    rate, variance = model.with_variances(rates)
+    n_true = np.maximum(counts(model.posterior).sum(axis=2, keepdims=True), 1.0)
+    sampling = rate * (1 - rate) / n_true * _rows_per_vote(votes, model)
+    intervals = _intervals(rate.ravel(), (variance + sampling).ravel())
+    annotator, true_class, label = (index.ravel() for index in np.indices((w, k, k)))
     return table(
-        **{name: summary[name] for name in summary.dtype.names or ()},
-        accuracy=accuracy[order],
-        low=np.array([interval.low for interval in intervals])[order],
-        high=np.array([interval.high for interval in intervals])[order],
+        annotator=votes.annotators[annotator],
+        true_class=votes.classes[true_class],
+        label=votes.classes[label],
+        rate=rate.ravel(),
+        low=np.array([interval.low for interval in intervals]),
+        high=np.array([interval.high for interval in intervals]),
     )
+
+
+def _rows_per_vote(votes: Votes, model: TrueClassModel) -> float:
+    """Return by how much dependence between rows increases sampling variances."""
+    return len(votes) / model.n_effective
+
+
+def _intervals(shares: FloatArray, variances: FloatArray) -> list[Interval]:
+    return [
+        share_interval(float(share), float(error))
+        for share, error in zip(shares, np.sqrt(variances), strict=True)
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,10 +14,11 @@ from unflip._utils.randomness import RandomState
 from unflip._utils.record_tables import Table, table
 from unflip._utils.typing import FloatArray, IntArray
 from unflip._utils.validation import as_count, as_number, shown
-from unflip.auditing.annotator_table import annotator_table
+from unflip.auditing.annotator_table import annotator_table, confusion_table
 from unflip.auditing.check_plan import CheckPlan, CheckSample
 from unflip.auditing.dependence import Dependence, dependence_test
 from unflip.auditing.evidence import Evidence, ModelCalibration
+from unflip.auditing.next_votes import next_votes
 from unflip.auditing.outlook import Outlook
 from unflip.auditing.suspects import (
     count_suspects,
@@ -113,10 +115,37 @@ class Findings:
 
         Fields of `Votes.summary`, and ``accuracy``, the share of right votes, with its 95% interval
         from ``low`` to ``high``, for any label noise. Without trusted labels of sampled rows they
-        are those of other data sets with such scores and votes (see docs/checked_rows.md).
+        are those of other data sets with such scores and votes (see docs/checked_rows.md). The
+        field ``information`` is what a vote tells about the true class, in bits, and ``weight`` is
+        what it counts: less than 1 if the annotator copies others.
         """
-        votes = self.evidence.noise.votes
-        return None if votes is None else annotator_table(votes, self.evidence.true_class)
+        noise = self.evidence.noise
+        if noise.votes is None or noise.annotators is None:
+            return None
+        return annotator_table(noise.votes, noise.annotators, self.evidence.true_class)
+
+    @cached_property
+    def confusions(self) -> Table | None:
+        """How often each annotator gives each label to rows of each class; None without votes.
+
+        Fields ``annotator``, ``true_class``, ``label``, ``rate``, P(label | true class) among the
+        votes of the annotator, and its 95% interval from ``low`` to ``high``, as of `annotators`.
+        """
+        noise = self.evidence.noise
+        if noise.votes is None or noise.annotators is None:
+            return None
+        return confusion_table(noise.votes, self.evidence.true_class)
+
+    @property
+    def effective_votes(self) -> float:
+        """Mean number of independent votes that the votes on a row are worth; NaN without votes.
+
+        Less than the mean number of votes if annotators share errors or copy each other.
+        """
+        noise = self.evidence.noise
+        if noise.votes is None or noise.annotators is None:
+            return np.nan
+        return noise.annotators.effective_votes(noise.votes)
 
     @cached_property
     def n_suspects(self) -> int:
@@ -171,6 +200,16 @@ class Findings:
         wrong = self.evidence.true_class.correct_labels.complement
         n = int(self.evidence.labelled.sum())
         return Interval(n * wrong.value, n * wrong.low, n * wrong.high)
+
+    @property
+    def corrected_labels_interval(self) -> Interval:
+        """Share of right labels after each is replaced by its most likely class, for any noise.
+
+        With its 95% interval, over the rows with a label or vote. See `label_posterior`.
+        """
+        labelled = self.evidence.labelled
+        model = self.evidence.true_class.restricted(labelled)
+        return model.share(self.label_posterior[labelled].argmax(axis=1))
 
     @property
     def is_calibrated(self) -> bool:
@@ -249,6 +288,28 @@ class Findings:
     def _check_sample(self) -> CheckSample:
         unchecked = np.flatnonzero(self.evidence.truth == UNCHECKED)
         return CheckSample(self.evidence.true_class, unchecked)
+
+    def ask_next(self, m: int, *, costs: Mapping[Any, float] | None = None) -> Table:
+        """Return whom to ask next about which rows: the m votes with the largest gain for the cost.
+
+        Parameters
+        ----------
+        m : int
+            Number of votes, each on another row.
+        costs : mapping, optional
+            Cost of a vote of each annotator, by name: ``math.inf`` for those who cannot be asked,
+            1 for those who are not named.
+
+        Returns
+        -------
+        record array
+            Fields ``row``, ``annotator``, ``gain`` (expected bits of information about the true
+            class) and ``cost``, largest gain for its cost first.
+        """
+        noise = self.evidence.noise
+        if noise.votes is None or noise.annotators is None:
+            raise ValueError("There are no annotators to ask: audit Votes instead of labels.")
+        return next_votes(noise.annotators, noise.votes, self.label_posterior, m, costs)
 
     def accuracy_after(self, m: int, *, growth: float = 1.0) -> float:
         """Return the expected accuracy after the m most suspicious labels are checked.

@@ -80,9 +80,13 @@ _SOURCE_NOTES = {
 }
 
 
+# Groups of annotators that copy each other, and members of each, that are named.
+_MOST_GROUPS = 3
+_MOST_COPIES = 5
+
 # On what the false discovery rate relies, without and with checked rows.
 _VALIDITY = {
-    False: "It is valid only if noise depends on the class alone, and the noise rates are correct.",
+    False: "It is valid only if {condition}, and the noise rates are correct.",
     True: "By the checked rows, it is kept with 90% confidence.",
 }
 
@@ -122,6 +126,8 @@ def summary(audit: Findings) -> dict[str, str]:
         "Suspects": suspects(audit),
         "Next step": next_step(audit),
     }
+    if sentences := several_votes(audit):
+        paragraphs["Votes"] = sentences
     if len(audit.unlabelled):
         paragraphs["Rows without votes"] = unlabelled(audit)
     if audit.model_calibration is not None:
@@ -164,7 +170,7 @@ def _disagreement(audit: Findings) -> str:
     low, high = votes.noise_bounds()
     return (
         f" Two votes on a row differ with probability {votes.disagreement:.0%}, so the noise rate "
-        f"of a vote is between {low:.0%} and {high:.0%} if annotators err independently."
+        f"of a vote would be between {low:.0%} and {high:.0%} if annotators erred independently."
     )
 
 
@@ -172,7 +178,17 @@ def _conditional(audit: Findings, sentence: str) -> str:
     """Return a sentence about numbers, with their condition if no checked row supports them."""
     if audit.is_calibrated:
         return sentence[0].upper() + sentence[1:]
-    return f"If noise depends on the class alone, {sentence}"
+    return f"If {condition(audit)}, {sentence}"
+
+
+def condition(audit: Findings) -> str:
+    """Return what the numbers assume without checked rows, as the end of a sentence with "if"."""
+    noise = audit.evidence.noise
+    if audit.evidence.uses_true_class:
+        return "these votes are like those of other data sets"
+    if noise.annotators is not None and noise.annotators.difficulty is not None:
+        return "annotators err by class and by difficulty of the row alone"
+    return "noise depends on the class alone"
 
 
 def noise_source(audit: Findings) -> str:
@@ -249,7 +265,7 @@ def _n_suspects(audit: Findings) -> str:
     kind = label_kind(audit)
     at_rate = f"at an expected false discovery rate of at most {audit.false_discovery_rate:.0%}"
     if not audit.is_calibrated:
-        at_rate += ", if noise depends on the class alone"
+        at_rate += f", if {condition(audit)}"
     if audit.n_suspects == 0 and audit.is_calibrated and len(audit.suspects):
         return f"No {kind} is suspect {at_rate}: too few rows were checked to be sure of it."
     if audit.n_suspects == 0:
@@ -340,10 +356,50 @@ def annotators(audit: Findings, n_shown: int) -> str:
     shown = f"The {n_shown} annotators with most votes, of {n:,}. " if n > n_shown else ""
     uncertain = "" if audit.is_calibrated else " if these votes are like those of other data sets"
     return (
-        f"{shown}Accuracy is the estimated share of right votes{uncertain}. Kappa is the agreement "
+        f"{shown}{shared_errors(audit)} Accuracy is the estimated share of right votes{uncertain}. "
+        "Information is what a vote tells about the true class, in bits. Kappa is the agreement "
         "with the other votes on the same rows, corrected for chance: 1 if they always agree, 0 if "
         "they agree as often as by chance."
     )
+
+
+def several_votes(audit: Findings) -> str:
+    """Return what several votes per row are worth, and how good labels from them are."""
+    votes = audit.evidence.noise.votes
+    if votes is None or votes.single:
+        return ""
+    interval = audit.corrected_labels_interval
+    support = "by the checked rows" if audit.is_calibrated else "by what other data sets showed"
+    return (
+        f"{shared_errors(audit)} The most likely label of a row is right for {interval.value:.0%} "
+        f"of the rows with votes, {support}: between {interval.low:.0%} and {interval.high:.0%}."
+    )
+
+
+def shared_errors(audit: Findings) -> str:
+    """Return how many independent votes the votes on a row are worth, and who copies whom."""
+    noise = audit.evidence.noise
+    if noise.votes is None or noise.annotators is None:
+        return ""
+    votes, annotators = noise.votes, noise.annotators
+    mean = len(votes.row) / int(votes.voted.sum())
+    if votes.abstentions:
+        sentence = "Whether rules err together was not estimated."
+    elif annotators.difficulty is None and annotators.groups is None:
+        sentence = "Annotators seem to err independently: held-out votes are no likelier otherwise."
+    else:
+        sentence = (
+            f"Annotators err together: the {mean:.1f} votes on a row are worth "
+            f"{audit.effective_votes:.1f} independent ones."
+        )
+    copies = [] if annotators.groups is None else annotators.groups.members
+    for members in copies[:_MOST_GROUPS]:
+        names = ", ".join(str(name) for name in annotators.names[members[:_MOST_COPIES]])
+        rest = "" if len(members) <= _MOST_COPIES else f" and {len(members) - _MOST_COPIES} more"
+        sentence += f" {names}{rest} copy each other."
+    if len(copies) > _MOST_GROUPS:
+        sentence += f" So do {len(copies) - _MOST_GROUPS} more groups."
+    return sentence
 
 
 def unlabelled(audit: Findings) -> str:
@@ -363,11 +419,10 @@ def dependence(audit: Findings) -> str:
         return (
             "Noise may depend on the row. The probabilities were calibrated with the checked rows."
         )
-    if audit.evidence.noise.votes is not None:
-        return (
-            "Annotators err independently, and their errors depend on the true class alone (not "
-            "tested)."
-        )
+    votes = audit.evidence.noise.votes
+    if votes is not None and not votes.single:
+        sentence = condition(audit)
+        return f"{sentence[0].upper()}{sentence[1:]} (not tested)."
     p_value = audit.dependence.p_value
     assumed = "Noise depends on the true class alone (class-conditional noise)."
     if np.isnan(p_value):
@@ -392,6 +447,7 @@ def assumptions(
         sentences.append(
             f"The expected false discovery rate of at most {audit.false_discovery_rate:.0%} is an "
             f"average over the first {audit.n_suspects:,} suspects: the last of them are less "
-            f"certain than the first. {_VALIDITY[audit.is_calibrated]}"
+            "certain than the first. "
+            f"{_VALIDITY[audit.is_calibrated].format(condition=condition(audit))}"
         )
     return [*sentences, *extra]

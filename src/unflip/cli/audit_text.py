@@ -39,6 +39,7 @@ def summary(result: FileAudit, request: Request, out: Path | None, suspects: Pat
         _data(result),
         wrapped(f"Label noise: {prose.noise(result.audit)} {prose.STANDARD_ERROR}"),
         wrapped(f"Expected accuracy: {prose.accuracy(result.audit)}"),
+        _votes(result),
         _suspects(result),
         _unlabelled(result),
         _warning(result),
@@ -68,6 +69,11 @@ def describe_features(prepared: Prepared, transformer: KernelFeatures | None) ->
         return columns
     chosen = ", chosen by the labels" if prepared.feature_map == "auto" else ""
     return f"{columns}, with the {transformer.kernel} kernel{chosen}"
+
+
+def _votes(result: FileAudit) -> str:
+    sentences = prose.several_votes(result.audit)
+    return wrapped(f"Votes: {sentences}") if sentences else ""
 
 
 def _suspects(result: FileAudit) -> str:

@@ -34,7 +34,9 @@ _TRUSTED = [
     "unflip.estimation.strata.Urgency",
     "unflip.estimation.trusted.TrustedSubset",
     "unflip.labels.noise.NoiseModel",
+    "unflip.labels.annotator_groups.AnnotatorGroups",
     "unflip.labels.annotators.Annotators",
+    "unflip.labels.shared_difficulty.SharedDifficulty",
     "scipy.sparse._csr.csr_array",
 ]
 

@@ -54,12 +54,26 @@ class AnnotatorGroups:
         sizes = np.bincount(self.group)
         return [np.flatnonzero(self.group == g) for g in np.flatnonzero(sizes > 1)]
 
+    def next_vote_weights(self, votes: Votes, rows: IntArray) -> FloatArray:
+        """Return what a further vote of each annotator would add on some rows, (n_rows, w)."""
+        n_groups = len(self.copying)
+        part = votes.on_rows(rows)
+        cells = part.row * n_groups + self.group[part.annotator]
+        sizes = np.bincount(cells, minlength=len(rows) * n_groups).reshape(-1, n_groups)
+        added = _effective(sizes + 1, self.copying) - _effective(sizes, self.copying)
+        return np.asarray(added[:, self.group])
+
     def vote_weights(self, votes: Votes) -> FloatArray:
         """Return what each vote counts, (n_votes,), between 0 and 1."""
         group = self.group[votes.annotator]
         cells = votes.row * len(self.copying) + group
         _, cell, sizes = np.unique(cells, return_inverse=True, return_counts=True)
         return np.asarray(1 / (1 + (sizes[cell] - 1) * self.copying[group]))
+
+
+def _effective(sizes: IntArray, copying: FloatArray) -> FloatArray:
+    """Return what votes of a group on a row count together."""
+    return np.asarray(sizes / (1 + np.maximum(sizes - 1, 0) * copying))
 
 
 def find_groups(

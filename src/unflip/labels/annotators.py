@@ -36,7 +36,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from unflip._utils.typing import FloatArray, SparseArray
+from unflip._utils.arrays import TINY
+from unflip._utils.typing import FloatArray, IntArray, SparseArray
 from unflip.labels.annotator_groups import AnnotatorGroups
 from unflip.labels.noise import Channel, NoiseModel
 from unflip.labels.shared_difficulty import SharedDifficulty, sums_of_votes
@@ -179,6 +180,54 @@ class Annotators:
         if self.difficulty is None:
             return self.transitions[..., None], np.ones(1)
         return self.difficulty.transitions_by_difficulty(self.transitions)
+
+    def with_next_vote(self, votes: Votes, rows: IntArray, posterior: FloatArray) -> FloatArray:
+        """Return P(true class, label that an annotator would give next | votes), (m, w, k, k).
+
+        Parameters
+        ----------
+        votes : Votes
+            The votes so far.
+        rows : ndarray of int, shape (m,)
+            Rows.
+        posterior : ndarray of shape (m, k)
+            P(true class | votes, features) of these rows.
+        """
+        if self.difficulty is None:
+            return np.asarray(posterior[:, None, :, None] * self.transitions)
+        table = self.weighted_table(votes)[rows]
+        density = posterior[:, :, None] * self.difficulty.density(rows, table, self.transitions)
+        return np.asarray(np.einsum("rkz,wklz->rwkl", density, self.by_difficulty()[0]))
+
+    @property
+    def information(self) -> FloatArray:
+        """Bits that a vote of each annotator is expected to tell about the true class, (w,).
+
+        Kullback-Leibler divergence of the class after the vote from the class proportions. It is 0
+        for annotators who guess, and at most the entropy of the classes without abstentions.
+        """
+        votes = self.priors[:, None] * self.joint
+        votes = votes / votes.sum(axis=(1, 2), keepdims=True)
+        given_label = votes / np.maximum(votes.sum(axis=1, keepdims=True), TINY)
+        ratios = np.log2(np.maximum(given_label, TINY) / self.priors[:, None])
+        return np.asarray((votes * ratios).sum(axis=(1, 2)))
+
+    def error_correlation(self, votes: Votes) -> float:
+        """Return the intraclass correlation of the errors of two votes on a row, by difficulty."""
+        if self.difficulty is None:
+            return 0.0
+        shares = np.bincount(votes.annotator, minlength=len(self.names)) / len(votes.annotator)
+        return self.difficulty.correlation(self.transitions, self.priors, shares)
+
+    def effective_votes(self, votes: Votes) -> float:
+        r"""Return how many independent votes the votes on a row are worth, mean over rows.
+
+        Copies count as one vote. With the correlation ρ of errors by difficulty, m votes are then
+        worth :math:`m / (1 + (m - 1)\rho)` (Kish 1965).
+        """
+        correlation = self.error_correlation(votes)
+        n_votes = self.weighted_table(votes).sum(axis=1)[votes.voted]
+        return float(np.mean(n_votes / (1 + (n_votes - 1) * correlation)))
 
     def channel(self, votes: Votes) -> Channel:
         """Return P(votes on a row | true class), with a column for each row."""

@@ -36,7 +36,7 @@ import numpy as np
 from scipy.special import log_ndtr, logit, ndtri, softmax
 
 from unflip._utils.arrays import TINY
-from unflip._utils.typing import FloatArray, SparseArray
+from unflip._utils.typing import FloatArray, IntArray, SparseArray
 
 # Values of z that likelihoods are summed over. With the largest loading, the mean of the transition
 # matrix over them is exact to 1e-4.
@@ -140,6 +140,21 @@ class SharedDifficulty:
             derivatives[rows] = (density * sums_of_votes(table[rows], slopes)).sum(axis=2)
         return derivatives
 
+    def density(self, rows: IntArray, table: SparseArray, transitions: FloatArray) -> FloatArray:
+        """Return P(z | votes on the row, true class) at its values, (n_rows, k, n_values).
+
+        Parameters
+        ----------
+        rows : ndarray of int, shape (n_rows,)
+            Rows.
+        table : sparse array of shape (n_rows, w·k)
+            Weights of their votes.
+        transitions : ndarray of shape (w, k, k)
+            Transition matrices.
+        """
+        logs = self._log_transitions(transitions)
+        return np.asarray(softmax(sums_of_votes(table, logs) + self._log_density(rows), axis=2))
+
     def correlation(self, transitions: FloatArray, priors: FloatArray, shares: FloatArray) -> float:
         """Return the intraclass correlation of the errors of two votes on a row.
 
@@ -159,7 +174,7 @@ class SharedDifficulty:
         single = shares @ (right * (1 - right))
         return float(priors @ shared / max(float(priors @ single), TINY))
 
-    def _log_density(self, rows: slice) -> FloatArray:
+    def _log_density(self, rows: slice | IntArray) -> FloatArray:
         """Return the logarithm of the probability of each value of z, (n_rows, k, n_values)."""
         normal = _log_normal(self.margins[rows], self.score_correlation)
         return np.asarray(normal - self.log_norms[rows][:, :, None])

@@ -72,7 +72,7 @@ def _unit(audit: Audit, unit: str, error: float, interval: Interval) -> str:
     """Return what a figure counts, with its interval, or its standard error without checks."""
     if audit.is_calibrated:
         return f"{unit} (95% interval {interval.low:.1%} to {interval.high:.1%})"
-    return f"± {error:.1%} (standard error) {unit}, if noise depends on the class alone"
+    return f"± {error:.1%} (standard error) {unit}, if {prose.condition(audit)}"
 
 
 def noise_cells(audit: Audit) -> list[list[Cell]]:
@@ -139,6 +139,7 @@ def annotator_lines(audit: Audit) -> list[list[str]]:
             f"{line.label} ({line.label_share:.0%})",
             f"{line.accuracy:.0%}",
             f"{line.low:.0%} to {line.high:.0%}" if line.low < line.high else "",
+            f"{line.information:.2f}",
             "" if np.isnan(line.kappa) else f"{line.kappa:.2f}",
         ]
         for line in audit.annotators[:MOST_ANNOTATORS]

@@ -9,6 +9,7 @@ import typer
 
 from unflip._utils.atomic_files import write_together
 from unflip.auditing import prose
+from unflip.auditing.report import Audit
 from unflip.calibration.interval import Interval
 from unflip.cli import arguments, audit_text
 from unflip.cli.audit_table import audit_file
@@ -132,6 +133,21 @@ def _page(result: FileAudit) -> bytes:
     )
 
 
+def _annotators(audit: Audit) -> dict[str, Any] | None:
+    """Return what is known of the annotators; None without several votes per row."""
+    votes = audit.evidence.noise.votes
+    if votes is None or votes.single or audit.annotators is None:
+        return None
+    names = audit.annotators.dtype.names
+    corrected = audit.corrected_labels_interval
+    return {
+        "votes_per_row": len(votes.row) / int(votes.voted.sum()),
+        "effective_votes_per_row": audit.effective_votes,
+        "corrected_labels_right": {"value": corrected.value, "interval_95": _limits(corrected)},
+        "each": [dict(zip(names, line, strict=True)) for line in audit.annotators.tolist()],
+    }
+
+
 def _limits(interval: Interval) -> list[float]:
     return [interval.low, interval.high]
 
@@ -179,6 +195,7 @@ def _as_json(
             "trained_on_clean_labels": audit.accuracy_after(n),
         },
         "calibrated_by_checked_rows": audit.is_calibrated,
+        "annotators": _annotators(audit),
         "n_suspects": audit.n_suspects,
         "false_discovery_rate": audit.false_discovery_rate,
         "suspects": [line for line in lines if line["part"] != "unlabelled"],
