@@ -29,8 +29,10 @@ _TOLERANCE = 1e-6
 # The same while candidates for the difficulty are compared.
 _SEARCH_TOLERANCE = 1e-3
 # Candidates for the spread τ of the difficulty, and for its correlation r with the scores.
-_SPREADS = np.linspace(0.0, 1.0, 6)
-_CORRELATIONS = np.linspace(0.0, 0.75, 4)
+_SPREADS = np.linspace(0.0, 1.4, 15)
+_CORRELATIONS = np.linspace(0.0, 0.75, 7)
+# Steps on these grids, one after the other.
+_STRIDES = (2, 1)
 # Annotators with fewer votes may give one label by chance.
 _FEWEST_VOTES = 5
 # Rows by which candidates for the difficulty are compared, at most.
@@ -164,7 +166,10 @@ class Crowd:
             return independent
         posterior = self.weights[:, None] * self._posterior(independent, log_odds)
         difficulty = found.difficulty.on_rows(standardized_margins(log_odds, posterior))
-        return self._refined(log_odds, replace(found, difficulty=difficulty))
+        annotators = replace(found, difficulty=difficulty)
+        start = self._posterior(annotators, log_odds)
+        # Posteriors are less certain with difficulty, so s would be larger than it should be.
+        return self._em(log_odds, annotators, start, search.strength)[0]
 
     def _groups(self, log_odds: FloatArray, annotators: Annotators) -> AnnotatorGroups | None:
         """Return groups of annotators that copy each other."""
@@ -183,6 +188,15 @@ class Crowd:
         return replace(
             self, votes=self.votes.on_rows(rows), weights=self.weights[rows], truth=self.truth[rows]
         )
+
+    def log_likelihood(self, annotators: Annotators, log_odds: FloatArray) -> float:
+        """Return log P(votes | features), summed over the weighted rows."""
+        return float(self.weights @ self._log_likelihoods(annotators, log_odds))
+
+    def _log_likelihoods(self, annotators: Annotators, log_odds: FloatArray) -> FloatArray:
+        """Return log P(votes | features) of each row, (n,)."""
+        logs = annotators.log_likelihoods(self.votes) + log_odds
+        return np.asarray(logsumexp(logs, axis=1) - logsumexp(log_odds, axis=1))
 
     def noise(self, annotators: Annotators) -> tuple[NoiseModel, FloatArray]:
         """Return the noise model of a vote drawn at random, and its standard errors."""
@@ -306,7 +320,7 @@ class _DifficultySearch:
         self._crowd = crowd
         self._log_odds = log_odds
         posterior = crowd._posterior(independent, log_odds)
-        self._strength = crowd._strength(posterior)
+        self.strength = crowd._strength(posterior)
         self._margins = standardized_margins(log_odds, crowd.weights[:, None] * posterior)
         self._independent = _Fit((0, 0), independent, posterior, np.zeros(len(posterior)))
 
@@ -353,14 +367,15 @@ class _DifficultySearch:
         """Return the likeliest fit, by steps on the grids from a point; EM begins at `start`."""
         best = self._fitted(point, start, weights)
         fits = {point: best}
-        while True:
-            for neighbour in _neighbours(*best.point):
-                if neighbour not in fits:
-                    fits[neighbour] = self._fitted(neighbour, best, weights)
-            likeliest = max(fits.values(), key=lambda fit: float(weights @ fit.logs))
-            if likeliest is best:
-                return best
-            best = likeliest
+        for stride in _STRIDES:
+            likeliest = None
+            while likeliest is not best:
+                likeliest = best
+                for neighbour in _neighbours(*best.point, stride):
+                    if neighbour not in fits:
+                        fits[neighbour] = self._fitted(neighbour, best, weights)
+                best = max(fits.values(), key=lambda fit: float(weights @ fit.logs))
+        return best
 
     def _fitted(self, point: tuple[int, int], start: _Fit, weights: FloatArray) -> _Fit:
         """Return annotators fitted to weighted rows, with the difficulty at a point."""
@@ -373,15 +388,15 @@ class _DifficultySearch:
             annotators = replace(annotators, difficulty=difficulty)
         crowd = replace(self._crowd, weights=weights)
         annotators, posterior = crowd._em(
-            self._log_odds, annotators, start.posterior, self._strength, _SEARCH_TOLERANCE
+            self._log_odds, annotators, start.posterior, self.strength, _SEARCH_TOLERANCE
         )
-        logs = annotators.log_likelihoods(crowd.votes) + self._log_odds
-        logs = logsumexp(logs, axis=1) - logsumexp(self._log_odds, axis=1)
-        return _Fit(point, annotators, posterior, np.asarray(logs))
+        logs = crowd._log_likelihoods(annotators, self._log_odds)
+        return _Fit(point, annotators, posterior, logs)
 
 
-def _neighbours(i: int, j: int) -> Iterator[tuple[int, int]]:
+def _neighbours(i: int, j: int, stride: int) -> Iterator[tuple[int, int]]:
     """Return the neighbours of a point of the grids of spread and score correlation."""
     for step_i, step_j in ((-1, 0), (1, 0), (0, -1), (0, 1)):
-        if 0 <= i + step_i < len(_SPREADS) and 0 <= j + step_j < len(_CORRELATIONS):
-            yield i + step_i, j + step_j
+        neighbour = (i + stride * step_i, j + stride * step_j)
+        if 0 <= neighbour[0] < len(_SPREADS) and 0 <= neighbour[1] < len(_CORRELATIONS):
+            yield neighbour

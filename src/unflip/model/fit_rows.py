@@ -49,9 +49,11 @@ from unflip.ridge.spectrum.decomposition import decompose
 # Fits that score the rows with trusted labels: each hides a quarter of these labels. A choice: more
 # folds take longer, with fewer the fits know fewer trusted labels.
 _FOLDS = 4
-# Estimates of the annotators by features: they depend on the slope of the scores, and the other way
-# round. The second halves the bias of simulated noise rates, a third hardly changes anything.
-_ANNOTATOR_FITS = 2
+# Limit on the estimates of annotators by features, which depend on the slope of the scores, and the
+# other way round. Five sets of votes need two to five.
+_MOST_ANNOTATOR_FITS = 5
+# Least gain in log-likelihood for which another estimate is kept.
+_LEAST_GAIN = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,14 +285,20 @@ def _target_table(noise: NoiseModel, options: Options) -> FloatArray:
 def _fit_targets(
     problem: _Problem, source: NoiseSource, table: FloatArray | None, truth: Array | None
 ) -> tuple[NoiseSource, Round]:
-    """Fit the targets; with votes again, as features improve the estimates of the annotators."""
+    """Fit the targets; with votes again, while the votes become likelier given the features."""
     last = _last_round(problem, source, table, truth)
     if source.crowd is None:
         return source, last
-    for _ in range(_ANNOTATOR_FITS):
+    best = source, last
+    likelihood = -np.inf
+    for _ in range(_MOST_ANNOTATOR_FITS):
         source = source.with_features(last.calibration.log_odds)
         last = _last_round(problem, source, table, truth)
-    return source, last
+        previous, likelihood = likelihood, source.log_likelihood(last.calibration.log_odds)
+        if likelihood < previous + _LEAST_GAIN:
+            break
+        best = source, last
+    return best
 
 
 def _cross_fitted(

@@ -91,6 +91,12 @@ class NoiseSource:
         annotators = self.crowd.with_features(log_odds, self.annotators)
         return _from_crowd(self.crowd, annotators, self.estimator)
 
+    def log_likelihood(self, log_odds: Array) -> float:
+        """Return log P(votes | features) for log-odds (n, k); 0 if no annotators are estimated."""
+        if self.crowd is None or self.annotators is None:
+            return 0.0
+        return self.crowd.log_likelihood(self.annotators, log_odds)
+
 
 def noise_source(
     noise: object,
