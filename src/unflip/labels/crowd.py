@@ -330,7 +330,7 @@ class _DifficultySearch:
         Parameters
         ----------
         start : SharedDifficulty or None
-            Difficulty to begin with; None for none.
+            Difficulty to begin with, which helped; None for none.
         """
         point = (0, 0)
         if start is not None:
@@ -339,7 +339,8 @@ class _DifficultySearch:
                 int(np.abs(_CORRELATIONS - start.score_correlation).argmin()),
             )
         fit = self._climb(point, self._independent, self._crowd.weights)
-        return fit.annotators if self._helps(fit) else self._independent.annotators
+        helps = start is not None or self._helps(fit)
+        return fit.annotators if helps else self._independent.annotators
 
     def _helps(self, fit: _Fit) -> bool:
         """Return whether difficulty raises the log-likelihood of votes on rows held out.

@@ -267,7 +267,9 @@ def _log_sum(logs: FloatArray) -> FloatArray:
     largest = logs.max(axis=-1, keepdims=True)
     largest[largest == -np.inf] = 0.0
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(np.exp(logs - largest).sum(axis=-1)) + largest[..., 0])
+        return np.asarray(
+            np.log(np.exp(logs - largest) @ np.ones(logs.shape[-1])) + largest[..., 0]
+        )
 
 
 def _loadings(spread: float, transitions: FloatArray) -> FloatArray:
