@@ -1,36 +1,39 @@
 r"""Groups of annotators that copy each other.
 
-Two annotators of a group give the same label on many rows on which their transition matrices, and
-the difficulty of the row, make different labels likely. With the number A of rows on which both
-give the same label, and its expectation E if both err on their own, the *copying* of a pair is the
-share of the expected differences that is missing:
+Two annotators of a group give the same label on many rows on which their transition matrices make
+different labels likely. With the number A of rows on which both give the same label, and its
+expectation E if both err on their own, the *copying* of a pair is the share of the expected
+differences that is missing:
 
 .. math:: \kappa = \frac{A - E}{n - E}.
 
-It is 0 for independent annotators and 1 for copies. Pairs that copy more than half of the time, and
-significantly, are linked, and linked annotators are a group. The m votes of a group on a row count
-as m/(1 + (m − 1)κ) votes, as in a cluster sample (Kish 1965): each log-likelihood is divided by
+It is 0 for independent annotators and 1 for copies. The m votes of a group on a row count as
+m/(1 + (m − 1)κ) votes, as in a cluster sample (Kish 1965): each log-likelihood is divided by
 1 + (m − 1)κ. Copies together count as one vote.
+
+If most annotators copy each other, their consensus looks like the truth, and E like A. Candidates
+for groups are therefore pairs that disagree much less with each other than with others. They are a
+group if the votes of all others become likelier, given those of the group, when these count less.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array, triu
 from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtri
 
+from unflip._utils.arrays import TINY
 from unflip._utils.typing import FloatArray, IntArray
 from unflip.labels.votes import Votes
 
-# Least copying of a pair that is linked: annotators with less are better described by difficulty.
-_LEAST_COPYING = 0.5
-# Probability that any pair of independent annotators is linked (Bonferroni).
+# Candidates disagree at most this share as often as each of them with all others. A choice:
+# likelihood decides on groups.
+_CLOSE = 0.5
+# Probability that any pair of annotators looks that close by chance (Bonferroni).
 _FALSE_ALARM = 0.01
-# Pairs of annotators whose expected agreement is computed at a time, to bound memory.
-_CHUNK = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +50,16 @@ class AnnotatorGroups:
 
     group: IntArray
     copying: FloatArray
+
+    @classmethod
+    def of(cls, groups: list[IntArray], copying: list[float], n_annotators: int) -> AnnotatorGroups:
+        """Return groups with their members and copying; the other annotators are on their own."""
+        group = np.full(n_annotators, -1)
+        for g, members in enumerate(groups):
+            group[members] = g
+        alone = group < 0
+        group[alone] = len(groups) + np.arange(alone.sum())
+        return cls(group, np.concatenate([copying, np.zeros(int(alone.sum()))]))
 
     @property
     def members(self) -> list[IntArray]:
@@ -76,78 +89,95 @@ def _effective(sizes: IntArray, copying: FloatArray) -> FloatArray:
     return np.asarray(sizes / (1 + np.maximum(sizes - 1, 0) * copying))
 
 
-def find_groups(
-    votes: Votes, posterior: FloatArray, transitions_at: FloatArray, shares: FloatArray
-) -> AnnotatorGroups | None:
-    """Return the groups of annotators; None if all err on their own.
+def candidate_groups(votes: Votes, weights: FloatArray) -> list[IntArray]:
+    """Return groups of annotators that may copy each other: the members of each.
 
     Parameters
     ----------
     votes : Votes
         Votes on n rows.
+    weights : ndarray of shape (n,)
+        Weight of each row, as a number of independent rows.
+    """
+    w = len(votes.annotators)
+    pairs = _Pairs.of(votes)
+    if not len(pairs.first):
+        return []
+    n_common = pairs.sums(weights)
+    differences = n_common - pairs.agreement(weights)
+    ends = np.concatenate([pairs.first, pairs.second])
+    typical = np.bincount(ends, np.tile(differences, 2), minlength=w) / np.maximum(
+        np.bincount(ends, np.tile(n_common, 2), minlength=w), TINY
+    )
+    rate = _CLOSE * np.minimum(typical[pairs.first], typical[pairs.second])
+    expected = n_common * rate
+    least = ndtri(1 - _FALSE_ALARM / len(n_common))
+    is_close = expected - differences >= least * np.sqrt(np.maximum(expected * (1 - rate), 1.0))
+    links = coo_array(
+        (np.ones(int(is_close.sum())), (pairs.first[is_close], pairs.second[is_close])),
+        shape=(w, w),
+    )
+    _, group = connected_components(links, directed=False)
+    sizes = np.bincount(group)
+    # Without others, nothing tells copies from annotators who are right.
+    return [np.flatnonzero(group == g) for g in np.flatnonzero((sizes > 1) & (sizes < w))]
+
+
+def copying_of(
+    members: IntArray, votes: Votes, posterior: FloatArray, transitions: FloatArray
+) -> float:
+    """Return the copying κ of annotators, from 0 to 1.
+
+    Parameters
+    ----------
+    members : ndarray of int
+        The annotators.
+    votes : Votes
+        Votes on n rows.
     posterior : ndarray of shape (n, k)
         P(true class | votes, features), times the weight of the row.
-    transitions_at : ndarray of shape (w, k, k, n_values)
-        Transition matrices for each value of the difficulty of a row.
-    shares : ndarray of shape (n_values,)
-        Probability of each value.
+    transitions : ndarray of shape (w, k, k)
+        Transition matrices.
     """
-    n_annotators = len(votes.annotators)
-    if n_annotators < 2 or votes.n_votes.max() < 2:
-        return None
-    first, second, common, agreed = _pairs(votes, posterior)
-    expected = np.empty(len(first))
-    for start in range(0, len(first), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        pairs = transitions_at[first[part]] * transitions_at[second[part]]
-        expected[part] = (common[part] * (pairs.sum(axis=2) @ shares)).sum(axis=1)
-    n_common = common.sum(axis=1)
-    differing = np.maximum(n_common - expected, 1e-9)
-    copying = (agreed - expected) / differing
-    deviation = np.sqrt(np.maximum(expected * differing / np.maximum(n_common, 1e-9), 1e-9))
-    least = ndtri(1 - _FALSE_ALARM / max(len(first), 1))
-    linked = (copying >= _LEAST_COPYING) & (agreed - expected >= least * np.maximum(deviation, 1.0))
-    if not linked.any():
-        return None
-    links = coo_array(
-        (np.ones(int(linked.sum())), (first[linked], second[linked])),
-        shape=(n_annotators, n_annotators),
-    )
-    n_groups, group = connected_components(links, directed=False)
-    of_pair = group[first[linked]]
-    n_pairs = np.bincount(of_pair, minlength=n_groups)
-    sums = np.bincount(of_pair, np.clip(copying[linked], 0.0, 1.0), minlength=n_groups)
-    return AnnotatorGroups(group.astype(np.intp), sums / np.maximum(n_pairs, 1))
+    pairs = _Pairs.of(votes)
+    within = np.isin(pairs.first, members) & np.isin(pairs.second, members)
+    pairs = replace(pairs, first=pairs.first[within], second=pairs.second[within])
+    common = np.column_stack([pairs.sums(column) for column in posterior.T])
+    agreement = pairs.agreement(posterior.sum(axis=1))
+    agreeing = (transitions[pairs.first] * transitions[pairs.second]).sum(axis=2)
+    expected = float((common * agreeing).sum())
+    differing = float(common.sum()) - expected
+    return float(np.clip((agreement.sum() - expected) / max(differing, TINY), 0.0, 1.0))
 
 
-def _pairs(
-    votes: Votes, posterior: FloatArray
-) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
-    """Return the pairs of annotators with common rows, and what these rows hold.
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """Pairs of annotators with common rows."""
 
-    Returns
-    -------
-    first, second : ndarray of int, shape (n_pairs,)
-        The annotators.
-    common : ndarray of shape (n_pairs, k)
-        Expected number of their common rows of each true class.
-    agreed : ndarray of shape (n_pairs,)
-        Number of common rows with the same label.
-    """
+    votes: Votes
+    first: IntArray
+    second: IntArray
+
+    @classmethod
+    def of(cls, votes: Votes) -> _Pairs:
+        voted = _indicators(votes)
+        first, second = triu(voted.T @ voted, k=1).tocoo().coords
+        return cls(votes, first, second)
+
+    def sums(self, weights: FloatArray, of_label: int | None = None) -> FloatArray:
+        """Return the weight of the rows on which both vote, or both vote for one label."""
+        voted = _indicators(self.votes, of_label)
+        weighted = voted.multiply(weights[:, None])
+        return np.asarray((voted.T @ weighted.tocsr()).tocsr()[self.first, self.second])
+
+    def agreement(self, weights: FloatArray) -> FloatArray:
+        """Return the weight of the rows on which both give the same label."""
+        return np.asarray(sum(self.sums(weights, b) for b in range(len(self.votes.classes))))
+
+
+def _indicators(votes: Votes, of_label: int | None = None) -> csr_array:
+    """Return whether each annotator voted on each row, or voted for one label, (n, w)."""
+    is_meant = np.ones(len(votes.row), bool) if of_label is None else votes.label == of_label
+    entries = (votes.row[is_meant], votes.annotator[is_meant])
     shape = (votes.n_rows, len(votes.annotators))
-    ones = np.ones(len(votes.row))
-    voted = csr_array((ones, (votes.row, votes.annotator)), shape=shape)
-    pairs = triu(voted.T @ voted, k=1).tocoo()
-    first, second = pairs.coords
-    weights = posterior.sum(axis=1)
-
-    def counts(row_weights: FloatArray, of_label: int | None = None) -> FloatArray:
-        is_counted = np.ones(len(votes.row), bool) if of_label is None else votes.label == of_label
-        entries = (votes.row[is_counted], votes.annotator[is_counted])
-        table = csr_array((ones[is_counted], entries), shape=shape)
-        weighted = csr_array((row_weights[entries[0]], entries), shape=shape)
-        return np.asarray((table.T @ weighted).tocsr()[first, second])
-
-    common = np.column_stack([counts(column) for column in posterior.T])
-    agreed = sum(counts(weights, label) for label in range(posterior.shape[1]))
-    return first, second, common, np.asarray(agreed)
+    return csr_array((np.ones(int(is_meant.sum())), entries), shape=shape)

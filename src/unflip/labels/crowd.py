@@ -10,7 +10,7 @@ from scipy.special import gammaln, logsumexp, softmax
 
 from unflip._utils.arrays import TINY
 from unflip._utils.typing import FloatArray, IntArray
-from unflip.labels.annotator_groups import AnnotatorGroups, find_groups
+from unflip.labels.annotator_groups import AnnotatorGroups, candidate_groups, copying_of
 from unflip.labels.annotators import Annotators, transitions_and_rates
 from unflip.labels.codes import UNCHECKED
 from unflip.labels.noise import NoiseModel
@@ -60,7 +60,7 @@ class Crowd:
     truth: IntArray
     priors: FloatArray | None = None
 
-    def by_agreement(self) -> Annotators:
+    def by_agreement(self, groups: AnnotatorGroups | None = None) -> Annotators:
         """Estimate the transition matrices from how often annotators agree on a row.
 
         The estimates are optimistic, because an annotator's own votes count. They are a safe start
@@ -70,10 +70,11 @@ class Crowd:
         self._check_that_annotators_choose()
         fewest = 1 if self.votes.abstentions else 2
         is_used = (self.votes.n_votes >= fewest) | (self.truth != UNCHECKED)
-        counts = self.votes.counts + 1 / len(self.votes.classes)
+        each = None if groups is None else groups.vote_weights(self.votes)
+        counts = self.votes.weighted_counts(each) + 1 / len(self.votes.classes)
         shares = self._with_truth(counts / counts.sum(axis=1, keepdims=True))
         crowd = replace(self, weights=np.where(is_used, self.weights, 0.0))
-        return crowd._estimate(shares, crowd._strength(shares), None)
+        return replace(crowd._estimate(shares, crowd._strength(shares), None), groups=groups)
 
     def with_features(self, log_odds: FloatArray, before: Annotators) -> Annotators:
         """Estimate the transition matrix of each annotator from votes and features.
@@ -88,12 +89,10 @@ class Crowd:
         independent = self._refined(log_odds, before.independent)
         if not self._can_share_errors:
             return independent
-        dependent = self._with_difficulty(log_odds, independent, before)
-        groups = self._groups(log_odds, dependent)
+        groups = self._groups(log_odds, independent)
         if groups is not None:
-            independent = self._refined(log_odds, replace(independent, groups=groups))
-            dependent = self._with_difficulty(log_odds, independent, before)
-        return dependent
+            independent = self._in_groups(groups, log_odds)
+        return self._with_difficulty(log_odds, independent, before)
 
     def _check_that_annotators_choose(self) -> None:
         """Raise ValueError if votes without abstentions are those of rules with one label each."""
@@ -171,10 +170,42 @@ class Crowd:
         # Posteriors are less certain with difficulty, so s would be larger than it should be.
         return self._em(log_odds, annotators, start, search.strength)[0]
 
-    def _groups(self, log_odds: FloatArray, annotators: Annotators) -> AnnotatorGroups | None:
-        """Return groups of annotators that copy each other."""
-        posterior = self.weights[:, None] * self._posterior(annotators, log_odds)
-        return find_groups(self.votes, posterior, *annotators.by_difficulty())
+    def _groups(self, log_odds: FloatArray, independent: Annotators) -> AnnotatorGroups | None:
+        """Return groups of annotators that copy each other; None if there are none."""
+        if independent.groups is not None:
+            return independent.groups
+        w = len(self.votes.annotators)
+        members, copying = [], []
+        for candidate in candidate_groups(self.votes, self.weights):
+            copies = self._in_groups(AnnotatorGroups.of([candidate], [1.0], w), log_odds)
+            posterior = self.weights[:, None] * self._posterior(copies, log_odds)
+            share = copying_of(candidate, self.votes, posterior, copies.transitions)
+            grouped = self._in_groups(AnnotatorGroups.of([candidate], [share], w), log_odds)
+            gains = self._logs_of_others(candidate, grouped, log_odds)
+            gains -= self._logs_of_others(candidate, independent, log_odds)
+            if self._is_gain(gains):
+                members.append(candidate)
+                copying.append(share)
+        return AnnotatorGroups.of(members, copying, w) if members else None
+
+    def _in_groups(self, groups: AnnotatorGroups, log_odds: FloatArray) -> Annotators:
+        """Return annotators estimated with groups, from their agreement on."""
+        return self._refined(log_odds, self.by_agreement(groups))
+
+    def _logs_of_others(
+        self, members: IntArray, annotators: Annotators, log_odds: FloatArray
+    ) -> FloatArray:
+        """Return log P(votes of the others | votes of some annotators, features), (n,)."""
+        is_member = np.isin(self.votes.annotator, members)
+        of_members = annotators.log_likelihoods(self.votes.only(is_member)) + log_odds
+        every = annotators.log_likelihoods(self.votes) + log_odds
+        return np.asarray(logsumexp(every, axis=1) - logsumexp(of_members, axis=1))
+
+    def _is_gain(self, gains: FloatArray) -> bool:
+        """Return whether the sum of gains in log-likelihood exceeds its standard error."""
+        gain = float(self.weights @ gains)
+        variance = float(self.weights @ (gains - gain / self.weights.sum()) ** 2)
+        return bool(gain > np.sqrt(variance))
 
     def _sampled_rows(self) -> IntArray:
         """Return random rows with votes, at most `_SAMPLED_ROWS`."""
@@ -360,9 +391,7 @@ class _DifficultySearch:
             likeliest = self._climb(fit.point, fit, known)
             independent = self._fitted((0, 0), self._independent, known)
             gains[held_out] = (likeliest.logs - independent.logs)[held_out]
-        gain = float(weights @ gains)
-        error = np.sqrt(float(weights @ (gains - gain / weights.sum()) ** 2))
-        return bool(gain > error)
+        return self._crowd._is_gain(gains)
 
     def _climb(self, point: tuple[int, int], start: _Fit, weights: FloatArray) -> _Fit:
         """Return the likeliest fit, by steps on the grids from a point; EM begins at `start`."""

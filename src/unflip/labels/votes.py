@@ -251,9 +251,19 @@ class Votes:
     @property
     def counts(self) -> FloatArray:
         """Number of votes of each row for each class, (n, k)."""
+        return self.weighted_counts(None)
+
+    def weighted_counts(self, weights: FloatArray | None) -> FloatArray:
+        """Return the sums of weights of the votes (n_votes,) on each row for each class, (n, k)."""
         k = len(self.classes)
-        flat = np.bincount(self.row * k + self.label, minlength=self.n_rows * k)
+        flat = np.bincount(self.row * k + self.label, weights, minlength=self.n_rows * k)
         return flat.reshape(self.n_rows, k).astype(float)
+
+    def only(self, kept: NDArray[np.bool_]) -> Votes:
+        """Return some of the votes, by a mask; rows, classes and annotators stay."""
+        return replace(
+            self, row=self.row[kept], annotator=self.annotator[kept], label=self.label[kept]
+        )
 
     @property
     def disagreement(self) -> float:
