@@ -303,3 +303,30 @@ def test_single_votes_give_one_warning():
     with pytest.warns(AssumedNoiseWarning) as caught:
         LPClassifier().fit(X, Votes.from_columns(shuffled))
     assert len(caught) == 1
+
+
+def test_odd_annotators_do_no_harm():
+    """One vote, always the same label, a copy, and rows without votes, beside five others."""
+    X, y = make_mixture(500, 20, mean_norm=1.5, random_state=0)
+    rng = np.random.default_rng(0)
+    labels = np.where(
+        rng.random((500, 5)) < [0.8, 0.75, 0.7, 0.7, 0.65], y[:, None], 1 - y[:, None]
+    )
+    plain = Votes.from_columns(labels)
+    columns = np.column_stack([labels, np.full((500, 2), None), labels[:, 0]]).astype(object)
+    columns[3, 5] = 1 - y[3]
+    columns[:, 6] = 1
+    columns[10:13] = None
+    names = ["a", "b", "c", "d", "e", "once", "constant", "copy of a"]
+    odd = Votes.from_columns(columns, names)
+    right = [
+        np.mean(LPClassifier().fit(X, votes).label_posterior_.argmax(axis=1) == y)
+        for votes in (plain, odd)
+    ]
+    assert right[1] > right[0] - 0.015
+    result = audit(X, odd)
+    assert "a and copy of a copy each other" in result.summary["Votes"]
+    table = {line.annotator: line for line in result.annotators}
+    assert table["constant"].information < 0.02
+    assert table["once"].low < 0.3 < 0.7 < table["once"].high
+    assert len(result.unlabelled) == 3

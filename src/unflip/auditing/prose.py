@@ -394,9 +394,10 @@ def shared_errors(audit: Findings) -> str:
         )
     copies = [] if annotators.groups is None else annotators.groups.members
     for members in copies[:_MOST_GROUPS]:
-        names = ", ".join(str(name) for name in annotators.names[members[:_MOST_COPIES]])
-        rest = "" if len(members) <= _MOST_COPIES else f" and {len(members) - _MOST_COPIES} more"
-        sentence += f" {names}{rest} copy each other."
+        names = [str(name) for name in annotators.names[members[:_MOST_COPIES]]]
+        if len(members) > _MOST_COPIES:
+            names.append(f"{len(members) - _MOST_COPIES} more")
+        sentence += f" {', '.join(names[:-1])} and {names[-1]} copy each other."
     if len(copies) > _MOST_GROUPS:
         sentence += f" So do {len(copies) - _MOST_GROUPS} more groups."
     return sentence
