@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 from unflip import LPClassifier, NoiseModel, Votes, audit
-from unflip.datasets import make_mixture
+from unflip.datasets import make_messages, make_mixture
 from unflip.labels.annotators import Annotators
 from unflip.labels.codes import UNCHECKED
 from unflip.labels.crowd import Crowd
@@ -274,3 +275,26 @@ class TestVotes:
         noise = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1, pi_neg=0.5)
         annotators = Annotators.from_noise(noise, Votes.from_columns([[0, 1], [1, 0]]))
         np.testing.assert_allclose(annotators.accuracy, 0.85)
+
+    @pytest.mark.parametrize("seed", [1, 2, 3])
+    def test_features_that_rules_look_at_are_no_proof_of_them(self, seed):
+        """Words are rules and features: without checks, intervals are wide, with them valid."""
+        texts, y = make_messages(1000, random_state=seed)
+        words = {"charged": 0, "invoice": 0, "price": 0, "refund": 0}
+        words |= {"address": 1, "courier": 1, "package": 1, "parcel": 1}
+        labels = [[b if word in text else None for word, b in words.items()] for text in texts]
+        votes = Votes.from_columns(labels, list(words), abstentions=True)
+        X = TfidfVectorizer().fit_transform(texts)
+        first = audit(X, votes)
+        assert first.n_suspects == 0
+        trusted = np.full(1000, None)
+        rows = first.check_next(100, random_state=seed)
+        trusted[rows] = y[rows]
+        checked = audit(X, votes, trusted=trusted)
+        for result in (first, checked):
+            right = result.label_posterior.argmax(axis=1) == y
+            predicted = result.evidence.probabilities.argmax(axis=1) == y
+            labels, accuracy = result.corrected_labels_interval, result.expected_accuracy_interval
+            assert labels.low <= right[votes.voted].mean() <= labels.high
+            assert accuracy.low <= predicted.mean() <= accuracy.high
+        assert checked.corrected_labels_interval.width < first.corrected_labels_interval.width

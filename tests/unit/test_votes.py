@@ -38,7 +38,7 @@ def estimated(votes, **options):
 def test_columns_and_table_give_the_same_votes():
     pd = pytest.importorskip("pandas")
     columns = pd.DataFrame({"ann": ["a", None, "b", None], "bob": ["b", "a", pd.NA, None]})
-    wide = Votes.from_columns(columns, annotators=columns.columns)
+    wide = Votes.from_columns(columns)
     long = Votes.from_table(
         [2, 0, 1, 0], ["ann", "bob", "bob", "ann"], ["b", "b", "a", "a"], n_rows=4
     )

@@ -238,9 +238,13 @@ class Evidence:
         So are those of rules without checked rows: rules look at features, so that a fit agrees
         with them, right or wrong.
         """
+        return self.is_calibrated or self.is_by_rules
+
+    @property
+    def is_by_rules(self) -> bool:
+        """Whether the labels are votes of rules that abstain."""
         votes = self.noise.votes
-        is_by_rules = votes is not None and votes.abstentions and self.noise.source == "votes"
-        return self.is_calibrated or is_by_rules
+        return votes is not None and votes.abstentions and self.noise.source == "votes"
 
     @cached_property
     def true_class(self) -> TrueClassModel:
@@ -253,12 +257,25 @@ class Evidence:
         if self.noise.votes is not None and self.noise.annotators is not None:
             vote_logs = self.noise.annotators.log_likelihoods(self.noise.votes)
         scores = ModelScores.of(self.probabilities)
+        if self.is_by_rules:
+            scores = replace(scores, claimed=self._claimed_by_votes(scores.predicted))
         return TrueClassModel.fit(
             LabelledScores((scores,), self.codes, k, vote_logs),
             self.truth if self.is_sample else np.full(n, UNCHECKED),
             counts=np.full(n, self.n_effective / n),
             inclusion=self.inclusion,
         )
+
+    def _claimed_by_votes(self, predicted: IntArray) -> FloatArray:
+        """Return P(prediction is right) by the votes alone, (n,); without votes the mean of others.
+
+        A fit to the votes of rules learns the rules back, from the features that they look at, so
+        it agrees with them, right or wrong. Fits that leave out the rules of a row have no
+        association with its votes that is significant, given the number of rules.
+        """
+        by_votes = self.noise.channel.posterior
+        claimed = by_votes[np.arange(len(predicted)), predicted]
+        return np.where(self.labelled, claimed, claimed[self.labelled].mean())
 
     @property
     def accuracy(self) -> float:

@@ -11,7 +11,7 @@ observed label o, prediction p, and D = 1[o ≠ p],
 The score must not depend on the row's own label. The logarithms are floored and centred. For two
 classes there is no ζ, and class-conditional noise is a special case: β = 1, β_d = δ = 0, with γ and
 c by the noise rates. Noise that depends on the row changes β and γ. Several votes on a row add
-ω times their log-likelihood under independent annotators, with o the majority label. The scores
+ω times their log-likelihood, with o the majority label. The scores
 of two models add up: each has its own β, β_d, δ and ζ.
 
 Each parameter has a normal prior, which says what the labels of public data sets needed. The

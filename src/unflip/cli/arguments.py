@@ -58,8 +58,8 @@ Abstentions = Annotated[
     bool,
     typer.Option(
         "--abstentions",
-        help="An empty cell is an abstention: every annotator saw every row, as with rules and "
-        "language models that may skip.",
+        help="An empty cell is an abstention: the annotators are rules, each of which saw every "
+        "row.",
     ),
 ]
 Abstain = Annotated[

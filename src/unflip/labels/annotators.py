@@ -1,30 +1,15 @@
-r"""Transition matrices of annotators, estimated from their votes and from features.
+r"""Transition matrices of annotators, and the likelihood of their votes.
 
 Annotator w gives label b to a row of true class a with probability Tʷ_ab, independently of the
-features and of the other annotators, so P(votes | a) = Π Tʷ_ab (Dawid and Skene 1979). EM repeats
-two steps. Bayes' rule gives the posterior q of the true classes. The matrices follow from q:
+features. If annotators also err independently of each other, P(votes | a) = Π Tʷ_ab (Dawid and
+Skene 1979). Errors that they share, because a row is difficult or because they copy each other,
+change this likelihood (`unflip.labels.shared_difficulty`, `unflip.labels.annotator_groups`).
 
-.. math:: T^w_{ab} = \frac{n^w_{ab} + s\, T_{ab}}{\sum_b n^w_{ab} + s},
-
-where n is the sum of q(a) over the rows that w labelled b, and T is the matrix of all votes
-together. The Dirichlet prior of s pseudo-votes shrinks annotators with few votes towards T; s is
-large if annotators hardly differ. With features, P(a | xᵢ) replaces the class proportions (Raykar
-and others 2010). It must be leave-one-out: computed without the votes on row i.
-
-**Abstentions.** If every annotator saw every row, how often an annotator votes may depend on the
-class. A rule that only ever says b is informative because it votes on more rows of class b than of
-others. With n_b votes for b on n rows, Bayes' rule gives
-
-.. math:: P(w \text{ says } b \mid a) = \frac{n^w_b}{n}\,
-          \frac{P^w(a \mid b)}{\pi_a}, \qquad
-          P^w(a \mid b) = \frac{n^w_{ab} + s\, P(a \mid b)}{n^w_b + s},
-
-where the Dirichlet prior shrinks the precision of each annotator and label, P(a | b), towards that
-of all votes together. Missing votes are not multiplied in. Whether no rule applies to a row says
-little about its class, and rules do not abstain independently: on messages labelled by rules, their
-factors lowered the accuracy of the relabelled rows from 95% to 53%. The log-odds of features assume
-the class proportions that they were calibrated with, at the start those of the rows with votes. EM
-adds the change of these proportions to them.
+With abstentions, every annotator saw every row, and w votes on a row of class a at a *voting rate*,
+so that P(w says b | a) is the product of this rate and Tʷ_ab. Missing votes are not multiplied in.
+Whether no rule applies to a row says little about its class, and rules do not abstain on their own:
+on messages labelled by rules, their factors lowered the accuracy of the relabelled rows from 95% to
+53%.
 """
 
 from __future__ import annotations

@@ -1,4 +1,31 @@
-"""Annotators estimated from votes and features: transition matrices, and errors they share."""
+r"""Annotators estimated from votes and features: transition matrices, and errors they share.
+
+EM repeats two steps. Bayes' rule gives the posterior q of the true classes from the likelihood of
+the votes. The transition matrices follow from q:
+
+.. math:: T^w_{ab} = \frac{n^w_{ab} + s\, T_{ab}}{\sum_b n^w_{ab} + s},
+
+where n is the sum of q(a) over the rows that w labelled b, and T is the matrix of all votes
+together. The Dirichlet prior of s pseudo-votes shrinks annotators with few votes towards T; s is
+large if annotators hardly differ. With features, P(a | xᵢ) replaces the class proportions (Raykar
+and others 2010). It must be leave-one-out: computed without the votes on row i.
+
+**Abstentions.** If every annotator saw every row, how often an annotator votes may depend on the
+class. A rule that only ever says b is informative because it votes on more rows of class b than of
+others. With n_b votes for b on n rows, Bayes' rule gives
+
+.. math:: P(w \text{ says } b \mid a) = \frac{n^w_b}{n}\,
+          \frac{P^w(a \mid b)}{\pi_a}, \qquad
+          P^w(a \mid b) = \frac{n^w_{ab} + s\, P(a \mid b)}{n^w_b + s},
+
+where the Dirichlet prior shrinks the precision of each annotator and label, P(a | b), towards that
+of all votes together. The log-odds of features assume the class proportions that they were
+calibrated with. EM adds the change of these proportions to them.
+
+**Shared errors.** Groups of annotators that copy each other are found first, then the difficulty of
+rows is estimated: the spread and the score correlation of largest likelihood on grids, if votes on
+rows held out are likelier with them than without.
+"""
 
 from __future__ import annotations
 

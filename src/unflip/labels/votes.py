@@ -127,7 +127,8 @@ class Votes:
         columns : array-like of shape (n, w) or (n,)
             Labels; None, NaN, pandas.NA or a mask for no vote.
         annotators : array-like of shape (w,), optional
-            Names of the annotators; by default they are numbered from 0.
+            Names of the annotators; by default those of the columns of a data frame, or numbers
+            from 0.
         abstentions : bool
             As in `from_table`.
 
@@ -137,6 +138,8 @@ class Votes:
         >>> Votes.from_columns(rules, ["greeting", "free"], abstentions=True)
         <2 votes of 2 annotators on 2 of 3 rows, classes ['ham', 'spam'], abstentions>
         """
+        if annotators is None:
+            annotators = getattr(columns, "columns", None)  # of a data frame
         table = _as_objects(columns)
         if table.ndim == 1:
             table = table[:, None]
