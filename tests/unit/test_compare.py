@@ -206,7 +206,7 @@ class TestErrors:
 
     def test_different_indexes(self):
         a, b, labels, _, _ = draw(2)
-        moved = pd.DataFrame(b, index=np.arange(1, 401))
+        moved = pd.DataFrame(b, index=np.arange(400)[::-1])
         remedy = "scores_b.reindex(scores_a.index)"
         with pytest.raises(ValueError, match=re.escape(remedy)):
             compare(pd.DataFrame(a), moved, labels)

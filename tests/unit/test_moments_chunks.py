@@ -143,8 +143,8 @@ BAD = {
     "width": ((X[:50, :4], LABELS[:50]), "4 columns where 6 are expected"),
     "misaligned": ((X[:50], LABELS[:49]), r"50 rows but y of shape \(49,\)"),
     "index": (
-        (FRAME, pandas.Series(LABELS[:50], index=range(1, 51))),
-        "index of y differs from that of X",
+        (FRAME.set_axis(range(2, 52)), pandas.Series(LABELS[:50], index=range(1, 51))),
+        "X and y have different pandas indexes",
     ),
     "empty": ((X[:0], LABELS[:0]), "no rows"),
     "class": (

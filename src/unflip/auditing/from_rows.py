@@ -12,6 +12,7 @@ from scipy.sparse import issparse
 from scipy.special import log_softmax
 from sklearn.utils import column_or_1d
 
+from unflip._utils.alignment import check_aligned
 from unflip._utils.arrays import as_numpy, is_foreign
 from unflip._utils.namespaces import check_reachable, is_dispatched
 from unflip._utils.sparse import canonical
@@ -115,6 +116,7 @@ def audit(
         source = TrustedSubset(trusted, inclusion)
     check_reachable(X=X, y=y)
     check_unmasked(X=X, y=y)
+    check_aligned(X=X, y=y, trusted=trusted, inclusion=inclusion, groups=groups)
     labels = y if isinstance(y, Votes) else _as_labels(y)
     X = open_dask(X)
     if features is None:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unflip._utils.alignment import check_aligned
 from unflip._utils.arrays import as_numpy, is_foreign
 from unflip._utils.typing import FloatArray, IntArray
 from unflip._utils.validation import as_array, as_floats, as_number, shown
@@ -99,6 +100,7 @@ def audit_scores(
     51 suspects, 90% of them wrong
     """
     rate = checked_rate(false_discovery_rate)
+    check_aligned(pred_probs=pred_probs, y=y, trusted=trusted, inclusion=inclusion)
     labels = as_array(as_numpy(y) if is_foreign(y) else y, "y")
     observed = _checked_probabilities(pred_probs, labels.shape)
     classes, codes = encode(labels, "audit_scores")

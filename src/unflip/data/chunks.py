@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import _get_feature_names
 
+from unflip._utils.alignment import check_aligned
 from unflip._utils.arrays import as_numpy, is_foreign
 from unflip._utils.sparse import canonical
 from unflip._utils.typing import Array, FloatArray, IntArray, Rows
@@ -198,7 +199,7 @@ def read_chunk(chunk: Any, expected: Layout) -> tuple[Chunk, Layout]:
     labels = as_numpy(y)
     if labels.shape != (n_rows,):
         raise ValueError(f"it has {n_rows} rows but y of shape {labels.shape}")
-    _check_index(X, y)
+    check_aligned(X=X, y=y, sample_weight=sample_weight)
     _check_values(rows, layout)
     classes = sorted_classes(labels) if layout.classes is None else layout.classes
     codes = _encode_labels(labels, classes)
@@ -308,15 +309,6 @@ def _as_numbers(X: Any) -> Rows:
         return rows if rows.dtype.kind in "fiub" else rows.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"its rows are not numeric ({error})") from None
-
-
-def _check_index(X: Any, y: Any) -> None:
-    """Raise ValueError if X and y have different pandas indices."""
-    rows_index: Any = getattr(X, "index", None)
-    labels_index: Any = getattr(y, "index", None)
-    have_indices = hasattr(rows_index, "equals") and hasattr(labels_index, "equals")
-    if have_indices and not rows_index.equals(labels_index):
-        raise ValueError("the index of y differs from that of X: align them, or pass y as an array")
 
 
 def _check_values(rows: Rows, layout: Layout) -> None:

@@ -13,6 +13,7 @@ from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from unflip._utils.alignment import check_aligned
 from unflip._utils.arrays import as_numpy, is_foreign, like, place, take
 from unflip._utils.namespaces import (
     check_reachable,
@@ -547,6 +548,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     ) -> TrainingSet:
         """Validate and encode samples, labels and weights."""
         check_reachable(X=X, y=y, sample_weight=sample_weight)
+        y_trusted = getattr(self.noise, "y_trusted", None)
+        check_aligned(X=X, y=y, sample_weight=sample_weight, y_trusted=y_trusted)
         if isinstance(y, Votes):
             samples = validated(self, X, dtype=precisions(X), ensure_min_samples=2)
             labels = y

@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from unflip._utils.alignment import check_aligned
 from unflip._utils.typing import FloatArray, IntArray
 from unflip._utils.validation import as_count, as_floats, check_unmasked
 from unflip._utils.warnings import warn_caller
@@ -198,6 +199,7 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         -------
         self
         """
+        check_aligned(X=X, y=y, sample_weight=sample_weight, groups=groups, pred_probs=pred_probs)
         with unchanged_on_error(self):
             samples = self._samples(X, y, sample_weight, groups)
             label_fit = self._label_fit(samples)

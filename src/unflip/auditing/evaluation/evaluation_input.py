@@ -128,24 +128,6 @@ class CheckedLabels:
         return ModelScores.of(calibrated, model.predicted)
 
 
-def check_aligned(**arguments: object) -> None:
-    """Raise ValueError if two pandas objects have different indexes."""
-    indexed: dict[str, Any] = {
-        name: value for name, value in arguments.items() if _is_pandas(value)
-    }
-    names = list(indexed)
-    for name in names[1:]:
-        if not indexed[names[0]].index.equals(indexed[name].index):
-            raise ValueError(
-                f"{names[0]} and {name} have different pandas indexes: align them first, for "
-                f"example with {name}.reindex({names[0]}.index)."
-            )
-
-
-def _is_pandas(value: object) -> Any:
-    return type(value).__module__.partition(".")[0] == "pandas" and hasattr(value, "index")
-
-
 def _check_columns(scores: object, classes: NDArray[Any], name: str) -> None:
     """Raise ValueError if the columns of a DataFrame are the classes in another order.
 

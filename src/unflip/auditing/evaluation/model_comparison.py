@@ -8,11 +8,12 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from unflip._utils.alignment import check_aligned
 from unflip._utils.optional import import_optional
 from unflip._utils.typing import FloatArray
 from unflip.auditing.evaluation import evaluation_prose as prose
 from unflip.auditing.evaluation.class_contrast import ClassContrast
-from unflip.auditing.evaluation.evaluation_input import CheckedLabels, check_aligned
+from unflip.auditing.evaluation.evaluation_input import CheckedLabels
 from unflip.auditing.evaluation.model_evaluation import best_truth
 from unflip.auditing.evaluation.sampled_checks import warn_if_selected
 from unflip.auditing.evaluation.soft_metrics import ScoredModel

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unflip._utils.alignment import check_aligned
 from unflip._utils.optional import import_optional
 from unflip._utils.randomness import RandomState
 from unflip._utils.record_tables import Table, table
@@ -19,7 +20,7 @@ from unflip._utils.validation import as_count, as_path
 from unflip.auditing.check_plan import CheckSample
 from unflip.auditing.evaluation import evaluation_prose as prose
 from unflip.auditing.evaluation.class_contrast import ClassContrast
-from unflip.auditing.evaluation.evaluation_input import CheckedLabels, check_aligned
+from unflip.auditing.evaluation.evaluation_input import CheckedLabels
 from unflip.auditing.evaluation.held_out_checks import is_contradicted
 from unflip.auditing.evaluation.sampled_checks import warn_if_selected
 from unflip.auditing.evaluation.soft_metrics import (
