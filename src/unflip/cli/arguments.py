@@ -71,8 +71,11 @@ Abstain = Annotated[
     ),
 ]
 Text = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help="Column of text; its words are the features."),
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column of text; its words are the features. Can be repeated: texts are joined.",
+    ),
 ]
 Embedding = Annotated[
     str | None,

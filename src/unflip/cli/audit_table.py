@@ -22,7 +22,7 @@ def audit_file(request: Request, report_progress: ReportProgress) -> FileAudit:
     if request.id_column is not None and prepared.votes is None:
         check_unique(prepared.table, request.id_column)  # decisions refer to these ids
     report_progress(f"Auditing {len(audited)} {items}")
-    with collect_warnings(prepared.table.name, hints=prepared.labels.notes) as notes:
+    with collect_warnings(prepared.table.name, hints=prepared.notes) as notes:
         result = audit(
             prepared.rows[audited],
             prepared.observed,
@@ -34,7 +34,7 @@ def audit_file(request: Request, report_progress: ReportProgress) -> FileAudit:
         )
         report_progress(f"Proposing labels for unlabelled {items}")
         proposals = _proposals(prepared, result)
-    notes += prepared.labels.notes
+    notes += prepared.notes
     id_column = request.item if request.id_column is None else request.id_column
     return FileAudit(
         prepared=prepared, audit=result, proposals=proposals, id_column=id_column, notes=notes

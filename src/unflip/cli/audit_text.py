@@ -262,7 +262,6 @@ def _check_rows(result: FileAudit, request: Request) -> list[str]:
 def _command(words: list[str], result: FileAudit, request: Request) -> str:
     """Return a command on the data, with the options of the audit."""
     options = {
-        "--text": request.text,
         "--embedding": request.embedding,
         "--eps": request.eps,
         "--priors": request.priors,
@@ -275,6 +274,7 @@ def _command(words: list[str], result: FileAudit, request: Request) -> str:
     for option, value in options.items():
         if value is not None:
             words += [option, value]
-    for column in request.ignore:
-        words += ["--ignore", column]
+    for option, columns in (("--text", request.text), ("--ignore", request.ignore)):
+        for column in columns:
+            words += [option, column]
     return shlex.join(words)

@@ -65,7 +65,7 @@ class FileAudit:
         table = self.prepared.table
         features = self.prepared.features
         if features.kind == "text":
-            return str(table.columns[features.columns[0]][row])
+            return "\n".join(str(table.columns[column][row]) for column in features.columns)
         hidden = {*self.prepared.labels.columns, self.id_column}
         if features.kind == "embedding":
             hidden |= set(features.columns)

@@ -148,11 +148,11 @@ def fit_model(
     decisions : mapping of int to Decision, optional
         Decisions on some rows, used as trusted labels.
     """
-    with collect_warnings(prepared.table.name, hints=prepared.labels.notes) as notes:
+    with collect_warnings(prepared.table.name, hints=prepared.notes) as notes:
         fit = fit_labels(prepared)
         notes += fit.notes
         if decisions is not None:
             fit = fit_decided(prepared, fit, decisions)
-    notes += prepared.labels.notes
+    notes += prepared.notes
     names = ", ".join(prepared.labels.names)
     return Model(names, prepared.features, prepared.recipe, fit.classifier), fit, notes

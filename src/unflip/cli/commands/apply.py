@@ -62,7 +62,7 @@ def apply(
         request = Request(
             path=data,
             labels=(decided.label,),
-            text=text,
+            text=tuple(text or ()),
             embedding=embedding,
             eps=eps,
             priors=priors,

@@ -69,7 +69,7 @@ def audit(
         annotator=annotator,
         abstentions=abstentions,
         abstain=abstain,
-        text=text,
+        text=tuple(text or ()),
         embedding=embedding,
         eps=eps,
         priors=priors,

@@ -61,7 +61,7 @@ def fit(
         annotator=annotator,
         abstentions=abstentions,
         abstain=abstain,
-        text=text,
+        text=tuple(text or ()),
         embedding=embedding,
         eps=eps,
         priors=priors,

@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from unflip._utils.typing import FloatArray
 from unflip.cli.files.number_cells import bad_cell, check_finite, column_numbers
 from unflip.cli.files.tables import Table, as_text
+from unflip.cli.text_layout import joined
 from unflip.data.chunks import LARGEST
 
 Kind = Literal["numeric", "text", "embedding"]
@@ -48,10 +49,16 @@ class Features:
 
     def __str__(self) -> str:
         if self.kind == "text":
-            return f"the words of column {self.columns[0]!r}"
+            return f"the words of {self.named}"
         named = ", ".join(self.columns[:4]) + (", ..." if len(self.columns) > 4 else "")
         kind = "numeric" if self.kind == "numeric" else "embedding"
         return f"{len(self.columns)} {kind} column{'s' * (len(self.columns) > 1)} ({named})"
+
+    @property
+    def named(self) -> str:
+        """The columns by name, such as "columns 'title', 'text'"."""
+        columns = "column" if len(self.columns) == 1 else "columns"
+        return f"{columns} {joined([repr(column) for column in self.columns])}"
 
     def with_dimension(self, n_features: int) -> str:
         """Describe the features; include their number if it differs from that of the columns."""
@@ -60,7 +67,7 @@ class Features:
 
 
 def choose(
-    table: Table, *, text: str | None, embedding: str | None, reserved: Sequence[str]
+    table: Table, *, text: Sequence[str], embedding: str | None, reserved: Sequence[str]
 ) -> Features:
     """Choose the columns of the features.
 
@@ -68,8 +75,8 @@ def choose(
     ----------
     table : Table
         The file.
-    text : str or None
-        Column of text.
+    text : sequence of str
+        Columns of text.
     embedding : str or None
         Prefix of the columns of an embedding. Without `text` and `embedding`, all numeric columns
         are features.
@@ -77,9 +84,9 @@ def choose(
         Columns of labels, groups or row ids, and ignored columns.
     """
     free = [column for column in table.columns if column not in reserved]
-    if text is not None and embedding is not None:
+    if text and embedding is not None:
         raise ValueError("--text and --embedding exclude each other: pass one of them.")
-    if text is not None:
+    if text:
         return _text(table, text, reserved, free)
     if embedding is not None:
         columns = [column for column in free if column.startswith(embedding)]
@@ -99,7 +106,8 @@ def values(features: Features, table: Table) -> FloatArray | list[str]:
                 f"{table.name} has no column {column!r}, which is a feature of the model: add it."
             )
     if features.kind == "text":
-        return table.texts(features.columns[0])
+        columns = [table.texts(column) for column in features.columns]
+        return ["\n".join(filter(None, texts)) for texts in zip(*columns, strict=True)]
     blocks = [_block(table, column) for column in features.columns]
     return np.hstack(blocks)
 
@@ -115,10 +123,10 @@ def fit_features(features: Features, column_values: FloatArray | list[str]) -> t
         return recipe, recipe.fit_transform(column_values)
     if features.kind == "embedding":
         return Pipeline([("as_they_are", "passthrough")]), column_values
-    return _fit_words(column_values, features.columns[0])
+    return _fit_words(column_values, features.named)
 
 
-def _fit_words(texts: Any, column: str) -> tuple[Pipeline, Any]:
+def _fit_words(texts: Any, columns: str) -> tuple[Pipeline, Any]:
     words = TfidfVectorizer(
         sublinear_tf=True, ngram_range=(1, 2), min_df=2, max_features=_MOST_WORDS, dtype=np.float32
     )
@@ -126,7 +134,7 @@ def _fit_words(texts: Any, column: str) -> tuple[Pipeline, Any]:
         rows = words.fit_transform(texts)
     except ValueError:
         raise ValueError(
-            f"Column {column!r} has no word that occurs in two rows: name a column of text."
+            f"There is no word that occurs in two rows of {columns}: name a column of text."
         ) from None
     # As Python integers, because a saved model stores each NumPy integer in a file of its own.
     words.vocabulary_ = {word: int(place) for word, place in words.vocabulary_.items()}
@@ -143,14 +151,21 @@ def _without(columns: Sequence[str], used: Sequence[str]) -> tuple[str, ...]:
     return tuple(column for column in columns if column not in taken)
 
 
-def _text(table: Table, column: str, reserved: Sequence[str], free: Sequence[str]) -> Features:
-    if column in reserved:
-        raise ValueError(f"--text {column} is a column with another role: name the column of text.")
-    if not any(table.texts(column)):
-        raise ValueError(
-            f"Column {column!r} of {table.name} has no text: name another with --text."
-        )
-    return Features(kind="text", columns=(column,), left_out=_without(free, [column]))
+def _text(
+    table: Table, columns: Sequence[str], reserved: Sequence[str], free: Sequence[str]
+) -> Features:
+    for column in columns:
+        if column in reserved:
+            raise ValueError(
+                f"--text {column} is a column with another role: name the column of text."
+            )
+        if columns.count(column) > 1:
+            raise ValueError(f"--text {column} is given twice: name each column once.")
+        if not any(table.texts(column)):
+            raise ValueError(
+                f"Column {column!r} of {table.name} has no text: name another with --text."
+            )
+    return Features(kind="text", columns=tuple(columns), left_out=_without(free, columns))
 
 
 def _numeric(table: Table, free: Sequence[str]) -> Features:

@@ -20,9 +20,6 @@ FEWEST_ROWS = 10
 # Fewest rows per class, on average: a column with more classes probably holds ids or text; a
 # choice.
 _FEWEST_ROWS_PER_CLASS = 5
-# A label this rare, relative to a similar label, is probably a spelling mistake; a choice, which
-# only decides whether a note is printed.
-_RARE = 0.1
 _N_NAMES = 8  # classes that are named in a message
 
 
@@ -115,7 +112,7 @@ class LabelColumn:
 
     @property
     def notes(self) -> list[str]:
-        """Warnings about rare labels that differ from another only by case or spaces."""
+        """Warnings about labels that differ from another only by case or spaces."""
         counts = self.counts
         by_letters: dict[str, list[str]] = {}
         for label in counts:
@@ -127,7 +124,7 @@ class LabelColumn:
                 f"The label {label!r}, in {counts[label]} rows, differs from {usual!r} only by "
                 "case or spaces, and is a separate class: spell them alike if they mean the same."
                 for label in similar
-                if counts[label] <= _RARE * counts[usual]
+                if label != usual
             ]
         return warnings
 

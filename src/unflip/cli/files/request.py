@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,17 @@ from sklearn.pipeline import Pipeline
 from unflip._utils.typing import FloatArray, IntArray
 from unflip.auditing.evaluation.sampled_checks import SelectedChecksWarning
 from unflip.cli.files import feature_columns
+from unflip.cli.files.data_notes import copies_of_labels, repeated_texts
 from unflip.cli.files.feature_columns import Features
 from unflip.cli.files.items import Items
 from unflip.cli.files.items import items as read_items
-from unflip.cli.files.label_column import Labels, groups, label_column, trusted_labels
+from unflip.cli.files.label_column import (
+    LabelColumn,
+    Labels,
+    groups,
+    label_column,
+    trusted_labels,
+)
 from unflip.cli.files.rates import noise_model, proportions
 from unflip.cli.files.tables import Table, read_table
 from unflip.cli.files.vote_columns import Abstentions, votes_in_columns, votes_in_rows
@@ -50,9 +58,10 @@ class Request:
         Whether missing votes are abstentions.
     abstain : str or None
         Label that marks an abstention. Missing votes are then abstentions, too.
-    text, embedding : str or None
-        Column of text, or prefix of the columns of an embedding. Without both, all numeric columns
-        are the features.
+    text : tuple of str
+        Columns of text.
+    embedding : str or None
+        Prefix of the columns of an embedding. Without both, all numeric columns are the features.
     eps, priors : str or None
         Noise rates and class proportions as typed, such as "A=0.3,B=0.1".
     trusted, group, id_column : str or None
@@ -69,7 +78,7 @@ class Request:
     annotator: str | None = None
     abstentions: bool = False
     abstain: str | None = None
-    text: str | None = None
+    text: tuple[str, ...] = ()
     embedding: str | None = None
     eps: str | None = None
     priors: str | None = None
@@ -133,6 +142,14 @@ class Prepared:
     def votes(self) -> Votes | None:
         """The votes; None if there is one label per row."""
         return self.labels.votes
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """Warnings about labels and features that look wrong."""
+        notes = [*self.labels.notes, *repeated_texts(self.table, self.features)]
+        if isinstance(self.labels, LabelColumn):
+            notes += copies_of_labels(self.table, self.features, self.labels.texts)
+        return notes
 
     @property
     def audited(self) -> IntArray:

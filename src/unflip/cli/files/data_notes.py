@@ -1,0 +1,69 @@
+"""Notes on the features of a file: copies of the labels, and repeated texts."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unflip._utils.typing import FloatArray
+from unflip.cli.files.feature_columns import Features, values
+from unflip.cli.files.tables import Table
+
+# Share of the rows of each label with the value that stands for it: fewer are no copy.
+_COPIED = 0.99
+# Share of repeated texts that is worth a note.
+_REPEATED = 0.05
+
+
+def copies_of_labels(table: Table, features: Features, labels: NDArray[np.str_]) -> list[str]:
+    """Return a note on each numeric column whose values stand for the labels.
+
+    Parameters
+    ----------
+    table : Table
+        The file.
+    features : Features
+        Columns of the features.
+    labels : ndarray of str, shape (n_rows,)
+        Observed labels, empty if missing.
+    """
+    labelled = labels != ""
+    codes = np.unique(labels[labelled], return_inverse=True)[1]
+    columns = features.columns if features.kind == "numeric" else ()
+    return [
+        f"Column {column!r} has one value for each label: if it is a copy of the labels, ignore it "
+        f"with --ignore {shlex.quote(column)}."
+        for column in columns
+        if _stands_for(np.asarray(table.numbers(column))[labelled], codes)
+    ]
+
+
+def _stands_for(column: FloatArray, codes: NDArray[np.intp]) -> bool:
+    """Return whether nearly all rows of each label have the same value, and no two labels one."""
+    distinct, places = np.unique(column, return_inverse=True)
+    n_labels = int(codes.max()) + 1
+    if len(distinct) > len(codes) // 2 or len(distinct) < n_labels:
+        return False
+    counts = np.zeros((n_labels, len(distinct)))
+    np.add.at(counts, (codes, places), 1)
+    is_single = counts.max(axis=1) >= _COPIED * counts.sum(axis=1)
+    return bool(is_single.all()) and len(set(counts.argmax(axis=1).tolist())) == n_labels
+
+
+def repeated_texts(table: Table, features: Features) -> list[str]:
+    """Return a note if many texts are word for word the same."""
+    if features.kind != "text":
+        return []
+    texts: Sequence[str] = list(map(str, values(features, table)))
+    counts = Counter(text for text in texts if text)
+    n_copies = sum(counts.values()) - len(counts)
+    if n_copies < _REPEATED * len(texts):
+        return []
+    return [
+        f"{n_copies:,} of {len(texts):,} texts repeat another one. Copies are scored without each "
+        "other, but count as rows: remove them if they are there by mistake."
+    ]

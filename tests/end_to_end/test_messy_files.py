@@ -1,0 +1,88 @@
+"""Files as people have them: several text columns, copies of the labels, repeated texts."""
+
+import json
+
+import numpy as np
+import pytest
+
+from support.files import program, read_csv, write_csv
+from unflip.datasets import make_messages
+
+N = 300
+
+
+@pytest.fixture(scope="module")
+def messages():
+    """Return texts, true and noisy labels."""
+    texts, y = make_messages(N, random_state=0)
+    names = np.array(["billing", "delivery"])
+    flipped = np.random.default_rng(0).random(N) < 0.15
+    return texts, names[y], names[np.where(flipped, 1 - y, y)]
+
+
+def answer_of(*arguments):
+    return json.loads(program(*arguments, "--json").stdout)
+
+
+def test_several_columns_of_text_are_joined(messages, tmp_path):
+    texts, _, observed = messages
+    halves = [text.split(" ", 2) for text in texts]
+    titles, bodies = [" ".join(half[:2]) for half in halves], [half[2] for half in halves]
+    split = write_csv(tmp_path / "split.csv", title=titles, body=bodies, label=observed)
+    whole = write_csv(
+        tmp_path / "whole.csv",
+        text=[f"{title}\n{body}" for title, body in zip(titles, bodies, strict=True)],
+        label=observed,
+    )
+    both = ("--text", "title", "--text", "body")
+    answer = answer_of("audit", split, "--label", "label", *both)
+    expected = answer_of("audit", whole, "--label", "label", "--text", "text")
+    assert answer["features"]["columns"] == ["title", "body"]
+    assert [line["row"] for line in answer["suspects"]] == [
+        line["row"] for line in expected["suspects"]
+    ]
+    shown = program("audit", split, "--label", "label", *both).stdout
+    assert "the words of columns 'title', 'body'" in " ".join(shown.split())
+    # The saved model reads both columns again.
+    model = tmp_path / "m.skops"
+    program("fit", split, "--label", "label", *both, "--out", model)
+    program("predict", model, split, "--out", tmp_path / "p.csv")
+    predicted = [line["predicted"] for line in read_csv(tmp_path / "p.csv")]
+    assert np.mean(np.array(predicted) == messages[1]) > 0.85
+    twice = program(
+        "audit", split, "--label", "label", "--text", "body", "--text", "body", code=2
+    ).stderr
+    assert "--text body is given twice" in twice
+
+
+def test_a_copy_of_the_labels_is_noted(messages, tmp_path):
+    _, true, observed = messages
+    rng = np.random.default_rng(0)
+    score = rng.normal(size=N).round(4) + 2.0 * (true == "delivery")
+    codes = (observed == "delivery").astype(int)
+    nearly = np.where(np.arange(N) == 7, 1 - codes, codes) + 5
+    path = write_csv(
+        tmp_path / "leak.csv",
+        score=score,
+        noise=rng.integers(2, size=N),
+        copy=codes,
+        nearly=nearly,
+        label=observed,
+    )
+    notes = answer_of("audit", path, "--label", "label")["notes"]
+    named = [name for name in ("score", "noise", "copy", "nearly") if f"{name!r}" in str(notes)]
+    assert named == ["copy", "nearly"]
+    assert "ignore it with --ignore copy." in str(notes)
+    ignored = ("--ignore", "copy", "--ignore", "nearly")
+    assert "copy" not in str(answer_of("audit", path, "--label", "label", *ignored)["notes"])
+
+
+def test_repeated_texts_and_spellings_are_noted(messages, tmp_path):
+    texts, _, observed = messages
+    spelled = np.where(np.arange(N) % 3 == 0, np.char.upper(observed), observed)
+    path = write_csv(tmp_path / "t.csv", text=[*texts[:200], *texts[:100]], label=spelled)
+    notes = " ".join(answer_of("audit", path, "--label", "label", "--text", "text")["notes"])
+    n_copies = N - len(set(texts[:200]))
+    assert f"{n_copies} of 300 texts repeat another one" in notes
+    assert "'BILLING'" in notes
+    assert "'DELIVERY'" in notes
