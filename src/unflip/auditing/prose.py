@@ -353,14 +353,15 @@ def calibration(model: ModelCalibration) -> str:
 def annotators(audit: Findings, n_shown: int) -> str:
     """Return what the table of annotators shows."""
     n = 0 if audit.annotators is None else len(audit.annotators)
-    shown = f"The {n_shown} annotators with most votes, of {n:,}. " if n > n_shown else ""
+    shown = f"The {n_shown} annotators with most votes, of {n:,}." if n > n_shown else ""
     uncertain = "" if audit.is_calibrated else " if these votes are like those of other data sets"
-    return (
-        f"{shown}{shared_errors(audit)} Accuracy is the estimated share of right votes{uncertain}. "
-        "Information is what a vote tells about the true class, in bits. Kappa is the agreement "
-        "with the other votes on the same rows, corrected for chance: 1 if they always agree, 0 if "
-        "they agree as often as by chance."
+    explained = (
+        f"Accuracy is the estimated share of right votes{uncertain}. Information is what a vote "
+        "tells about the true class, in bits. Kappa is the agreement with the other votes on the "
+        "same rows, corrected for chance: 1 if they always agree, 0 if they agree as often as by "
+        "chance."
     )
+    return " ".join(filter(None, (shown, several_votes(audit), explained)))
 
 
 def several_votes(audit: Findings) -> str:
