@@ -50,6 +50,9 @@ AUDIT_FIELDS = (
     *("n_suspects", "false_discoveries"),
 )
 
+#: Argument that runs the audits alone.
+AUDITS = "audits"
+
 # Checked rows of an audit, and how often they are drawn.
 CHECKS = 100
 CHECK_DRAWS = 10
@@ -222,6 +225,7 @@ def audited(result, draw):
 
 def run_audits(path, names):
     """Run the audits of the sets that are not stored yet, and store each set when it is done."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     done = set(pd.read_csv(path)["set"]) if path.exists() else set()
     with path.open("a", newline="", encoding="utf-8") as file, threadpool_limits(1):
         writer = csv.DictWriter(file, AUDIT_FIELDS)
@@ -257,7 +261,10 @@ def parsed():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "sets", nargs="*", metavar="set", help=f"any of {', '.join(SETS)}; all by default"
+        "sets",
+        nargs="*",
+        metavar="set",
+        help=f"any of {', '.join(SETS)}; all by default. {AUDITS}: only the audits, of all sets",
     )
     parser.add_argument(
         "--draws", type=int, default=10, help="draws of four fifths of the rows (default: 10)"
@@ -268,7 +275,7 @@ def parsed():
     parser.add_argument("--write", action="store_true", help="write the table into docs/votes.md")
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder for the CSV file")
     options = parser.parse_args()
-    if unknown := set(options.sets) - set(SETS):
+    if options.sets != [AUDITS] and (unknown := set(options.sets) - set(SETS)):
         parser.error(f"unknown set {', '.join(sorted(unknown))}: use {', '.join(SETS)}")
     if not options.stored and not os.environ.get("UNFLIP_DATA"):
         parser.error("set UNFLIP_DATA to the folder with the data sets")
@@ -281,13 +288,17 @@ def main():
     warnings.simplefilter("ignore")
     logging.disable()
     paths = options.out / "votes.csv", options.out / "votes_audits.csv"
-    names = options.sets or list(SETS)
+    only_audits = options.sets == [AUDITS]
+    names = list(SETS) if only_audits or not options.sets else options.sets
     if not options.stored:
-        run_all(paths[0], names, options.draws)
         run_audits(paths[1], names)
-    frame, audit_frame = (pd.read_csv(path) for path in paths)
-    print_tables(frame[frame["set"].isin(names)], options.write)
+        if not only_audits:
+            run_all(paths[0], names, options.draws)
+    audit_frame = pd.read_csv(paths[1])
     print_audits(audit_frame[audit_frame["set"].isin(names)], options.write)
+    if not only_audits:
+        frame = pd.read_csv(paths[0])
+        print_tables(frame[frame["set"].isin(names)], options.write)
 
 
 if __name__ == "__main__":

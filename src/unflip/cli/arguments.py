@@ -121,4 +121,11 @@ Ignore = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMN", help="Column to ignore; can be repeated."),
 ]
+NormaliseLabels = Annotated[
+    bool,
+    typer.Option(
+        "--normalise-labels",
+        help="Labels that differ only by case or spaces are the same.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

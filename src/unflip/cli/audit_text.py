@@ -277,4 +277,6 @@ def _command(words: list[str], result: FileAudit, request: Request) -> str:
     for option, columns in (("--text", request.text), ("--ignore", request.ignore)):
         for column in columns:
             words += [option, column]
+    if request.normalise_labels:
+        words.append("--normalise-labels")
     return shlex.join(words)

@@ -22,7 +22,7 @@ from unflip.data.dense import DenseRows
 from unflip.data.duplicates import DistinctRows, relative_weights, take_rows
 from unflip.data.engines.blocks import BLOCK_VALUES, evenly_spaced_rows, is_on_host
 from unflip.data.engines.engine import dask_engine, is_dask
-from unflip.data.groups import Folds, group_folds, n_effective_of
+from unflip.data.groups import Folds, check_classes_of_groups, group_folds, n_effective_of
 from unflip.data.input_rows import (
     as_rows,
     in_memory,
@@ -56,6 +56,7 @@ __all__ = [
     "as_rows",
     "block_height",
     "centred_rows",
+    "check_classes_of_groups",
     "check_magnitude",
     "checked_classes",
     "column_names",

@@ -266,7 +266,7 @@ def _log_sum(logs: FloatArray) -> FloatArray:
     """Return the logarithm of the sum of exponentials over the last axis; −∞ if all are −∞."""
     largest = logs.max(axis=-1, keepdims=True)
     largest[largest == -np.inf] = 0.0
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore"):  # log 0 = −∞: no value of z allows these votes
         return np.asarray(
             np.log(np.exp(logs - largest) @ np.ones(logs.shape[-1])) + largest[..., 0]
         )

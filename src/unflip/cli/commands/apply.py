@@ -13,6 +13,7 @@ import typer
 from unflip._utils.atomic_files import write_atomically
 from unflip.cli import arguments
 from unflip.cli.files.decision_files import NO_SINGLE_LABEL, Decision, decide
+from unflip.cli.files.label_column import with_usual_spellings
 from unflip.cli.files.request import Request, collect_warnings, prepare
 from unflip.cli.files.tables import ending, read_table, rewritten
 from unflip.cli.fit_table import Fit, fit_decided, fit_labels
@@ -44,6 +45,7 @@ def apply(
     name: arguments.Name = None,
     ignore: arguments.Ignore = None,
     features: arguments.FeatureMap = "linear",
+    normalise_labels: arguments.NormaliseLabels = False,
     as_json: arguments.AsJson = False,
 ) -> None:
     """Write a copy of the data with the decisions on suspects, for use outside unflip.
@@ -55,10 +57,15 @@ def apply(
     """
     if item is not None or len(label or ()) > 1:
         fail(NO_SINGLE_LABEL)
+    if normalise_labels and not label:
+        fail("--normalise-labels needs the column of labels: name it with --label.")
     suffixes = ending(data) + (".gz" if data.suffix.lower() == ".gz" else "")
     check_out(out, [suffixes or data.suffix], data, decisions)
     with working(f"Reading {data.name}") as report_progress:
-        decided = decide(decisions, read_table(data), label[0] if label else None, name)
+        table = read_table(data)
+        if normalise_labels:
+            table = with_usual_spellings(table, label or ())
+        decided = decide(decisions, table, label[0] if label else None, name)
         request = Request(
             path=data,
             labels=(decided.label,),
@@ -71,6 +78,7 @@ def apply(
             id_column=name,
             ignore=tuple(ignore or ()),
             feature_map=features,
+            normalise_labels=normalise_labels,
         )
         fits, reason = _fits(request, decided.rows, report_progress)
         report_progress("Writing")

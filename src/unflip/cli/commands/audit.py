@@ -48,6 +48,7 @@ def audit(
     name: arguments.Name = None,
     ignore: arguments.Ignore = None,
     features: arguments.FeatureMap = "linear",
+    normalise_labels: arguments.NormaliseLabels = False,
     out: Annotated[Path | None, typer.Option(help="Page (.html) to review the suspects.")] = None,
     suspects: Annotated[
         Path | None, typer.Option(help="Table (.csv) of suspects and proposed labels.")
@@ -78,6 +79,7 @@ def audit(
         id_column=name,
         ignore=tuple(ignore or ()),
         feature_map=features,
+        normalise_labels=normalise_labels,
     )
     with working(f"Reading {data.name}") as report_progress:
         result = audit_file(request, report_progress)

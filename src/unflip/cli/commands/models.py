@@ -50,6 +50,7 @@ def fit(
     name: arguments.Name = None,
     ignore: arguments.Ignore = None,
     features: arguments.FeatureMap = "linear",
+    normalise_labels: arguments.NormaliseLabels = False,
     as_json: arguments.AsJson = False,
 ) -> None:
     """Fit a classifier to the noisy labels or votes of a file."""
@@ -70,6 +71,7 @@ def fit(
         id_column=name,
         ignore=tuple(ignore or ()),
         feature_map=features,
+        normalise_labels=normalise_labels,
     )
     with working(f"Reading {data.name}") as report_progress:
         prepared = prepare(request, report_progress)

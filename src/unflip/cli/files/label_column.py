@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -114,19 +114,12 @@ class LabelColumn:
     def notes(self) -> list[str]:
         """Warnings about labels that differ from another only by case or spaces."""
         counts = self.counts
-        by_letters: dict[str, list[str]] = {}
-        for label in counts:
-            by_letters.setdefault("".join(label.casefold().split()), []).append(label)
-        warnings = []
-        for similar in by_letters.values():
-            usual = max(similar, key=counts.__getitem__)
-            warnings += [
-                f"The label {label!r}, in {counts[label]} rows, differs from {usual!r} only by "
-                "case or spaces, and is a separate class: spell them alike if they mean the same."
-                for label in similar
-                if label != usual
-            ]
-        return warnings
+        return [
+            f"The label {label!r}, in {counts[label]} rows, differs from {usual!r} only by case or "
+            "spaces, and is a separate class: pass --normalise-labels if they mean the same."
+            for label, usual in _usual_spellings(counts).items()
+            if label != usual
+        ]
 
 
 def label_column(table: Table, name: str) -> LabelColumn:
@@ -142,6 +135,36 @@ def label_column(table: Table, name: str) -> LabelColumn:
     labels = LabelColumn(name, np.array(label_texts(table, name)))
     check_labels(labels.texts, np.arange(table.n_rows), f"Column {name!r} of {table.name}")
     return labels
+
+
+def with_usual_spellings(table: Table, names: Sequence[str]) -> Table:
+    """Return a table whose labels that differ only by case or spaces are spelled alike.
+
+    Each takes its most frequent spelling.
+
+    Parameters
+    ----------
+    table : Table
+        The file.
+    names : sequence of str
+        Columns of labels.
+    """
+    texts = {name: label_texts(table, name) for name in names}
+    usual = _usual_spellings(Counter(text for cells in texts.values() for text in cells))
+    spelled = {name: [usual[text] for text in cells] for name, cells in texts.items()}
+    return replace(table, columns={**table.columns, **spelled})
+
+
+def _usual_spellings(counts: Mapping[str, int]) -> dict[str, str]:
+    """Return the most frequent spelling of each label, apart from case and spaces."""
+    by_letters: dict[str, list[str]] = {}
+    for label in counts:
+        by_letters.setdefault("".join(label.casefold().split()), []).append(label)
+    return {
+        label: max(similar, key=counts.__getitem__)
+        for similar in by_letters.values()
+        for label in similar
+    }
 
 
 def check_labels(texts: NDArray[Any], rows: IntArray, column: str) -> None:

@@ -29,6 +29,7 @@ from unflip.cli.files.label_column import (
     groups,
     label_column,
     trusted_labels,
+    with_usual_spellings,
 )
 from unflip.cli.files.rates import noise_model, proportions
 from unflip.cli.files.tables import Table, read_table
@@ -70,6 +71,8 @@ class Request:
         Columns to ignore.
     feature_map : str
         Parameter `features` of `LPClassifier`.
+    normalise_labels : bool
+        Whether labels that differ only by case or spaces are the same.
     """
 
     path: Path
@@ -87,6 +90,7 @@ class Request:
     id_column: str | None = None
     ignore: tuple[str, ...] = ()
     feature_map: str = "linear"
+    normalise_labels: bool = False
 
     @property
     def abstention_option(self) -> str | None:
@@ -185,6 +189,10 @@ def prepare(request: Request, report_progress: ReportProgress) -> Prepared:
     check_feature_map(request.feature_map)
     report_progress(f"Reading {request.path.name}")
     table = read_table(request.path)
+    if request.normalise_labels:
+        names = _matching_columns(table, request.labels)
+        trusted_columns = [] if request.trusted is None else [request.trusted]
+        table = with_usual_spellings(table, [*names, *trusted_columns])
     items, labels = _read_labels(table, request)
     roles = (request.trusted, request.group, request.id_column)
     named = [column for column in roles if column is not None]
