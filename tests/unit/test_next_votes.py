@@ -121,6 +121,12 @@ def test_nobody_to_ask():
     with pytest.raises(ValueError, match="audit Votes instead of labels"):
         audit(X, y, noise=None).ask_next(1)
     rng = np.random.default_rng(0)
+    row = np.repeat(np.arange(200), 2)
+    unknown = audit(
+        X, Votes.from_table(row, None, np.where(rng.random(400) < 0.8, y[row], 1 - y[row]))
+    )
+    with pytest.raises(ValueError, match="pass annotators= to Votes"):
+        unknown.ask_next(1)
     columns = np.where(rng.random((200, 4)) < 0.5, y[:, None], None)
     rules = audit(X, Votes.from_columns(columns, abstentions=True))
     with pytest.raises(ValueError, match="there is nobody to ask"):

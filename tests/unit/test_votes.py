@@ -250,10 +250,33 @@ class TestDisagreement:
         low, high = Votes.from_table(row, annotator, labels.ravel()).noise_bounds()
         assert low < wrong.mean() < high
 
-    def test_equal_noise_rates_are_the_lower_bound_of_two_classes(self):
-        """Two votes with noise rate e differ with probability 2e(1 − e)."""
-        labels = np.array([[0, 0]] * 18 + [[0, 1]] * 7)
-        row, annotator = np.indices(labels.shape).reshape(2, -1)
-        low, high = Votes.from_table(row, annotator, labels.ravel()).noise_bounds()
-        assert 2 * low * (1 - low) == pytest.approx(7 / 25, abs=1e-12)
-        assert high == pytest.approx(7 / 25, abs=1e-12)
+    def test_annotators_of_unequal_skill_are_within_the_bounds(self):
+        """One annotator who is always right and one who errs: the lower bound is reached."""
+        rng = np.random.default_rng(0)
+        true = rng.integers(2, size=20_000)
+        for rates in ([0.0, 0.4], [0.01, 0.01, 0.45], [0.05, 0.1, 0.3, 0.4, 0.4]):
+            wrong = rng.random((20_000, len(rates))) < rates
+            labels = np.where(wrong, 1 - true[:, None], true[:, None])
+            low, high = Votes.from_columns(labels).noise_bounds()
+            assert low <= wrong.mean() + 1e-12
+            assert wrong.mean() < high
+        perfect = Votes.from_columns(np.column_stack([true, np.where(wrong[:, 0], 1 - true, true)]))
+        assert perfect.noise_bounds()[0] == pytest.approx(wrong[:, 0].mean() / 2, abs=1e-12)
+
+
+def test_repeated_votes_of_an_annotator_count_as_one():
+    """As in an export with resubmissions; those of unknown annotators count each."""
+    _, votes = drawn(n=300)
+    again = np.flatnonzero(votes.annotator == 2)
+    lines = np.concatenate([np.arange(len(votes.row)), again, again])
+    repeated = Votes.from_table(
+        votes.row[lines], votes.annotator[lines], votes.label[lines], n_rows=len(votes)
+    )
+    once, thrice = estimated(votes), estimated(repeated)
+    np.testing.assert_allclose(thrice.transitions, once.transitions, atol=1e-8)
+    np.testing.assert_allclose(
+        thrice.log_likelihoods(repeated), once.log_likelihoods(votes), atol=1e-8
+    )
+    assert thrice.effective_votes(repeated) == pytest.approx(once.effective_votes(votes))
+    unknown = Votes.from_table([0, 0, 1], None, ["a", "a", "b"])
+    np.testing.assert_array_equal(unknown.weights, 1)

@@ -49,7 +49,9 @@ def annotator_table(votes: Votes, annotators: Annotators, model: TrueClassModel)
 
 
 def confusion_table(votes: Votes, model: TrueClassModel) -> Table:
-    """Return P(label | true class) among the votes of each annotator, a line for each of them.
+    """Return P(label | true class) of the votes of each annotator, a line for each of them.
+
+    The intervals are those of further votes on such rows. Rates of a class without any are NaN.
 
     Parameters
     ----------
@@ -65,11 +67,15 @@ def confusion_table(votes: Votes, model: TrueClassModel) -> Table:
 
     def rates(posterior: FloatArray) -> FloatArray:
         each = counts(posterior)
-        return np.asarray(each / np.maximum(each.sum(axis=2, keepdims=True), TINY))
+        total = each.sum(axis=2, keepdims=True)
+        return np.where(total > 0, each / np.maximum(total, TINY), np.nan)
 
     rate, variance = model.with_variances(rates)
-    n_true = np.maximum(counts(model.posterior).sum(axis=2, keepdims=True), 1.0)
-    sampling = rate * (1 - rate) / n_true * _rows_per_vote(votes, model)
+    observed = counts(model.posterior)
+    # With one more vote for each label, rates of few votes have no variance of 0.
+    n_true = observed.sum(axis=2, keepdims=True) + k
+    smooth = (observed + 1) / n_true
+    sampling = smooth * (1 - smooth) / n_true * _rows_per_vote(votes, model)
     intervals = _intervals(rate.ravel(), (variance + sampling).ravel())
     annotator, true_class, label = (index.ravel() for index in np.indices((w, k, k)))
     return table(

@@ -270,8 +270,8 @@ class Evidence:
         """Return P(prediction is right) by the votes alone, (n,); without votes the mean of others.
 
         A fit to the votes of rules learns the rules back, from the features that they look at, so
-        it agrees with them, right or wrong. Fits that leave out the rules of a row have no
-        association with its votes that is significant, given the number of rules.
+        it agrees with them, right or wrong. If the rules that voted on a row are left out of the
+        fit, its scores no longer predict these votes.
         """
         by_votes = self.noise.channel.posterior
         claimed = by_votes[np.arange(len(predicted)), predicted]
@@ -297,9 +297,9 @@ class Evidence:
         noise = self.noise
         if not self.uses_true_class:
             return (noise.model if noise.reported is None else noise.reported), noise.errors
-        errors = self.true_class.transition()[1]
+        transition, errors = self.true_class.transition()
         if noise.votes is not None:
-            return noise.model, errors
+            return NoiseModel(transition, noise.model.priors), errors
         observations = Observations(self.codes, np.ones(len(self.codes)), self.n_effective)
         return expected_noise(self.label_posterior, observations, noise.model), errors
 

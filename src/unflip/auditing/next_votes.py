@@ -14,6 +14,8 @@ from unflip._utils.validation import as_count, as_number, shown
 from unflip.labels.annotators import Annotators
 from unflip.labels.votes import Votes
 
+# Bits that are more than a rounding error.
+_LEAST_GAIN = 1e-9
 # Rows whose gains are computed at a time, to bound memory.
 _BATCH = 50
 
@@ -54,6 +56,11 @@ def next_votes(
             "Every annotator saw every row, so there is nobody to ask: abstentions=True is for "
             "rules."
         )
+    if len(votes.annotators) == 1:
+        raise ValueError(
+            "The votes are of one annotator, or of unknown ones: pass annotators= to Votes to see "
+            "whom to ask."
+        )
     n_asked = as_count(m, "m", most=len(votes))
     cost_of = _cost_of(annotators, costs)
     entropy = entr(posterior).sum(axis=1) / np.log(2)
@@ -69,7 +76,7 @@ def next_votes(
         chosen = values.argmax(axis=1)
         within = np.arange(len(rows))
         lines = zip(values[within, chosen], rows, chosen, gains[within, chosen], strict=True)
-        best += [line for line in lines if line[0] > 0]
+        best += [line for line in lines if line[3] > _LEAST_GAIN]
         best = sorted(best, key=lambda line: (-line[0], line[1]))[:n_asked]
     chosen = np.array([line[2] for line in best], dtype=np.intp)
     return table(

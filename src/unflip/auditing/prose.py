@@ -165,9 +165,11 @@ def noise(audit: Findings) -> str:
 def _disagreement(audit: Findings) -> str:
     """Return what the disagreement of votes on a row says, if no row was checked."""
     votes = audit.evidence.noise.votes
-    if votes is None or votes.single or audit.is_calibrated:
+    if votes is None or votes.single or votes.abstentions or audit.is_calibrated:
         return ""
     low, high = votes.noise_bounds()
+    if len(votes.classes) == 2 and high > 0.5:
+        return ""  # votes that are right more often than wrong differ less
     return (
         f" Two votes on a row differ with probability {votes.disagreement:.0%}, so the noise rate "
         f"of a vote would be between {low:.0%} and {high:.0%} if annotators erred independently."
@@ -384,7 +386,9 @@ def shared_errors(audit: Findings) -> str:
         return ""
     votes, annotators = noise.votes, noise.annotators
     mean = len(votes.row) / int(votes.voted.sum())
-    if votes.abstentions:
+    if noise.source != "votes":
+        sentence = "Errors were taken as independent, as the noise rates were given."
+    elif votes.abstentions:
         sentence = "Whether rules err together was not estimated."
     elif annotators.difficulty is None and annotators.groups is None:
         sentence = "Annotators seem to err independently: held-out votes are no likelier otherwise."

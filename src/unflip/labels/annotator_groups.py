@@ -72,7 +72,8 @@ class AnnotatorGroups:
         n_groups = len(self.copying)
         part = votes.on_rows(rows)
         cells = part.row * n_groups + self.group[part.annotator]
-        sizes = np.bincount(cells, minlength=len(rows) * n_groups).reshape(-1, n_groups)
+        sums = np.bincount(cells, part.weights, len(rows) * n_groups)
+        sizes: FloatArray = sums.astype(float).reshape(-1, n_groups)
         added = _effective(sizes + 1, self.copying) - _effective(sizes, self.copying)
         return np.asarray(added[:, self.group])
 
@@ -80,11 +81,12 @@ class AnnotatorGroups:
         """Return what each vote counts, (n_votes,), between 0 and 1."""
         group = self.group[votes.annotator]
         cells = votes.row * len(self.copying) + group
-        _, cell, sizes = np.unique(cells, return_inverse=True, return_counts=True)
-        return np.asarray(1 / (1 + (sizes[cell] - 1) * self.copying[group]))
+        _, cell = np.unique(cells, return_inverse=True)
+        sizes = np.bincount(cell, votes.weights)
+        return np.asarray(votes.weights / (1 + (sizes[cell] - 1) * self.copying[group]))
 
 
-def _effective(sizes: IntArray, copying: FloatArray) -> FloatArray:
+def _effective(sizes: FloatArray, copying: FloatArray) -> FloatArray:
     """Return what votes of a group on a row count together."""
     return np.asarray(sizes / (1 + np.maximum(sizes - 1, 0) * copying))
 
@@ -180,4 +182,6 @@ def _indicators(votes: Votes, of_label: int | None = None) -> csr_array:
     is_meant = np.ones(len(votes.row), bool) if of_label is None else votes.label == of_label
     entries = (votes.row[is_meant], votes.annotator[is_meant])
     shape = (votes.n_rows, len(votes.annotators))
-    return csr_array((np.ones(int(is_meant.sum())), entries), shape=shape)
+    indicators = csr_array((np.ones(int(is_meant.sum())), entries), shape=shape)
+    indicators.data[:] = 1.0  # repeated votes were summed
+    return indicators

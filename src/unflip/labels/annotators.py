@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from unflip._utils.arrays import TINY
 from unflip._utils.typing import FloatArray, IntArray, SparseArray
@@ -47,9 +46,11 @@ class Annotators:
     transitions_std : ndarray of shape (w, k, k)
         Standard error of each entry of ``transitions``; 0 if the transition matrices are known.
     voting_rates : ndarray of shape (w, k) or None
-        P(annotator w votes | TRUE class a), if missing votes are abstentions.
+        P(annotator w votes | TRUE class a) on rows with at least one vote, if missing votes are
+        abstentions.
     difficulty : SharedDifficulty or None
-        Errors that annotators share on the training rows; None if they err independently.
+        Errors that annotators share on the training rows, in their order; None if they err
+        independently.
     groups : AnnotatorGroups or None
         Annotators that copy each other; None if none do.
 
@@ -109,11 +110,6 @@ class Annotators:
 
     def log_likelihoods(self, votes: Votes) -> FloatArray:
         """Return log P(votes on the row | true class), (n, k)."""
-        if not np.array_equal(self.names, votes.annotators):
-            raise ValueError(
-                "The votes are from other annotators than the transition matrices: pass votes of "
-                "the same annotators."
-            )
         table = self.weighted_table(votes)
         if self.difficulty is None:
             with np.errstate(divide="ignore"):  # log 0 = −∞: a label that is never given
@@ -136,16 +132,18 @@ class Annotators:
 
     def weighted_table(self, votes: Votes) -> SparseArray:
         """Return ``votes.table`` with what each vote counts, (n, w·k)."""
-        if self.groups is None:
-            return votes.table
-        column = votes.annotator * len(votes.classes) + votes.label
-        entries = (self.groups.vote_weights(votes), (votes.row, column))
-        return csr_array(entries, shape=votes.table.shape)
+        if not np.array_equal(self.names, votes.annotators):
+            raise ValueError(
+                "The votes are from other annotators than the transition matrices: pass votes of "
+                "the same annotators."
+            )
+        weights = votes.weights if self.groups is None else self.groups.vote_weights(votes)
+        return votes.weighted_table(weights)
 
     @property
     def independent(self) -> Annotators:
-        """The same annotators without difficulty: errors are independent, but for copies."""
-        return replace(self, difficulty=None)
+        """The same annotators if they err independently, without difficulty and groups."""
+        return replace(self, difficulty=None, groups=None)
 
     def sharing_errors_of(self, other: Annotators) -> Annotators:
         """Return the same annotators with the groups and the difficulty of others."""

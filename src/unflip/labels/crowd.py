@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.special import gammaln, logsumexp, softmax
@@ -93,11 +94,19 @@ class Crowd:
         The estimates are optimistic, because an annotator's own votes count. They are a safe start
         of EM, which may swap rare classes if it starts from votes alone. Rows with a single vote
         are ignored, unless their label is trusted or they are all that most rules vote on.
+
+        Parameters
+        ----------
+        groups : AnnotatorGroups, optional
+            Annotators that copy each other. None: those that may do so count as one.
         """
         self._check_that_annotators_choose()
         fewest = 1 if self.votes.abstentions else 2
         is_used = (self.votes.n_votes >= fewest) | (self.truth != UNCHECKED)
-        each = None if groups is None else groups.vote_weights(self.votes)
+        if groups is None and self._candidates:
+            w = len(self.votes.annotators)
+            groups = AnnotatorGroups.of(self._candidates, [1.0] * len(self._candidates), w)
+        each = self.votes.weights if groups is None else groups.vote_weights(self.votes)
         counts = self.votes.weighted_counts(each) + 1 / len(self.votes.classes)
         shares = self._with_truth(counts / counts.sum(axis=1, keepdims=True))
         crowd = replace(self, weights=np.where(is_used, self.weights, 0.0))
@@ -116,10 +125,11 @@ class Crowd:
         independent = self._refined(log_odds, before.independent)
         if not self._can_share_errors:
             return independent
-        groups = self._groups(log_odds, independent)
-        if groups is not None:
-            independent = self._in_groups(groups, log_odds)
-        return self._with_difficulty(log_odds, independent, before)
+        on_their_own = self._with_difficulty(log_odds, independent, before)
+        groups = self._groups(log_odds, on_their_own, before)
+        if groups is None:
+            return on_their_own
+        return self._in_groups(groups, log_odds, before)
 
     def _check_that_annotators_choose(self) -> None:
         """Raise ValueError if votes without abstentions are those of rules with one label each."""
@@ -133,6 +143,11 @@ class Crowd:
                 "one label each, so their choices say nothing: if they are rules that abstain, "
                 "pass abstentions=True to Votes."
             )
+
+    @cached_property
+    def _candidates(self) -> list[IntArray]:
+        """Groups of annotators that may copy each other."""
+        return candidate_groups(self.votes, self.weights) if self._can_share_errors else []
 
     @property
     def _can_share_errors(self) -> bool:
@@ -197,26 +212,40 @@ class Crowd:
         # Posteriors are less certain with difficulty, so s would be larger than it should be.
         return self._em(log_odds, annotators, start, search.strength)[0]
 
-    def _groups(self, log_odds: FloatArray, independent: Annotators) -> AnnotatorGroups | None:
-        """Return groups of annotators that copy each other; None if there are none."""
-        if independent.groups is not None:
-            return independent.groups
+    def _groups(
+        self, log_odds: FloatArray, on_their_own: Annotators, before: Annotators
+    ) -> AnnotatorGroups | None:
+        """Return groups of annotators that copy each other; None if there are none.
+
+        Parameters
+        ----------
+        log_odds, before
+            As in `with_features`.
+        on_their_own : Annotators
+            Annotators without groups.
+        """
         w = len(self.votes.annotators)
         members, copying = [], []
-        for candidate in candidate_groups(self.votes, self.weights):
-            copies = self._in_groups(AnnotatorGroups.of([candidate], [1.0], w), log_odds)
+        for candidate in self._candidates:
+            copies = self._refined_in(AnnotatorGroups.of([candidate], [1.0], w), log_odds)
             posterior = self.weights[:, None] * self._posterior(copies, log_odds)
             share = copying_of(candidate, self.votes, posterior, copies.transitions)
-            grouped = self._in_groups(AnnotatorGroups.of([candidate], [share], w), log_odds)
+            grouped = self._in_groups(AnnotatorGroups.of([candidate], [share], w), log_odds, before)
             gains = self._logs_of_others(candidate, grouped, log_odds)
-            gains -= self._logs_of_others(candidate, independent, log_odds)
+            gains -= self._logs_of_others(candidate, on_their_own, log_odds)
             if self._is_gain(gains):
                 members.append(candidate)
                 copying.append(share)
         return AnnotatorGroups.of(members, copying, w) if members else None
 
-    def _in_groups(self, groups: AnnotatorGroups, log_odds: FloatArray) -> Annotators:
-        """Return annotators estimated with groups, from their agreement on."""
+    def _in_groups(
+        self, groups: AnnotatorGroups, log_odds: FloatArray, before: Annotators
+    ) -> Annotators:
+        """Return annotators in groups, with the likeliest difficulty."""
+        return self._with_difficulty(log_odds, self._refined_in(groups, log_odds), before)
+
+    def _refined_in(self, groups: AnnotatorGroups, log_odds: FloatArray) -> Annotators:
+        """Return annotators in groups without difficulty, estimated from their agreement on."""
         return self._refined(log_odds, self.by_agreement(groups))
 
     def _logs_of_others(
@@ -277,7 +306,8 @@ class Crowd:
         """Return n of each annotator, (w, k, k): by true class and label."""
         k = posterior.shape[1]
         weighted = self.weights[:, None] * posterior
-        return np.asarray(self.votes.table.T @ weighted).reshape(-1, k, k).transpose(0, 2, 1)
+        sums = self.votes.weighted_table(self.votes.weights).T @ weighted
+        return np.asarray(sums).reshape(-1, k, k).transpose(0, 2, 1)
 
     def _shrinkable(self, posterior: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return counts whose last axis has a Dirichlet prior, (w, k, k), and its mean, (k, k).
@@ -436,7 +466,7 @@ class _DifficultySearch:
 
     def _fitted(self, point: tuple[int, int], start: _Fit, weights: FloatArray) -> _Fit:
         """Return annotators fitted to weighted rows, with the difficulty at a point."""
-        annotators = start.annotators.independent
+        annotators = replace(start.annotators, difficulty=None)
         spread, correlation = _SPREADS[point[0]], _CORRELATIONS[point[1]]
         if spread:
             difficulty = SharedDifficulty.of(

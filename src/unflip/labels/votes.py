@@ -84,7 +84,7 @@ class Votes:
         labels : array-like of shape (n_votes,)
             Label of each vote; None, NaN or pandas.NA for no vote.
         n_rows : int, optional
-            Number of rows of X. None: the last row is the last one with a vote.
+            Number of rows of X. None: the last row is the last one of `rows`.
         abstentions : bool
             Whether every annotator saw every row, so that a missing vote is an abstention, as with
             rules. How often an annotator votes on each class then counts as evidence.
@@ -254,9 +254,9 @@ class Votes:
     @property
     def counts(self) -> FloatArray:
         """Number of votes of each row for each class, (n, k)."""
-        return self.weighted_counts(None)
+        return self.weighted_counts(np.ones(len(self.row)))
 
-    def weighted_counts(self, weights: FloatArray | None) -> FloatArray:
+    def weighted_counts(self, weights: FloatArray) -> FloatArray:
         """Return the sums of weights of the votes (n_votes,) on each row for each class, (n, k)."""
         k = len(self.classes)
         flat = np.bincount(self.row * k + self.label, weights, minlength=self.n_rows * k)
@@ -284,19 +284,18 @@ class Votes:
     def noise_bounds(self) -> tuple[float, float]:
         """Return the least and the largest noise rate of a vote that disagreement allows.
 
-        If the votes on a row are independent, and right more often than wrong, the rate e of a row
-        has a disagreement of 2e(1 − e) ≥ e for two classes, and between e and 1 − (1 − e)² for
-        more. Errors that annotators share, because the row misleads all of them, do not show.
+        Two votes differ only if one of them is wrong, so the mean noise rate is at least half the
+        disagreement. If votes on a row are independent, with noise rates e and e' below 1/2, they
+        differ with probability at least e + e' − 2ee' ≥ (e + e')/2, so the mean is at most the
+        disagreement. Errors that annotators share, because the row misleads all of them, do not
+        show.
 
         Returns
         -------
         low, high : float
             NaN if no row has several votes.
         """
-        disagreement = self.disagreement
-        if len(self.classes) == 2:
-            return (1 - float(np.sqrt(max(1 - 2 * disagreement, 0.0)))) / 2, disagreement
-        return 1 - float(np.sqrt(1 - disagreement)), disagreement
+        return self.disagreement / 2, self.disagreement
 
     def cohen_kappas(self) -> FloatArray:
         """Return Cohen's kappa of each pair of annotators, over the rows that both labelled.
@@ -394,9 +393,25 @@ class Votes:
     @cached_property
     def table(self) -> SparseArray:
         """Indicators of the votes, (n, w·k), with k columns for each annotator."""
+        return self.weighted_table(np.ones(len(self.row)))
+
+    def weighted_table(self, weights: FloatArray) -> SparseArray:
+        """Return weights of the votes, (n_votes,), in the columns of `table`."""
         column = self.annotator * len(self.classes) + self.label
         shape = (self.n_rows, len(self.annotators) * len(self.classes))
-        return csr_array((np.ones(len(column)), (self.row, column)), shape=shape)
+        return csr_array((weights, (self.row, column)), shape=shape)
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """What each vote counts, (n_votes,): the votes of an annotator on a row are one together.
+
+        All votes count 1 if there is one annotator, whose name stands for unknown ones.
+        """
+        if len(self.annotators) == 1:
+            return np.ones(len(self.row))
+        cells = self.row * len(self.annotators) + self.annotator
+        _, cell, sizes = np.unique(cells, return_inverse=True, return_counts=True)
+        return np.asarray(1 / sizes[cell])
 
     def shares(self, weights: FloatArray) -> FloatArray:
         """Return class proportions of the votes; the votes on a row share its weight."""
