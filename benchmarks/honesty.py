@@ -19,7 +19,7 @@ EVALUATION_PAGE = "evaluation.md"
 COMMAND = "python benchmarks/honesty.py"
 # Suspects from which on a set has a false discovery rate.
 FEWEST_SUSPECTS = 10
-KINDS = {"real": "real labels", "control": "controls", "votes": "votes"}
+KINDS = {"real": "real labels", "control": "controls"}
 # Targets at 50, 100 and 200 checks: errors of the accuracy and of the share of wrong labels.
 ACCURACY_ERRORS = {50: 0.03, 100: 0.022, 200: 0.017}
 WRONG_ERRORS = {50: 0.03, 100: 0.025, 200: 0.018}

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 from sklearn.metrics import log_loss, roc_auc_score
 
-from honesty_sets import control_sets, real_sets, vote_sets
+from honesty_sets import control_sets, real_sets
 from unflip import audit, audit_scores
 from unflip.auditing.evidence import Evidence
 from unflip.calibration.interval import wilson_interval
@@ -13,7 +13,7 @@ from unflip.labels.codes import UNCHECKED
 
 CHECKS = (50, 100, 200)
 
-SETS = {"real": real_sets, "control": control_sets, "votes": vote_sets}
+SETS = {"real": real_sets, "control": control_sets}
 
 
 def run(n_draws):
@@ -39,8 +39,7 @@ def audited(data, trusted):
     """Audit a set with trusted labels of some rows, or of none."""
     if data.pred_probs is not None:
         return audit_scores(data.pred_probs, data.observed, trusted=trusted)
-    labels = data.observed if data.votes is None else data.votes
-    return audit(data.X, labels, trusted=trusted)
+    return audit(data.X, data.observed, trusted=trusted)
 
 
 def trusted_labels(data, rows):

@@ -1,4 +1,4 @@
-"""Data sets of `honesty.py`: labels and votes of real annotators with the truth, and controls.
+"""Data sets of `honesty.py`: labels of real annotators with the truth, and controls.
 
 The real sets have labels of people, language models or rules, with features or with out-of-sample
 probabilities. The controls have class-conditional noise by construction. All sets except the
@@ -55,7 +55,7 @@ MODEL_OF_SET = {
 
 @dataclass(frozen=True, eq=False)
 class HonestySet:
-    """Rows with their true classes, and with observed labels or votes.
+    """Rows with their true classes and observed labels.
 
     Attributes
     ----------
@@ -67,24 +67,21 @@ class HonestySet:
         Whether the noise is class-conditional by construction.
     truth : ndarray of int, shape (n,)
         True classes 0..k-1.
-    observed : ndarray of int, shape (n,), or None
-        Observed labels; None if there are votes.
+    observed : ndarray of int, shape (n,)
+        Observed labels.
     X : ndarray of shape (n, p) or None
         Standardized features; None if there are probabilities.
     pred_probs : ndarray of shape (n, k) or None
         Out-of-sample probabilities of a model that was trained on noisy labels.
-    votes : Votes or None
-        Votes on the rows, at least one on each.
     """
 
     name: str
     source: str
     is_control: bool
     truth: np.ndarray
-    observed: np.ndarray | None = None
+    observed: np.ndarray
     X: np.ndarray | None = None
     pred_probs: np.ndarray | None = None
-    votes: Votes | None = None
 
 
 def real_sets():
@@ -124,16 +121,6 @@ def control_sets():
     yield control("scenes", "LabelMe", X, y, NoiseModel(random_transition(y.max() + 1)))
     pixels, y = load_digits(return_X_y=True)
     yield control("digits", "digits", standardized(pixels), y, NoiseModel(uniform_noise(10, 0.3)))
-
-
-def vote_sets():
-    """Yield the sets with votes of real annotators."""
-    for name, source, load in CROWDS:
-        X, truth, crowd = load()
-        yield HonestySet(f"{name}, votes", source, False, truth, X=X, votes=crowd_votes(crowd))
-    for name, source, file in (("media bias", "media bias", "media_bias_llms"), *RULES):
-        truth, X, votes = annotated_texts(file)
-        yield HonestySet(f"{name}, votes", source, False, truth, X=X, votes=votes)
 
 
 def cifar(name, file, is_control=False):
@@ -228,7 +215,6 @@ def annotated_texts(file):
         rows,
         columns.columns.to_numpy(str)[annotators],
         labels[rows, annotators].astype(np.intp),
-        abstentions=file.endswith("_train"),  # rules; language models label each text
     )
     return table["truth"].to_numpy(np.intp), text_features(table["text"]), votes
 
@@ -285,21 +271,20 @@ def data_file(folder, name):
 
 
 def describe(data):
-    """Return the line of a set in the table; with votes, the majority label is compared."""
-    observed = majority(data.votes) if data.observed is None else data.observed
+    """Return the line of a set in the table."""
     return {
         "set": data.name,
         "source": data.source,
         "n": len(data.truth),
         "k": data.truth.max() + 1,
         "p": "probabilities" if data.X is None else data.X.shape[1],
-        "wrong": (observed != data.truth).mean(),
+        "wrong": (data.observed != data.truth).mean(),
     }
 
 
 def main():
     """Print a table of each kind of sets."""
-    for kind, sets in (("real", real_sets), ("control", control_sets), ("votes", vote_sets)):
+    for kind, sets in (("real", real_sets), ("control", control_sets)):
         table = pd.DataFrame([describe(data) for data in sets()])
         print(f"\n{kind}: share of wrong labels")
         print(table.to_string(index=False, float_format=lambda value: f"{value:.3f}"))
