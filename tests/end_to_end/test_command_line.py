@@ -112,7 +112,7 @@ def options(condition):
 def test_options_with_one_value_cannot_be_repeated():
     single = options(lambda option: not option.is_flag and not option.multiple)
     assert {
-        ("audit", "--text"),
+        ("audit", "--group"),
         ("apply", "--item"),
         ("fit", "--decisions"),
         ("plan", "--n"),
@@ -127,7 +127,12 @@ def test_options_with_one_value_cannot_be_repeated():
 
 def test_lists_and_flags_can_be_repeated():
     several = options(lambda option: option.is_flag or option.multiple)
-    assert {("audit", "--label"), ("fit", "--ignore"), ("apply", "--json")} <= set(several)
+    assert {
+        ("audit", "--label"),
+        ("audit", "--text"),
+        ("fit", "--ignore"),
+        ("apply", "--json"),
+    } <= set(several)
     done = program(
         "plan",
         "--n=100",
