@@ -32,27 +32,27 @@ def drawn(seed, spread, correlation):
 
 
 @pytest.fixture(scope="module")
-def test_rows():
+def new_rows():
     return make_mixture(20_000, P, mean_norm=MEAN_NORM, random_state=999)
 
 
-def measures(fitted, y, test_rows):
+def measures(fitted, y, new_rows):
     """Return accuracy of labels and predictions, the expected one, and its standard error."""
     right = fitted.label_posterior_.argmax(axis=1) == y
     return (
         right.mean(),
-        fitted.score(*test_rows),
+        fitted.score(*new_rows),
         fitted.expected_accuracy_,
         fitted.expected_accuracy_std_,
     )
 
 
-def test_nothing_is_lost_if_errors_are_independent(test_rows, monkeypatch):
+def test_nothing_is_lost_if_errors_are_independent(new_rows, monkeypatch):
     """Against estimates that cannot share errors: accuracies within .2 points, same intervals."""
     draws = [drawn(seed, 0.0, 0.0) for seed in range(12)]
-    shared = [measures(LPClassifier().fit(X, votes), y, test_rows) for X, y, votes in draws]
+    shared = [measures(LPClassifier().fit(X, votes), y, new_rows) for X, y, votes in draws]
     monkeypatch.setattr(Crowd, "_can_share_errors", False)
-    apart = [measures(LPClassifier().fit(X, votes), y, test_rows) for X, y, votes in draws]
+    apart = [measures(LPClassifier().fit(X, votes), y, new_rows) for X, y, votes in draws]
     labels, new, _, width = np.mean(shared, axis=0) - np.mean(apart, axis=0)
     assert labels > -0.002
     assert new > -0.002
@@ -60,14 +60,14 @@ def test_nothing_is_lost_if_errors_are_independent(test_rows, monkeypatch):
 
 
 @pytest.mark.parametrize(("spread", "correlation"), [(0.7, 0.0), (0.7, 0.5)])
-def test_shared_difficulty_is_estimated_and_covered(spread, correlation, test_rows, monkeypatch):
+def test_shared_difficulty_is_estimated_and_covered(spread, correlation, new_rows, monkeypatch):
     draws = [drawn(seed, spread, correlation) for seed in range(12)]
     fits = [LPClassifier().fit(X, votes) for X, _, votes in draws]
     difficulties = [fitted.annotators_.difficulty for fitted in fits]
     assert np.mean([each.spread for each in difficulties]) == pytest.approx(spread, abs=0.1)
     correlations = [each.score_correlation for each in difficulties]
     assert np.mean(correlations) == pytest.approx(correlation, abs=0.1)
-    shared = [measures(fit, y, test_rows) for fit, (_, y, _) in zip(fits, draws, strict=True)]
+    shared = [measures(fit, y, new_rows) for fit, (_, y, _) in zip(fits, draws, strict=True)]
     labels, new, expected, error = np.transpose(shared)
     assert np.mean(np.abs(new - expected) <= 1.96 * error) >= 0.9
     claimed = np.mean([fit.label_posterior_.max(axis=1).mean() for fit in fits])

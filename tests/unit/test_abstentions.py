@@ -8,6 +8,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from unflip import LPClassifier, NoiseModel, Votes, audit
 from unflip.datasets import make_messages, make_mixture
+from unflip.estimation import TrustedSubset
 from unflip.labels.annotators import Annotators
 from unflip.labels.codes import UNCHECKED
 from unflip.labels.crowd import Crowd
@@ -298,3 +299,7 @@ class TestVotes:
             assert labels.low <= right[votes.voted].mean() <= labels.high
             assert accuracy.low <= predicted.mean() <= accuracy.high
         assert checked.corrected_labels_interval.width < first.corrected_labels_interval.width
+        # A classifier with the same checked rows expects the same.
+        fitted = LPClassifier(TrustedSubset(trusted)).fit(X, votes)
+        voted = checked.evidence.true_class.restricted(votes.voted).expected_accuracy
+        assert fitted.expected_accuracy_ == pytest.approx(voted.value, abs=0.03)

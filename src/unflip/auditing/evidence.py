@@ -258,24 +258,13 @@ class Evidence:
             vote_logs = self.noise.annotators.log_likelihoods(self.noise.votes)
         scores = ModelScores.of(self.probabilities)
         if self.is_by_rules:
-            scores = replace(scores, claimed=self._claimed_by_votes(scores.predicted))
+            scores = scores.claimed_by_rules(self.noise.channel.posterior, self.labelled)
         return TrueClassModel.fit(
             LabelledScores((scores,), self.codes, k, vote_logs),
             self.truth if self.is_sample else np.full(n, UNCHECKED),
             counts=np.full(n, self.n_effective / n),
             inclusion=self.inclusion,
         )
-
-    def _claimed_by_votes(self, predicted: IntArray) -> FloatArray:
-        """Return P(prediction is right) by the votes alone, (n,); without votes the mean of others.
-
-        A fit to the votes of rules learns the rules back, from the features that they look at, so
-        it agrees with them, right or wrong. If the rules that voted on a row are left out of the
-        fit, its scores no longer predict these votes.
-        """
-        by_votes = self.noise.channel.posterior
-        claimed = by_votes[np.arange(len(predicted)), predicted]
-        return np.where(self.labelled, claimed, claimed[self.labelled].mean())
 
     @property
     def accuracy(self) -> float:

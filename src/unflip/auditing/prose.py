@@ -385,7 +385,6 @@ def shared_errors(audit: Findings) -> str:
     if noise.votes is None or noise.annotators is None:
         return ""
     votes, annotators = noise.votes, noise.annotators
-    mean = len(votes.row) / int(votes.voted.sum())
     if noise.source != "votes":
         sentence = "Errors were taken as independent, as the noise rates were given."
     elif votes.abstentions:
@@ -394,7 +393,7 @@ def shared_errors(audit: Findings) -> str:
         sentence = "Annotators seem to err independently: held-out votes are no likelier otherwise."
     else:
         sentence = (
-            f"Annotators err together: the {mean:.1f} votes on a row are worth "
+            f"Annotators err together: the {votes.mean_votes:.1f} votes on a row are worth "
             f"{audit.effective_votes:.1f} independent ones."
         )
     copies = [] if annotators.groups is None else annotators.groups.members

@@ -88,6 +88,23 @@ class ModelScores:
         claimed = probabilities[np.arange(len(logs)), predicted]
         return cls(logs - logs.mean(axis=1, keepdims=True), predicted, claimed)
 
+    def claimed_by_rules(self, by_votes: FloatArray, voted: NDArray[np.bool_]) -> ModelScores:
+        """Return the scores with what the votes of rules claim, instead of the scores themselves.
+
+        A fit to the votes of rules learns the rules back, from the features that they look at, so
+        it agrees with them, right or wrong. If the rules that voted on a row are left out of the
+        fit, its scores no longer predict these votes.
+
+        Parameters
+        ----------
+        by_votes : ndarray of shape (n, k)
+            P(true class | votes), without scores.
+        voted : ndarray of shape (n,)
+            Whether each row has a vote; the others claim the mean of these.
+        """
+        claimed = by_votes[np.arange(len(voted)), self.predicted]
+        return replace(self, claimed=np.where(voted, claimed, claimed[voted].mean()))
+
     def subset(self, rows: Rows) -> ModelScores:
         """Return the scores of some rows."""
         log_scores = None if self.log_scores is None else self.log_scores[rows]

@@ -244,6 +244,11 @@ class Votes:
         return self.n_votes > 0
 
     @property
+    def mean_votes(self) -> float:
+        """Mean number of votes on the rows that have any."""
+        return float(self.n_votes[self.voted].mean())
+
+    @property
     def single(self) -> bool:
         """Whether no row has more than one vote, as with labels of which some are missing.
 

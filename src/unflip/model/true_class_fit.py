@@ -49,7 +49,10 @@ def _labelled_scores(data: TrainingSet, source: NoiseSource, scores: ModelScores
     votes = data.votes
     if votes is None or source.annotators is None:
         return LabelledScores((scores,), _as_codes(data.codes), k)
-    observed = votes.majority(source.channel(data).transition.T)
+    channel = source.channel(data)
+    observed = votes.majority(channel.transition.T)
+    if votes.abstentions:
+        scores = scores.claimed_by_rules(channel.posterior, votes.voted)
     vote_logs = source.annotators.log_likelihoods(votes)
     return LabelledScores((scores,), observed, k, vote_logs)
 

@@ -143,7 +143,7 @@ def _annotators(audit: Audit) -> dict[str, Any] | None:
     names = audit.annotators.dtype.names
     corrected = audit.corrected_labels_interval
     return {
-        "votes_per_row": len(votes.row) / int(votes.voted.sum()),
+        "votes_per_row": votes.mean_votes,
         "effective_votes_per_row": audit.effective_votes,
         "corrected_labels_right": {"value": corrected.value, "interval_95": _limits(corrected)},
         "each": [dict(zip(names, line, strict=True)) for line in audit.annotators.tolist()],
