@@ -97,7 +97,7 @@ def test_labels_that_differ_by_case_or_spaces_become_one(messages, tmp_path):
     options = ("--label", "label", "--text", "text")
     notes = " ".join(answer_of("audit", path, *options)["notes"])
     assert "'BILLING', in " in notes
-    assert "pass --normalise-labels if they mean the same" in notes
+    assert "spell them alike, as --normalise-labels of audit, fit and apply does." in notes
     for more in ((), ("--trusted", "truth")):
         answer = answer_of("audit", path, *options, *more, "--normalise-labels")
         expected = answer_of("audit", plain, *options, *more)

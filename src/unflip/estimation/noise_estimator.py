@@ -107,6 +107,7 @@ class NoiseEstimator(BaseEstimator):
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Estimate the noise rates from samples X with observed labels y."""
+        # Each estimator has its own; this one documents the signature for those of users.
         raise NotImplementedError(f"{type(self).__name__} does not implement fit.")
 
     def fit_training_set(self, data: TrainingSet, spectrum: Spectrum) -> Self:

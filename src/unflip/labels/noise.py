@@ -41,6 +41,7 @@ class Channel:
 
         The rate is the probability of a wrong label. If it changes, wrong labels keep their shares.
         """
+        # Noise models and votes define it; other channels are never asked for it.
         raise NotImplementedError(f"{type(self).__name__} does not define noise rates.")
 
     @property

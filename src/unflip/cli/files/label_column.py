@@ -116,7 +116,8 @@ class LabelColumn:
         counts = self.counts
         return [
             f"The label {label!r}, in {counts[label]} rows, differs from {usual!r} only by case or "
-            "spaces, and is a separate class: pass --normalise-labels if they mean the same."
+            "spaces, and is a separate class: if they mean the same, spell them alike, as "
+            "--normalise-labels of audit, fit and apply does."
             for label, usual in _usual_spellings(counts).items()
             if label != usual
         ]
