@@ -137,8 +137,9 @@ class Annotators:
                 "The votes are from other annotators than the transition matrices: pass votes of "
                 "the same annotators."
             )
-        weights = votes.weights if self.groups is None else self.groups.vote_weights(votes)
-        return votes.weighted_table(weights)
+        if self.groups is None:
+            return votes.counted_table
+        return votes.weighted_table(self.groups.vote_weights(votes))
 
     @property
     def independent(self) -> Annotators:

@@ -306,7 +306,7 @@ class Crowd:
         """Return n of each annotator, (w, k, k): by true class and label."""
         k = posterior.shape[1]
         weighted = self.weights[:, None] * posterior
-        sums = self.votes.weighted_table(self.votes.weights).T @ weighted
+        sums = self.votes.counted_table.T @ weighted
         return np.asarray(sums).reshape(-1, k, k).transpose(0, 2, 1)
 
     def _shrinkable(self, posterior: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -407,6 +407,11 @@ class Votes:
         return csr_array((weights, (self.row, column)), shape=shape)
 
     @cached_property
+    def counted_table(self) -> SparseArray:
+        """The weights of the votes, in the columns of `table`."""
+        return self.weighted_table(self.weights)
+
+    @cached_property
     def weights(self) -> FloatArray:
         """What each vote counts, (n_votes,): the votes of an annotator on a row are one together.
 
