@@ -12,6 +12,7 @@ from playwright.sync_api import sync_playwright
 
 from unflip import NoiseModel, audit_scores
 from unflip.auditing.html.audit_page import write_page
+from unflip.auditing.shown_rows import ShownRows
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 LIMIT = 3.0  # seconds to open
@@ -59,7 +60,8 @@ def page_of(n_suspects, folder, n_words):
     texts = [" ".join(rng.choice(WORDS, n_words)) for _ in labels]
     ids = [f"review-{i:06d}" for i in range(len(labels))]
     start = time.perf_counter()
-    write_page(audit, folder / "page.html", texts=texts, ids=ids, source="reviews.csv")
+    shown = ShownRows(texts=texts, ids=ids, source="reviews.csv")
+    write_page(audit, folder / "page.html", shown=shown)
     return folder / "page.html", time.perf_counter() - start
 
 

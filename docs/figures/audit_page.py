@@ -15,6 +15,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from unflip import NoiseModel, audit
 from unflip.auditing.html.audit_page import write_page
+from unflip.auditing.shown_rows import ShownRows
 from unflip.estimation import AssumedNoiseWarning
 
 IMAGES = Path(__file__).resolve().parents[1] / "images"
@@ -93,13 +94,8 @@ def main() -> None:
     report = audit(rows, labels)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         path = Path(folder) / "report.html"
-        write_page(
-            report,
-            path,
-            texts=texts,
-            ids=[f"m{i:04d}" for i in range(N_ROWS)],
-            source="messages.csv",
-        )
+        ids = [f"m{i:04d}" for i in range(N_ROWS)]
+        write_page(report, path, shown=ShownRows(texts=texts, ids=ids, source="messages.csv"))
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"))
         page = browser.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme="light")
         page.goto(path.as_uri())

@@ -24,6 +24,7 @@ import unflip
 from support.audits import N_ROWS, NASTY, nasty_audit, nasty_ids, nasty_texts
 from support.files import mixture_file, program
 from unflip.auditing.html import audit_page
+from unflip.auditing.shown_rows import ShownRows
 from unflip.cli.explorer.command import _answer, _listening
 from unflip.cli.files.safe_csv import csv_bytes, unguarded
 
@@ -170,25 +171,15 @@ def audit():
 
 @pytest.fixture(scope="module")
 def plain(audit):
-    shown = {
-        "texts": ["text"] * N_ROWS,
-        "ids": ["id"] * N_ROWS,
-        "source": "source",
-        "assumptions": ["word"],
-    }
-    return outline(audit_page.page(audit, **shown))
+    shown = ShownRows(texts=["text"] * N_ROWS, ids=["id"] * N_ROWS, source="source")
+    return outline(audit_page.page(audit, shown=shown, assumptions=["word"]))
 
 
 class TestPages:
     @pytest.mark.parametrize("attack", ATTACKS)
     def test_texts_add_no_element_and_no_attribute(self, audit, plain, attack):
-        shown = {
-            "texts": [attack] * N_ROWS,
-            "ids": [attack] * N_ROWS,
-            "source": attack,
-            "assumptions": [attack],
-        }
-        attacked = outline(audit_page.page(audit, **shown))
+        shown = ShownRows(texts=[attack] * N_ROWS, ids=[attack] * N_ROWS, source=attack)
+        attacked = outline(audit_page.page(audit, shown=shown, assumptions=[attack]))
         assert attacked.elements == plain.elements
         assert attacked.addresses == plain.addresses
 
@@ -199,13 +190,9 @@ class TestPages:
             ("</script>", "<img src=x>"),
         ):
             audit = nasty_audit(np.array([first, second]))
-            shown = {
-                "texts": nasty_texts(),
-                "ids": nasty_ids(),
-                "source": "source",
-                "assumptions": ["word"],
-            }
-            assert outline(audit_page.page(audit, **shown)).elements == plain.elements
+            shown = ShownRows(texts=nasty_texts(), ids=nasty_ids(), source="source")
+            page = audit_page.page(audit, shown=shown, assumptions=["word"])
+            assert outline(page).elements == plain.elements
 
     @pytest.mark.parametrize("attack", ATTACKS)
     def test_the_explorer_escapes_bad_parameters(self, attack):

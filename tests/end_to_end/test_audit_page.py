@@ -25,6 +25,7 @@ from support.browser import CHROMIUM, needs_browser
 from unflip import NoiseModel
 from unflip import audit as find_errors
 from unflip.auditing.html.audit_page import write_page
+from unflip.auditing.shown_rows import ShownRows
 from unflip.datasets import make_mixture
 
 pytestmark = needs_browser
@@ -47,7 +48,8 @@ def audit():
 @pytest.fixture(scope="module")
 def path(audit, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "page.html"
-    write_page(audit, path, texts=nasty_texts(), ids=nasty_ids(), source="data.csv")
+    shown = ShownRows(texts=nasty_texts(), ids=nasty_ids(), source="data.csv")
+    write_page(audit, path, shown=shown)
     return path
 
 

@@ -27,11 +27,12 @@ from unflip.auditing import prose
 from unflip.auditing.html import page_tables
 from unflip.auditing.html.audit_page import write_page
 from unflip.auditing.html.score_panels import MOST_PANELS, score_panels
+from unflip.auditing.shown_rows import ShownRows
 from unflip.estimation.automatic import Source
 
 
-def written(audit, folder, **options):
-    write_page(audit, folder / "page.html", **options)
+def written(audit, folder, *, assumptions=(), **shown):
+    write_page(audit, folder / "page.html", shown=ShownRows(**shown), assumptions=assumptions)
     return (folder / "page.html").read_text(encoding="utf-8")
 
 
@@ -238,7 +239,7 @@ class TestWriting:
     @pytest.mark.parametrize("name", ["texts", "ids"])
     def test_texts_and_ids_need_an_entry_for_each_row(self, audit, tmp_path, name):
         with pytest.raises(ValueError, match=f"{name} has 3 entries but the audit has 200 rows"):
-            write_page(audit, tmp_path / "page.html", **{name: ["x"] * 3})
+            write_page(audit, tmp_path / "page.html", shown=ShownRows(**{name: ["x"] * 3}))
         assert list(tmp_path.iterdir()) == []
 
     def test_to_html_writes_the_page(self, audit, tmp_path):

@@ -10,12 +10,14 @@ from unflip.auditing.evaluation.sampled_checks import SelectedChecksWarning
 from unflip.auditing.from_rows import audit
 from unflip.auditing.from_scores import audit_scores
 from unflip.auditing.report import Audit, checked_rate
+from unflip.auditing.shown_rows import ShownRows
 
 __all__ = [
     "Audit",
     "Comparison",
     "Evaluation",
     "SelectedChecksWarning",
+    "ShownRows",
     "audit",
     "audit_scores",
     "checked_rate",

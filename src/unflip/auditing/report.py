@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from os import PathLike
 from typing import Any
@@ -12,6 +12,7 @@ from unflip._utils.validation import as_number, as_path, shown
 from unflip._utils.warnings import warn_caller
 from unflip.auditing import prose
 from unflip.auditing.findings import Findings
+from unflip.auditing.shown_rows import ShownRows
 from unflip.estimation.noise_estimator import AssumedNoiseWarning
 
 _N_SHOWN = 5  # suspects that are printed
@@ -28,6 +29,8 @@ class Audit(Findings):
     false_discovery_rate : float
         Maximum expected false discovery rate: share of correct labels among the first
         ``n_suspects`` suspects.
+    shown : ShownRows
+        What pages and notebooks show of each row.
 
     Examples
     --------
@@ -41,6 +44,8 @@ class Audit(Findings):
     >>> report.suspects.row[:3].tolist(), report.suspects.proposed[:3].tolist()
     ([175, 192, 256], [1, 1, 1])
     """
+
+    shown: ShownRows = field(default_factory=ShownRows)
 
     def to_frame(self) -> Any:
         """Return the suspects as a pandas DataFrame."""
@@ -58,6 +63,7 @@ class Audit(Findings):
         *,
         texts: Sequence[str] | None = None,
         ids: Sequence[str] | None = None,
+        images: Sequence[Any] | None = None,
     ) -> None:
         """Write the audit as one HTML file, to review the suspects (see docs/report.md).
 
@@ -67,6 +73,8 @@ class Audit(Findings):
             File to write. An existing file is replaced only after the new one is complete.
         texts, ids : sequence of str, optional
             Text and id to show for each row; one of each for each of the n rows.
+        images : sequence of path or array, optional
+            Image of each row: a file, or its pixels of shape (height, width) or (height, width, 3).
         """
         try:
             page = import_module("unflip.auditing.html.audit_page")
@@ -74,7 +82,10 @@ class Audit(Findings):
             raise ImportError(
                 f'to_html needs {error.name}: install it with pip install "unflip[cli]".'
             ) from None
-        page.write_page(self, as_path(path, "path"), texts=texts, ids=ids)
+        passed: dict[str, Any] = {"texts": texts, "ids": ids, "images": images}
+        changes = {name: each for name, each in passed.items() if each is not None}
+        shown = replace(self.shown, **changes)
+        page.write_page(self, as_path(path, "path"), shown=shown)
 
     @property
     def summary(self) -> dict[str, str]:

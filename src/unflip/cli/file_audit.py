@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from unflip._utils.typing import FloatArray, IntArray
 from unflip.auditing import prose
 from unflip.auditing.report import Audit
+from unflip.auditing.shown_rows import ShownRows
 from unflip.cli.files.request import Prepared
 from unflip.cli.files.tables import as_text
 
@@ -132,14 +133,18 @@ class FileAudit:
         return [int(row) for row in self.file_rows[rows]]
 
     @property
-    def page_texts(self) -> list[str]:
-        """Text of each audited row, for the page."""
-        return [self.description(row) for row in self.file_rows.tolist()]
-
-    @property
-    def page_ids(self) -> list[str] | None:
-        """Id of each audited row, for the page; None if the row number is enough."""
+    def shown(self) -> ShownRows:
+        """What the page shows of each audited row."""
         rows = self.file_rows.tolist()
+        return ShownRows(
+            ids=self._page_ids(rows),
+            texts=[self.description(row) for row in rows],
+            numbers=None if self.prepared.items.column is None else rows,
+            source=self.prepared.table.name,
+        )
+
+    def _page_ids(self, rows: list[int]) -> list[str] | None:
+        """Return the id of each audited row; None if the row number is enough."""
         if self.id_column is not None:
             return [self.id_of(row) for row in rows]
         is_whole_file = len(rows) == self.prepared.table.n_rows

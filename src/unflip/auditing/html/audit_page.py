@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from unflip.auditing.html import page_tables
 from unflip.auditing.html.page_parts import content_hash, read_part, rendered
 from unflip.auditing.html.score_panels import MOST_PANELS, ScorePanel, score_panels
 from unflip.auditing.report import Audit
+from unflip.auditing.shown_rows import ShownRows
 
 _SCRIPTS = (
     "decisions.js",
@@ -52,10 +53,7 @@ def write_page(audit: Audit, path: Path, **options: Any) -> None:
 def page(
     audit: Audit,
     *,
-    texts: Sequence[str] | None = None,
-    ids: Sequence[str] | None = None,
-    numbers: Sequence[int] | None = None,
-    source: str = "",
+    shown: ShownRows | None = None,
     assumptions: Sequence[str] = (),
     text_heading: str = "Text",
     by_command: bool = False,
@@ -66,12 +64,8 @@ def page(
     ----------
     audit : Audit
         The audit.
-    texts, ids : sequence of str, optional
-        Text and id to show for each row; one of each for each of the n rows. Long texts are cut.
-    numbers : sequence of int, optional
-        Row number in the data of each audited row, if not all rows of the data were audited.
-    source : str
-        Name of the data.
+    shown : ShownRows, optional
+        What to show of each row; by default ``audit.shown``. Long texts are cut.
     assumptions : sequence of str
         More assumptions to list.
     text_heading : str
@@ -79,13 +73,8 @@ def page(
     by_command : bool
         Whether to advise on commands rather than on Python.
     """
-    suspects = _suspects(
-        audit,
-        texts=_in_order(texts, audit, "texts"),
-        ids=_in_order(ids, audit, "ids"),
-        numbers=_in_order(numbers, audit, "numbers"),
-    )
-    data = _data(audit, suspects, source, text_heading)
+    shown = (audit.shown if shown is None else shown).checked(len(audit.evidence.codes))
+    data = _data(audit, shown, text_heading)
     script = "\n".join(read_part(name) for name in _SCRIPTS)
     return rendered(
         "page.html",
@@ -93,7 +82,7 @@ def page(
         prose=prose,
         tables=page_tables,
         annotators=page_tables.annotator_lines(audit),
-        source=source,
+        source=shown.source,
         extra=list(assumptions),
         interface=prose.COMMAND_LINE if by_command else prose.PYTHON,
         data=data,
@@ -112,32 +101,14 @@ def script_safe_json(data: Any) -> Markup:
     return Markup(text)
 
 
-def _in_order(values: Iterable[Any] | None, audit: Audit, name: str) -> list[Any] | None:
-    """Return a list with an entry for each row; a pandas Series would be indexed by its labels."""
-    if values is None:
-        return None
-    try:
-        entries = list(values)
-    except TypeError:
-        raise TypeError(
-            f"{name} = {values!r} must be a sequence: pass one entry for each row."
-        ) from None
-    n = len(audit.evidence.codes)
-    if len(entries) != n:
-        raise ValueError(
-            f"{name} has {len(entries)} entries but the audit has {n} rows: pass one for each row."
-        )
-    return entries
-
-
-def _data(audit: Audit, suspects: dict[str, Any], source: str, text_heading: str) -> dict[str, Any]:
+def _data(audit: Audit, shown: ShownRows, text_heading: str) -> dict[str, Any]:
     """Return the data of the page's scripts."""
     content = {
-        "source": source,
+        "source": shown.source,
         "classes": [str(label) for label in audit.classes.tolist()],
         "n_rows": len(audit.evidence.codes),
         "n_suspects": audit.n_suspects,
-        "suspects": suspects,
+        "suspects": _suspects(audit, shown),
         "text_heading": text_heading,
         "panels": [_panel(panel) for panel in score_panels(audit.evidence)],
         "outlook": _outlook(audit),
@@ -145,10 +116,9 @@ def _data(audit: Audit, suspects: dict[str, Any], source: str, text_heading: str
     return {"key": hashlib.sha256(json.dumps(content).encode()).hexdigest()[:24], **content}
 
 
-def _suspects(
-    audit: Audit, *, texts: list[Any] | None, ids: list[Any] | None, numbers: list[Any] | None
-) -> dict[str, Any]:
+def _suspects(audit: Audit, shown: ShownRows) -> dict[str, Any]:
     suspects = audit.suspects
+    numbers, ids, texts = shown.numbers, shown.ids, shown.texts
     rows = suspects.row.tolist()
     checked_places = np.flatnonzero(np.isin(suspects.row, audit.checked))
     return {

@@ -123,10 +123,7 @@ def _page(result: FileAudit) -> bytes:
     prepared = result.prepared
     return page(
         result.audit,
-        texts=result.page_texts,
-        ids=result.page_ids,
-        numbers=None if prepared.items.column is None else result.file_rows.tolist(),
-        source=prepared.table.name,
+        shown=result.shown,
         assumptions=[
             f"The features are {audit_text.describe_features(prepared, result.audit.features)}."
         ],
