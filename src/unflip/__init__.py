@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from unflip.labels.votes import Votes
     from unflip.model.classifier import LPClassifier
     from unflip.model.noisy_label_classifier import NoisyLabelClassifier
+    from unflip.model.table_model import TableModel, fit_table, load_model
     from unflip.ridge.moments import Moments
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Moments",
     "NoiseModel",
     "NoisyLabelClassifier",
+    "TableModel",
     "Votes",
     "audit",
     "audit_scores",
@@ -34,6 +36,8 @@ __all__ = [
     "estimation",
     "evaluate",
     "features",
+    "fit_table",
+    "load_model",
     "losses",
     "targets",
     "theory",
@@ -50,6 +54,7 @@ if not TYPE_CHECKING:  # type checkers would take a misspelt name for a lazy one
             "Moments": "ridge.moments",
             "NoiseModel": "labels.noise",
             "NoisyLabelClassifier": "model.noisy_label_classifier",
+            "TableModel": "model.table_model",
             "Votes": "labels.votes",
             "audit": "auditing.from_rows",
             "audit_scores": "auditing.from_scores",
@@ -58,6 +63,8 @@ if not TYPE_CHECKING:  # type checkers would take a misspelt name for a lazy one
             "estimation": "",
             "evaluate": "auditing.evaluation.model_evaluation",
             "features": "",
+            "fit_table": "model.table_model",
+            "load_model": "model.table_model",
             "losses": "",
             "plotting": "",
             "targets": "",
