@@ -37,9 +37,9 @@ def test_noise_rates_of_three_classes_are_spread_evenly():
             "names the class 'span', which is not in the file: did you mean 'spam'",
         ),
         ("zzz=0.3", "the labels are 'ham', 'spam'"),
-        ("spam=lots,ham=0", "spam=lots is not valid"),
-        ("spam=1.2,ham=0", "spam=1.2 is not valid"),
-        ("spam=nan,ham=0", "spam=nan is not valid"),
+        ("spam=lots,ham=0", "has 'lots' for the class 'spam': pass a number between 0 and 1"),
+        ("spam=1.2,ham=0", "has 1.2 for the class 'spam'"),
+        ("spam=nan,ham=0", "has nan for the class 'spam'"),
         ("spam=0.6,ham=0.4", "sums to 1: .* must sum to less than 1"),
         (
             "spam=0,ham=0.5",
@@ -53,7 +53,7 @@ def test_bad_rates_are_named(text, message):
 
 
 def test_noise_rate_of_random_labels():
-    with pytest.raises(ValueError, match=r"a=0.7 must be below 0.67"):
+    with pytest.raises(ValueError, match=r"0.7 for the class 'a', but it must be below 0.67"):
         rates.noise_model("a=0.7,b=0,c, d=0", THREE, None)
 
 
@@ -77,7 +77,7 @@ def test_suggested_proportions_are_valid(text, hint):
     ("text", "message"),
     [
         ("ham=0.5,spam=0.6", "sums to 1.1"),
-        ("ham=1,spam=0", "spam=0 means that no row"),
+        ("ham=1,spam=0", "has the proportion 0 for the class 'spam'"),
         ("ham=0.5", "has no value for 'spam'"),
     ],
 )

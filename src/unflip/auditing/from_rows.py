@@ -33,6 +33,7 @@ from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimato
 from unflip.estimation.score_rates import score_association
 from unflip.estimation.trusted import TrustedSubset
 from unflip.features.transformed_rows import transformed_rows
+from unflip.labels.class_values import ByClass, priors_in_order
 from unflip.labels.classes import inclusion_probabilities, true_codes
 from unflip.labels.codes import UNLABELLED
 from unflip.labels.noise import NoiseModel
@@ -48,8 +49,13 @@ def audit(
     X: ArrayLike,
     y: ArrayLike | Votes,
     *,
-    noise: NoiseModel | NoiseEstimator | ArrayLike | Literal["estimate"] | None = "estimate",
-    priors: ArrayLike | None = None,
+    noise: NoiseModel
+    | NoiseEstimator
+    | ByClass
+    | ArrayLike
+    | Literal["estimate"]
+    | None = "estimate",
+    priors: ByClass | ArrayLike | None = None,
     trusted: ArrayLike | None = None,
     inclusion: ArrayLike | None = None,
     groups: ArrayLike | None = None,
@@ -180,7 +186,7 @@ def _scores_of_fit(
     X: Rows,
     labels: NDArray[Any] | Votes,
     noise: Any,
-    priors: ArrayLike | None,
+    priors: ByClass | ArrayLike | None,
     groups: ArrayLike | None,
     features: Any,
 ) -> _Scores:
@@ -211,14 +217,15 @@ def _scores_of_fit(
         return scores
     is_from_votes = scores.noise.source == "votes"
     held_out = held_out_log_odds(rows, labels, folds, fitted, from_votes=is_from_votes)
-    return _group_scores(held_out, scores, priors, n_effective_of(np.asarray(groups)))
+    known_priors = priors_in_order(priors, scores.classes)
+    return _group_scores(held_out, scores, known_priors, n_effective_of(np.asarray(groups)))
 
 
 def _scores_of_model(
     X: Any,
     labels: NDArray[Any],
     noise: Any,
-    priors: ArrayLike | None,
+    priors: ByClass | ArrayLike | None,
     groups: ArrayLike | None,
     features: Any,
     estimator: Any,

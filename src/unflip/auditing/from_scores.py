@@ -29,6 +29,7 @@ from unflip.data.training_set import TrainingSet
 from unflip.estimation.automatic import Automatic
 from unflip.estimation.noise_estimator import TRUSTED_ROWS, AssumedNoiseWarning, NoiseEstimator
 from unflip.estimation.score_rates import log_scores_of, score_association
+from unflip.labels.class_values import ByClass, noise_in_order, priors_in_order
 from unflip.labels.classes import encode, inclusion_probabilities, true_codes
 from unflip.labels.noise import Channel, NoiseModel
 from unflip.model.noise_sources import noise_source
@@ -46,8 +47,13 @@ def audit_scores(
     pred_probs: ArrayLike,
     y: ArrayLike,
     *,
-    noise: NoiseModel | NoiseEstimator | ArrayLike | Literal["estimate"] | None = "estimate",
-    priors: ArrayLike | None = None,
+    noise: NoiseModel
+    | NoiseEstimator
+    | ByClass
+    | ArrayLike
+    | Literal["estimate"]
+    | None = "estimate",
+    priors: ByClass | ArrayLike | None = None,
     trusted: ArrayLike | None = None,
     inclusion: ArrayLike | None = None,
     false_discovery_rate: float = 0.1,
@@ -68,10 +74,10 @@ def audit_scores(
         An array on a device is copied to the host.
     y : array-like of shape (n,)
         Observed labels.
-    noise : NoiseModel, array-like of shape (k, k), "estimate" or None
+    noise : "estimate", dict, NoiseModel, array-like of shape (k, k) or None
         Label noise, as in `LPClassifier`; "estimate" maximises the likelihood of the labels.
-    priors : array-like of shape (k,), optional
-        Class priors, if known.
+    priors : dict or array-like of shape (k,), optional
+        Class priors, if known, by class or in sorted order of the classes.
     trusted : array-like of shape (n,), optional
         True labels of checked samples, as in `audit`.
     inclusion : array-like of shape (n,), optional
@@ -109,6 +115,8 @@ def audit_scores(
             f"pred_probs has {observed.shape[1]} columns but y has {len(classes)} classes: pass "
             f"one column for each of {classes.tolist()}, in that order."
         )
+    noise = noise_in_order(noise, classes)
+    known_priors = priors_in_order(priors, classes)
     is_sample = is_estimate(noise) and trusted is not None
     if isinstance(noise, NoiseEstimator) and noise.uses_trusted_labels:
         trusted = noise.y_trusted
@@ -123,13 +131,15 @@ def audit_scores(
     n = len(labels)
     truth = true_codes(trusted, n, np.arange(n), classes, "trusted")
     log_scores = log_scores_of(observed)
-    rows = Observations(codes, np.ones(n), float(n), gives_priors(noise, priors))
+    rows = Observations(codes, np.ones(n), float(n), gives_priors(noise, known_priors))
     share = certainty(score_association(log_scores, rows))
     if is_sample:  # checked rows calibrate the posterior, so rates are needed for scores alone
-        noise_model = noise_from_scores(observed, log_scores, rows, priors, has_signal=share > 0)
+        noise_model = noise_from_scores(
+            observed, log_scores, rows, known_priors, has_signal=share > 0
+        )
         noise_model = replace(noise_model, source=TRUSTED_ROWS, assumption="")
     else:
-        noise_model = _noise(noise, priors, data, log_scores, rows, share > 0)
+        noise_model = _noise(noise, known_priors, data, log_scores, rows, share > 0)
     channel = noise_model.channel
     fitted = recalibration(log_scores, rows, channel)
     scores = ReportedScores(fitted, rows, channel, noise_model.covariance, share)

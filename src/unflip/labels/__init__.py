@@ -5,6 +5,7 @@ class) as a `Channel`. Uses no features, and loads without scikit-learn.
 """
 
 from unflip.labels.annotators import Annotators
+from unflip.labels.class_values import ByClass, noise_in_order, priors_in_order
 from unflip.labels.classes import (
     contrasts,
     encode,
@@ -28,6 +29,7 @@ __all__ = [
     "UNCHECKED",
     "UNLABELLED",
     "Annotators",
+    "ByClass",
     "Channel",
     "Crowd",
     "NoiseModel",
@@ -39,6 +41,8 @@ __all__ = [
     "inclusion_probabilities",
     "is_missing",
     "moved_rate",
+    "noise_in_order",
+    "priors_in_order",
     "shares_of_wrong_labels",
     "true_codes",
 ]

@@ -43,6 +43,7 @@ from unflip.estimation.automatic import Automatic
 from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimator
 from unflip.features.transformed_rows import transformed_rows
 from unflip.labels.annotators import Annotators
+from unflip.labels.class_values import ByClass
 from unflip.labels.classes import encode
 from unflip.labels.noise import NoiseModel
 from unflip.labels.votes import Votes
@@ -89,18 +90,20 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    noise : "estimate", NoiseModel, array-like of shape (k, k), NoiseEstimator or None, \
+    noise : "estimate", dict, NoiseModel, array-like of shape (k, k), NoiseEstimator or None, \
             default="estimate"
         The label noise. "estimate" chooses an estimator that suits the data
-        (`unflip.estimation.Automatic`), and warns about its assumptions. If you know the noise,
-        pass a `NoiseModel` or its transition matrix (row = true class). Classes are in the order of
-        ``classes_``; the positive class of `NoiseModel.binary` is ``classes_[1]``. If some samples
-        have trusted labels, pass ``TrustedSubset(y_trusted)``. None means clean labels. See
-        docs/noise_rates.md.
-    priors : array-like of shape (k,), default=None
-        Proportions of the true classes, if known. With estimated noise rates they help nearly as
-        much as knowing the rates. By default they are those of the noise model, or inferred from
-        the observed proportions.
+        (`unflip.estimation.Automatic`), and warns about its assumptions. If you know the noise
+        rates, pass them by class, such as ``{"no": 0.1, "yes": 0.2}``: the share of each true
+        class with another label. With more than two classes, wrong labels are spread evenly over
+        the others. You can also pass a `NoiseModel` or its transition matrix (row = true class),
+        with classes in the order of ``classes_``; the positive class of `NoiseModel.binary` is
+        ``classes_[1]``. If some samples have trusted labels, pass ``TrustedSubset(y_trusted)``.
+        None means clean labels. See docs/noise_rates.md.
+    priors : dict or array-like of shape (k,), default=None
+        Proportions of the true classes, if known, by class or in the order of ``classes_``. With
+        estimated noise rates they help nearly as much as knowing the rates. By default they are
+        those of the noise model, or inferred from the observed proportions.
     targets : {"refined", "optimized", "unbiased", "naive"} or array-like, default="refined"
         Regression targets. "refined" gives each sample its own target, from its label and its
         leave-one-out score (see docs/refinement.md). The others are from the paper: all
@@ -131,9 +134,9 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         takes X or one of the kernels, whichever has leave-one-out scores that agree most with the
         labels (see docs/kernels.md). A transformer is cloned, and fitted to the array of samples,
         without the labels.
-    deployment_priors : array-like of shape (k,) or "balanced", default=None
-        Class priors of the samples to predict, if they differ from those of the training samples.
-        "balanced" optimises balanced accuracy. Needs ``readout="gaussian"``.
+    deployment_priors : dict, array-like of shape (k,) or "balanced", default=None
+        Class priors of the samples to predict, as in `priors`, if they differ from those of the
+        training samples. "balanced" optimises balanced accuracy. Needs ``readout="gaussian"``.
     costs : array-like of shape (k, k), default=None
         ``costs[a, b]`` is the cost of predicting class b if the true class is a. `predict` then
         returns the class with the lowest expected cost, and `predict_proba` does not change. For
@@ -239,16 +242,21 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        noise: NoiseModel | NoiseEstimator | ArrayLike | Literal["estimate"] | None = "estimate",
+        noise: NoiseModel
+        | NoiseEstimator
+        | ByClass
+        | ArrayLike
+        | Literal["estimate"]
+        | None = "estimate",
         *,
-        priors: ArrayLike | None = None,
+        priors: ByClass | ArrayLike | None = None,
         targets: str | ArrayLike = "refined",
         readout: Literal["gaussian", "plain"] = "gaussian",
         reg: float | Literal["loo", "theory"] = "loo",
         loss: Literal["squared", "logistic"] | Loss = "squared",
         fit_intercept: bool = True,
         features: Literal["linear", "auto", "rbf", "matern", "laplace"] | Any = "linear",
-        deployment_priors: ArrayLike | Literal["balanced"] | None = None,
+        deployment_priors: ByClass | ArrayLike | Literal["balanced"] | None = None,
         costs: ArrayLike | None = None,
     ) -> None:
         self.noise = noise
@@ -294,8 +302,8 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             classes = like(data.classes, data.y) if is_foreign(data.y) else data.classes
             self.features_ = fit_features(self.features, data)
             data = with_features(data, self.features_)
-            default = Automatic(priors=self.priors)
-            fit = fit_rows(data, self._options, default)
+            options = self._options.for_classes(data.classes)
+            fit = fit_rows(data, options, Automatic(priors=options.priors))
             self._set_row_fit(fit, classes)
             if is_dask(X):
                 self._partition(data.X)
@@ -307,7 +315,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     def from_moments(
         cls,
         moments: Moments,
-        noise: NoiseModel | ArrayLike | Literal["estimate"] | None = "estimate",
+        noise: NoiseModel | ByClass | ArrayLike | Literal["estimate"] | None = "estimate",
         *,
         targets: str | ArrayLike = "optimized",
         **params: Any,
@@ -320,7 +328,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         ----------
         moments : Moments
             Sums over the samples, such as `Moments.from_chunks` returns.
-        noise : NoiseModel, array-like of shape (k, k) or None
+        noise : dict, NoiseModel, array-like of shape (k, k) or None
             The label noise. Required: the default "estimate" raises ValueError, because estimates
             need samples.
         targets : {"optimized", "unbiased", "naive"} or array-like, default="optimized"
@@ -451,7 +459,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     def _fit_moments(self, moments: Moments) -> Self:
         """Fit from sums and keep them; an error leaves the classifier unchanged."""
         self._options.check()
-        fit = fit_moments(moments, self._options)
+        fit = fit_moments(moments, self._options.for_classes(moments.classes))
         warn_of_one_sided_targets(fit.targets, self._options)
         for name in (*_PER_SAMPLE, "association_", "feature_names_in_"):
             self.__dict__.pop(name, None)

@@ -298,8 +298,8 @@ def _as_model(noise: object, n_classes: int) -> NoiseModel:
         return noise
     if isinstance(noise, str) or np.ndim(np.asarray(noise, dtype=object)) < 2:
         raise ValueError(
-            f"noise={noise!r} is not known: use 'estimate', a NoiseModel (for two classes "
-            "NoiseModel.binary(eps_pos=, eps_neg=)), a transition matrix, a NoiseEstimator "
+            f"noise={noise!r} is not known: use 'estimate', noise rates by class such as "
+            "{'no': 0.1, 'yes': 0.2}, a NoiseModel, a transition matrix, a NoiseEstimator "
             "(see unflip.estimation), or None for no noise."
         )
     return NoiseModel(as_floats(noise, "noise"))

@@ -29,6 +29,7 @@ from unflip.calibration.observations import Observations
 from unflip.data.input_rows import unchanged_on_error
 from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimator
 from unflip.estimation.score_rates import ScoreRates, log_scores_of
+from unflip.labels.class_values import ByClass, noise_in_order, priors_in_order
 from unflip.labels.noise import NoiseModel
 from unflip.labels.votes import Votes
 from unflip.model.classifier import LPClassifier
@@ -156,9 +157,14 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         estimator: Any,
-        noise: NoiseModel | NoiseEstimator | ArrayLike | Literal["estimate"] | None = "estimate",
+        noise: NoiseModel
+        | NoiseEstimator
+        | ByClass
+        | ArrayLike
+        | Literal["estimate"]
+        | None = "estimate",
         *,
-        priors: ArrayLike | None = None,
+        priors: ByClass | ArrayLike | None = None,
         features: Any = "auto",
         cv: int | None = 5,
     ) -> None:
@@ -324,15 +330,17 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self, label_fit: LPClassifier | None, samples: Samples, observations: Observations
     ) -> Callable[[FloatArray, bool], ScoreRates]:
         """Return the function from log-odds to noise rates."""
+        priors = priors_in_order(self.priors, samples.classes)
         if label_fit is None:
             if is_estimate(self.noise):
-                return likeliest_rates(observations, self.priors)
+                return likeliest_rates(observations, priors)
             if isinstance(self.noise, NoiseEstimator):
                 raise ValueError(
                     "Trusted labels and noise estimators need numeric features: encode X as "
                     "numbers, or pass a NoiseModel as noise=."
                 )
-            model = resolve_noise(self.noise, self.priors, samples.classes)
+            given = noise_in_order(self.noise, samples.classes)
+            model = resolve_noise(given, priors, samples.classes)
             noise = with_inferred_priors(
                 model, samples.observed, observations.n_effective, samples.classes
             )
@@ -343,7 +351,7 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             return fixed_rates(label_fit.noise_, errors, "given")
         is_uncertain = estimator.is_start_ or not certainty(label_fit.association_)
         if is_estimate(self.noise) and is_uncertain:
-            return likeliest_rates(observations, self.priors)
+            return likeliest_rates(observations, priors)
         return fixed_rates(label_fit.noise_, errors, estimator.source_, estimator.rate_covariance_)
 
     def _set(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import get_tags
 
 from unflip import losses
@@ -13,6 +15,7 @@ from unflip import targets as target_values
 from unflip._utils.validation import as_number, check_choice, shown
 from unflip.estimation.noise_estimator import NoiseEstimator
 from unflip.features.kernels import KERNELS
+from unflip.labels.class_values import noise_in_order, priors_in_order
 from unflip.labels.noise import NoiseModel
 
 #: Names that `features=` accepts.
@@ -79,6 +82,16 @@ class Options:
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise ValueError(f"fit_intercept={self.fit_intercept!r} must be True or False.")
         _check_features(self.features)
+
+    def for_classes(self, classes: NDArray[Any]) -> Options:
+        """Return the parameters with values by class in the order of the classes."""
+        deployed = priors_in_order(self.deployment_priors, classes, "deployment_priors")
+        return replace(
+            self,
+            noise=noise_in_order(self.noise, classes),
+            priors=priors_in_order(self.priors, classes),
+            deployment_priors=deployed,
+        )
 
     @property
     def priors_known(self) -> bool:
@@ -168,4 +181,6 @@ def _n_classes_of(option: object) -> int | None:
         return None
     if isinstance(option, NoiseModel):
         return option.n_classes
+    if isinstance(option, Mapping):
+        return len(option)
     return len(np.atleast_1d(np.asarray(option, dtype=object)))
