@@ -5,8 +5,9 @@ import pytest
 from scipy.optimize import approx_fprime, check_grad, minimize
 from scipy.special import log_softmax, softmax
 
+from support.combined import combined_log_odds
 from unflip import NoiseModel
-from unflip.calibration.combined_scores import _Problem, combined_log_odds
+from unflip.calibration.combined_scores import _Problem
 from unflip.calibration.log_odds import recalibration
 from unflip.calibration.observations import Observations
 from unflip.calibration.reported_scores import ReportedScores

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, softmax
 
+from support.combined import combined_log_odds
 from unflip import NoiseModel
-from unflip.calibration.combined_scores import combined_log_odds
 from unflip.calibration.log_odds import recalibration
 from unflip.calibration.observations import Observations
 from unflip.estimation.score_rates import log_scores_of, rates_from_scores, score_association
@@ -179,7 +179,7 @@ class TestEvidence:
     def test_one_classifier_is_calibrated(self, noise):
         first, second, observations, _ = draw(noise)
         evidence = LabelEvidence.of(first + second, None, observations, given(noise))
-        assert evidence.share == 0
+        assert evidence.combination.share == 0
         assert evidence.association > 4
         expected = recalibration(first + second, observations, noise)
         np.testing.assert_array_equal(evidence.scores.calibration.log_odds, expected.log_odds)
@@ -189,7 +189,7 @@ class TestEvidence:
         first, second, observations, y = draw(noise)
         evidence = LabelEvidence.of(first, second, observations, given(noise))
         combined, share = combined_log_odds(first, second, observations, noise)
-        assert 0 < share == evidence.share
+        assert 0 < share == evidence.combination.share
         np.testing.assert_array_equal(
             evidence.scores.calibration.log_odds,
             recalibration(combined, observations, noise).log_odds,
@@ -272,6 +272,6 @@ class TestEvidence:
         rates_of = likeliest_rates(observations, None)
         assert LabelEvidence.of(chance, None, observations, rates_of).rates.source == "no signal"
         evidence = LabelEvidence.of(chance, first + second, observations, rates_of)
-        assert evidence.share > 0.9
+        assert evidence.combination.share > 0.9
         assert evidence.association > 4
         assert evidence.rates.source == "label likelihood"

@@ -26,8 +26,8 @@ from support.any_classifier import (
     probabilities_near,
     three_blobs,
 )
+from support.combined import combined_log_odds
 from unflip import LPClassifier, NoisyLabelClassifier
-from unflip.calibration.combined_scores import combined_log_odds
 from unflip.calibration.log_odds import recalibration
 from unflip.calibration.observations import Observations
 from unflip.estimation import AssumedNoiseWarning, TrustedSubset

@@ -7,7 +7,7 @@ used here.
 
 from unflip.calibration.accuracy import ExpectedAccuracy, expected_accuracy
 from unflip.calibration.binning import random_rows
-from unflip.calibration.combined_scores import combined_log_odds
+from unflip.calibration.combined_scores import Combination
 from unflip.calibration.coupling import Coupling, uncoupled
 from unflip.calibration.decision import Decision, Rule
 from unflip.calibration.information import (
@@ -59,6 +59,7 @@ __all__ = [
     "ROUNDING",
     "SMALLEST_SLOPE",
     "Calibration",
+    "Combination",
     "Coupling",
     "Decision",
     "ExpectedAccuracy",
@@ -77,7 +78,6 @@ __all__ = [
     "calibrate",
     "calibration_covariance",
     "class_probabilities",
-    "combined_log_odds",
     "common_slope",
     "expected_accuracy",
     "expected_noise",

@@ -11,6 +11,8 @@ likeliest, with a weak prior. L is used if the labels support it significantly.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.optimize import Bounds, OptimizeResult, minimize
 
@@ -27,39 +29,63 @@ _LEAST_GAIN = 1.92
 _LARGEST_INTERCEPT = 20.0
 
 
-def combined_log_odds(
-    first: FloatArray, second: FloatArray, observations: Observations, noise: Channel
-) -> tuple[FloatArray, float]:
-    """Return aK + bL and the share of L in it, b·sd(L) / (a·sd(K) + b·sd(L)).
+@dataclass(frozen=True)
+class Combination:
+    """Weights of the log-odds K and L of two classifiers.
 
-    Parameters
+    Attributes
     ----------
-    first : ndarray of shape (n, k)
-        Log-odds K, in which the label of the row has no part. They are calibrated for the true
-        class: the prior of a is normal about 1.
-    second : ndarray of shape (n, k)
-        Log-odds L, on any scale. They are calibrated on their own first. The prior of b is normal
-        about 0; both have a standard deviation of 1.
-    observations : Observations
-        Observed labels.
-    noise : Channel
-        Noise of the labels.
+    first, second : float
+        The weights a and b, for K and L on their own scales.
+    share : float
+        Share of L in aK + bL: b·sd(L) / (a·sd(K) + b·sd(L)). 0 if K is used as it is.
     """
-    share = observations.shares
-    centred = _centred(second)
-    unit = _spread(centred, share)
-    if unit <= ROUNDING * np.abs(second).max():
-        return first, 0.0
-    calibrated = _centred(recalibration(centred / unit, observations, noise).logits)
-    problem = _Problem(_centred(first), calibrated, observations, noise)
-    alone = problem.solution(largest_weight=0.0)
-    both = problem.solution(largest_weight=np.inf)
-    if alone.fun - both.fun < _LEAST_GAIN:
-        return first, 0.0
-    a, b = both.x[:2]
-    part = b * _spread(calibrated, share)
-    whole = a * _spread(_centred(first), share) + part
-    return a * _centred(first) + b * calibrated, float(part / whole)
+
+    first: float = 1.0
+    second: float = 0.0
+    share: float = 0.0
+
+    @classmethod
+    def fit(
+        cls, first: FloatArray, second: FloatArray, observations: Observations, noise: Channel
+    ) -> Combination:
+        """Return the weights under which the labels are likeliest.
+
+        Parameters
+        ----------
+        first : ndarray of shape (n, k)
+            Log-odds K, in which the label of the row has no part. They are calibrated for the true
+            class: the prior of a is normal about 1.
+        second : ndarray of shape (n, k)
+            Log-odds L, on any scale. They are calibrated on their own first. The prior of b is
+            normal about 0; both have a standard deviation of 1.
+        observations : Observations
+            Observed labels.
+        noise : Channel
+            Noise of the labels.
+        """
+        share = observations.shares
+        centred = _centred(second)
+        unit = _spread(centred, share)
+        if unit <= ROUNDING * np.abs(second).max():
+            return cls()
+        slope = float(recalibration(centred / unit, observations, noise).model.slopes[1, 1])
+        calibrated = slope * (centred / unit)
+        problem = _Problem(_centred(first), calibrated, observations, noise)
+        alone = problem.solution(largest_weight=0.0)
+        both = problem.solution(largest_weight=np.inf)
+        if alone.fun - both.fun < _LEAST_GAIN:
+            return cls()
+        a, b = both.x[:2].tolist()
+        part = b * _spread(calibrated, share)
+        whole = a * _spread(_centred(first), share) + part
+        return cls(a, b * slope / unit, part / whole)
+
+    def log_odds(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """Return aK + bL of rows, (n, k)."""
+        if self.share == 0:
+            return first
+        return self.first * _centred(first) + self.second * _centred(second)
 
 
 class _Problem:

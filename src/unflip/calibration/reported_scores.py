@@ -51,6 +51,15 @@ class ReportedScores:
         """The likeliest class of each row, without its own label."""
         return self.calibration.log_odds.argmax(axis=1)
 
+    def log_odds_of(self, scores: FloatArray) -> FloatArray:
+        """Return the log-odds to report of other rows without a label, (m, k), by their scores."""
+        log_odds = np.asarray(self.fitted.model.log_odds(scores))
+        if self.certainty == 1:
+            return log_odds
+        priors = self.noise.known_priors
+        neutral = np.log(priors / priors[0])
+        return np.asarray(neutral + self.fitted.shrinkage(self.certainty) * (log_odds - neutral))
+
     def expected_accuracy(self, predicted: Array, deployed: FloatArray) -> ExpectedAccuracy:
         """Return the expected accuracy of predictions for these rows; see `expected_accuracy`."""
         covariance = calibration_covariance(

@@ -11,6 +11,7 @@ from unflip.labels.classes import (
     encode,
     inclusion_probabilities,
     is_missing,
+    split_missing,
     true_codes,
 )
 from unflip.labels.codes import UNCHECKED, UNLABELLED
@@ -44,5 +45,6 @@ __all__ = [
     "noise_in_order",
     "priors_in_order",
     "shares_of_wrong_labels",
+    "split_missing",
     "true_codes",
 ]

@@ -29,7 +29,7 @@ def encode(
     owner : str
         Name of the caller, for the error message.
     all_rows : bool
-        Whether `y` are the labels of all rows, zero-weight rows included.
+        Whether `y` are the labels of all rows, zero-weight and unlabelled rows included.
     name : str
         Name of the argument, for errors.
     """
@@ -40,7 +40,7 @@ def encode(
         )
     if len(classes) < 2:
         content = f"only one class, {classes.tolist()[0]!r}" if len(classes) else "no class"
-        where = "" if all_rows else ", in rows of positive weight"
+        where = "" if all_rows else ", in labelled rows of positive weight"
         raise ValueError(f"{owner} needs at least two classes, but {name} has {content}{where}.")
     return classes, codes
 
@@ -98,7 +98,7 @@ def true_codes(
     Parameters
     ----------
     y_trusted : array-like of shape (n,) or None
-        Trusted labels; None, NaN, pandas.NA or a mask if missing. None: all are missing.
+        Trusted labels; None, NaN, pandas.NA, "" or a mask if missing. None: all are missing.
     n : int
         Number of all rows.
     rows : ndarray of int
@@ -170,9 +170,68 @@ def inclusion_probabilities(
     return np.asarray(np.where(truth == UNCHECKED, 1.0, chosen))
 
 
+def split_missing(y: Any) -> tuple[Any, NDArray[np.bool_] | None]:
+    """Return labels with a value for each row, and which of them were missing.
+
+    Missing labels are replaced by one that occurs, so that labels keep their type: give such rows
+    weight 0. If no label is missing, `y` is returned unchanged, with None.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels; None, NaN, NaT, pandas.NA or an empty string if missing. Anything else, such as a
+        table or a masked array, is returned unchanged.
+    """
+    labels = _in_one_column(y)
+    if labels is None:
+        return y, None
+    missing = _missing_entries(labels)
+    if not missing.any():
+        return y, None
+    if missing.all():
+        raise ValueError(f"y has no label: all {len(labels)} are missing.")
+    present = _of_one_type(labels[~missing])
+    filled = np.full(len(labels), present[0], dtype=present.dtype)
+    filled[~missing] = present
+    return filled, missing
+
+
+def _in_one_column(y: Any) -> NDArray[Any] | None:
+    """Return labels as an array (n,) on the host; None if they are not such an array."""
+    if y is None or isinstance(y, np.ma.MaskedArray):
+        return None
+    dtype = object if isinstance(y, list | tuple) else None  # keeps NaN between strings
+    try:
+        labels = as_numpy(y) if is_foreign(y) else np.asarray(y, dtype=dtype)
+    except (TypeError, ValueError):
+        return None
+    return labels if labels.ndim == 1 and len(labels) else None
+
+
+def _missing_entries(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    kind = labels.dtype.kind
+    if kind in "fc":
+        return np.asarray(np.isnan(labels))
+    if kind in "mM":
+        return np.asarray(np.isnat(labels))
+    if kind == "U":
+        return np.asarray(labels == "")
+    if kind == "O":
+        return np.array([is_missing(label) for label in labels], dtype=bool)
+    return np.zeros(len(labels), dtype=bool)
+
+
+def _of_one_type(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return objects that are numbers as an array of numbers, and other labels unchanged."""
+    if labels.dtype != object:
+        return labels
+    converted = np.array(labels.tolist())
+    return converted if converted.dtype.kind in "biuf" else labels
+
+
 def is_missing(label: Any) -> bool:
-    """Whether this is a missing value: None, NaN, NaT or pandas.NA."""
-    if label is None:
+    """Whether this is a missing value: None, NaN, NaT, pandas.NA or an empty string."""
+    if label is None or (isinstance(label, str) and not label):
         return True
     try:
         return bool(label != label)  # only NaN and NaT differ from themselves

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from array_api_compat import array_namespace
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.metaestimators import available_if
@@ -44,7 +44,7 @@ from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimato
 from unflip.features.transformed_rows import transformed_rows
 from unflip.labels.annotators import Annotators
 from unflip.labels.class_values import ByClass
-from unflip.labels.classes import encode
+from unflip.labels.classes import encode, split_missing
 from unflip.labels.noise import NoiseModel
 from unflip.labels.votes import Votes
 from unflip.losses import Loss
@@ -284,7 +284,9 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             ``sklearn.set_config(array_api_dispatch=True)`` arrays of other namespaces, such as
             torch tensors on a GPU, are fitted where they are (see docs/gpu.md).
         y : array-like of shape (n,) or Votes
-            Observed labels, or votes of several annotators (`unflip.Votes`). With votes, a given
+            Observed labels; None, NaN, pandas.NA or an empty string if missing. Samples without a
+            label have weight zero: their ``label_posterior_`` is P(true class | features). Or
+            votes of several annotators (`unflip.Votes`). With votes, a given
             `noise` is that of each vote, and "estimate" estimates the noise rates of each
             annotator. If a missing vote is an abstention, samples without votes have weight zero.
         sample_weight : array-like of shape (n,), optional
@@ -381,7 +383,7 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
         X : array-like or sparse matrix of shape (n, p)
             New samples.
         y : array-like of shape (n,)
-            Their observed labels.
+            Their observed labels; samples whose label is missing have weight zero.
         classes : array-like of shape (k,), optional
             All class labels; required in the first call.
         sample_weight : array-like of shape (n,), optional
@@ -404,7 +406,10 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
                 validator, X, accept_sparse="csr", dtype=precisions(X), reset=moments is None
             )
         names = getattr(validator, "feature_names_in_", None)
-        chunk = (rows, column_or_1d(y), sample_weight)
+        labels, missing = split_missing(y)
+        if missing is not None:
+            sample_weight = _without(missing, sample_weight)
+        chunk = (rows, column_or_1d(labels), sample_weight)
         return self._fit_moments(add_chunk(moments, chunk, classes=classes, feature_names=names))
 
     @lazy_for_dask
@@ -562,16 +567,22 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
             samples = validated(self, X, dtype=precisions(X), ensure_min_samples=2)
             labels = y
             self._check_votes(y, samples)
+            missing = None
         else:
-            samples, labels = validated(self, X, y, dtype=precisions(X), ensure_min_samples=2)
+            present, missing = split_missing(in_memory(y))
+            samples, labels = validated(self, X, present, dtype=precisions(X), ensure_min_samples=2)
         self._check_foreign(samples, y)
         labels = to_device_of(samples, labels)
         weights = checked_weights(in_memory(sample_weight), samples)
+        if missing is not None:
+            weights = array_namespace(weights).where(like(missing, weights), 0.0, weights)
         if isinstance(labels, Votes) and labels.abstentions:
             # Rows on which all rules abstain differ from the others: no target would be neutral.
             weights = np.where(labels.voted, weights, 0.0)
         if not bool(array_namespace(weights).any(weights > 0)):
-            raise ValueError("sample_weight is 0 for every row: give at least one non-zero weight.")
+            raise ValueError(
+                "sample_weight is 0 for every labelled row: give at least one non-zero weight."
+            )
         weights = relative_weights(weights)
         rows = DistinctRows.of(samples, weights)
         member_labels = rows.pick_members(labels)
@@ -604,6 +615,12 @@ def _check_rows(rows: DistinctRows) -> None:
             "different features."
         )
     check_squares(rows.largest, int(np.prod(rows.X.shape)))
+
+
+def _without(missing: NDArray[np.bool_], sample_weight: ArrayLike | None) -> ArrayLike:
+    """Return sample weights that are 0 where the label is missing."""
+    weights = np.ones(len(missing)) if sample_weight is None else np.asarray(sample_weight)
+    return weights if weights.shape != missing.shape else np.where(missing, 0.0, weights)
 
 
 def _one_column(values: Array) -> Array:

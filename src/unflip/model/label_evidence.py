@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import log_softmax
 
 from unflip._utils.typing import FloatArray, IntArray
-from unflip.calibration.combined_scores import combined_log_odds
+from unflip.calibration.combined_scores import Combination
 from unflip.calibration.log_odds import recalibration
 from unflip.calibration.observations import Observations
 from unflip.calibration.reported_scores import ReportedScores
@@ -36,14 +36,14 @@ class LabelEvidence:
         Noise rates.
     association : float
         Standard errors by which the log-odds agree with the labels beyond chance.
-    share : float
-        Share of the second classifier in the log-odds; 0 if it is not used.
+    combination : Combination
+        Weights of the two classifiers in the log-odds.
     """
 
     scores: ReportedScores
     rates: ScoreRates
     association: float
-    share: float
+    combination: Combination
 
     @classmethod
     def of(
@@ -58,7 +58,7 @@ class LabelEvidence:
         Parameters
         ----------
         first, second : ndarray of shape (n, k)
-            Log-odds of two classifiers (see `combined_log_odds`).
+            Log-odds of two classifiers (see `Combination`).
         observations : Observations
             Observed labels.
         rates_of : callable
@@ -70,17 +70,26 @@ class LabelEvidence:
             return association, rates_of(log_odds, certainty(association) > 0)
 
         log_odds = first
-        share = 0.0
+        combination = Combination()
         association, rates = with_rates(first)
         if second is not None:
             for _ in range(_N_ROUNDS):
-                log_odds, share = combined_log_odds(first, second, observations, rates.noise)
+                combination = Combination.fit(first, second, observations, rates.noise)
+                log_odds = combination.log_odds(first, second)
                 association, rates = with_rates(log_odds)
         fitted = recalibration(log_odds, observations, rates.noise)
         scores = ReportedScores(
             fitted, observations, rates.noise, rates.covariance, certainty(association)
         )
-        return cls(scores, rates, association, share)
+        return cls(scores, rates, association, combination)
+
+    def log_odds_of(self, first: FloatArray, second: FloatArray | None = None) -> FloatArray:
+        """Return the log-odds of other rows without a label, (m, k).
+
+        Parameters are those of `of`; without `second`, the log-odds must not use it.
+        """
+        log_odds = first if second is None else self.combination.log_odds(first, second)
+        return self.scores.log_odds_of(log_odds)
 
     def posterior(self, truth: IntArray) -> FloatArray:
         """Return P(true class | log-odds, label), (n, k); 0 or 1 where the truth is known."""

@@ -25,11 +25,13 @@ from unflip._utils.typing import FloatArray, IntArray
 from unflip._utils.validation import as_count, as_floats, check_unmasked
 from unflip._utils.warnings import warn_caller
 from unflip.calibration.accuracy import ExpectedAccuracy
+from unflip.calibration.intercepts import class_probabilities
 from unflip.calibration.observations import Observations
 from unflip.data.input_rows import unchanged_on_error
 from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimator
 from unflip.estimation.score_rates import ScoreRates, log_scores_of
 from unflip.labels.class_values import ByClass, noise_in_order, priors_in_order
+from unflip.labels.classes import split_missing
 from unflip.labels.noise import NoiseModel
 from unflip.labels.votes import Votes
 from unflip.model.classifier import LPClassifier
@@ -40,6 +42,7 @@ from unflip.model.options import gives_priors, is_estimate
 from unflip.model.out_of_fold import (
     check_classifier,
     given_probabilities,
+    log_odds_of,
     out_of_fold_log_odds,
     predicted_codes,
     split_into_folds,
@@ -105,7 +108,8 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     label_posterior_ : ndarray of shape (n, k)
         P(true class | sample, observed label) of the training samples, from out-of-sample scores
         and ``rates_.noise``.
-        Trusted samples have 0 or 1, and zero-weight samples the class priors.
+        Trusted samples have 0 or 1, zero-weight samples the class priors, and samples without a
+        label P(true class | sample).
     log_odds_ : ndarray of shape (n, k)
         Out-of-sample log-odds of each class against the first, without the sample's own label.
     association_ : float
@@ -191,7 +195,8 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             Training samples, of any kind that the classifier takes. If they are not numeric, step 1
             is left out, and `cv` or `pred_probs` is needed.
         y : array-like of shape (n,)
-            Observed labels.
+            Observed labels; None, NaN, pandas.NA or an empty string if missing. Samples without a
+            label have weight zero.
         sample_weight : array-like of shape (n,), optional
             Sample weights, if the classifier takes them. Zero-weight samples count as absent.
         groups : array-like of shape (n,), optional
@@ -207,7 +212,8 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """
         check_aligned(X=X, y=y, sample_weight=sample_weight, groups=groups, pred_probs=pred_probs)
         with unchanged_on_error(self):
-            samples = self._samples(X, y, sample_weight, groups)
+            labels, missing = split_missing(y)
+            samples = self._samples(X, labels, missing, sample_weight, groups)
             label_fit = self._label_fit(samples)
             folds = self._folds(samples)
             second = self._second_log_odds(samples, pred_probs, folds)
@@ -225,6 +231,8 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             evidence = LabelEvidence.of(first, second, observations, rates_of)
             self.label_fit_ = label_fit
             self._set(samples, evidence, folds)
+            if missing is not None:
+                self._set_unlabelled(np.flatnonzero(missing), samples, evidence, pred_probs)
         if self.rates_.assumption:
             warn_caller(self.rates_.assumption, AssumedNoiseWarning)
         return self
@@ -260,9 +268,14 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return np.asarray(getattr(self.estimator_, method)(X))
 
     def _samples(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, groups: ArrayLike | None
+        self,
+        X: Any,
+        y: ArrayLike,
+        missing: NDArray[np.bool_] | None,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None,
     ) -> Samples:
-        """Validate parameters, samples, labels and weights."""
+        """Validate parameters, samples, labels and weights; missing labels have weight zero."""
         if isinstance(y, Votes):
             raise ValueError("Votes need LPClassifier: pass one label per sample.")
         check_classifier(self.estimator)
@@ -286,6 +299,8 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         weights = _check_sample_weight(
             weights, labels[:, None], dtype=np.float64, ensure_non_negative=True
         )
+        if missing is not None:
+            weights = np.where(missing, 0.0, weights)
         return Samples.of(X, labels, weights, groups)
 
     def _label_fit(self, samples: Samples) -> LPClassifier | None:
@@ -311,6 +326,29 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         return out_of_fold_log_odds(
             self.estimator, samples.kept, samples.classes, samples.codes, samples.weights, folds
         )
+
+    def _set_unlabelled(
+        self,
+        rows: IntArray,
+        samples: Samples,
+        evidence: LabelEvidence,
+        pred_probs: ArrayLike | None,
+    ) -> None:
+        """Set the log-odds and the posterior of samples without a label."""
+        parts = []
+        if self.label_fit_ is not None:
+            contrasts = np.asarray(self.label_fit_.loo_log_odds_).reshape(samples.n_all, -1)[rows]
+            parts.append(_with_first_class(contrasts))
+        if pred_probs is not None:
+            given = given_probabilities(pred_probs, samples.n_all, len(samples.classes))
+            parts.append(log_scores_of(given[rows]))
+        elif self.cv_share_ > 0:
+            noisy_fit = fit_to_labels(self.estimator, samples)
+            unlabelled = _safe_indexing(samples.rows, rows)
+            parts.append(log_odds_of(noisy_fit, unlabelled, samples.classes, samples.labels))
+        log_odds = evidence.log_odds_of(*parts)
+        self.log_odds_[rows] = log_odds
+        self.label_posterior_[rows] = class_probabilities(log_odds)
 
     def _why_no_scores(self) -> str:
         reason = "each class has one sample only" if self.cv else "cv=None leaves them out"
@@ -367,7 +405,7 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         self.estimator_ = fit_part()
         priors = evidence.rates.noise.known_priors
         accuracy = _expected_accuracy(samples, evidence, folds, fit_part)
-        self.cv_share_ = 1.0 if self.label_fit_ is None else evidence.share
+        self.cv_share_ = 1.0 if self.label_fit_ is None else evidence.combination.share
         self.noise_ = evidence.rates.reported
         self.noise_std_ = evidence.rates.errors
         self.rates_ = evidence.rates
@@ -413,5 +451,10 @@ def _log_odds(label_fit: LPClassifier, samples: Samples) -> FloatArray:
         )
     else:
         contrasts = np.asarray(label_fit.loo_log_odds_).reshape(n, -1)
-        log_odds = np.column_stack([np.zeros(n), contrasts])
+        log_odds = _with_first_class(contrasts)
     return log_odds[samples.members]
+
+
+def _with_first_class(contrasts: FloatArray) -> FloatArray:
+    """Return log-odds of each class against the first, (n, k), from those of the others."""
+    return np.column_stack([np.zeros(len(contrasts)), contrasts])

@@ -95,14 +95,14 @@ def out_of_fold_log_odds(
     for train, test in folds.split():
         labels = classes[codes[train]]
         fitted = fit_weighted(estimator, _safe_indexing(X, train), labels, weights[train])
-        # A class may be missing in a fold.
-        known = np.searchsorted(classes, getattr(fitted, "classes_", np.unique(labels)))
-        log_odds[test] = _log_odds_of(fitted, _safe_indexing(X, test), classes, known)
+        log_odds[test] = log_odds_of(fitted, _safe_indexing(X, test), classes, labels)
     return log_odds
 
 
-def _log_odds_of(fitted: Any, X: Any, classes: NDArray[Any], known: IntArray) -> FloatArray:
-    """Return log-odds of all classes, by a classifier that knows the `known` ones."""
+def log_odds_of(fitted: Any, X: Any, classes: NDArray[Any], labels: NDArray[Any]) -> FloatArray:
+    """Return log-odds of all classes, (n, k), by a classifier that was fitted to some labels."""
+    # A class may be missing in a fold.
+    known = np.searchsorted(classes, getattr(fitted, "classes_", np.unique(labels)))
     if hasattr(fitted, "predict_proba"):
         values = np.asarray(fitted.predict_proba(X))
         probabilities = np.zeros((len(values), len(classes)))

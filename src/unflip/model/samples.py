@@ -82,7 +82,9 @@ class Samples:
         """Encode the labels, and check the groups."""
         members = np.flatnonzero(weights > 0)
         if not len(members):
-            raise ValueError("sample_weight is 0 for every row: give at least one non-zero weight.")
+            raise ValueError(
+                "sample_weight is 0 for every labelled row: give at least one non-zero weight."
+            )
         owner = "NoisyLabelClassifier"
         all_rows = len(members) == len(labels)
         classes, codes = encode(labels[members], owner, all_rows=all_rows)
