@@ -8,6 +8,7 @@ import pytest
 
 from support.csv_files import files
 from unflip.cli.files import delimited, tables
+from unflip.cli.files.read_options import NO_OPTIONS
 from unflip.cli.files.tables import read_table, rewritten
 
 LETTERS = [
@@ -63,13 +64,17 @@ def wrong_files(seed, n):
     """Return random files that are not read or rewritten correctly."""
     wrong = []
     for file in files(seed, n):
-        old = delimited.read(file.content, "d.csv")
-        new = delimited.rewrite(file.content, "d.csv", file.column, file.changes)
+        old = delimited.read(file.content, "d.csv", NO_OPTIONS).columns
+        new = delimited.rewrite(file.content, "d.csv", NO_OPTIONS, file.column, file.changes)
         expected = {name: list(cells) for name, cells in file.columns.items()}
         expected[file.column] = [
             file.changes.get(row, cell) for row, cell in enumerate(expected[file.column])
         ]
-        if old != file.columns or new != file.changed or delimited.read(new, "d.csv") != expected:
+        if (
+            old != file.columns
+            or new != file.changed
+            or delimited.read(new, "d.csv", NO_OPTIONS).columns != expected
+        ):
             wrong.append(file)
     return wrong
 
@@ -140,7 +145,7 @@ def test_a_lone_surrogate_is_unchanged_in_json(tmp_path):
 )
 def test_separators_within_quotes_are_not_counted(separator, text):
     swapped = text.translate(str.maketrans({",": separator, separator: ","}))
-    assert delimited._delimiter(swapped, "t.csv") == separator
+    assert delimited._delimiter(swapped, "t.csv", NO_OPTIONS) == separator
 
 
 @pytest.mark.parametrize(
@@ -154,7 +159,7 @@ def test_separators_within_quotes_are_not_counted(separator, text):
     ],
 )
 def test_separator_is_as_frequent_in_the_first_row(text, separator):
-    assert delimited._delimiter(text, "t.csv") == separator
+    assert delimited._delimiter(text, "t.csv", NO_OPTIONS) == separator
 
 
 def test_a_vertical_bar_is_a_separator(tmp_path):

@@ -74,7 +74,7 @@ def test_cells_with_separators_quotes_and_line_ends(tmp_path):
             "not UTF-8 text .byte 0xe9 in line 3.",
         ),
         ("t.csv.gz", b"no gzip", "is not a complete gzip file"),
-        ("t.txt", "a,label\n1,x\n", "t.txt has an unknown format: its name must end in .csv"),
+        ("t.doc", "a,label\n1,x\n", "t.doc has an unknown format: its name must end in .csv"),
         ("t.jsonl", '{"a": 1}\n{"a": \n', "Line 2 of .*t.jsonl is not JSON"),
         ("t.jsonl", "[1]\n", "Line 1 of .*t.jsonl is not a JSON object"),
         ("t.parquet", "no parquet", "cannot be read as Parquet"),

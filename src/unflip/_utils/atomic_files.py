@@ -43,6 +43,27 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
         raise
 
 
+def write_folder(path: Path, contents: Mapping[str, bytes]) -> None:
+    """Write a new folder of files, which appears with all of them or not at all.
+
+    Parameters
+    ----------
+    path : Path
+        The folder, which does not exist.
+    contents : mapping of str to bytes
+        Content of each file.
+    """
+    part = path.with_name(f".unflip-{secrets.token_hex(8)}.part")
+    try:
+        with _named(path):
+            part.mkdir()
+            write_together({part / name: content for name, content in contents.items()})
+            part.rename(path)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+
+
 def written_file(path: Path) -> Path:
     """Return the target of a symbolic link, or the path itself if it is not a link.
 

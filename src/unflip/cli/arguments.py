@@ -11,7 +11,30 @@ from unflip.cli.files.tables import ENDINGS
 
 Data = Annotated[
     Path,
-    typer.Argument(metavar="DATA", help=f"Data file: {ENDINGS}, also with .gz."),
+    typer.Argument(
+        metavar="DATA",
+        help=f"Data file: {ENDINGS}, also with .gz, .bz2, .zst or .zip; or the folder of a saved "
+        "Hugging Face dataset.",
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Encoding of a text file, such as utf-16, cp1252 or shift_jis. Without it, UTF-8.",
+    ),
+]
+Separator = Annotated[
+    str | None,
+    typer.Option(
+        "--sep",
+        metavar="CHARACTER",
+        help="Separator of the cells of a delimited file, such as ';' or tab. Without it, it is "
+        "detected.",
+    ),
+]
+Sheet = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Sheet of a workbook, if several have cells.")
 ]
 Label = Annotated[
     list[str] | None,
@@ -80,9 +103,10 @@ Text = Annotated[
 Embedding = Annotated[
     str | None,
     typer.Option(
-        metavar="PREFIX",
-        help="Use the columns with this prefix as features, without scaling. Without --embedding, "
-        "numeric columns are standardized.",
+        metavar="PREFIX|FILE",
+        help="Use the columns with this prefix as features, without scaling; or the numbers of "
+        "another file (.npy, .npz, .csv, ...) with one row for each row of the data. Without "
+        "--embedding, numeric columns are standardized.",
     ),
 ]
 Eps = Annotated[

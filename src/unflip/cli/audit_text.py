@@ -13,7 +13,7 @@ import numpy as np
 from unflip.auditing import prose
 from unflip.cli.file_audit import FileAudit
 from unflip.cli.files.request import Prepared, Request
-from unflip.cli.files.tables import ending
+from unflip.cli.files.tables import full_ending
 from unflip.cli.terminal import describe_votes, on_one_line
 from unflip.cli.text_layout import joined, step, width, wrapped
 from unflip.features.kernel_features import KernelFeatures
@@ -225,8 +225,7 @@ def _use_decisions(
     else:
         return []
     data = str(request.path)
-    gz = ".gz" if request.path.suffix.lower() == ".gz" else ""
-    copy = f"clean{ending(request.path)}{gz}"
+    copy = "clean" if request.path.is_dir() else f"clean{full_ending(request.path)}"
     train = ["fit", data, "--decisions", decisions, "--out", "model.skops"]
     correct = ["apply", data, decisions, "--out", copy]
     return [
@@ -269,6 +268,7 @@ def _command(words: list[str], result: FileAudit, request: Request) -> str:
         "--group": request.group,
         "--id": request.id_column,
         "--features": None if request.feature_map == "linear" else request.feature_map,
+        **request.read_options.passed,
     }
     words = ["unflip", *words, "--label", *result.prepared.labels.names]
     for option, value in options.items():

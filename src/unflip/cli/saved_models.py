@@ -62,9 +62,20 @@ class Model:
     recipe: Pipeline
     classifier: LPClassifier
 
-    def predict(self, table: Table) -> tuple[NDArray[Any], FloatArray]:
-        """Return the class predicted for each row of a file, and the probability of each class."""
-        rows = self.recipe.transform(feature_columns.values(self.features, table))
+    def predict(
+        self, table: Table, embedding: NDArray[Any] | None = None
+    ) -> tuple[NDArray[Any], FloatArray]:
+        """Return the class predicted for each row of a file, and the probability of each class.
+
+        Parameters
+        ----------
+        table : Table
+            The file.
+        embedding : ndarray of shape (n_rows, p), optional
+            The features, if they are not columns of the file.
+        """
+        values = feature_columns.values(self.features, table) if embedding is None else embedding
+        rows = self.recipe.transform(values)
         if rows.shape[1] != self.classifier.n_features_in_:
             raise ValueError(
                 f"{table.name} has {rows.shape[1]} features in {self.features}, but the model was "

@@ -98,6 +98,13 @@ def check_out(out: Path, endings: Sequence[str], *inputs: Path) -> None:
             fail(f"{out} is the input file {path}: choose another name.")
 
 
+def check_new_folder(out: Path) -> None:
+    """Exit with an error if a folder cannot be made."""
+    if out.exists():
+        fail(f"{out} exists already: choose another name.")
+    _check_writable(out)
+
+
 def _check_writable(out: Path) -> None:
     if out.is_dir():
         fail(f"{out} is a folder: name a file.")

@@ -1,14 +1,12 @@
-"""Parquet files, read with pyarrow: as lazy rows, as chunks of rows, or as columns of a table.
+"""Parquet files, read with pyarrow: as lazy rows, or as chunks of rows.
 
 Needs ``pip install "unflip[parquet]"``. pyarrow is imported when a file is first opened.
 """
 
 from __future__ import annotations
 
-import io
 import os
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from threading import Lock
 from typing import Any
@@ -210,88 +208,6 @@ def _numbers(batch: Any, name: str, path: Path) -> FloatArray:
         raise ValueError(
             f"Column {name!r} of {path} holds {kind}, not numbers: leave it out of features, or "
             "encode it."
-        ) from None
-
-
-def read(content: bytes, name: str) -> dict[str, Any]:
-    """Return the columns of a Parquet file by name.
-
-    Numeric columns without missing values are arrays, others are lists.
-
-    Parameters
-    ----------
-    content : bytes
-        Content of the file.
-    name : str
-        Name of the file, for errors.
-    """
-    table = _table(content, name)
-    for column, count in Counter(table.column_names).items():
-        if count > 1:
-            raise ValueError(
-                f"{name} has {count} columns named {column!r}: give each its own name."
-            )
-    return {column: _cells(table.column(column), column, name) for column in table.column_names}
-
-
-def decimal_comma(content: bytes, name: str) -> bool:
-    """Whether "1,5" is a number: never in Parquet files."""
-    return False
-
-
-def rewrite(content: bytes, name: str, column: str, changes: Mapping[int, Any]) -> bytes:
-    """Return the content of the file with some values of one column replaced.
-
-    Types, other columns and metadata stay as they are.
-
-    Parameters
-    ----------
-    content, name
-        As for `read`.
-    column : str
-        Name of the column.
-    changes : mapping of int to value
-        New values by row number.
-    """
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    table = _table(content, name)
-    values = table.column(column).to_pylist()
-    for row, value in changes.items():
-        values[row] = value
-    index = table.column_names.index(column)
-    field = table.schema.field(index)
-    buffer = io.BytesIO()
-    parquet.write_table(table.set_column(index, field, pa.array(values, type=field.type)), buffer)
-    return buffer.getvalue()
-
-
-def _table(content: bytes, name: str) -> Any:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    try:
-        return parquet.read_table(pa.BufferReader(content))
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise ValueError(
-            f"{name} cannot be read as Parquet ({reason}): check that it is whole."
-        ) from None
-
-
-def _cells(cells: Any, column: str, name: str) -> Any:
-    from pyarrow import types
-
-    kind = cells.type
-    if cells.null_count == 0 and (types.is_integer(kind) or types.is_floating(kind)):
-        return cells.to_numpy()
-    try:
-        return cells.to_pylist()
-    except (ArithmeticError, ValueError):  # e.g. an unknown time zone, or a year after 9999
-        raise ValueError(
-            f"Column {column!r} of {name} holds values of type {kind} that cannot be read: write "
-            "them as text or numbers, or drop the column."
         ) from None
 
 

@@ -10,14 +10,16 @@ from typing import Annotated
 
 import typer
 
-from unflip._utils.atomic_files import write_atomically
+from unflip._utils.atomic_files import write_atomically, write_folder
 from unflip.cli import arguments
+from unflip.cli.files.dataset_folder import rewritten_folder
 from unflip.cli.files.decision_files import NO_SINGLE_LABEL, Decision, decide
 from unflip.cli.files.label_column import with_usual_spellings
+from unflip.cli.files.read_options import ReadOptions
 from unflip.cli.files.request import Request, collect_warnings, prepare
-from unflip.cli.files.tables import ending, read_table, rewritten
+from unflip.cli.files.tables import full_ending, read_table, rewritten
 from unflip.cli.fit_table import Fit, fit_decided, fit_labels
-from unflip.cli.terminal import check_out, fail, say, say_json, working
+from unflip.cli.terminal import check_new_folder, check_out, fail, say, say_json, working
 
 
 def apply(
@@ -28,7 +30,7 @@ def apply(
             metavar="DECISIONS", help="Decisions (.csv) exported from the page of an audit."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="File for the corrected data.")],
+    out: Annotated[Path, typer.Option(help="File for the corrected data, of the same format.")],
     label: Annotated[
         list[str] | None,
         typer.Option(
@@ -46,6 +48,9 @@ def apply(
     ignore: arguments.Ignore = None,
     features: arguments.FeatureMap = "linear",
     normalise_labels: arguments.NormaliseLabels = False,
+    encoding: arguments.Encoding = None,
+    sep: arguments.Separator = None,
+    sheet: arguments.Sheet = None,
     as_json: arguments.AsJson = False,
 ) -> None:
     """Write a copy of the data with the decisions on suspects, for use outside unflip.
@@ -59,10 +64,13 @@ def apply(
         fail(NO_SINGLE_LABEL)
     if normalise_labels and not label:
         fail("--normalise-labels needs the column of labels: name it with --label.")
-    suffixes = ending(data) + (".gz" if data.suffix.lower() == ".gz" else "")
-    check_out(out, [suffixes or data.suffix], data, decisions)
+    options = ReadOptions(encoding=encoding, separator=sep, sheet=sheet)
+    if data.is_dir():
+        check_new_folder(out)
+    else:
+        check_out(out, [full_ending(data) or data.suffix], data, decisions)
     with working(f"Reading {data.name}") as report_progress:
-        table = read_table(data)
+        table = read_table(data, options)
         if normalise_labels:
             table = with_usual_spellings(table, label or ())
         decided = decide(decisions, table, label[0] if label else None, name)
@@ -79,10 +87,14 @@ def apply(
             ignore=tuple(ignore or ()),
             feature_map=features,
             normalise_labels=normalise_labels,
+            read_options=options,
         )
         fits, reason = _fits(request, decided.rows, report_progress)
         report_progress("Writing")
-        write_atomically(out, rewritten(data, decided.label, decided.changes))
+        if data.is_dir():
+            write_folder(out, rewritten_folder(data, decided.label, decided.changes))
+        else:
+            write_atomically(out, rewritten(data, decided.label, decided.changes, options))
     changed = len(decided.changes)
     confirmed = len(decided.rows) - changed
     if as_json:
@@ -118,7 +130,9 @@ def _fits(
             before = fit_labels(prepared)
             after = fit_decided(prepared, before, decided)
     except ValueError as error:
-        if replace(request, labels=(), id_column=None) != Request(path=request.path):
+        if replace(request, labels=(), id_column=None) != Request(
+            path=request.path, read_options=request.read_options
+        ):
             raise
         return None, str(error)
     return (before, after), ""

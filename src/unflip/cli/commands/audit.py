@@ -14,6 +14,7 @@ from unflip.calibration.interval import Interval
 from unflip.cli import arguments, audit_text
 from unflip.cli.audit_table import audit_file
 from unflip.cli.file_audit import FileAudit
+from unflip.cli.files.read_options import ReadOptions
 from unflip.cli.files.request import Request
 from unflip.cli.files.safe_csv import csv_bytes
 from unflip.cli.terminal import check_out, count_votes, fail, print_notes, say, say_json, working
@@ -49,6 +50,9 @@ def audit(
     ignore: arguments.Ignore = None,
     features: arguments.FeatureMap = "linear",
     normalise_labels: arguments.NormaliseLabels = False,
+    encoding: arguments.Encoding = None,
+    sep: arguments.Separator = None,
+    sheet: arguments.Sheet = None,
     out: Annotated[Path | None, typer.Option(help="Page (.html) to review the suspects.")] = None,
     suspects: Annotated[
         Path | None, typer.Option(help="Table (.csv) of suspects and proposed labels.")
@@ -80,6 +84,7 @@ def audit(
         ignore=tuple(ignore or ()),
         feature_map=features,
         normalise_labels=normalise_labels,
+        read_options=ReadOptions(encoding=encoding, separator=sep, sheet=sheet),
     )
     with working(f"Reading {data.name}") as report_progress:
         result = audit_file(request, report_progress)

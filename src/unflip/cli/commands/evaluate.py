@@ -16,6 +16,7 @@ from unflip.auditing.evaluation.model_evaluation import evaluate as evaluate_mod
 from unflip.calibration.interval import Interval
 from unflip.cli import arguments, evaluation_text
 from unflip.cli.files.prediction_columns import PredictionFile, PredictionRequest, read_predictions
+from unflip.cli.files.read_options import ReadOptions
 from unflip.cli.files.request import collect_warnings
 from unflip.cli.terminal import check_out, fail, print_notes, say, say_json, working
 
@@ -28,6 +29,9 @@ def evaluate(
     trusted: arguments.Trusted = None,
     inclusion: arguments.Inclusion = None,
     name: arguments.Name = None,
+    encoding: arguments.Encoding = None,
+    sep: arguments.Separator = None,
+    sheet: arguments.Sheet = None,
     out: Annotated[Path | None, typer.Option(help="Page (.html) with all results.")] = None,
     as_json: arguments.AsJson = False,
 ) -> None:
@@ -47,6 +51,7 @@ def evaluate(
         trusted=trusted,
         inclusion=inclusion,
         id_column=name,
+        read_options=ReadOptions(encoding=encoding, separator=sep, sheet=sheet),
     )
     with working(f"Reading {data.name}") as report_progress:
         file = read_predictions(request)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 
 from unflip._utils.atomic_files import write_atomically
 from unflip.cli import arguments
 from unflip.cli.audit_text import describe_features
 from unflip.cli.files.decision_files import NO_SINGLE_LABEL, decide
+from unflip.cli.files.feature_file import features_of_rows, only_block
+from unflip.cli.files.read_options import ReadOptions
 from unflip.cli.files.request import Request, prepare
 from unflip.cli.files.safe_csv import csv_bytes
-from unflip.cli.files.tables import read_table
+from unflip.cli.files.tables import Table, read_table
 from unflip.cli.fit_table import fit_model
 from unflip.cli.saved_models import Model, load_model, prediction_rows, saved
 from unflip.cli.terminal import (
@@ -51,6 +54,9 @@ def fit(
     ignore: arguments.Ignore = None,
     features: arguments.FeatureMap = "linear",
     normalise_labels: arguments.NormaliseLabels = False,
+    encoding: arguments.Encoding = None,
+    sep: arguments.Separator = None,
+    sheet: arguments.Sheet = None,
     as_json: arguments.AsJson = False,
 ) -> None:
     """Fit a classifier to the noisy labels or votes of a file."""
@@ -72,6 +78,7 @@ def fit(
         ignore=tuple(ignore or ()),
         feature_map=features,
         normalise_labels=normalise_labels,
+        read_options=ReadOptions(encoding=encoding, separator=sep, sheet=sheet),
     )
     with working(f"Reading {data.name}") as report_progress:
         prepared = prepare(request, report_progress)
@@ -129,6 +136,16 @@ def predict(
         typer.Option(help="File for the predictions (.csv); required without --json."),
     ] = None,
     name: arguments.Name = None,
+    embedding: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File of the features of these rows, if the model was fitted to an embedding.",
+        ),
+    ] = None,
+    encoding: arguments.Encoding = None,
+    sep: arguments.Separator = None,
+    sheet: arguments.Sheet = None,
     as_json: arguments.AsJson = False,
 ) -> None:
     """Predict the true classes of new rows."""
@@ -139,10 +156,12 @@ def predict(
         if out is not None:
             check_out(out, [".csv"], data, model)
         report_progress(f"Reading {data.name}")
-        table = read_table(data)
+        options = ReadOptions(encoding=encoding, separator=sep, sheet=sheet)
+        table = read_table(data, options)
         ids = None if name is None else table.texts(name)
         report_progress(f"Predicting {table.n_rows} rows")
-        predicted, probabilities = loaded.predict(table)
+        block = _embedding(loaded, table, embedding)
+        predicted, probabilities = loaded.predict(table, block)
         lines = prediction_rows(predicted, probabilities, ids)
         header = _header(loaded, has_ids=name is not None)
         if out is not None:
@@ -168,6 +187,20 @@ def predict(
         f"{out}: {table.n_rows} {rows} predicted, {each_count}.\n"
         f"Expected accuracy: {confidence:.1%}. This is too high if these rows were used in fit."
     )
+
+
+def _embedding(model: Model, table: Table, path: Path | None) -> NDArray[Any] | None:
+    """Return the features in a file of their own; None if they are columns of the data."""
+    if path is not None:
+        if model.features.kind != "embedding":
+            fail(
+                f"--embedding {path} does not apply, because the features of the model are "
+                f"{model.features}: omit it."
+            )
+        return features_of_rows(table, path)
+    if model.features.kind == "embedding" and not table.columns:
+        return only_block(table)
+    return None
 
 
 def _header(model: Model, *, has_ids: bool) -> list[str]:

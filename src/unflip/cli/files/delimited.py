@@ -11,12 +11,14 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal
 
-from unflip.cli.files.tables import ending
+from unflip.cli.files.read_options import ReadOptions
+from unflip.cli.files.tables import Table, ending
 from unflip.cli.files.text_encoding import decoded
 
 _DELIMITERS = ",;\t|"
 _LINE_END = "\r\n"  # cells with one of its characters are quoted
-_BYTE_ORDER_MARK = "\ufeff"  # which spreadsheets write first
+_TAB_NAMES = ("tab", "\\t")  # ways to type a tab
+_FIRST_ROWS = 10  # rows that are compared with the header to detect the delimiter; a choice
 _QUOTED = r'"[^"]*(?:""[^"]*)*"'
 _ANY_LINE_END = r"\r\n?|\n"
 # A whole quoted cell is one token, so that separators within it are not counted.
@@ -25,10 +27,14 @@ _TOKEN = re.compile(
 )
 
 
-def read(content: bytes, name: str) -> dict[str, Any]:
+OPTIONS = ("--encoding", "--sep")
+
+
+def read(content: bytes, name: str, options: ReadOptions) -> Table:
     """Return the columns of a CSV file, with cells as strings.
 
-    In a file with one column, a blank line is an empty cell.
+    In a file with one column, a blank line is an empty cell. "1,5" is a number if the separator is
+    not a comma.
 
     Parameters
     ----------
@@ -36,44 +42,44 @@ def read(content: bytes, name: str) -> dict[str, Any]:
         Content of the file.
     name : str
         Name of the file, for errors.
+    options : ReadOptions
+        Its encoding and separator.
     """
-    text = decoded(content, name).removeprefix(_BYTE_ORDER_MARK)
-    records = _records(text, _delimiter(text, name), name)
+    text = decoded(content, name, options.encoding).text
+    delimiter = _delimiter(text, name, options)
+    records = _records(text, delimiter, name)
     header = _header(records, name)
     rows = list(_data(records, header, name))
     columns = zip(*rows, strict=True) if rows else ((),) * len(header)
-    return {column: list(cells) for column, cells in zip(header, columns, strict=True)}
+    named = {column: list(cells) for column, cells in zip(header, columns, strict=True)}
+    return Table(name, named, decimal_comma=delimiter != ",")
 
 
-def decimal_comma(content: bytes, name: str) -> bool:
-    """Whether "1,5" is a number: if the delimiter is not a comma."""
-    return _delimiter(decoded(content, name).removeprefix(_BYTE_ORDER_MARK), name) != ","
-
-
-def rewrite(content: bytes, name: str, column: str, changes: Mapping[int, Any]) -> bytes:
+def rewrite(
+    content: bytes, name: str, options: ReadOptions, column: str, changes: Mapping[int, Any]
+) -> bytes:
     """Return the file with new cells in one column; all other bytes stay the same.
 
     Parameters
     ----------
-    content, name
+    content, name, options
         As for `read`.
     column : str
         Name of the column.
     changes : mapping of int to str
         New cell of each row that changes.
     """
-    text = decoded(content, name)
-    body = text.removeprefix(_BYTE_ORDER_MARK)
-    delimiter = _delimiter(body, name)
-    records = _records(body, delimiter, name)
+    source = decoded(content, name, options.encoding)
+    delimiter = _delimiter(source.text, name, options)
+    records = _records(source.text, delimiter, name)
     header, end = next(records)
     place = _values(header).index(column)
-    written = [text[: len(text) - len(body)], delimiter.join(header), end]
+    written = [delimiter.join(header), end]
     for row, (cells, end) in enumerate(records):
         if row in changes:
             cells[place] = record([changes[row]], delimiter, quoted=cells[place].startswith('"'))
         written += [delimiter.join(cells), end]
-    return "".join(written).encode()
+    return source.encoded("".join(written))
 
 
 def record(cells: Sequence[str], delimiter: str = ",", *, quoted: bool = False) -> str:
@@ -166,15 +172,34 @@ def _data(
         row += 1
 
 
-def _delimiter(text: str, name: str) -> str:
-    """Return the delimiter: a tab in .tsv files, otherwise the most frequent one in the header.
+def _delimiter(text: str, name: str, options: ReadOptions) -> str:
+    """Return the delimiter: that of the options, a tab in .tsv files, otherwise detected.
 
-    A delimiter that is as frequent in the next line is preferred. Quoted cells are not searched.
+    It is the one that the header has as often as most of the first rows, and of several such the
+    most frequent one in the header. Quoted cells are not searched.
     """
+    if options.separator is not None:
+        return _named_delimiter(options.separator)
     if ending(Path(name)) == ".tsv":
         return "\t"
     tokens = (match[0] for match in _TOKEN.finditer(text))
-    header, first = (
-        Counter(takewhile(lambda token: token[0] not in _LINE_END, tokens)) for _ in range(2)
+    header, *rows = (
+        Counter(takewhile(lambda token: token[0] not in _LINE_END, tokens))
+        for _ in range(1 + _FIRST_ROWS)
     )
-    return max(_DELIMITERS, key=lambda mark: (0 < header[mark] == first[mark], header[mark]))
+
+    def likelihood(mark: str) -> tuple[int, int]:
+        n_alike = sum(0 < header[mark] == row[mark] for row in rows)
+        return n_alike, header[mark]
+
+    return max(_DELIMITERS, key=likelihood)
+
+
+def _named_delimiter(separator: str) -> str:
+    """Return the delimiter that --sep names; raise ValueError unless it is one character."""
+    delimiter = "\t" if separator in _TAB_NAMES else separator
+    if len(delimiter) != 1 or delimiter in f'"{_LINE_END}':
+        raise ValueError(
+            f"--sep must be one character, such as ';', '|' or tab, not {separator!r}."
+        )
+    return delimiter

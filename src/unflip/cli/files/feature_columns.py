@@ -89,7 +89,8 @@ def choose(
     if text:
         return _text(table, text, reserved, free)
     if embedding is not None:
-        columns = [column for column in free if column.startswith(embedding)]
+        candidates = [*free, *table.blocks]
+        columns = [column for column in candidates if column.startswith(embedding)]
         if not columns:
             raise ValueError(
                 f"{table.name} has no column with the prefix {embedding!r}: check --embedding."
@@ -101,9 +102,11 @@ def choose(
 def values(features: Features, table: Table) -> FloatArray | list[str]:
     """Return the texts, or the numbers (n, p); raise ValueError at a cell that is not a number."""
     for column in features.columns:
-        if column not in table.columns:
+        if column not in table.columns and column not in table.blocks:
+            file = ", or pass a file of features with --embedding" * (features.kind == "embedding")
             raise ValueError(
-                f"{table.name} has no column {column!r}, which is a feature of the model: add it."
+                f"{table.name} has no column {column!r}, which is a feature of the model: add "
+                f"it{file}."
             )
     if features.kind == "text":
         columns = [table.texts(column) for column in features.columns]
@@ -188,7 +191,12 @@ def _numeric(table: Table, free: Sequence[str]) -> Features:
 
 
 def _suggest_embedding(table: Table, free: Sequence[str]) -> None:
-    """Raise ValueError if a column holds lists, which --embedding can use as features."""
+    """Raise ValueError if there are lists or arrays, which --embedding can use as features."""
+    for name in table.blocks:
+        raise ValueError(
+            f"{table.name} has no numeric column to use as a feature, but an array {name!r}: use "
+            f"it as features with --embedding {shlex.quote(name)}."
+        )
     for column in free:
         first = next((cell for cell in table.columns[column] if isinstance(cell, list)), None)
         if first is not None:
@@ -213,10 +221,12 @@ def _length(cells: Sequence[Any]) -> int:
 
 
 def _block(table: Table, column: str) -> FloatArray:
-    """Return a column of numbers, or of lists of numbers, as an array of shape (n, p)."""
-    cells = table.columns[column]
+    """Return a column of numbers, of lists of numbers, or an array, as one of shape (n, p)."""
+    cells: Any = table.blocks[column] if column in table.blocks else table.columns[column]
     remedy = _remedy(column)
-    if isinstance(cells[0], list):
+    if column in table.blocks:
+        values = np.asarray(cells, dtype=float)
+    elif isinstance(cells[0], list):
         values = _from_lists(cells, table, column)
     else:
         values = column_numbers(table, column, remedy)

@@ -82,8 +82,9 @@ class Items:
         """Return the error message about a row whose features differ from its item's first row."""
         item = int(self.of_row[row])
         first = int(self.first[item])
+        cells: dict[str, Any] = {**table.columns, **table.blocks}
         pairs = {
-            name: [as_text(table.columns[name][place]) for place in (first, row)]
+            name: [as_text(cells[name][place]) for place in (first, row)]
             for name in features.columns
         }
         column, (one, other) = next(

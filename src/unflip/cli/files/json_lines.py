@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from unflip.cli.files.json_edits import edited, member_edit
+from unflip.cli.files.read_options import ReadOptions
+from unflip.cli.files.tables import Table
 from unflip.cli.files.text_encoding import decoded
 
+OPTIONS = ("--encoding",)
 
-def read(content: bytes, name: str) -> dict[str, Any]:
+
+def read(content: bytes, name: str, options: ReadOptions) -> Table:
     """Return the columns of a JSON Lines file; missing values are None.
 
     Parameters
@@ -18,39 +23,43 @@ def read(content: bytes, name: str) -> dict[str, Any]:
         Content of the file.
     name : str
         Name of the file, for errors.
+    options : ReadOptions
+        Its encoding.
     """
-    rows = [row for _, row in _rows(decoded(content, name), name) if row is not None]
+    text = decoded(content, name, options.encoding).text
+    rows = [row for _, row in _rows(text, name) if row is not None]
+    return Table(name, columns_of_records(rows))
+
+
+def columns_of_records(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Return the columns of objects, one for each row; missing values are None."""
     columns = list(dict.fromkeys(column for row in rows for column in row))
     return {column: [row.get(column) for row in rows] for column in columns}
 
 
-def decimal_comma(content: bytes, name: str) -> bool:
-    """Whether "1,5" is a number: never in this format."""
-    return False
-
-
-def rewrite(content: bytes, name: str, column: str, changes: Mapping[int, Any]) -> bytes:
-    """Return the file with new values in one column; all other lines stay the same.
+def rewrite(
+    content: bytes, name: str, options: ReadOptions, column: str, changes: Mapping[int, Any]
+) -> bytes:
+    """Return the file with new values in one column; all other bytes stay the same.
 
     Parameters
     ----------
-    content, name
+    content, name, options
         As for `read`.
     column : str
         Name of the column.
     changes : mapping of int to value
         New value of each row that changes.
     """
+    source = decoded(content, name, options.encoding)
     lines = []
     number = 0
-    for line, row in _rows(decoded(content, name), name):
+    for line, row in _rows(source.text, name):
         if row is not None and number in changes:
-            end = line[len(line.rstrip("\r\n")) :]
-            line = json.dumps({**row, column: changes[number]}, ensure_ascii=False) + end
+            line = edited(line, [member_edit(line, 0, column, changes[number], source.codec)])
         lines.append(line)
         number += row is not None
-    # A lone surrogate is written as its JSON escape.
-    return "".join(lines).encode("utf-8", "backslashreplace")
+    return source.encoded("".join(lines))
 
 
 def _rows(text: str, name: str) -> Iterator[tuple[str, dict[str, Any] | None]]:

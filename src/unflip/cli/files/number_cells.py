@@ -42,6 +42,11 @@ def check_finite(table: Table, column: str, values: FloatArray, remedy: str) -> 
 
 def bad_cell(table: Table, column: str, row: int, problem: str, remedy: str) -> str:
     """Return an error that names a cell, its problem and what to do."""
+    if column in table.blocks:
+        return (
+            f"Row {row} (counted from 0) of the array {column!r}, for {table.name}, has a value "
+            f"that is {problem}: fill in a number, or remove the row."
+        )
     cell = table.columns[column][row]
     place = f"Column {column!r} of {table.name}"
     where = f"in row {row} (counted from 0)"

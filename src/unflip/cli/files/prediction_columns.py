@@ -23,6 +23,7 @@ from unflip.cli.files.label_column import (
     written_labels,
 )
 from unflip.cli.files.number_cells import bad_cell, check_finite, column_numbers
+from unflip.cli.files.read_options import NO_OPTIONS, ReadOptions
 from unflip.cli.files.request import no_label_column
 from unflip.cli.files.tables import Table, read_table
 
@@ -46,6 +47,8 @@ class PredictionRequest:
     trusted, inclusion, id_column : str or None
         Columns of trusted labels, of the probabilities with which rows were chosen for a check, and
         of row ids.
+    read_options : ReadOptions
+        How to read the file.
     """
 
     path: Path
@@ -55,6 +58,7 @@ class PredictionRequest:
     trusted: str | None = None
     inclusion: str | None = None
     id_column: str | None = None
+    read_options: ReadOptions = NO_OPTIONS
 
     @property
     def roles(self) -> dict[str, str]:
@@ -113,7 +117,7 @@ class PredictionFile:
 def read_predictions(request: PredictionRequest) -> PredictionFile:
     """Read a file of predictions; raise ValueError if it does not hold what the options name."""
     _check_request(request)
-    table = read_table(request.path)
+    table = read_table(request.path, request.read_options)
     if request.label is None:
         raise ValueError(no_label_column(table))
     for column in request.roles.values():

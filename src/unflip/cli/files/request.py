@@ -21,6 +21,7 @@ from unflip.auditing.evaluation.sampled_checks import SelectedChecksWarning
 from unflip.cli.files import feature_columns
 from unflip.cli.files.data_notes import copies_of_labels, repeated_texts
 from unflip.cli.files.feature_columns import Features
+from unflip.cli.files.feature_file import is_feature_file, with_feature_file
 from unflip.cli.files.items import Items
 from unflip.cli.files.items import items as read_items
 from unflip.cli.files.label_column import (
@@ -32,6 +33,7 @@ from unflip.cli.files.label_column import (
     with_usual_spellings,
 )
 from unflip.cli.files.rates import noise_model, proportions
+from unflip.cli.files.read_options import NO_OPTIONS, ReadOptions
 from unflip.cli.files.tables import Table, read_table
 from unflip.cli.files.vote_columns import Abstentions, votes_in_columns, votes_in_rows
 from unflip.estimation.noise_estimator import AssumedNoiseWarning
@@ -62,7 +64,8 @@ class Request:
     text : tuple of str
         Columns of text.
     embedding : str or None
-        Prefix of the columns of an embedding. Without both, all numeric columns are the features.
+        Prefix of the columns of an embedding, or a file of features. Without both, all numeric
+        columns are the features.
     eps, priors : str or None
         Noise rates and class proportions as typed, such as "A=0.3,B=0.1".
     trusted, group, id_column : str or None
@@ -73,6 +76,8 @@ class Request:
         Parameter `features` of `LPClassifier`.
     normalise_labels : bool
         Whether labels that differ only by case or spaces are the same.
+    read_options : ReadOptions
+        How to read the file.
     """
 
     path: Path
@@ -91,6 +96,7 @@ class Request:
     ignore: tuple[str, ...] = ()
     feature_map: str = "linear"
     normalise_labels: bool = False
+    read_options: ReadOptions = NO_OPTIONS
 
     @property
     def abstention_option(self) -> str | None:
@@ -188,7 +194,7 @@ def prepare(request: Request, report_progress: ReportProgress) -> Prepared:
     """
     check_feature_map(request.feature_map)
     report_progress(f"Reading {request.path.name}")
-    table = read_table(request.path)
+    table = read_table(request.path, request.read_options)
     if request.normalise_labels:
         names = _matching_columns(table, request.labels)
         trusted_columns = [] if request.trusted is None else [request.trusted]
@@ -200,8 +206,13 @@ def prepare(request: Request, report_progress: ReportProgress) -> Prepared:
     for column in reserved:
         table.column(column)
     _check_not_labels(request, labels)
+    embedding = request.embedding
+    if embedding is not None and is_feature_file(embedding, table):
+        report_progress(f"Reading {Path(embedding).name}")
+        table = with_feature_file(table, Path(embedding))
+        embedding = Path(embedding).name
     features = feature_columns.choose(
-        table, text=request.text, embedding=request.embedding, reserved=reserved
+        table, text=request.text, embedding=embedding, reserved=reserved
     )
     classes = list(labels.counts)
     priors = None if request.priors is None else proportions(request.priors, classes)

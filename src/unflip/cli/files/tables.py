@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-import gzip
 import re
-import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unflip._utils.typing import FloatArray
+from unflip.cli.files import compression
+from unflip.cli.files.read_options import NO_OPTIONS, ReadOptions
 
 #: Module that implements `TableFormat` for each file ending.
 _FORMATS = {
     ".csv": "unflip.cli.files.delimited",
     ".tsv": "unflip.cli.files.delimited",
+    ".txt": "unflip.cli.files.delimited",
     ".jsonl": "unflip.cli.files.json_lines",
     ".ndjson": "unflip.cli.files.json_lines",
-    ".parquet": "unflip.data.parquet",
+    ".json": "unflip.cli.files.json_file",
+    ".xlsx": "unflip.cli.files.workbook",
+    ".xlsm": "unflip.cli.files.workbook",
+    ".parquet": "unflip.cli.files.parquet_file",
+    ".feather": "unflip.cli.files.arrow_file",
+    ".arrow": "unflip.cli.files.arrow_file",
+    ".npy": "unflip.cli.files.numpy_file",
+    ".npz": "unflip.cli.files.numpy_file",
 }
+_DATASET_FOLDER = "unflip.cli.files.dataset_folder"
 ENDINGS = f"{', '.join(list(_FORMATS)[:-1])} or {list(_FORMATS)[-1]}"
 _MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "null"})
 _TRUTH = {"true": 1.0, "false": 0.0}
@@ -35,16 +45,28 @@ _MOSTLY_NUMBERS = 0.9
 
 
 class TableFormat(Protocol):
-    """A module that reads and rewrites one file format; a new format is one new module."""
+    """A module that reads and rewrites one file format; a new format is one new module.
 
-    def read(self, content: bytes, name: str) -> dict[str, Any]:
+    Attributes
+    ----------
+    OPTIONS : tuple of str
+        The options of `ReadOptions` that the format takes, such as "--encoding".
+    """
+
+    OPTIONS: tuple[str, ...]
+
+    def read(self, content: bytes, name: str, options: ReadOptions) -> Table:
         """Return the columns; `name` is the file, for error messages."""
 
-    def rewrite(self, content: bytes, name: str, column: str, changes: Mapping[int, Any]) -> bytes:
+    def rewrite(
+        self,
+        content: bytes,
+        name: str,
+        options: ReadOptions,
+        column: str,
+        changes: Mapping[int, Any],
+    ) -> bytes:
         """Return the content with new cells in one column."""
-
-    def decimal_comma(self, content: bytes, name: str) -> bool:
-        """Whether "1,5" is a number in this file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,23 +81,30 @@ class Table:
         Cells of each column: strings for a CSV file, values for other formats.
     decimal_comma : bool
         Whether "1,5" is a number.
+    blocks : mapping of str to ndarray of shape (n_rows, p)
+        Arrays of several numbers in each row, which are features only.
     """
 
     name: str
     columns: Mapping[str, Sequence[Any]]
     decimal_comma: bool = False
+    blocks: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     # Numeric columns that were converted before.
     _numbers: dict[str, FloatArray | None] = field(default_factory=dict, repr=False)
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        return len(next(iter(self.columns.values()), ()))
+        if self.columns:
+            return len(next(iter(self.columns.values())))
+        return len(next(iter(self.blocks.values()), ()))
 
     @property
     def column_names(self) -> str:
         """The first columns, for messages."""
         names = list(map(repr, self.columns))
+        if not names:
+            return "it has no named columns"
         if len(names) == 1:
             return f"its only column is {names[0]}"
         rest = len(names) - _N_NAMES
@@ -118,19 +147,30 @@ class Table:
         return next((row for row in present if row not in numeric), None)
 
 
-def read_table(path: Path) -> Table:
-    """Read a CSV, JSON Lines or Parquet file, also compressed (.gz)."""
-    content = read_content(path)
-    table_format = _format(path)
-    name = str(path)
-    columns = table_format.read(content, name)
-    table = Table(name, columns, decimal_comma=table_format.decimal_comma(content, name))
+def read_table(path: Path, options: ReadOptions = NO_OPTIONS) -> Table:
+    """Read a data file, which may be compressed, or a folder with a saved dataset.
+
+    Parameters
+    ----------
+    path : Path
+        The file or folder.
+    options : ReadOptions
+        How to read it, where the file does not say it.
+    """
+    if path.is_dir():
+        _check_options(path, "a folder", (), options)
+        table: Table = import_module(_DATASET_FOLDER).read_folder(path)
+    else:
+        content, name, table_format = _opened(path, options)
+        table = replace(table_format.read(content, name, options), name=str(path))
     if table.n_rows == 0:
         raise ValueError(f"{path} has no rows: use a file with data.")
     return table
 
 
-def rewritten(path: Path, column: str, changes: Mapping[int, Any]) -> bytes:
+def rewritten(
+    path: Path, column: str, changes: Mapping[int, Any], options: ReadOptions = NO_OPTIONS
+) -> bytes:
     """Return the content of a file with new cells in one column.
 
     Parameters
@@ -141,38 +181,64 @@ def rewritten(path: Path, column: str, changes: Mapping[int, Any]) -> bytes:
         Name of the column.
     changes : mapping of int to value
         New cell of each row that changes.
+    options : ReadOptions
+        How the file was read.
     """
-    table_format = _format(path)
-    name = str(path)
-    content = read_content(path)
-    new = table_format.rewrite(content, name, column, changes)
-    old_columns = table_format.read(content, name)
-    new_columns = table_format.read(new, name)
-    _check_rewritten(old_columns, new_columns, name, column, changes)
-    return gzip.compress(new, mtime=0) if path.suffix.lower() == ".gz" else new
+    content, name, table_format = _opened(path, options)
+    new = table_format.rewrite(content, name, options, column, changes)
+    old_table = table_format.read(content, name, options)
+    new_table = table_format.read(new, name, options)
+    check_rewritten(old_table, new_table, column, changes)
+    return compression.compressed(new, path, read_content(path))
 
 
-def _check_rewritten(
-    old: Mapping[str, Sequence[Any]],
-    new: Mapping[str, Sequence[Any]],
-    name: str,
-    column: str,
-    changes: Mapping[int, Any],
-) -> None:
-    """Raise ValueError if a rewritten file differs from the old file by more than the changes."""
-    for checked in dict.fromkeys([*old, *new]):
-        expected = _as_list(old.get(checked, ()))
-        cells = _as_list(new.get(checked, ()))
+def _opened(path: Path, options: ReadOptions) -> tuple[bytes, str, TableFormat]:
+    """Return the expanded content of a file, its name and its format."""
+    content, name = compression.decompressed(read_content(path), path)
+    if not content:
+        raise ValueError(f"{name} is empty: use a file with data.")
+    table_format = _format(Path(name))
+    _check_options(path, f"a {ending(Path(name))} file", table_format.OPTIONS, options)
+    return content, name, table_format
+
+
+def _check_options(path: Path, kind: str, taken: Sequence[str], options: ReadOptions) -> None:
+    for option in options.passed:
+        if option not in taken:
+            raise ValueError(f"{option} does not apply to {path}, {kind}: omit it.")
+
+
+def check_rewritten(old: Table, new: Table, column: str, changes: Mapping[int, Any]) -> None:
+    """Raise ValueError if a rewritten file differs from the old file by more than the changes.
+
+    Parameters
+    ----------
+    old, new : Table
+        The file, and the rewritten file.
+    column : str
+        Column that was changed.
+    changes : mapping of int to value
+        New cell of each row that changes.
+    """
+    for checked in dict.fromkeys([*old.columns, *new.columns]):
+        expected = _as_list(old.columns.get(checked, ()))
+        cells = _as_list(new.columns.get(checked, ()))
         if checked == column:
             for row, cell in changes.items():
                 expected[row] = cell
         # As strings, too, because NaN is not equal to itself.
         if expected != cells and repr(expected) != repr(cells):
-            raise ValueError(
-                f"{name} cannot be rewritten without changes to other cells (of column "
-                f"{checked!r}), so nothing is written: save the data in another format, such as "
-                ".jsonl or .parquet."
-            )
+            raise ValueError(_not_rewritable(old.name, checked))
+    for checked in dict.fromkeys([*old.blocks, *new.blocks]):
+        if not np.array_equal(old.blocks[checked], new.blocks[checked], equal_nan=True):
+            raise ValueError(_not_rewritable(old.name, checked))
+
+
+def _not_rewritable(name: str, column: str) -> str:
+    return (
+        f"{name} cannot be rewritten without changes to other cells (of column {column!r}), so "
+        "nothing is written: save the data in another format, such as .jsonl or .parquet."
+    )
 
 
 def _as_list(cells: Sequence[Any]) -> list[Any]:
@@ -181,7 +247,7 @@ def _as_list(cells: Sequence[Any]) -> list[Any]:
 
 
 def read_content(path: Path) -> bytes:
-    """Return the content of a file, decompressed; raise ValueError if it cannot be read."""
+    """Return the content of a file; raise ValueError if it cannot be read."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder: name a file.")
     try:
@@ -194,26 +260,31 @@ def read_content(path: Path) -> bytes:
         ) from None
     if not content:
         raise ValueError(f"{path} is empty: use a file with data.")
-    if path.suffix.lower() != ".gz":
-        return content
-    try:
-        return gzip.decompress(content)
-    except (OSError, EOFError, zlib.error):
-        raise ValueError(
-            f"{path} ends in .gz but is not a complete gzip file: check it, or rename it."
-        ) from None
+    return content
 
 
 def ending(path: Path) -> str:
     """Return the ending of the format, such as ".csv", also of a compressed file."""
-    plain = path.with_suffix("") if path.suffix.lower() == ".gz" else path
-    return plain.suffix.lower()
+    return compression.uncompressed_name(path).suffix.lower()
+
+
+def full_ending(path: Path) -> str:
+    """Return the ending of the format and of the compression, such as ".csv.gz"."""
+    known = ending(path) if ending(path) in _FORMATS else ""
+    return known + compression.compression(path)
+
+
+def is_data_file(path: Path) -> bool:
+    """Whether a name has the ending of a data file, which may be compressed."""
+    return bool(full_ending(path))
 
 
 def as_text(cell: Any) -> str:
     """Return a cell as a stripped string, empty if missing; 1.0 becomes "1"."""
     if isinstance(cell, str):
         return cell.strip()
+    if isinstance(cell, np.ndarray):
+        return str(cell.tolist())
     if cell is None or cell != cell:
         return ""
     if isinstance(cell, float | np.floating) and float(cell).is_integer():
@@ -295,8 +366,8 @@ def _format(path: Path) -> TableFormat:
     name = _FORMATS.get(ending(path))
     if name is None:
         raise ValueError(
-            f"{path} has an unknown format: its name must end in {ENDINGS} (plus .gz if "
-            "compressed)."
+            f"{path} has an unknown format: its name must end in {ENDINGS} (plus "
+            f"{', '.join(compression.ENDINGS[:-1])} or {compression.ENDINGS[-1]} if compressed)."
         )
     module: TableFormat = import_module(name)
     return module
