@@ -65,6 +65,35 @@ def test_help_and_version():
     assert run("nonsense", code=2).stderr
 
 
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_the_program_starts_without_numerical_libraries(option):
+    pytest.importorskip("typer", reason="needs the extra unflip[cli]")
+    code = f"""
+import sys
+from unflip.__main__ import main
+sys.argv = ["unflip", "{option}"]
+try:
+    main()
+finally:
+    print("imported:", sorted({{"numpy", "scipy", "sklearn", "pandas"}} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("imported: []\n")
+
+
+def test_help_has_the_first_paragraph_of_each_command():
+    pytest.importorskip("typer", reason="needs the extra unflip[cli]")
+    from typer.main import get_command
+
+    from unflip.cli.program import app
+
+    commands = get_command(app)
+    words = " ".join(run("--help").stdout.replace("│", " ").split())
+    for name in commands.commands:
+        paragraph = commands.get_command(None, name).help.split("\n\n")[0]
+        assert f"{name} {' '.join(paragraph.split())}" in words
+
+
 def test_help_shows_no_value_for_flags_and_arguments_in_capitals():
     for command, usage in (
         ((), " [OPTIONS] COMMAND"),

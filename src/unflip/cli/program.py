@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from collections import Counter
 from importlib import import_module
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -27,6 +29,15 @@ _COMMANDS = {
     "explore": "explore",
     "reproduce": "reproduce",
 }
+
+
+def _summary(command: str) -> str:
+    """Return the docstring of a command from its source: importing all commands takes a second."""
+    source = Path(__file__).with_name("commands") / f"{_COMMANDS[command]}.py"
+    for statement in ast.parse(source.read_text(encoding="utf-8")).body:
+        if isinstance(statement, ast.FunctionDef) and statement.name == command:
+            return ast.get_docstring(statement) or ""
+    raise LookupError(command)
 
 
 def _without_flag_values(parameters: list[Any]) -> list[Any]:
@@ -64,7 +75,15 @@ class _Program(TyperGroup):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         names: Any = dict.fromkeys(_COMMANDS)
-        self.commands = names  # used by help and suggestions; `get_command` imports the command
+        self.commands = names  # used by suggestions; `get_command` imports the command
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Show the first paragraph of each command, without importing the commands."""
+        commands = [TyperCommand(name, help=_summary(name)) for name in _COMMANDS]
+        shown = TyperGroup(
+            name=self.name, commands=commands, help=self.help, params=self.get_params(ctx)
+        )
+        shown.format_help(ctx, formatter)
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _without_flag_values(super().get_params(ctx))

@@ -9,14 +9,14 @@ import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from unflip._utils.atomic_files import written_file
-from unflip.labels.votes import Votes
+
+if TYPE_CHECKING:  # the program starts without them: they take a fifth of a second
+    from unflip.labels.votes import Votes
 
 INTERRUPTED = 128 + signal.SIGINT  # exit code after Ctrl-C, as of shells
 
@@ -62,6 +62,9 @@ def working(first: str) -> Iterator[Callable[[str], None]]:
 @contextmanager
 def _progress(first: str) -> Iterator[Callable[[str], None]]:
     """Show stages on a terminal; elsewhere print nothing, not even the blank line of some rich."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda stage: None
