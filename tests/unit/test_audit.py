@@ -13,7 +13,7 @@ from unflip import Audit, LPClassifier, NoiseModel, audit, audit_scores, theory
 from unflip.auditing import prose
 from unflip.auditing.dependence import _LabelFit
 from unflip.auditing.outlook import Outlook, accuracy_of, effective_dimension, separation_of
-from unflip.auditing.suspects import n_suspects_at, worst_first
+from unflip.auditing.suspects import n_suspects_at
 from unflip.datasets import load_amazon_reviews, make_mixture
 from unflip.estimation import AssumedNoiseWarning, TrustedSubset
 from unflip.estimation.given_rates import GivenRates
@@ -405,9 +405,9 @@ class TestTrusted:
         trusted = np.where(np.arange(600) % 5 == 0, y, np.nan)
         result = audit(X, observed, noise=NOISE, trusted=trusted)
         unchecked = np.isnan(trusted)
-        listed = worst_first(result.evidence)[: unchecked.sum()]
+        listed = result.evidence.worst_first[: unchecked.sum()]
         assert unchecked[listed].all()
-        marginal = result.evidence.marginal_wrong[listed]
+        marginal = result.evidence.marginal_wrong(listed)
         assert result.n_suspects == n_suspects_at(marginal, 0.1)
         assert unchecked[result.suspects.row[: result.n_suspects]].all()
         assert result.sensitivity.n_suspects[0] == result.n_suspects

@@ -10,7 +10,7 @@ The interval of the accuracy that follows shows whether they are worth the effor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -75,6 +75,7 @@ class CheckSample:
 
     model: TrueClassModel
     unchecked: IntArray
+    _intervals_after: dict[int, Interval] = field(default_factory=dict, init=False)
 
     @classmethod
     def of(cls, model: TrueClassModel) -> CheckSample:
@@ -115,6 +116,11 @@ class CheckSample:
 
     def interval_after(self, m: int) -> Interval:
         """Return the accuracy, with the interval to expect after m more checks."""
+        if m not in self._intervals_after:
+            self._intervals_after[m] = self._interval_after(m)
+        return self._intervals_after[m]
+
+    def _interval_after(self, m: int) -> Interval:
         rows = []
         counts = []
         for group, quota in enumerate(self.quotas(m).tolist()):

@@ -114,7 +114,7 @@ class Noise:
             return self.rate_covariance
         return np.diag(np.diag(self.errors) ** 2)
 
-    @property
+    @cached_property
     def channel(self) -> Channel:
         """P(label or votes of a row | true class): a column per label, or per row with votes."""
         if self.votes is None or self.annotators is None:
@@ -310,6 +310,14 @@ class Evidence:
         wrong = 1 - self.label_posterior[np.arange(len(self.codes)), self.codes]
         return np.where(self.labelled, wrong, 0.0)
 
+    @cached_property
+    def worst_first(self) -> IntArray:
+        """All rows sorted by P(label wrong), the largest first, with checked rows last.
+
+        Ties are in the order of the rows.
+        """
+        return np.lexsort((-self.wrong, self.truth != UNCHECKED))
+
     def with_rate(self, true_class: int, change: float) -> Evidence | None:
         """Return the evidence with another noise rate of one class; None if that is impossible."""
         moved = self.noise.moved(true_class, change, self.observed)
@@ -320,29 +328,28 @@ class Evidence:
         probabilities = self.scored.probabilities(noise.channel)
         return replace(self, noise=noise, probabilities=probabilities)
 
-    @cached_property
-    def wrong_gradient(self) -> FloatArray:
-        """Derivative of the log-odds that each label is wrong, (n, 2k + 1).
+    def wrong_gradient(self, rows: IntArray) -> FloatArray:
+        """Return the derivative of the log-odds that each label is wrong, (n_rows, 2k + 1).
 
         By the noise rates, the log-slope, and the intercepts. With the shares r of the other
         classes in P(label wrong), it is r − 1[a = ỹ] by the intercept of class a, and
         r_a ∂log T_{aỹ} (for the label itself −∂log T) by the rate of class a.
         """
         k = len(self.classes)
-        own = np.eye(k, dtype=bool)[np.maximum(self.codes, 0)]
-        likelihoods = self.noise.channel.transition.T[self.columns]
-        derivatives = self.noise.channel.rate_derivatives.T[self.columns]
-        others = np.where(own, 0.0, self.probabilities * likelihoods)
+        wrong = self.wrong[rows]
+        probabilities = self.probabilities[rows]
+        own = np.eye(k, dtype=bool)[np.maximum(self.codes[rows], 0)]
+        likelihoods = self.noise.channel.transition.T[self.columns[rows]]
+        derivatives = self.noise.channel.rate_derivatives.T[self.columns[rows]]
+        others = np.where(own, 0.0, probabilities * likelihoods)
         total = others.sum(axis=1, keepdims=True)
         # Log-odds of certain rows are infinite, and do not change.
-        is_certain = np.minimum(self.wrong, 1 - self.wrong)[:, None] < _ROUNDING
+        is_certain = np.minimum(wrong, 1 - wrong)[:, None] < _ROUNDING
         total[is_certain] = 1.0
         likelihoods = np.where(own & ~is_certain, likelihoods, 1.0)
         by_intercepts = others / total - own
-        by_rates = np.where(
-            own, -derivatives / likelihoods, self.probabilities * derivatives / total
-        )
-        by_slope = (by_intercepts * self._log_odds).sum(axis=1, keepdims=True)
+        by_rates = np.where(own, -derivatives / likelihoods, probabilities * derivatives / total)
+        by_slope = (by_intercepts * self._log_odds[rows]).sum(axis=1, keepdims=True)
         return np.where(is_certain, 0.0, np.hstack([by_rates, by_slope, by_intercepts]))
 
     @cached_property
@@ -360,9 +367,8 @@ class Evidence:
         covariance[k, k] += np.log(max(self.scored.certainty, _ROUNDING)) ** 2
         return covariance
 
-    @cached_property
-    def marginal_wrong(self) -> FloatArray:
-        """P(label wrong) averaged over the standard errors of slope, rates and intercepts, (n,).
+    def marginal_wrong(self, rows: IntArray) -> FloatArray:
+        """Return P(label wrong) averaged over the errors of slope, rates and intercepts, (n_rows,).
 
         The log-slope is integrated by Gauss-Hermite quadrature: log-odds scale with the slope, and
         keep their sign. Given the slope, log-odds are about normal with variance v. The mean of a
@@ -374,18 +380,19 @@ class Evidence:
         variance = covariance[slope, slope]
         by_slope = covariance[:, slope] / variance
         given_slope = covariance - variance * np.outer(by_slope, by_slope)
-        gradient = self.wrong_gradient
+        gradient = self.wrong_gradient(rows)
         spread = np.maximum(((gradient @ given_slope) * gradient).sum(axis=1), 0.0)
         with_slope = by_slope.copy()
         with_slope[slope] = 0.0  # its own effect is exact below
         shift = gradient @ with_slope
-        marginal = np.zeros(len(self.codes))
+        marginal = np.zeros(len(rows))
+        log_odds = self._log_odds[rows]
         for node, weight in zip(_NODES, _WEIGHTS / _WEIGHTS.sum(), strict=True):
             change = np.clip(np.sqrt(variance) * node, -MAX_LOG_SLOPE, MAX_LOG_SLOPE)
-            wrong = self._wrong(class_probabilities(np.exp(change) * self._log_odds))
+            wrong = self._wrong(rows, class_probabilities(np.exp(change) * log_odds))
             moved = logit(np.clip(wrong, _ROUNDING, 1 - _ROUNDING)) + change * shift
             marginal += weight * expit(moved / np.sqrt(1 + np.pi / 8 * spread))
-        return np.where(self.labelled, marginal, 0.0)
+        return np.where(self.labelled[rows], marginal, 0.0)
 
     @cached_property
     def _log_odds(self) -> FloatArray:
@@ -393,10 +400,10 @@ class Evidence:
         logs = np.log(np.maximum(self.probabilities, TINY))
         return np.asarray(logs - logs[:, :1])
 
-    def _wrong(self, probabilities: FloatArray) -> FloatArray:
-        """Return P(label wrong), (n,), for probabilities of the true class."""
-        posterior = label_posterior(probabilities, self.columns, self.noise.channel)
-        return np.asarray(1 - posterior[np.arange(len(self.codes)), self.codes])
+    def _wrong(self, rows: IntArray, probabilities: FloatArray) -> FloatArray:
+        """Return P(label wrong), (n_rows,), for probabilities of the true class."""
+        posterior = label_posterior(probabilities, self.columns[rows], self.noise.channel)
+        return np.asarray(1 - posterior[np.arange(len(rows)), self.codes[rows]])
 
     def noise_one_error_away(self) -> list[Noise]:
         """Return the noise with each uncertain rate lowered (else raised) by its standard error."""

@@ -23,15 +23,18 @@ from unflip.auditing.outlook import Outlook
 from unflip.auditing.suspects import (
     count_suspects,
     expected_wrong,
+    influential_classes,
     sensitivity_table,
     suspect_table,
     unlabelled_table,
-    worst_first,
 )
 from unflip.calibration.interval import Interval
 from unflip.labels.codes import UNCHECKED
 from unflip.labels.noise import NoiseModel
 
+#: Classes whose noise rates are named in sentences, and moved in `Findings.main_sensitivity`; a
+#: choice.
+MOST_RATES = 6
 _PLANNED_CHECKS = (10, 50, 100)  # numbers of labels to check in `Findings.plan`
 
 
@@ -229,7 +232,16 @@ class Findings:
         the resulting ``n_suspects``, ``expected_wrong``, ``expected_accuracy`` and ``overlap``: the
         share of the top suspects (at least 20 rows) that are also top suspects after the change.
         """
-        return sensitivity_table(self.evidence, self.false_discovery_rate)
+        every_class = np.arange(len(self.classes))
+        return sensitivity_table(self.evidence, self.false_discovery_rate, every_class)
+
+    @cached_property
+    def main_sensitivity(self) -> Table:
+        """`sensitivity` to at most six noise rates: those that change the most labels."""
+        if len(self.classes) <= MOST_RATES:
+            return self.sensitivity
+        classes = influential_classes(self.evidence, MOST_RATES)
+        return sensitivity_table(self.evidence, self.false_discovery_rate, classes)
 
     @cached_property
     def plan(self) -> Table:
@@ -267,7 +279,7 @@ class Findings:
             rows=rows,
             inclusion=sample.inclusion(n_checks),
             interval=self.expected_accuracy_interval,
-            interval_after=sample.interval_after(n_checks),
+            interval_after=self.interval_after(n_checks),
             accuracy_gain=self._outlook.after(rows) - self._outlook.after(rows[:0]),
         )
 
@@ -280,6 +292,10 @@ class Findings:
                 "0.05."
             )
         return self._check_sample.n_for(width)
+
+    def interval_after(self, m: int) -> Interval:
+        """Return the expected accuracy with the interval to expect after m more checks."""
+        return self._check_sample.interval_after(self._n_checks(m))
 
     def _n_checks(self, m: int) -> int:
         return as_count(m, "m", most=len(self._check_sample.unchecked))
@@ -325,16 +341,12 @@ class Findings:
                 f"growth = {shown(growth)} must be at least 1 and finite: 2 means twice as many "
                 "rows."
             )
-        checked = self._worst_first[: as_count(m, "m", most=len(self.evidence.codes))]
+        checked = self.evidence.worst_first[: as_count(m, "m", most=len(self.evidence.codes))]
         return self._outlook.after(checked, times)
 
     @cached_property
     def _expected_wrong(self) -> tuple[float, float]:
         return expected_wrong(self.evidence)
-
-    @cached_property
-    def _worst_first(self) -> IntArray:
-        return worst_first(self.evidence)
 
     @cached_property
     def _outlook(self) -> Outlook:

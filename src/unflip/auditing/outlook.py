@@ -33,10 +33,10 @@ from unflip.data.rows import centred_rows
 from unflip.labels.codes import UNCHECKED
 from unflip.ridge.spectrum.krylov import sums_of_eigenvalues
 
-# Gauss-Hermite quadrature over a standard normal variable, without nodes of negligible weight.
-_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(96)
-_KEPT = np.finfo(float).eps * _WEIGHTS.max() < _WEIGHTS
-_NODES, _WEIGHTS = _NODES[_KEPT], _WEIGHTS[_KEPT]
+# Trapezoidal rule for integrals over normal densities, in standard deviations: the densities are
+# below 1e-17 beyond the reach. Half the step changes the accuracy of 50 classes by 1e-12.
+_STEP = 0.25
+_REACH = 9.0
 # Separations, in standard deviations: balanced classes have an accuracy of Φ(0.0005) = 0.5002, near
 # chance, and of Φ(15), which is 1 in float64.
 _LEAST_SEPARATION = 1e-3
@@ -47,13 +47,17 @@ def accuracy_of(separation: float, priors: FloatArray) -> float:
     """Return the Bayes accuracy for Gaussian classes whose means are all equally far apart.
 
     With d = separation/√2 it is Σ_a π_a E[Π_{b≠a} Φ(z + d + log(π_a/π_b)/d)] over standard normal
-    z.
+    z. In terms of u = z + log(π_a)/d, all classes share the factors Φ(u + d − log(π_b)/d).
     """
     d = separation / np.sqrt(2)
-    log_ratio = np.log(priors[:, None] / priors[None, :])
-    beaten = ndtr(_NODES[:, None, None] + d + log_ratio / d)  # (node, true class, other class)
-    beaten[:, np.arange(len(priors)), np.arange(len(priors))] = 1.0
-    return float(priors @ (_WEIGHTS @ beaten.prod(axis=2)) / _WEIGHTS.sum())
+    centres = np.log(priors) / d
+    grid = np.arange(centres.min() - _REACH, centres.max() + _REACH, _STEP)[:, None]
+    factors = ndtr(grid + d - centres)
+    product = factors.prod(axis=1, keepdims=True)
+    # A factor of 0 is more than 38 standard deviations away, where the density is 0, too.
+    of_others = np.divide(product, factors, out=np.zeros_like(factors), where=factors > 0)
+    density = np.exp(-((grid - centres) ** 2) / 2) / np.sqrt(2 * np.pi)
+    return float(priors @ (_STEP * (density * of_others).sum(axis=0)))
 
 
 def separation_of(accuracy: float, priors: FloatArray) -> float:

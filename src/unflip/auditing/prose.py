@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from unflip.auditing.evidence import ModelCalibration
-from unflip.auditing.findings import Findings
+from unflip.auditing.findings import MOST_RATES, Findings
 
-_MOST_RATES = 6  # classes whose noise rate is named in a sentence
 _ADVISED_CHECKS = 50  # rows to check in a next step, if there are as many
 _FEW_CHECKS = 20  # checked rows below which intervals rest mostly on other data sets
 
@@ -205,9 +204,9 @@ def _rates(audit: Findings) -> str:
     rates = 1 - np.diag(audit.noise.transition)
     order = list(range(len(labels)))
     rest = ""
-    if len(labels) > _MOST_RATES:
-        order = np.argsort(-rates, kind="stable")[:_MOST_RATES].tolist()
-        rest = f", at most as high for the other {len(labels) - _MOST_RATES} classes"
+    if len(labels) > MOST_RATES:
+        order = np.argsort(-rates, kind="stable")[:MOST_RATES].tolist()
+        rest = f", at most as high for the other {len(labels) - MOST_RATES} classes"
     each = (f"{labels[a]!r}: {rates[a]:.0%}{_error(audit.noise_std[a, a])}" for a in order)
     return ", ".join(each) + rest
 
@@ -250,7 +249,7 @@ def identified(audit: Findings) -> str:
     advice = ""
     n_next = n_to_check(audit)
     if n_next:
-        half_width = audit.plan_checks(n_next).interval_after.width / 2
+        half_width = audit.interval_after(n_next).width / 2
         advice = f" Check {n_next} rows for about ± {100 * half_width:.0f} points."
     return (
         f"{unchecked}, so the accuracy on true labels is not known: {interval.value:.0%} if these "

@@ -10,12 +10,8 @@ from unflip.auditing.evidence import Evidence
 from unflip.labels.codes import UNCHECKED
 
 
-def worst_first(evidence: Evidence) -> IntArray:
-    """Return all rows sorted by P(label wrong), the largest first, with checked rows last.
-
-    Ties are in the order of the rows.
-    """
-    return np.lexsort((-evidence.wrong, evidence.truth != UNCHECKED))
+# Rows at least whose probabilities are averaged at a time; a choice.
+_LEAST_BATCH = 100
 
 
 def n_suspects_at(wrong: FloatArray, false_discovery_rate: float) -> int:
@@ -39,18 +35,33 @@ def count_suspects(evidence: Evidence, false_discovery_rate: float) -> int:
     of the calibration.
     """
     n_unchecked = int((evidence.truth == UNCHECKED).sum())
-    listed = worst_first(evidence)[:n_unchecked]
+    listed = evidence.worst_first[:n_unchecked]
     if evidence.uses_true_class:
         labelled = listed[evidence.labelled[listed]]
         return evidence.true_class.n_suspects(labelled, false_discovery_rate)
-    return n_suspects_at(evidence.marginal_wrong[listed], false_discovery_rate)
+    return n_suspects_at(_first_marginals(evidence, listed), false_discovery_rate)
+
+
+def _first_marginals(evidence: Evidence, listed: IntArray) -> FloatArray:
+    """Return `marginal_wrong` of the first rows, to beyond the first that is likelier right.
+
+    No later row can be a suspect. Labels that are likelier wrong are few, so this is fast.
+    """
+    n_likely = int((evidence.wrong[listed] >= 0.5).sum())
+    batch = max(n_likely + 1, _LEAST_BATCH)
+    marginals = [np.empty(0)]
+    for start in range(0, len(listed), batch):
+        marginals.append(evidence.marginal_wrong(listed[start : start + batch]))
+        if marginals[-1].min() < 0.5:
+            break
+    return np.concatenate(marginals)
 
 
 def suspect_table(evidence: Evidence, n_suspects: int) -> Table:
     """Return the first `n_suspects` rows, and all others with a more likely class than observed."""
     posterior = evidence.label_posterior
     codes = evidence.codes
-    order = worst_first(evidence)
+    order = evidence.worst_first
     listed = np.zeros(len(codes), dtype=bool)
     listed[order[:n_suspects]] = True
     listed |= (posterior.argmax(axis=1) != codes) & evidence.labelled
@@ -86,26 +97,41 @@ def expected_wrong(evidence: Evidence) -> tuple[float, float]:
     wrong = evidence.wrong
     spread = wrong * (1 - wrong)
     sampling = float(spread.sum()) * len(wrong) / evidence.n_effective
-    gradient = spread @ evidence.wrong_gradient
+    gradient = spread @ evidence.wrong_gradient(np.arange(len(wrong)))
     variance = sampling + float(gradient @ evidence.parameter_covariance @ gradient)
     return float(wrong.sum()), float(np.sqrt(variance))
 
 
-def sensitivity_table(evidence: Evidence, false_discovery_rate: float) -> Table:
-    """Return the findings with each noise rate lower and higher by its standard error, or by 0.05.
+def influential_classes(evidence: Evidence, most: int) -> IntArray:
+    """Return the classes whose noise rates, one step away, change most labels; at most `most`."""
+    changed = evidence.noise.model.known_priors * _rate_steps(evidence)
+    return np.sort(np.argsort(-changed, kind="stable")[:most])
+
+
+def _rate_steps(evidence: Evidence) -> FloatArray:
+    """Return the standard error of each noise rate, (k,), or 0.05 if it has none."""
+    errors = np.diag(evidence.noise.errors)
+    return np.where(errors > 0, errors, 0.05)
+
+
+def sensitivity_table(
+    evidence: Evidence, false_discovery_rate: float, classes: IntArray
+) -> Table:
+    """Return the findings with noise rates lower and higher by their standard error, or by 0.05.
+
+    The noise rates of `classes` change, one at a time.
 
     Fields: ``true_class`` whose noise rate changes (none in the first row), its ``rate``, and the
     resulting ``n_suspects``, ``expected_wrong``, ``expected_accuracy`` and ``overlap``: the share
     of the top suspects (at least 20 rows) that are also top suspects after the change. If noise
     may depend on the row, the findings do not depend on noise rates: there is one row.
     """
-    errors = np.diag(evidence.noise.errors)
-    steps = np.where(errors > 0, errors, 0.05)
+    steps = _rate_steps(evidence)
     n_compared = max(count_suspects(evidence, false_discovery_rate), min(20, len(evidence.codes)))
-    worst = worst_first(evidence)[:n_compared]
+    worst = evidence.worst_first[:n_compared]
     lines = [("", np.nan, *_findings(evidence, worst, false_discovery_rate))]
-    for a, step in enumerate([] if evidence.uses_true_class else steps.tolist()):
-        for change in (-step, step):
+    for a in [] if evidence.uses_true_class else classes.tolist():
+        for change in (-steps[a], steps[a]):
             moved = evidence.with_rate(a, change)
             if moved is not None:
                 rate = 1 - float(moved.noise.model.transition[a, a])
@@ -118,7 +144,7 @@ def sensitivity_table(evidence: Evidence, false_discovery_rate: float) -> Table:
 def _findings(
     evidence: Evidence, worst: IntArray, false_discovery_rate: float
 ) -> tuple[int, float, float, float]:
-    overlap = np.isin(worst, worst_first(evidence)[: len(worst)]).mean()
+    overlap = np.isin(worst, evidence.worst_first[: len(worst)]).mean()
     accuracy = float(evidence.probabilities.max(axis=1).mean())
     if evidence.uses_true_class:
         accuracy = evidence.accuracy

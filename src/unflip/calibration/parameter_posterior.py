@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,14 +36,48 @@ class Claim:
     classes: IntArray  # predictions
     claimed: float  # accuracy by the scores
 
-    def at(self, parameters: FloatArray) -> tuple[float, FloatArray]:
-        """Return the error of the claim in standard deviations, and its derivatives."""
+    def error(self, parameters: FloatArray) -> float:
+        """Return the error of the claim in standard deviations."""
+        return self._error(self._own(self.rows.posterior(parameters)))
+
+    def error_along(
+        self, parameters: FloatArray, direction: FloatArray
+    ) -> Callable[[float], float]:
+        """Return the error as a function of the distance from the parameters in a direction."""
+        start = self._relative_logits(parameters)
+        change = self._relative_logits(direction)
+
+        def error(distance: float) -> float:
+            with np.errstate(over="ignore"):  # the probability is then 0
+                odds = np.exp(start + distance * change)
+            return self._error(1 / odds.sum(axis=1))
+
+        return error
+
+    def derivatives(self, parameters: FloatArray) -> tuple[float, FloatArray]:
+        """Return the error of the claim, and its derivatives by the parameters."""
         posterior = self.rows.posterior(parameters)
-        accuracy = self.weights @ posterior[np.arange(len(self.classes)), self.classes]
-        share = _within_margin(float(accuracy))
-        error = float(logit(share) - logit(_within_margin(self.claimed))) / _CLAIM_ERROR
-        slope = 1 / ((1 + 2 * _CLAIM_MARGIN) * share * (1 - share) * _CLAIM_ERROR)
-        return error, slope * (self.weights @ self.rows.gradients(posterior, self.classes))
+        own = self._own(posterior)
+        accuracy = self._accuracy(own)
+        slope = 1 / ((1 + 2 * _CLAIM_MARGIN) * accuracy * (1 - accuracy) * _CLAIM_ERROR)
+        gradient = self.weights @ self.rows.gradients(posterior, self.classes)
+        return self._error(own), slope * gradient
+
+    def _own(self, of_classes: FloatArray) -> FloatArray:
+        """Return the entry of the predicted class of each row."""
+        return of_classes[np.arange(len(self.classes)), self.classes]
+
+    def _relative_logits(self, parameters: FloatArray) -> FloatArray:
+        """Return the logits, which are linear in the parameters, less that of the prediction."""
+        logits = self.rows.logits(parameters)
+        return logits - self._own(logits)[:, None]
+
+    def _accuracy(self, own: FloatArray) -> float:
+        return _within_margin(float(self.weights @ own))
+
+    def _error(self, own: FloatArray) -> float:
+        gap = logit(self._accuracy(own)) - logit(_within_margin(self.claimed))
+        return float(gap) / _CLAIM_ERROR
 
 
 def _within_margin(accuracy: float) -> float:
@@ -130,9 +165,11 @@ class LogPosterior:
         if curvature <= 0:
             return standard_errors
         lowest = self._value(parameters) - curvature * standard_errors**2 / 2
+        errors = [claim.error_along(parameters, direction) for claim in self.claims]
 
         def above(distance: float) -> float:
-            return self._value(parameters + distance * direction) - lowest
+            moved = parameters + distance * direction
+            return self._density(moved, [error(distance) for error in errors]) - lowest
 
         farthest = standard_errors
         while above(farthest) > 0:  # ends, because the prior is normal
@@ -140,9 +177,12 @@ class LogPosterior:
         return float(brentq(above, 0.0, farthest, xtol=_REACH_TOLERANCE))
 
     def _value(self, parameters: FloatArray) -> float:
+        return self._density(parameters, [claim.error(parameters) for claim in self.claims])
+
+    def _density(self, parameters: FloatArray, claim_errors: Sequence[float]) -> float:
         logs = log_softmax(self.design @ parameters, axis=1)[np.arange(len(self.truth)), self.truth]
         misfits = (parameters - self.mean) / self.std
-        errors = np.array([claim.at(parameters)[0] for claim in self.claims])
+        errors = np.array(claim_errors)
         return float(self.weights @ logs - (misfits @ misfits + errors @ errors) / 2)
 
     def _derivatives(
@@ -155,7 +195,7 @@ class LogPosterior:
         gradient = weights @ residuals - (parameters - self.mean) / self.std**2
         hessian = information(self.design, posterior, weights) + np.diag(self.std**-2.0)
         for claim in self.claims:
-            error, slope = claim.at(parameters)
+            error, slope = claim.derivatives(parameters)
             gradient = gradient - error * slope
             hessian = hessian + np.outer(slope, slope)
         return gradient, hessian

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -25,18 +26,23 @@ def rendered(template: str, **content: Any) -> bytes:
     **content
         Its variables, besides the style and the version.
     """
-    environment = Environment(
+    style = read_part("style.css")
+    page = environment().get_template(template).render(
+        style=Markup(style), style_hash=content_hash(style), version=__version__, **content
+    )
+    return page.encode("utf-8", "replace")
+
+
+@cache
+def environment() -> Environment:
+    """Return the environment, which keeps the templates that it compiled."""
+    return Environment(
         loader=PackageLoader(_PACKAGE),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    style = read_part("style.css")
-    page = environment.get_template(template).render(
-        style=Markup(style), style_hash=content_hash(style), version=__version__, **content
-    )
-    return page.encode("utf-8", "replace")
 
 
 def read_part(name: str) -> str:

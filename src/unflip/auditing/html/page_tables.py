@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from unflip.auditing import prose
+from unflip.auditing.findings import MOST_RATES
 from unflip.auditing.report import Audit
 from unflip.calibration.interval import Interval
 
@@ -156,5 +157,5 @@ def sensitivity_lines(audit: Audit) -> list[list[str]]:
             percent(accuracy),
             f"{overlap:.0%}",
         ]
-        for name, rate, n_suspects, wrong, accuracy, overlap in audit.sensitivity.tolist()
+        for name, rate, n_suspects, wrong, accuracy, overlap in audit.main_sensitivity.tolist()
     ]
