@@ -45,9 +45,12 @@ print(report)
 # ------------------
 
 figure, axes = plt.subplots(2, 8, figsize=(9, 3), layout="constrained")
-for ax, suspect in zip(axes.ravel(), report.suspects, strict=False):
-    ax.imshow(X[suspect.row].reshape(8, 8), cmap="gray_r")
-    ax.set_title(f"“{suspect.observed}” → {suspect.proposed}")
+first = report.suspects[:16]
+for ax, row, observed, proposed in zip(
+    axes.ravel(), first.row, first.observed, first.proposed, strict=True
+):
+    ax.imshow(X[row].reshape(8, 8), cmap="gray_r")
+    ax.set_title(f"“{observed}” → {proposed}")
     ax.axis("off")
 figure.suptitle("the sixteen most suspicious labels, and the proposed labels")
 plt.show()

@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from unflip import LPClassifier, NoiseModel, Votes, audit
+from unflip._utils.record_tables import lines_of
 from unflip.datasets import make_mixture
 from unflip.estimation import AssumedNoiseWarning, CrossMoment, TrustedSubset
 
@@ -326,7 +327,7 @@ def test_odd_annotators_do_no_harm():
     assert right[1] > right[0] - 0.015
     result = audit(X, odd)
     assert "a and copy of a copy each other" in result.summary["Votes"]
-    table = {line.annotator: line for line in result.annotators}
+    table = {line.annotator: line for line in lines_of(result.annotators)}
     assert table["constant"].information < 0.02
     assert table["once"].low < 0.3 < 0.7 < table["once"].high
     assert len(result.unlabelled) == 3

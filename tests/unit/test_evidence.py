@@ -42,7 +42,9 @@ def test_gradient_matches_finite_differences(noise):
             for sign in (1, -1)
         ]
         expected = (ends[0] - ends[1]) / (2 * step)
-        np.testing.assert_allclose(evidence.wrong_gradient(rows)[:, j], expected, rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(
+            evidence.wrong_gradient(rows)[:, j], expected, rtol=1e-5, atol=1e-7
+        )
 
 
 @BOTH
@@ -74,7 +76,9 @@ def test_uncertain_rates_reduce_the_certainty():
     suspects = evidence.wrong > 0.8
     assert suspects.sum() > 10
     assert (evidence.marginal_wrong(np.flatnonzero(suspects)) < evidence.wrong[suspects]).all()
-    assert evidence.marginal_wrong(np.arange(400)).sum() == pytest.approx(evidence.wrong.sum(), rel=0.1)
+    assert evidence.marginal_wrong(np.arange(400)).sum() == pytest.approx(
+        evidence.wrong.sum(), rel=0.1
+    )
 
 
 @pytest.mark.parametrize("scale", [3.0, -3.0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from unflip._utils.arrays import TINY
-from unflip._utils.record_tables import Table, table
+from unflip._utils.record_tables import Table, columns_of, table
 from unflip._utils.typing import FloatArray
 from unflip.calibration.interval import Interval, share_interval
 from unflip.calibration.true_class import TrueClassModel
@@ -39,7 +39,7 @@ def annotator_table(votes: Votes, annotators: Annotators, model: TrueClassModel)
     sampling = np.bincount(votes.annotator, own * (1 - own)) / n_votes**2
     intervals = _intervals(accuracy, variance + sampling * _rows_per_vote(votes, model))
     return table(
-        **{name: summary[name] for name in summary.dtype.names or ()},
+        **columns_of(summary),
         accuracy=accuracy[order],
         low=np.array([interval.low for interval in intervals])[order],
         high=np.array([interval.high for interval in intervals])[order],

@@ -101,26 +101,27 @@ class Findings:
     def suspects(self) -> Table:
         """Rows whose label is probably wrong, most likely wrong first.
 
-        Fields: ``row``, ``observed``, ``proposed`` (the most likely other class) and
-        ``probability``, P(label wrong). The first ``n_suspects`` rows come first, then all other
+        A DataFrame, as are all tables of an audit; without pandas, a NumPy record array. Columns:
+        ``row``, ``observed``, ``proposed`` (the most likely other class) and ``probability``,
+        P(label wrong). The first ``n_suspects`` rows come first, then all other
         rows with a more likely class than the observed one, then checked rows with a wrong label.
         """
         return suspect_table(self.evidence, self.n_suspects)
 
     @cached_property
     def unlabelled(self) -> Table:
-        """Rows without votes, most certain first, with fields row, proposed and its probability."""
+        """Rows without votes, most certain first: columns row, proposed and its probability."""
         return unlabelled_table(self.evidence)
 
     @cached_property
     def annotators(self) -> Table | None:
         """Quality of each annotator, those with most votes first; None without votes.
 
-        Fields of `Votes.summary`, and ``accuracy``, the share of right votes, with its 95% interval
-        from ``low`` to ``high``, for any label noise. Without trusted labels of sampled rows they
-        are those of other data sets with such scores and votes (see docs/checked_rows.md). The
-        field ``information`` is what a vote tells about the true class, in bits, and ``weight`` is
-        what it counts: less than 1 if the annotator copies others.
+        Columns of `Votes.summary`, and ``accuracy``, the share of right votes, with its 95%
+        interval from ``low`` to ``high``, for any label noise. Without trusted labels of sampled
+        rows they are those of other data sets with such scores and votes (see
+        docs/checked_rows.md). The column ``information`` is what a vote tells about the true class,
+        in bits, and ``weight`` is what it counts: less than 1 if the annotator copies others.
         """
         noise = self.evidence.noise
         if noise.votes is None or noise.annotators is None:
@@ -131,7 +132,7 @@ class Findings:
     def confusions(self) -> Table | None:
         """How often each annotator gives each label to rows of each class; None without votes.
 
-        Fields ``annotator``, ``true_class``, ``label``, ``rate``, P(label | true class) among the
+        Columns ``annotator``, ``true_class``, ``label``, ``rate``, P(label | true class) among the
         votes of the annotator, and its 95% interval from ``low`` to ``high``, as of `annotators`.
         """
         noise = self.evidence.noise
@@ -228,7 +229,7 @@ class Findings:
     def sensitivity(self) -> Table:
         """The findings with each noise rate changed by its standard error, or by 0.05 if given.
 
-        Fields: ``true_class`` whose noise rate changes (none in the first row), its ``rate``, and
+        Columns: ``true_class`` whose noise rate changes (none in the first row), its ``rate``, and
         the resulting ``n_suspects``, ``expected_wrong``, ``expected_accuracy`` and ``overlap``: the
         share of the top suspects (at least 20 rows) that are also top suspects after the change.
         """
@@ -247,7 +248,7 @@ class Findings:
     def plan(self) -> Table:
         """Expected accuracy now, after some checks, and with twice as many rows.
 
-        Fields: ``effort`` in words, ``checked`` rows, ``accuracy`` (see `accuracy_after`). Efforts
+        Columns: ``effort`` in words, ``checked`` rows, ``accuracy`` (see `accuracy_after`). Efforts
         beyond the list of unchecked ``suspects`` are omitted.
         """
         n = len(self.evidence.codes)
@@ -318,8 +319,8 @@ class Findings:
 
         Returns
         -------
-        record array
-            Fields ``row``, ``annotator``, ``gain`` (expected bits of information about the true
+        DataFrame, or record array without pandas
+            Columns ``row``, ``annotator``, ``gain`` (expected bits of information about the true
             class) and ``cost``, largest gain for its cost first.
         """
         noise = self.evidence.noise

@@ -47,8 +47,8 @@ def next_votes(
 
     Returns
     -------
-    record array
-        Fields ``row``, ``annotator``, ``gain`` in bits, and ``cost``, largest gain for its cost
+    DataFrame, or record array without pandas
+        Columns ``row``, ``annotator``, ``gain`` in bits, and ``cost``, largest gain for its cost
         first. Shorter than m if fewer rows can gain.
     """
     if votes.abstentions:

@@ -8,6 +8,9 @@ from importlib import import_module
 from os import PathLike
 from typing import Any
 
+import numpy as np
+
+from unflip._utils.record_tables import lines_of
 from unflip._utils.validation import as_number, as_path, shown
 from unflip._utils.warnings import warn_caller
 from unflip.auditing import prose
@@ -48,14 +51,13 @@ class Audit(Findings):
     shown: ShownRows = field(default_factory=ShownRows)
 
     def to_frame(self) -> Any:
-        """Return the suspects as a pandas DataFrame."""
-        try:
-            pandas = import_module("pandas")
-        except ImportError:
+        """Return a copy of the suspects as a pandas DataFrame."""
+        suspects = self.suspects
+        if isinstance(suspects, np.recarray):
             raise ImportError(
                 "to_frame needs pandas: install it, or use .suspects, a NumPy record array."
-            ) from None
-        return pandas.DataFrame({name: self.suspects[name] for name in self.suspects.dtype.names})
+            )
+        return suspects.copy()
 
     def to_html(
         self,
@@ -96,7 +98,7 @@ class Audit(Findings):
         paragraphs = self.summary
         lines = [
             f"row {row}: {observed!r} -> {proposed!r} (probability wrong {probability:.3f})"
-            for row, observed, proposed, probability in self.suspects[:_N_SHOWN].tolist()
+            for row, observed, proposed, probability in lines_of(self.suspects[:_N_SHOWN])
         ]
         n = len(self.suspects)
         rows = "the 1 row" if n == 1 else f"all {n} rows"

@@ -9,7 +9,6 @@ from unflip._utils.typing import FloatArray, IntArray
 from unflip.auditing.evidence import Evidence
 from unflip.labels.codes import UNCHECKED
 
-
 # Rows at least whose probabilities are averaged at a time; a choice.
 _LEAST_BATCH = 100
 
@@ -114,14 +113,12 @@ def _rate_steps(evidence: Evidence) -> FloatArray:
     return np.where(errors > 0, errors, 0.05)
 
 
-def sensitivity_table(
-    evidence: Evidence, false_discovery_rate: float, classes: IntArray
-) -> Table:
+def sensitivity_table(evidence: Evidence, false_discovery_rate: float, classes: IntArray) -> Table:
     """Return the findings with noise rates lower and higher by their standard error, or by 0.05.
 
     The noise rates of `classes` change, one at a time.
 
-    Fields: ``true_class`` whose noise rate changes (none in the first row), its ``rate``, and the
+    Columns: ``true_class`` whose noise rate changes (none in the first row), its ``rate``, and the
     resulting ``n_suspects``, ``expected_wrong``, ``expected_accuracy`` and ``overlap``: the share
     of the top suspects (at least 20 rows) that are also top suspects after the change. If noise
     may depend on the row, the findings do not depend on noise rates: there is one row.

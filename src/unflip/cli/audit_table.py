@@ -46,7 +46,9 @@ def _proposals(prepared: Prepared, result: Audit) -> Proposals:
     if prepared.votes is not None:
         unchecked = result.unlabelled[result.evidence.truth[result.unlabelled.row] == UNCHECKED]
         return Proposals(
-            prepared.items.first[unchecked.row], unchecked.proposed, unchecked.probability
+            prepared.items.first[unchecked.row],
+            np.asarray(unchecked.proposed),
+            np.asarray(unchecked.probability),
         )
     audited = prepared.audited
     rows = np.setdiff1d(np.arange(len(prepared.items)), audited)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unflip._utils.record_tables import lines_of
 from unflip._utils.typing import FloatArray, IntArray
 from unflip.auditing import prose
 from unflip.auditing.report import Audit
@@ -81,7 +82,7 @@ class FileAudit:
         codes = np.searchsorted(self.audit.classes, suspects.proposed)
         likely = self.audit.label_posterior[suspects.row, codes]
         listed = []
-        for place, (row, observed, proposed, p_wrong) in enumerate(suspects.tolist()):
+        for place, (row, observed, proposed, p_wrong) in enumerate(lines_of(suspects)):
             part = self._part(place, row)
             file_row = int(self.file_rows[row])
             p_proposed = float(likely[place])

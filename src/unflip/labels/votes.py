@@ -367,8 +367,8 @@ class Votes:
 
         Returns
         -------
-        record array
-            Fields ``annotator``, ``votes`` (their number), ``coverage`` (share of the rows with a
+        DataFrame, or record array without pandas
+            Columns ``annotator``, ``votes`` (their number), ``coverage`` (share of the rows with a
             vote of the annotator), ``label`` (the most frequent one), ``label_share`` (its share of
             the votes), and ``kappa``: Cohen's kappa with all other votes on the same rows, NaN if
             undefined.

@@ -248,7 +248,7 @@ class Evaluation:
     def calibration_curve(self) -> Table:
         """Confidence and accuracy of the model in bins of about equally many rows.
 
-        Fields: ``confidence`` (mean probability of the predicted class), ``accuracy``, its limits
+        Columns: ``confidence`` (mean probability of the predicted class), ``accuracy``, its limits
         ``low`` and ``high``, and ``n_rows``. Empty without probabilities.
         """
         lines = [self._calibration(bin_) for bin_ in range(self.scored.n_bins)]

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from unflip._utils.atomic_files import write_atomically
+from unflip._utils.record_tables import lines_of
 from unflip.auditing.evaluation import evaluation_prose as prose
 from unflip.auditing.evaluation import noisy_metrics, sampled_checks
 from unflip.auditing.evaluation.model_evaluation import Evaluation
@@ -183,7 +184,7 @@ def curve_lines(evaluation: Evaluation) -> list[tuple[str, ...]]:
             prose.limits(Interval(accuracy, low, high)),
             f"{n_rows:,}",
         )
-        for confidence, accuracy, low, high, n_rows in evaluation.calibration_curve.tolist()
+        for confidence, accuracy, low, high, n_rows in lines_of(evaluation.calibration_curve)
     ]
 
 
@@ -242,7 +243,7 @@ class CalibrationChart:
         start = first * _TICK_STEP
         points = [
             Point(cls._x(confidence, start), *(cls._y(value, start) for value in accuracy))
-            for confidence, *accuracy, _ in known.tolist()
+            for confidence, *accuracy, _ in lines_of(known)
         ]
         ticks = [
             Tick(cls._x(share, start), cls._y(share, start), f"{share:.0%}") for share in shares

@@ -27,8 +27,10 @@ def rendered(template: str, **content: Any) -> bytes:
         Its variables, besides the style and the version.
     """
     style = read_part("style.css")
-    page = environment().get_template(template).render(
-        style=Markup(style), style_hash=content_hash(style), version=__version__, **content
+    page = (
+        environment()
+        .get_template(template)
+        .render(style=Markup(style), style_hash=content_hash(style), version=__version__, **content)
     )
     return page.encode("utf-8", "replace")
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from unflip._utils.record_tables import lines_of
 from unflip.auditing import prose
-from unflip.auditing.findings import MOST_RATES
 from unflip.auditing.report import Audit
 from unflip.calibration.interval import Interval
 
@@ -107,13 +107,13 @@ def plan_lines(audit: Audit) -> list[tuple[str, str, str]]:
     if np.isnan(audit.plan.accuracy).any():
         return []
     return [
-        (effort, percent(value), gain(audit, value)) for effort, _, value in audit.plan.tolist()
+        (effort, percent(value), gain(audit, value)) for effort, _, value in lines_of(audit.plan)
     ]
 
 
 def checks_improve(audit: Audit) -> bool:
     """Whether the plan shows a gain from any number of checked labels."""
-    gains = [gain(audit, value) for _, checked, value in audit.plan.tolist() if checked]
+    gains = [gain(audit, value) for _, checked, value in lines_of(audit.plan) if checked]
     return any(shown != gain(audit, audit.expected_accuracy) for shown in gains)
 
 
@@ -143,7 +143,7 @@ def annotator_lines(audit: Audit) -> list[list[str]]:
             f"{line.information:.2f}",
             "" if np.isnan(line.kappa) else f"{line.kappa:.2f}",
         ]
-        for line in audit.annotators[:MOST_ANNOTATORS]
+        for line in lines_of(audit.annotators[:MOST_ANNOTATORS])
     ]
 
 
@@ -157,5 +157,5 @@ def sensitivity_lines(audit: Audit) -> list[list[str]]:
             percent(accuracy),
             f"{overlap:.0%}",
         ]
-        for name, rate, n_suspects, wrong, accuracy, overlap in audit.main_sensitivity.tolist()
+        for name, rate, n_suspects, wrong, accuracy, overlap in lines_of(audit.main_sensitivity)
     ]

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from unflip._utils.atomic_files import write_together
+from unflip._utils.record_tables import lines_of
 from unflip.auditing import prose
 from unflip.auditing.report import Audit
 from unflip.calibration.interval import Interval
@@ -142,13 +143,12 @@ def _annotators(audit: Audit) -> dict[str, Any] | None:
     votes = audit.evidence.noise.votes
     if votes is None or votes.single or audit.annotators is None:
         return None
-    names = audit.annotators.dtype.names
     corrected = audit.corrected_labels_interval
     return {
         "votes_per_row": votes.mean_votes,
         "effective_votes_per_row": audit.effective_votes,
         "corrected_labels_right": {"value": corrected.value, "interval_95": _limits(corrected)},
-        "each": [dict(zip(names, line, strict=True)) for line in audit.annotators.tolist()],
+        "each": [line._asdict() for line in lines_of(audit.annotators)],
     }
 
 

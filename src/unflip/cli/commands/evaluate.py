@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from unflip._utils.atomic_files import write_together
+from unflip._utils.record_tables import lines_of
 from unflip._utils.typing import FloatArray
 from unflip.auditing.evaluation import evaluation_prose as prose
 from unflip.auditing.evaluation import noisy_metrics, sampled_checks
@@ -96,7 +97,6 @@ def _as_json(
     rates = zip(classes, evaluation.precision, evaluation.recall, strict=True)
     low, high = evaluation.confusion_interval
     curve = evaluation.calibration_curve
-    fields = curve.dtype.names or ()
     return {
         "file": file.table.name,
         "rows": evaluation.n_rows,
@@ -122,7 +122,7 @@ def _as_json(
             "low": _table(low),
             "high": _table(high),
         },
-        "calibration_curve": [dict(zip(fields, line, strict=True)) for line in curve.tolist()],
+        "calibration_curve": [line._asdict() for line in lines_of(curve)],
         "check_next": evaluation.check_next(prose.n_to_check(evaluation)).tolist(),
         "summary": {
             "accuracy": prose.headline(evaluation),
