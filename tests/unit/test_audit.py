@@ -10,6 +10,7 @@ from scipy.special import ndtr
 
 from support.amazon import needs_data
 from unflip import Audit, LPClassifier, NoiseModel, audit, audit_scores, theory
+from unflip._utils.record_tables import columns_of
 from unflip.auditing import prose
 from unflip.auditing.dependence import _LabelFit
 from unflip.auditing.outlook import Outlook, accuracy_of, effective_dimension, separation_of
@@ -382,6 +383,43 @@ class TestSensitivity:
         result = audit(X, observed)
         expected = 1 - result.noise.transition[0, 0] + np.array([-1, 1]) * result.noise_std[0, 0]
         np.testing.assert_allclose(result.sensitivity.rate[1:3], expected, atol=1e-9)
+
+    def test_the_page_has_the_rates_that_change_most_labels(self):
+        priors = np.array([1, 2, 3, 4, 5, 6, 7, 8]) / 36
+        noise = NoiseModel(0.8 * np.eye(8) + 0.2 / 8, priors)
+        rng = np.random.default_rng(0)
+        labels = np.arange(400) % 8
+        probabilities = 3.0 * np.eye(8)[labels] + rng.gumbel(size=(400, 8))
+        probabilities = np.exp(probabilities) / np.exp(probabilities).sum(axis=1, keepdims=True)
+        result = audit_scores(probabilities, labels, noise=noise)
+        every, main = columns_of(result.sensitivity), columns_of(result.main_sensitivity)
+        kept = ~np.isin(every["true_class"], ["0", "1"])  # the smallest classes
+        assert kept.sum() == 1 + 2 * 6
+        for name, column in main.items():
+            np.testing.assert_array_equal(column, every[name][kept])
+
+
+def test_printing_fits_nothing_again(monkeypatch, tmp_path):
+    X, observed, _ = draw()
+    result = audit(X, observed)
+    result.to_html(tmp_path / "first.html")
+
+    def refit(*args, **options):
+        raise AssertionError
+
+    for module, name in [
+        ("evidence", "recalibrated"),
+        ("dependence", "minimize"),
+        ("outlook", "brentq"),
+    ]:
+        monkeypatch.setattr(f"unflip.auditing.{module}.{name}", refit)
+    monkeypatch.setattr("unflip.calibration.parameter_posterior.brentq", refit)
+    str(result)
+    result.to_html(tmp_path / "second.html")
+    assert (tmp_path / "first.html").read_bytes() == (tmp_path / "second.html").read_bytes()
+    monkeypatch.undo()
+    monkeypatch.setattr("unflip.auditing.evidence.recalibrated", refit)
+    str(audit(X, observed))  # only the page shows other noise rates
 
 
 class TestTrusted:

@@ -205,7 +205,7 @@ class Findings:
         n = int(self.evidence.labelled.sum())
         return Interval(n * wrong.value, n * wrong.low, n * wrong.high)
 
-    @property
+    @cached_property
     def corrected_labels_interval(self) -> Interval:
         """Share of right labels after each is replaced by its most likely class, for any noise.
 

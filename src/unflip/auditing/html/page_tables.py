@@ -9,6 +9,7 @@ import numpy as np
 
 from unflip._utils.record_tables import lines_of
 from unflip.auditing import prose
+from unflip.auditing.findings import MOST_RATES
 from unflip.auditing.report import Audit
 from unflip.calibration.interval import Interval
 
@@ -145,6 +146,13 @@ def annotator_lines(audit: Audit) -> list[list[str]]:
         ]
         for line in lines_of(audit.annotators[:MOST_ANNOTATORS])
     ]
+
+
+def sensitivity_note(audit: Audit) -> str:
+    """Return which rates the sensitivity table has, if it does not have all."""
+    if len(audit.classes) <= MOST_RATES:
+        return ""
+    return f"The table has the {MOST_RATES} rates that change most labels; .sensitivity has all."
 
 
 def sensitivity_lines(audit: Audit) -> list[list[str]]:
