@@ -174,4 +174,4 @@ def test_a_vertical_bar_is_a_separator(tmp_path):
     ("name", "separator"), [("exports.tsv/d.csv", ","), ("d.tsv.csv", ","), ("x/d.TSV.gz", "\t")]
 )
 def test_only_the_ending_tsv_means_tabs(name, separator):
-    assert delimited._delimiter("a,b,c\td\n", name) == separator
+    assert delimited._delimiter("a,b,c\td\n", name, NO_OPTIONS) == separator

@@ -20,8 +20,9 @@ OPTIONS = ("--encoding",)
 #   split    lists of the cells of each row under "data", and the names under "columns"
 #   lists    an object with a list for each column
 #   objects  an object with an object for each column, in which the names are those of the rows
-# "table", "split" and "objects" are written by pandas; "objects" is its default.
-_Layout = Literal["records", "table", "split", "lists", "objects"]
+#   rows     an object with an object for each row; names of rows are numbers, those of columns not
+# All but "lists" are written by pandas; "objects" is its default.
+_Layout = Literal["records", "table", "split", "lists", "objects", "rows"]
 _SPLIT_KEYS = {"columns", "data", "index"}
 
 
@@ -75,10 +76,10 @@ def rewrite(
     if data is None:
         return json_lines.rewrite(content, name, options, column, changes)
     layout = _layout(data, name)
-    if layout in ("records", "table"):
+    if layout in ("records", "table", "rows"):
         edits = [
             member_edit(source.text, start, column, changes[row], source.codec)
-            for row, (start, _) in enumerate(elements(source.text, _start_of_rows(source.text)))
+            for row, start in enumerate(_starts_of_rows(source.text, layout))
             if row in changes
         ]
     else:
@@ -118,7 +119,7 @@ def _layout(data: Any, name: str) -> _Layout:
         if all(isinstance(cells, list) for cells in data.values()):
             return "lists"
         if all(isinstance(cells, dict) for cells in data.values()):
-            return "objects"
+            return "rows" if _are_rows(data) else "objects"
     raise ValueError(
         f"{name} holds no table: write a list of objects, one for each row, or an object with a "
         "list for each column."
@@ -135,6 +136,12 @@ def _check_row_names(data: Mapping[str, Mapping[str, Any]], name: str) -> None:
                 "columns the same rows in the same order, or write a list of objects, one for each "
                 "row."
             )
+
+
+def _are_rows(data: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether objects are rows: their names are numbers, and those of their members are not."""
+    names = {name for members_of_one in data.values() for name in members_of_one}
+    return all(map(str.isdecimal, data)) and not all(map(str.isdecimal, names))
 
 
 def _is_list_of(value: Any, kind: type) -> bool:
@@ -160,29 +167,32 @@ def _columns(data: Any, layout: _Layout) -> dict[str, list[Any]]:
         return {name: [row[place] for row in rows] for place, name in enumerate(data["columns"])}
     if layout == "lists":
         return dict(data)
+    if layout == "rows":
+        return json_lines.columns_of_records(list(data.values()))
     return {name: list(cells.values()) for name, cells in data.items()}
 
 
-def _start_of_rows(text: str) -> int:
-    """Return the place of the list of rows: the text itself, or its member "data"."""
-    if text.lstrip().startswith("["):
-        return 0
-    return _member(text, "data")
+def _starts_of_rows(text: str, layout: _Layout) -> list[int]:
+    """Return the place of each row that is an object."""
+    if layout == "rows":
+        return list(_last_members(text, 0).values())
+    start = 0 if layout == "records" else _last_members(text, 0)["data"]
+    return [first for first, _ in elements(text, start)]
 
 
-def _member(text: str, key: str) -> int:
-    """Return the place of the last member of this name."""
-    return [start for name, start, _ in members(text, 0) if name == key][-1]
+def _last_members(text: str, start: int) -> dict[str, int]:
+    """Return the place of each member of an object; of members with the same name, the last."""
+    return {name: first for name, first, _ in members(text, start)}
 
 
 def _cells(text: str, layout: _Layout, column: str, data: Any) -> Iterator[tuple[int, int]]:
     """Yield where the cells of a column start and end."""
     if layout == "split":
         place = data["columns"].index(column)
-        for start, _ in elements(text, _member(text, "data")):
+        for start, _ in elements(text, _last_members(text, 0)["data"]):
             yield list(elements(text, start))[place]
         return
-    start = _member(text, column)
+    start = _last_members(text, 0)[column]
     if layout == "lists":
         yield from elements(text, start)
         return

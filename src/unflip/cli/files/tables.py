@@ -104,7 +104,7 @@ class Table:
         """The first columns, for messages."""
         names = list(map(repr, self.columns))
         if not names:
-            return "it has no named columns"
+            return "it holds features only, which --embedding takes beside a file with the labels"
         if len(names) == 1:
             return f"its only column is {names[0]}"
         rest = len(names) - _N_NAMES

@@ -65,7 +65,7 @@ def _codec(content: bytes, encoding: str) -> str:
     """Return an encoding with the byte order of the file; raise ValueError if there is none."""
     try:
         codec = codecs.lookup(encoding).name
-        b"".decode(codec)  # raises LookupError for codecs that are not for text, such as zlib
+        b"a".decode(codec, "replace")  # LookupError for codecs that are not for text, such as zlib
     except (LookupError, ValueError):  # ValueError for a null character
         raise ValueError(
             f"--encoding {encoding!r} is not a known encoding: use for example utf-8, utf-16, "
