@@ -3,7 +3,6 @@
 import base64
 import datetime
 import decimal
-import gzip
 import io
 import json
 import pickle
@@ -13,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
+
+from support import table_formats
 
 DATA, DECISIONS, MODEL = "data", "decisions.csv", "model.skops"
 OUTPUTS = ("page.html", "suspects.csv", "clean.csv", "new.skops", "predictions.csv")
@@ -184,13 +185,20 @@ def broken_bytes(rng, _):
         ".csv": as_csv,
         ".tsv": lambda c: as_csv(c, "\t"),
         ".jsonl": as_json_lines,
+        ".json": lambda c: json.dumps(c).encode(),
         ".parquet": as_parquet,
+        ".feather": table_formats.as_arrow_file,
+        ".arrow": table_formats.as_arrow_stream,
+        ".xlsx": table_formats.as_workbook,
+        ".npz": table_formats.as_npz,
     }
-    ending = list(makers)[rng.integers(4)]
+    ending = list(makers)[rng.integers(len(makers))]
     content = makers[ending](columns)
     if rng.random() < 0.2:
-        ending += ".gz"
-        content = gzip.compress(content, mtime=0)
+        compressions = table_formats.compressed(content, f"member{ending}")
+        kind = list(compressions)[rng.integers(len(compressions))]
+        ending += kind
+        content = compressions[kind]
     name = DATA + ending
     return Case(f"bytes of {ending}", {name: damaged(rng, content)}, command(rng, name))
 

@@ -120,13 +120,13 @@ def zipped(content, name="data.csv", *others):
     return buffer.getvalue()
 
 
-def compressed(content):
-    """Return content in every compression, by its ending."""
+def compressed(content, name="data.csv"):
+    """Return content in every compression, by its ending; `name` is that of the zip member."""
     return {
-        ".gz": gzip.compress(content),
+        ".gz": gzip.compress(content, mtime=0),
         ".bz2": bz2.compress(content),
         ".zst": pa.Codec("zstd").compress(content, asbytes=True),
-        ".zip": zipped(content),
+        ".zip": zipped(content, name),
     }
 
 

@@ -392,13 +392,13 @@ class TestText:
 class TestHostileFiles:
     @pytest.mark.parametrize("ending", compressed(b""))
     def test_a_file_that_expands_too_far(self, tmp_path, monkeypatch, ending):
-        monkeypatch.setattr(compression, "_MOST_BYTES", 10**5)
-        content = b"a,label\n" + b"1,x\n" * 10**5
+        monkeypatch.setattr(compression, "_MOST_BYTES", 5 * 10**4)
+        content = b"a,label\n" + b"1,x\n" * 2 * 10**4
         path = write(tmp_path / f"t.csv{ending}", compressed(content)[ending])
         with pytest.raises(ValueError, match="expands to more than 200 times its size"):
             read_table(path)
         monkeypatch.undo()
-        assert read_table(path).n_rows == 10**5
+        assert read_table(path).n_rows == 2 * 10**4
 
     def test_archives_that_expand_too_far(self, tmp_path, monkeypatch):
         monkeypatch.setattr(compression, "_MOST_BYTES", 10**5)
@@ -422,12 +422,14 @@ class TestHostileFiles:
             read_table(path)
 
     @pytest.mark.parametrize("part", ["xl/worksheets/sheet1.xml", "xl/workbook.xml"])
-    def test_a_workbook_with_entities(self, tmp_path, part):
+    def test_a_workbook_with_entities_is_not_read(self, tmp_path, part):
         with zipfile.ZipFile(io.BytesIO(CONTENTS["t.xlsx"])) as archive:
             markup = archive.read(part)
         lines = [b'<!ENTITY a0 "boom">']
         lines += [b'<!ENTITY a%d "%s">' % (i, b"&a%d;" % (i - 1) * 10) for i in range(1, 9)]
         bomb = b"<!DOCTYPE x [" + b"".join(lines) + b"]>" + re.sub(rb"^<\?xml.*?\?>", b"", markup)
         content = compression.with_member(CONTENTS["t.xlsx"], part, bomb)
-        with pytest.raises(ValueError, match="defines its own XML entities"):
+        harmless = compression.with_member(CONTENTS["t.xlsx"], part, markup)
+        assert read_table(write(tmp_path / "t.xlsx", harmless)).n_rows == 4
+        with pytest.raises(ValueError, match="cannot be read as an Excel workbook"):
             read_table(write(tmp_path / "t.xlsx", content))

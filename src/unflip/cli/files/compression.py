@@ -5,11 +5,13 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 #: Endings of compressed files.
 ENDINGS = (".gz", ".bz2", ".zst", ".zip")
@@ -18,6 +20,17 @@ ENDINGS = (".gz", ".bz2", ".zst", ".zip")
 _MOST_EXPANSION = 200
 _MOST_BYTES = 2**30
 _CHUNK = 2**24  # bytes that are expanded at a time
+_ENCRYPTED = 1  # flag of a member of a .zip file
+# What a damaged file can raise.
+_DAMAGED = (
+    OSError,
+    EOFError,
+    ValueError,
+    NotImplementedError,
+    struct.error,
+    zlib.error,
+    zipfile.BadZipFile,
+)
 _APPLE_FOLDER = "__MACOSX/"  # macOS adds its own files to archives there
 
 
@@ -47,14 +60,22 @@ def decompressed(content: bytes, path: Path) -> tuple[bytes, str]:
     kind = compression(path)
     if not kind:
         return content, str(path)
+    name = str(path)
     if kind == ".zip":
-        return _unzipped(content, path)
+        member = _only_member(content, path)
+        name = f"{path}/{member.filename}"
+        opened = partial(_open_member, content, member)
+    else:
+        opened = partial(_STREAMS[kind], content)
+    limit = _limit(len(content))
     try:
-        with _STREAMS[kind](content) as stream:
-            expanded = _read(stream, len(content), path)
-    except (OSError, EOFError, zlib.error):
+        with opened() as stream:
+            expanded = _read(stream, limit)
+    except _DAMAGED:
         raise ValueError(_damaged(path)) from None
-    return expanded, str(path)
+    if len(expanded) > limit:
+        raise ValueError(_too_large(str(path)))
+    return expanded, name
 
 
 def compressed(new: bytes, path: Path, original: bytes) -> bytes:
@@ -79,9 +100,7 @@ def compressed(new: bytes, path: Path, original: bytes) -> bytes:
 
         return bytes(pa.Codec("zstd").compress(new, asbytes=True))
     if kind == ".zip":
-        with zipfile.ZipFile(io.BytesIO(original)) as archive:
-            member = _only_member(archive, path)
-        return with_member(original, member.filename, new)
+        return with_member(original, _only_member(original, path).filename, new)
     return new
 
 
@@ -100,44 +119,42 @@ def check_expansion(content: bytes, name: str) -> None:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             n_bytes = sum(member.file_size for member in archive.infolist())
-    except zipfile.BadZipFile:
+    except _DAMAGED:
         return
     if n_bytes > _limit(len(content)):
         raise ValueError(_too_large(name))
 
 
-def _unzipped(content: bytes, path: Path) -> tuple[bytes, str]:
+def _only_member(content: bytes, path: Path) -> zipfile.ZipInfo:
+    """Return the only file in a zip archive; raise ValueError if it is not the only one."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            member = _only_member(archive, path)
-            if member.flag_bits & 1:
-                raise ValueError(f"{path} is protected by a password: unpack it first.")
-            with archive.open(member) as stream:
-                return _read(stream, len(content), path), f"{path}/{member.filename}"
-    except (OSError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError):
+            members = archive.infolist()
+    except _DAMAGED:
         raise ValueError(_damaged(path)) from None
-
-
-def _only_member(archive: zipfile.ZipFile, path: Path) -> zipfile.ZipInfo:
-    members = [
+    files = [
         member
-        for member in archive.infolist()
+        for member in members
         if not member.is_dir() and not member.filename.startswith(_APPLE_FOLDER)
     ]
-    if len(members) != 1:
+    if len(files) != 1:
         raise ValueError(
-            f"{path} holds {len(members)} files, not one: unpack it, and name the data file."
+            f"{path} holds {len(files)} files, not one: unpack it, and name the data file."
         )
-    return members[0]
+    if files[0].flag_bits & _ENCRYPTED:
+        raise ValueError(f"{path} is protected by a password: unpack it first.")
+    return files[0]
 
 
-def _read(stream: BinaryIO | Any, n_compressed: int, path: Path) -> bytes:
-    """Return all that a stream expands to; raise ValueError once it is too much."""
+def _open_member(content: bytes, member: zipfile.ZipInfo) -> Any:
+    return zipfile.ZipFile(io.BytesIO(content)).open(member)
+
+
+def _read(stream: Any, limit: int) -> bytes:
+    """Return what a stream expands to, or a little more than the limit of it."""
     expanded = io.BytesIO()
-    while chunk := stream.read(_CHUNK):
+    while expanded.tell() <= limit and (chunk := stream.read(_CHUNK)):
         expanded.write(chunk)
-        if expanded.tell() > _limit(n_compressed):
-            raise ValueError(_too_large(str(path)))
     return expanded.getvalue()
 
 

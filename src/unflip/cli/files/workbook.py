@@ -146,16 +146,10 @@ def _sheet(content: bytes, name: str, options: ReadOptions) -> _Sheet:
 @contextmanager
 def _readable(name: str) -> Iterator[None]:
     """Raise a ValueError that names the file for anything that a damaged workbook can raise."""
-    from defusedxml import DefusedXmlException
-
     try:
         yield
     except (MemoryError, ImportError):
         raise
-    except DefusedXmlException:
-        raise ValueError(
-            f"{name} defines its own XML entities, which no spreadsheet does, and is not read."
-        ) from None
     except zipfile.BadZipFile:
         raise ValueError(
             f"{name} is not an Excel workbook, or is protected by a password: save it as .xlsx "
@@ -172,6 +166,8 @@ def _workbook(content: bytes) -> Iterator[Any]:
     """Open a workbook; openpyxl warns of features that do not concern cells."""
     import openpyxl
 
+    if not openpyxl.DEFUSEDXML:  # without it, entities in the XML could exhaust memory
+        raise ModuleNotFoundError("openpyxl needs defusedxml", name="defusedxml")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         workbook = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
