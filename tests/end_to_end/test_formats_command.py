@@ -188,6 +188,22 @@ def test_errors_of_feature_files(features, name, made, message):
     assert message in program("audit", folder / "labels.csv", *arguments, code=2).stderr
 
 
+@pytest.mark.parametrize("command", ["audit", "predict"])
+def test_a_feature_file_is_not_overwritten(features, command):
+    folder, X, _ = features
+    path = write_csv(folder / "features.csv", **{f"e{j}": X[:, j] for j in range(X.shape[1])})
+    data = folder / "labels.csv"
+    words = [data, "--label", "label", "--embedding", path]
+    if command == "predict":
+        program("fit", *words, "--out", folder / "m.skops")
+        words = [folder / "m.skops", data, "--embedding", path, "--out", path]
+    else:
+        words += ["--suspects", path]
+    content = path.read_bytes()
+    assert "is the input file" in program(command, *words, code=2).stderr
+    assert path.read_bytes() == content
+
+
 def test_an_embedding_file_is_of_no_use_to_a_model_of_columns(tmp_path):
     path = tmp_path / "d.csv"
     mixture_file(path, n=N)

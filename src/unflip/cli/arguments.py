@@ -153,3 +153,8 @@ NormaliseLabels = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+def paths(*options: str | Path | None) -> list[Path]:
+    """Return the options that were passed as paths, which no output may overwrite."""
+    return [Path(option) for option in options if option is not None]

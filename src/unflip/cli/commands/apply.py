@@ -68,7 +68,8 @@ def apply(
     if data.is_dir():
         check_new_folder(out)
     else:
-        check_out(out, [full_ending(data) or data.suffix], data, decisions)
+        inputs = (data, decisions, *arguments.paths(embedding))
+        check_out(out, [full_ending(data) or data.suffix], *inputs)
     with working(f"Reading {data.name}") as report_progress:
         table = read_table(data, options)
         if normalise_labels:

@@ -67,7 +67,7 @@ def audit(
     unlabelled rows. With several votes per row, the majority labels are
     audited.
     """
-    _check_outs(data, out, suspects)
+    _check_outs(out, suspects, data, *arguments.paths(embedding))
     request = Request(
         path=data,
         labels=tuple(label or ()),
@@ -101,11 +101,11 @@ def audit(
         say(audit_text.summary(result, request, out, suspects))
 
 
-def _check_outs(data: Path, out: Path | None, suspects: Path | None) -> None:
+def _check_outs(out: Path | None, suspects: Path | None, *inputs: Path) -> None:
     if out is not None:
-        check_out(out, [".html", ".htm"], data)
+        check_out(out, [".html", ".htm"], *inputs)
     if suspects is not None:
-        check_out(suspects, [".csv"], data)
+        check_out(suspects, [".csv"], *inputs)
 
 
 def _suspects_file(result: FileAudit) -> bytes:

@@ -60,7 +60,7 @@ def fit(
     as_json: arguments.AsJson = False,
 ) -> None:
     """Fit a classifier to the noisy labels or votes of a file."""
-    check_out(out, [".skops"], data, *([] if decisions is None else [decisions]))
+    check_out(out, [".skops"], data, *arguments.paths(decisions, embedding))
     request = Request(
         path=data,
         labels=tuple(label or ()),
@@ -154,7 +154,7 @@ def predict(
         if out is None and not as_json:
             fail("predict needs --out predictions.csv or --json: pass one of them.")
         if out is not None:
-            check_out(out, [".csv"], data, model)
+            check_out(out, [".csv"], data, model, *arguments.paths(embedding))
         report_progress(f"Reading {data.name}")
         options = ReadOptions(encoding=encoding, separator=sep, sheet=sheet)
         table = read_table(data, options)
