@@ -97,8 +97,8 @@ class TestBadInput:
         ("labels", "message"),
         [
             (np.zeros(300, dtype=int), "at least two classes, but y has only one class, 0"),
-            (np.where(np.arange(300) == 2, None, "yes"), "y holds a missing label"),
-            (np.where(np.arange(300) == 2, np.nan, 1.0), "Input y contains NaN."),
+            (np.where(np.arange(300) == 2, None, "yes"), "only one class, 'yes', in labelled rows"),
+            (np.full(300, np.nan), "y has no label: all 300 are missing"),
             (np.linspace(0, 1, 300), "the type of the target is continuous"),
             (np.eye(2)[np.arange(300) % 2], r"y should be a 1d array.*\(300, 2\)"),
             (np.zeros(299), r"inconsistent numbers of samples: \[300, 299\]"),
@@ -128,7 +128,9 @@ class TestBadInput:
     def test_weights_that_leave_one_class(self):
         X, observed, _ = circles()
         weights = (observed == 1).astype(float)
-        with pytest.raises(ValueError, match="only one class, 1, in rows of positive weight"):
+        with pytest.raises(
+            ValueError, match="only one class, 1, in labelled rows of positive weight"
+        ):
             NoisyLabelClassifier(TREE).fit(X, observed, sample_weight=weights)
 
     @pytest.mark.parametrize(

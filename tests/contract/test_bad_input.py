@@ -35,7 +35,9 @@ def with_value(value):
     [
         ({}, (with_value(np.nan), Y), "contains NaN"),
         ({}, (with_value(np.inf), Y), "infinity"),
-        ({}, (X, np.where(Y == 1, np.nan, 0.0)), "y contains NaN: remove the unlabelled"),
+        ({}, (X, np.where(Y == 1, np.nan, 0.0)), "only one class, 0.0, in labelled rows"),
+        ({}, (X, np.full(40, np.nan)), "y has no label: all 40 are missing"),
+        ({}, (X, [None] * 40), "y has no label: all 40 are missing"),
         (
             {},
             (X, np.zeros(40, dtype=int)),
@@ -51,11 +53,15 @@ def with_value(value):
         ({}, (X[0], Y), "Expected 2D array"),
         ({}, (X, Y, np.ones(39)), "sample_weight.shape"),
         ({}, (X, Y, -np.ones(40)), "Negative values in data passed to `sample_weight`"),
-        ({}, (X, Y, (Y == 1).astype(float)), "y has only one class, 1, in rows of positive weight"),
+        (
+            {},
+            (X, Y, (Y == 1).astype(float)),
+            "y has only one class, 1, in labelled rows of positive weight",
+        ),
         ({}, (X, Y, np.zeros(40)), "at least one non-zero"),
         ({"noise": THREE}, (X, Y), "The noise model has 3 classes but y has 2"),
         ({"noise": "guess"}, (X, Y), "noise='guess' is not known: .* a NoiseEstimator"),
-        ({"noise": LPClassifier()}, (X, Y), "is not known: use 'estimate', a NoiseModel"),
+        ({"noise": LPClassifier()}, (X, Y), "is not known: use 'estimate', noise rates by class"),
         (
             {"noise": CrossMoment()},
             (X, Y, np.arange(40.0)),
@@ -141,8 +147,8 @@ def with_value(value):
         ({}, (X, Y, np.inf), "sample_weight holds NaN or infinite values"),
         (
             {},
-            (X, [None, *["a", "b"] * 19, "a"]),
-            "y holds a missing label: leave such rows out, or pass Votes",
+            (X, [None, *["a", "b"] * 18, "a", 1, "a"]),
+            r"several types \(int, str\).*convert them to one type",
         ),
         (
             {},
@@ -158,16 +164,20 @@ def with_value(value):
         ({}, (X, Y, np.ma.masked_less(np.ones(40), 0)), "sample_weight is a masked array"),
         ({}, ([[10**400]] * 40, Y), "X holds a number that is too large for a float: rescale X"),
         ({"fit_intercept": "no"}, (X, Y), "fit_intercept='no' must be True or False"),
-        ({"priors": {"a": 0.5}}, (X, Y), "priors = {'a': 0.5} must hold numbers"),
+        (
+            {"priors": {"a": 0.5}},
+            (X, Y),
+            "priors = {'a': 0.5} names the class 'a', which is not in y: the labels are 0, 1",
+        ),
         (
             {"noise": {"a": 0.5}},
             (X, Y),
-            "noise={'a': 0.5} is not known: use 'estimate', a NoiseModel",
+            "noise = {'a': 0.5} names the class 'a', which is not in y: the labels are 0, 1",
         ),
         (
             {"noise": 0.2},
             (X, Y),
-            r"noise=0.2 is not known: .*for two classes NoiseModel.binary\(eps_pos=, eps_neg=\)",
+            r"noise=0.2 is not known: .* noise rates by class such as {'no': 0.1, 'yes': 0.2}",
         ),
         ({"noise": [["a", 0.5], [0.5, 0.5]]}, (X, Y), "noise = .* must hold numbers"),
         ({"reg": 1.0}, (X * 1e-8, Y), "reg=1.0 is above 1e.12 times the variance of the features"),

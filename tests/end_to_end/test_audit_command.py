@@ -128,8 +128,8 @@ def test_labels_are_proposed_for_unlabelled_rows(tmp_path):
     output = program("audit", path, "--label", "label", *RATES).stdout
     assert "Without a label: 40 rows. Proposed labels: " in output
     result = audit_file(Request(path=path, labels=("label",), eps=RATES[1]), lambda stage: None)
-    assert result.shown.ids == [f"row {row}" for row in range(40, 300)]
-    assert result.shown.texts[0].startswith("name=r40, x0=")
+    assert result.shown.ids is None
+    assert result.shown.texts[40].startswith("name=r40, x0=")
     lines = read_csv(suspects)
     assert [line["part"] for line in lines[-40:]] == ["unlabelled"] * 40
     for line in lines:

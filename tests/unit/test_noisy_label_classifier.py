@@ -430,9 +430,9 @@ def test_a_fit_that_fails_leaves_the_last_one():
     fitted = NoisyLabelClassifier(TREE, NOISE).fit(X, observed)
     expected = fitted.predict_proba(X)
     wide = np.column_stack([X, X])
-    missing = np.where(np.arange(300) == 3, np.nan, observed)
-    with pytest.raises(ValueError, match="Input y contains NaN"):
-        fitted.fit(wide, missing)
+    infinite = np.where(np.arange(300) == 3, np.inf, observed)
+    with pytest.raises(ValueError, match="Input y contains infinity"):
+        fitted.fit(wide, infinite)
     with pytest.raises(ValueError, match="pred_probs has shape"):
         fitted.fit(wide, observed, pred_probs=[[0.5, 0.5]])
     np.testing.assert_array_equal(fitted.predict_proba(X), expected)

@@ -168,8 +168,8 @@ class Evidence:
     classes : ndarray of shape (k,)
         Labels, sorted.
     codes : ndarray of shape (n,)
-        Observed class of each row. With votes, the majority label, and `UNLABELLED` for rows
-        without votes.
+        Observed class of each row. With votes, the majority label. `UNLABELLED` for rows without a
+        label or votes.
     truth : ndarray of shape (n,)
         True class of the checked rows, −1 for the others.
     probabilities : ndarray of shape (n, k)
@@ -216,6 +216,36 @@ class Evidence:
     inclusion: FloatArray | None = None
     features: Any = None
 
+    @cached_property
+    def counted(self) -> Evidence:
+        """The evidence of the rows that rates, accuracy and tests are about.
+
+        They are the rows with a label. With votes, they are all rows: the fit uses rows without
+        votes, too. All that is not about single rows needs this evidence.
+        """
+        if self.noise.votes is not None or self.labelled.all():
+            return self
+        rows = np.flatnonzero(self.labelled)
+        scored = replace(
+            self.scored, log_odds=self.scored.log_odds[rows], rows=self.scored.rows.subset(rows)
+        )
+        return replace(
+            self,
+            codes=self.codes[rows],
+            truth=self.truth[rows],
+            probabilities=self.probabilities[rows],
+            log_scores=self.log_scores[rows],
+            scored=scored,
+            inclusion=None if self.inclusion is None else self.inclusion[rows],
+        )
+
+    @property
+    def counted_rows(self) -> IntArray:
+        """Index of each row of `counted`."""
+        if self.counted is self:
+            return np.arange(len(self.codes))
+        return np.flatnonzero(self.labelled)
+
     @property
     def columns(self) -> IntArray:
         """Column of ``noise.channel`` for each row, (n,)."""
@@ -229,7 +259,7 @@ class Evidence:
     @property
     def is_calibrated(self) -> bool:
         """Whether trusted labels of sampled rows calibrate the posterior."""
-        return self.is_sample and bool((self.truth != UNCHECKED).any())
+        return self.is_sample and bool((self.counted.truth != UNCHECKED).any())
 
     @property
     def uses_true_class(self) -> bool:
@@ -248,10 +278,12 @@ class Evidence:
 
     @cached_property
     def true_class(self) -> TrueClassModel:
-        """Model of the true class for noise that may depend on the row.
+        """Model of the true class of the `counted` rows, for noise that may depend on the row.
 
         Trusted labels calibrate it if their rows were sampled. Otherwise it is that of its prior.
         """
+        if self.counted is not self:
+            return self.counted.true_class
         n, k = self.probabilities.shape
         vote_logs = None
         if self.noise.votes is not None and self.noise.annotators is not None:
@@ -283,6 +315,8 @@ class Evidence:
     @cached_property
     def reported_noise(self) -> tuple[NoiseModel, FloatArray]:
         """Noise model to report, and the standard errors of its transition matrix."""
+        if self.counted is not self:
+            return self.counted.reported_noise
         noise = self.noise
         if not self.uses_true_class:
             return (noise.model if noise.reported is None else noise.reported), noise.errors
@@ -295,14 +329,24 @@ class Evidence:
     @cached_property
     def label_posterior(self) -> FloatArray:
         """P(true class | row, observed label), (n, k); 0 and 1 for checked rows."""
-        if self.uses_true_class:
+        if self.counted is not self:
+            posterior = self._unlabelled_posterior()
+            posterior[self.labelled] = self.counted.label_posterior
+        elif self.uses_true_class:
             return self.true_class.posterior
-        posterior: FloatArray = label_posterior(
-            self.probabilities, self.columns, self.noise.channel
-        )
+        else:
+            posterior = label_posterior(self.probabilities, self.columns, self.noise.channel)
         checked = self.truth != UNCHECKED
         posterior[checked] = np.eye(len(self.classes))[self.truth[checked]]
         return posterior
+
+    def _unlabelled_posterior(self) -> FloatArray:
+        """Return P(true class | row) of all rows, (n, k), without any label."""
+        if not self.uses_true_class:
+            return self.probabilities.copy()
+        n, k = self.probabilities.shape
+        scores = LabelledScores((ModelScores.of(self.probabilities),), np.full(n, UNLABELLED), k)
+        return scores.posterior(self.true_class.parameters)
 
     @cached_property
     def wrong(self) -> FloatArray:

@@ -97,6 +97,16 @@ class Findings:
         """P(true class | row, observed label or votes), (n, k); 0 and 1 for trusted rows."""
         return self.evidence.label_posterior.copy()
 
+    @property
+    def n_labels(self) -> int:
+        """Number of rows with a label; with votes, of all rows."""
+        return len(self.evidence.counted.codes)
+
+    @property
+    def n_unchecked(self) -> int:
+        """Number of these rows without a trusted label."""
+        return int((self.evidence.counted.truth == UNCHECKED).sum())
+
     @cached_property
     def suspects(self) -> Table:
         """Rows whose label is probably wrong, most likely wrong first.
@@ -110,7 +120,10 @@ class Findings:
 
     @cached_property
     def unlabelled(self) -> Table:
-        """Rows without votes, most certain first: columns row, proposed and its probability."""
+        """Rows without a label or votes, with the likeliest class, most certain first.
+
+        Columns ``row``, ``proposed`` and its ``probability``.
+        """
         return unlabelled_table(self.evidence)
 
     @cached_property
@@ -159,7 +172,7 @@ class Findings:
         1 − false_discovery_rate, averaged over the standard errors of the noise rates and of the
         calibration. Checked rows are not counted.
         """
-        return count_suspects(self.evidence, self.false_discovery_rate)
+        return count_suspects(self.evidence.counted, self.false_discovery_rate)
 
     @cached_property
     def checked(self) -> IntArray:
@@ -211,9 +224,9 @@ class Findings:
 
         With its 95% interval, over the rows with a label or vote. See `label_posterior`.
         """
-        labelled = self.evidence.labelled
-        model = self.evidence.true_class.restricted(labelled)
-        return model.share(self.label_posterior[labelled].argmax(axis=1))
+        counted = self.evidence.counted
+        model = counted.true_class.restricted(counted.labelled)
+        return model.share(counted.label_posterior[counted.labelled].argmax(axis=1))
 
     @property
     def is_calibrated(self) -> bool:
@@ -223,7 +236,7 @@ class Findings:
     @cached_property
     def dependence(self) -> Dependence:
         """Test of class-conditional noise; a small p-value means instance-dependent noise."""
-        return dependence_test(self.evidence)
+        return dependence_test(self.evidence.counted)
 
     @cached_property
     def sensitivity(self) -> Table:
@@ -234,15 +247,16 @@ class Findings:
         share of the top suspects (at least 20 rows) that are also top suspects after the change.
         """
         every_class = np.arange(len(self.classes))
-        return sensitivity_table(self.evidence, self.false_discovery_rate, every_class)
+        return sensitivity_table(self.evidence.counted, self.false_discovery_rate, every_class)
 
     @cached_property
     def main_sensitivity(self) -> Table:
         """`sensitivity` to at most six noise rates: those that change the most labels."""
         if len(self.classes) <= MOST_RATES:
             return self.sensitivity
-        classes = influential_classes(self.evidence, MOST_RATES)
-        return sensitivity_table(self.evidence, self.false_discovery_rate, classes)
+        counted = self.evidence.counted
+        classes = influential_classes(counted, MOST_RATES)
+        return sensitivity_table(counted, self.false_discovery_rate, classes)
 
     @cached_property
     def plan(self) -> Table:
@@ -251,7 +265,7 @@ class Findings:
         Columns: ``effort`` in words, ``checked`` rows, ``accuracy`` (see `accuracy_after`). Efforts
         beyond the list of unchecked ``suspects`` are omitted.
         """
-        n = len(self.evidence.codes)
+        n = self.n_labels
         n_listed = len(self.suspects) - int(np.isin(self.suspects.row, self.checked).sum())
         efforts = {m for m in _PLANNED_CHECKS if m <= n_listed} | {self.n_suspects}
         counts = sorted(m for m in efforts if 0 < m < n)
@@ -267,21 +281,25 @@ class Findings:
 
         At least 40% of the checked rows are to be rows where label and prediction differ. Within
         the two groups rows are drawn with equal probabilities, so intervals and rates are valid.
-        Rows that were checked before count, so a later batch continues an earlier one.
+        Rows that were checked before count, so a later batch continues an earlier one. Rows without
+        a label are not drawn.
         """
-        return self._check_sample.draw(self._n_checks(m), random_state)
+        return self._drawn(m, random_state)
 
     def plan_checks(self, m: int, *, random_state: RandomState = 0) -> CheckPlan:
         """Return the rows of `check_next`, and the interval to expect after they are checked."""
         sample = self._check_sample
         n_checks = self._n_checks(m)
-        rows = sample.draw(n_checks, random_state)
+        rows = self._drawn(n_checks, random_state)
+        inclusion = np.zeros(len(self.evidence.codes))
+        inclusion[self.evidence.counted_rows] = sample.inclusion(n_checks)
+        drawn = np.searchsorted(self.evidence.counted_rows, rows)
         return CheckPlan(
             rows=rows,
-            inclusion=sample.inclusion(n_checks),
+            inclusion=inclusion,
             interval=self.expected_accuracy_interval,
             interval_after=self.interval_after(n_checks),
-            accuracy_gain=self._outlook.after(rows) - self._outlook.after(rows[:0]),
+            accuracy_gain=self._outlook.after(drawn) - self._outlook.after(drawn[:0]),
         )
 
     def checks_for(self, half_width: float) -> int:
@@ -303,8 +321,13 @@ class Findings:
 
     @cached_property
     def _check_sample(self) -> CheckSample:
-        unchecked = np.flatnonzero(self.evidence.truth == UNCHECKED)
+        """The random sample, by the indices of the counted rows."""
+        unchecked = np.flatnonzero(self.evidence.counted.truth == UNCHECKED)
         return CheckSample(self.evidence.true_class, unchecked)
+
+    def _drawn(self, m: int, random_state: RandomState) -> IntArray:
+        drawn = self._check_sample.draw(self._n_checks(m), random_state)
+        return self.evidence.counted_rows[drawn]
 
     def ask_next(self, m: int, *, costs: Mapping[Any, float] | None = None) -> Table:
         """Return whom to ask next about which rows: the m votes with the largest gain for the cost.
@@ -342,16 +365,17 @@ class Findings:
                 f"growth = {shown(growth)} must be at least 1 and finite: 2 means twice as many "
                 "rows."
             )
-        checked = self.evidence.worst_first[: as_count(m, "m", most=len(self.evidence.codes))]
+        n_checked = as_count(m, "m", most=self.n_labels)
+        checked = self.evidence.counted.worst_first[:n_checked]
         return self._outlook.after(checked, times)
 
     @cached_property
     def _expected_wrong(self) -> tuple[float, float]:
-        return expected_wrong(self.evidence)
+        return expected_wrong(self.evidence.counted)
 
     @cached_property
     def _outlook(self) -> Outlook:
-        return Outlook.of(self.evidence)
+        return Outlook.of(self.evidence.counted)
 
 
 def _check_in_words(m: int) -> str:

@@ -27,6 +27,7 @@ from unflip.calibration.accuracy import ExpectedAccuracy
 from unflip.calibration.log_odds import calibrate
 from unflip.calibration.observations import Observations
 from unflip.calibration.reported_scores import ReportedScores
+from unflip.data.duplicates import take_rows
 from unflip.data.groups import group_folds, n_effective_of
 from unflip.data.input_rows import as_rows, in_memory, open_dask
 from unflip.estimation.noise_estimator import AssumedNoiseWarning, NoiseEstimator
@@ -34,8 +35,8 @@ from unflip.estimation.score_rates import score_association
 from unflip.estimation.trusted import TrustedSubset
 from unflip.features.transformed_rows import transformed_rows
 from unflip.labels.class_values import ByClass, priors_in_order
-from unflip.labels.classes import inclusion_probabilities, true_codes
-from unflip.labels.codes import UNLABELLED
+from unflip.labels.classes import inclusion_probabilities, split_missing, true_codes
+from unflip.labels.codes import UNCHECKED, UNLABELLED
 from unflip.labels.noise import NoiseModel
 from unflip.labels.votes import Votes
 from unflip.model.classifier import LPClassifier
@@ -72,8 +73,9 @@ def audit(
         model. Samples on a device stay there; their log-odds are copied to the host, and the rest
         of the audit uses NumPy.
     y : array-like of shape (n,) or Votes
-        Observed labels, or votes on the samples. With votes, the majority labels are audited, and
-        ``unlabelled`` lists the samples without votes.
+        Observed labels; None, NaN, pandas.NA or an empty string if missing. Or votes on the
+        samples: then the majority labels are audited. ``unlabelled`` lists the samples without a
+        label or votes, with the most likely class.
     noise, priors
         As in `LPClassifier`.
     trusted : array-like of shape (n,), optional
@@ -123,16 +125,19 @@ def audit(
     check_reachable(X=X, y=y)
     check_unmasked(X=X, y=y)
     check_aligned(X=X, y=y, trusted=trusted, inclusion=inclusion, groups=groups)
-    labels = y if isinstance(y, Votes) else _as_labels(y)
+    labels, missing = (y, None) if isinstance(y, Votes) else split_missing(in_memory(y))
+    if not isinstance(labels, Votes):
+        labels = _as_labels(labels)
     X = open_dask(X)
     if features is None:
         features = "linear" if estimator is None else "auto"
     if estimator is None:
-        scores = _scores_of_fit(X, labels, source, priors, groups, features)
+        scores = _scores_of_fit(X, labels, missing, source, priors, groups, features)
     elif isinstance(labels, Votes):
         raise ValueError("Votes need LPClassifier: omit estimator, or pass one label per sample.")
     else:
-        scores = _scores_of_model(X, labels, source, priors, groups, features, estimator)
+        model = NoisyLabelClassifier(estimator, source, priors=priors, features=features)
+        scores = _scores_of_model(X, labels, missing, model, groups)
     if scores.noise.assumption:
         warn_caller(scores.noise.assumption, AssumedNoiseWarning)
     rates = scores.estimator
@@ -142,7 +147,8 @@ def audit(
     truth = true_codes(trusted, n, np.arange(n), scores.classes, "trusted")
     evidence = _evidence(scores, truth)
     if rates is not None and rates.uses_trusted_labels:
-        chosen = inclusion_probabilities(rates.inclusion, n, np.arange(n), truth)
+        counted = np.where(evidence.labelled, truth, UNCHECKED) if missing is not None else truth
+        chosen = inclusion_probabilities(rates.inclusion, n, np.arange(n), counted)
         evidence = replace(evidence, is_sample=True, inclusion=chosen)
     result = Audit(evidence, rate)
     warn_of_assumptions(result)
@@ -159,11 +165,21 @@ def _as_rows(X: Any) -> Rows:
     return canonical(X) if issparse(X) else as_rows(X)
 
 
-def _observed(labels: NDArray[Any] | Votes, fitted: LPClassifier) -> IntArray:
-    """Return the class of each label, or majority label; `UNLABELLED` for rows without votes."""
+def _observed(
+    labels: NDArray[Any] | Votes, missing: NDArray[np.bool_] | None, fitted: LPClassifier
+) -> IntArray:
+    """Return the class of each label, or majority label; `UNLABELLED` for rows without any."""
     if isinstance(labels, Votes) and fitted.annotators_ is not None:
         return labels.majority(fitted.annotators_.channel(labels).transition.T)
-    return np.searchsorted(fitted.classes_, np.asarray(labels))
+    return _codes_of(np.asarray(labels), missing, fitted.classes_)
+
+
+def _codes_of(
+    labels: NDArray[Any], missing: NDArray[np.bool_] | None, classes: NDArray[Any]
+) -> IntArray:
+    """Return the class index of each label, `UNLABELLED` where it is missing."""
+    codes = np.searchsorted(classes, labels)
+    return codes if missing is None else np.where(missing, UNLABELLED, codes)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -181,26 +197,34 @@ class _Scores:
     estimator: NoiseEstimator | None
     features: Any  # transformer of the samples; None if linear
 
+    def subset(self, rows: IntArray) -> _Scores:
+        """Return the scores of some rows."""
+        return replace(self, codes=self.codes[rows], log_odds=self.log_odds[rows])
+
 
 def _scores_of_fit(
     X: Rows,
     labels: NDArray[Any] | Votes,
+    missing: NDArray[np.bool_] | None,
     noise: Any,
     priors: ByClass | ArrayLike | None,
     groups: ArrayLike | None,
     features: Any,
 ) -> _Scores:
     """Return the scores of an `LPClassifier`: leave-one-out, or by fits to other groups."""
-    folds = group_folds(groups, (len(labels),))
+    n = len(labels)
+    group_folds(groups, (n,))  # raises ValueError for invalid groups
+    present = np.arange(n) if missing is None else np.flatnonzero(~missing)
+    weights = None if missing is None else (~missing).astype(float)
     with warnings.catch_warnings():
         # The warning comes later, about the rates that are used in the end.
         warnings.simplefilter("ignore", AssumedNoiseWarning)
-        fitted = LPClassifier(noise, priors=priors, features=features).fit(X, labels)
+        fitted = LPClassifier(noise, priors=priors, features=features).fit(X, labels, weights)
     rows = _as_rows(X)
-    codes = _observed(labels, fitted)
-    transformed = rows
+    codes = _observed(labels, missing, fitted)
+    transformed = rows if missing is None else take_rows(rows, present)
     if fitted.features_ is not None:
-        transformed = transformed_rows(fitted.features_, rows)
+        transformed = transformed_rows(fitted.features_, transformed)
     scores = _Scores(
         classes=fitted.classes_,
         codes=codes,
@@ -213,33 +237,44 @@ def _scores_of_fit(
         estimator=fitted.noise_estimator_,
         features=fitted.features_,
     )
-    if not folds:
+    if groups is None:
         return scores
+    group_of = np.asarray(groups)[present]
+    folds_of_present = group_folds(group_of, present.shape)
+    if not folds_of_present:
+        return scores
+    folds = [(present[train], present[test]) for train, test in folds_of_present]
     is_from_votes = scores.noise.source == "votes"
-    held_out = held_out_log_odds(rows, labels, folds, fitted, from_votes=is_from_votes)
+    held_out = held_out_log_odds(rows, labels, folds, fitted, from_votes=is_from_votes)[present]
     known_priors = priors_in_order(priors, scores.classes)
-    return _group_scores(held_out, scores, known_priors, n_effective_of(np.asarray(groups)))
+    by_groups = _group_scores(
+        held_out, scores.subset(present), known_priors, n_effective_of(group_of)
+    )
+    log_odds = scores.log_odds.copy()
+    log_odds[present] = by_groups.log_odds
+    return replace(by_groups, codes=codes, log_odds=log_odds)
 
 
 def _scores_of_model(
     X: Any,
     labels: NDArray[Any],
-    noise: Any,
-    priors: ByClass | ArrayLike | None,
+    missing: NDArray[np.bool_] | None,
+    model: NoisyLabelClassifier,
     groups: ArrayLike | None,
-    features: Any,
-    estimator: Any,
 ) -> _Scores:
     """Return the scores of a `NoisyLabelClassifier`."""
-    model = NoisyLabelClassifier(estimator, noise, priors=priors, features=features)
+    present_labels = labels
+    if missing is not None:
+        present_labels = labels.astype(object)
+        present_labels[missing] = None
     with warnings.catch_warnings():
         # The warning comes later, about the rates that are used in the end.
         warnings.simplefilter("ignore", AssumedNoiseWarning)
-        model.fit(X, labels, groups=groups)
+        model.fit(X, present_labels, groups=groups)
     rates = model.rates_
     return _Scores(
         classes=model.classes_,
-        codes=np.searchsorted(model.classes_, labels),
+        codes=_codes_of(labels, missing, model.classes_),
         log_odds=model.log_odds_[:, 1:],
         noise=Noise(
             model=rates.noise,
@@ -247,7 +282,7 @@ def _scores_of_model(
             errors=rates.errors,
             source=rates.source,
             assumption=rates.assumption,
-            priors_given=gives_priors(noise, priors),
+            priors_given=gives_priors(model.noise, model.priors),
             from_labels=rates.source == "label likelihood",
             rate_covariance=rates.covariance,
         ),
@@ -265,6 +300,7 @@ def _evidence(scores: _Scores, truth: IntArray) -> Evidence:
     codes = scores.codes
     logits = np.column_stack([np.zeros(len(codes)), scores.log_odds])
     log_scores = log_softmax(logits, axis=1)
+    # Rows without a label are left out before these are used (`Evidence.counted`).
     observed = Observations(
         _columns(noise, codes), np.ones(len(codes)), scores.n_effective, noise.priors_given
     )

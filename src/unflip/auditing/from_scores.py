@@ -21,6 +21,7 @@ from unflip.auditing.evidence import (
 )
 from unflip.auditing.report import Audit, checked_rate, warn_of_assumptions
 from unflip.auditing.score_calibration import noise_from_scores
+from unflip.calibration.intercepts import class_probabilities
 from unflip.calibration.log_odds import Calibration, recalibration
 from unflip.calibration.observations import Observations
 from unflip.calibration.reported_scores import ReportedScores
@@ -30,7 +31,13 @@ from unflip.estimation.automatic import Automatic
 from unflip.estimation.noise_estimator import TRUSTED_ROWS, AssumedNoiseWarning, NoiseEstimator
 from unflip.estimation.score_rates import log_scores_of, score_association
 from unflip.labels.class_values import ByClass, noise_in_order, priors_in_order
-from unflip.labels.classes import encode, inclusion_probabilities, true_codes
+from unflip.labels.classes import (
+    encode,
+    inclusion_probabilities,
+    split_missing,
+    true_codes,
+)
+from unflip.labels.codes import UNLABELLED
 from unflip.labels.noise import Channel, NoiseModel
 from unflip.model.noise_sources import noise_source
 from unflip.model.options import gives_priors, is_estimate
@@ -73,7 +80,7 @@ def audit_scores(
         out-of-sample, for example from ``cross_val_predict(model, X, y, method="predict_proba")``.
         An array on a device is copied to the host.
     y : array-like of shape (n,)
-        Observed labels.
+        Observed labels; None, NaN, pandas.NA or an empty string if missing.
     noise : "estimate", dict, NoiseModel, array-like of shape (k, k) or None
         Label noise, as in `LPClassifier`; "estimate" maximises the likelihood of the labels.
     priors : dict or array-like of shape (k,), optional
@@ -107,9 +114,13 @@ def audit_scores(
     """
     rate = checked_rate(false_discovery_rate)
     check_aligned(pred_probs=pred_probs, y=y, trusted=trusted, inclusion=inclusion)
-    labels = as_array(as_numpy(y) if is_foreign(y) else y, "y")
-    observed = _checked_probabilities(pred_probs, labels.shape)
-    classes, codes = encode(labels, "audit_scores")
+    filled, missing = split_missing(y)
+    labels = as_array(as_numpy(filled) if is_foreign(filled) else filled, "y")
+    all_observed = _checked_probabilities(pred_probs, labels.shape)
+    weights = np.ones(len(labels)) if missing is None else (~missing).astype(float)
+    labelled = np.flatnonzero(weights)
+    observed = all_observed[labelled]
+    classes, codes = encode(labels[labelled], "audit_scores", all_rows=missing is None)
     if observed.shape[1] != len(classes):
         raise ValueError(
             f"pred_probs has {observed.shape[1]} columns but y has {len(classes)} classes: pass "
@@ -125,11 +136,11 @@ def audit_scores(
     elif isinstance(noise, NoiseEstimator) and trusted is None:
         trusted = noise.y_trusted
     _warn_of_swapped_columns(observed, codes, classes)
-    data = TrainingSet(
-        observed, labels, np.ones(len(labels)), classes, DistinctRows.of(observed), codes
-    )
-    n = len(labels)
-    truth = true_codes(trusted, n, np.arange(n), classes, "trusted")
+    distinct = DistinctRows.of(all_observed, weights)
+    data = TrainingSet(all_observed, labels, weights, classes, distinct, codes)
+    n = len(labelled)
+    all_truth = true_codes(trusted, len(labels), np.arange(len(labels)), classes, "trusted")
+    truth = all_truth[labelled]
     log_scores = log_scores_of(observed)
     rows = Observations(codes, np.ones(n), float(n), gives_priors(noise, known_priors))
     share = certainty(score_association(log_scores, rows))
@@ -139,7 +150,7 @@ def audit_scores(
         )
         noise_model = replace(noise_model, source=TRUSTED_ROWS, assumption="")
     else:
-        noise_model = _noise(noise, known_priors, data, log_scores, rows, share > 0)
+        noise_model = _noise(noise, known_priors, data, observed, rows, share > 0)
     channel = noise_model.channel
     fitted = recalibration(log_scores, rows, channel)
     scores = ReportedScores(fitted, rows, channel, noise_model.covariance, share)
@@ -161,13 +172,59 @@ def audit_scores(
         has_signal=share > 0,
         model_calibration=_model_calibration(fitted, log_scores, codes, channel),
         is_sample=is_sample,
-        inclusion=inclusion_probabilities(inclusion, n, np.arange(n), truth),
+        inclusion=inclusion_probabilities(inclusion, len(labels), labelled, truth),
     )
+    if missing is not None:
+        evidence = _with_unlabelled(evidence, labelled, all_observed, all_truth, scores)
     result = Audit(evidence, rate)
     warn_of_assumptions(result)
     if result.n_suspects > n / 2:
         warn_caller(_MOST_LABELS_WRONG)
     return result
+
+
+def _with_unlabelled(
+    evidence: Evidence,
+    labelled: IntArray,
+    observed: FloatArray,
+    truth: IntArray,
+    scores: ReportedScores,
+) -> Evidence:
+    """Return the evidence of all rows from that of the labelled ones.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Evidence of the labelled rows.
+    labelled : ndarray of int
+        Their indices among all rows.
+    observed : ndarray of shape (n, k)
+        Probabilities of the model for all rows.
+    truth : ndarray of shape (n,)
+        True class of the checked ones among all rows.
+    scores : ReportedScores
+        Calibration of the labelled rows.
+    """
+    log_scores = log_scores_of(observed)
+    log_odds = scores.log_odds_of(log_scores)
+    log_odds[labelled] = evidence.scored.log_odds
+    codes = np.full(len(observed), UNLABELLED)
+    codes[labelled] = evidence.codes
+    inclusion = None
+    if evidence.inclusion is not None:
+        inclusion = np.ones(len(observed))
+        inclusion[labelled] = evidence.inclusion
+    # Rows without a label are left out before these are used (`Evidence.counted`).
+    rows = replace(evidence.scored.rows, codes=codes, weights=np.ones(len(observed)))
+    return replace(
+        evidence,
+        codes=codes,
+        truth=truth,
+        probabilities=class_probabilities(log_odds),
+        log_scores=log_scores,
+        scored=replace(evidence.scored, log_odds=log_odds, rows=rows),
+        inclusion=inclusion,
+    )
 
 
 def _model_calibration(
@@ -202,13 +259,14 @@ def _noise(
     noise: object,
     priors: ArrayLike | None,
     data: TrainingSet,
-    log_scores: FloatArray,
+    observed: FloatArray,
     rows: Observations,
     has_signal: bool,
 ) -> Noise:
     """Return the noise model; without any information, the likeliest one."""
     if is_estimate(noise):
-        estimate = noise_from_scores(data.X, log_scores, rows, priors, has_signal=has_signal)
+        log_scores = log_scores_of(observed)
+        estimate = noise_from_scores(observed, log_scores, rows, priors, has_signal=has_signal)
         if estimate.assumption:
             warn_caller(estimate.assumption, AssumedNoiseWarning)
         return estimate

@@ -128,7 +128,8 @@ def summary(audit: Findings) -> dict[str, str]:
     if sentences := several_votes(audit):
         paragraphs["Votes"] = sentences
     if len(audit.unlabelled):
-        paragraphs["Rows without votes"] = unlabelled(audit)
+        missing = "a label" if audit.evidence.noise.votes is None else "votes"
+        paragraphs[f"Rows without {missing}"] = unlabelled(audit)
     if audit.model_calibration is not None:
         paragraphs["Calibration"] = calibration(audit.model_calibration)
     return paragraphs | {"Assumption": dependence(audit)}
@@ -221,7 +222,7 @@ def accuracy(audit: Findings) -> str:
     if np.isnan(audit.expected_accuracy):
         return support
     now = f"{audit.expected_accuracy:.1%} ± {audit.expected_accuracy_std:.1%}"
-    clean = audit.accuracy_after(len(audit.evidence.codes))
+    clean = audit.accuracy_after(audit.n_labels)
     with_clean_labels = (
         "" if np.isnan(clean) else f" (about {clean:.1%} if trained on clean labels)"
     )
@@ -236,7 +237,7 @@ def identified(audit: Findings) -> str:
     """Return what checked rows say about the accuracy, or that no row was checked."""
     interval = audit.expected_accuracy_interval
     limits = f"{interval.low:.0%} and {interval.high:.0%}"
-    n_checked = len(audit.checked)
+    n_checked = audit.n_labels - audit.n_unchecked
     if audit.is_calibrated:
         few = ""
         if n_checked < _FEW_CHECKS:
@@ -327,7 +328,7 @@ def why_check(audit: Findings) -> str:
 
 def n_to_check(audit: Findings) -> int:
     """Return the number of rows to check next: 50, or all that are left."""
-    return min(_ADVISED_CHECKS, len(audit.evidence.codes) - len(audit.checked))
+    return min(_ADVISED_CHECKS, audit.n_unchecked)
 
 
 def _review(audit: Findings, interface: Interface) -> str:
@@ -407,13 +408,14 @@ def shared_errors(audit: Findings) -> str:
 
 
 def unlabelled(audit: Findings) -> str:
-    """Return the number of rows without votes, and how good the proposed labels are."""
+    """Return the number of rows without a label or votes, and how good the proposals are."""
     n = len(audit.unlabelled)
     rows = "1 row has" if n == 1 else f"{n} rows have"
     right = float(audit.unlabelled.probability.sum())
+    missing = "label" if audit.evidence.noise.votes is None else "vote"
     return (
-        f"{rows} no vote. Expected number of correct labels among those proposed in .unlabelled: "
-        f"{right:.0f}."
+        f"{rows} no {missing}. Expected number of correct labels among those proposed in "
+        f".unlabelled: {right:.0f}."
     )
 
 

@@ -36,7 +36,7 @@ class FileAudit:
     prepared : Prepared
         The file.
     audit : Audit
-        The audit of the labelled rows.
+        The audit; its rows are the items of the file.
     proposals : Proposals
         Labels proposed for the unlabelled rows.
     id_column : str or None
@@ -54,7 +54,7 @@ class FileAudit:
     @property
     def file_rows(self) -> IntArray:
         """Row of the file for each row of the audit."""
-        return self.prepared.items.first[self.prepared.audited]
+        return self.prepared.items.first
 
     def id_of(self, row: int) -> str:
         """Return the id of a row of the file, empty if it has none."""
@@ -135,18 +135,11 @@ class FileAudit:
 
     @property
     def shown(self) -> ShownRows:
-        """What the page shows of each audited row."""
+        """What the page shows of each row of the audit."""
         rows = self.file_rows.tolist()
         return ShownRows(
-            ids=self._page_ids(rows),
+            ids=None if self.id_column is None else [self.id_of(row) for row in rows],
             texts=[self.description(row) for row in rows],
             numbers=None if self.prepared.items.column is None else rows,
             source=self.prepared.table.name,
         )
-
-    def _page_ids(self, rows: list[int]) -> list[str] | None:
-        """Return the id of each audited row; None if the row number is enough."""
-        if self.id_column is not None:
-            return [self.id_of(row) for row in rows]
-        is_whole_file = len(rows) == self.prepared.table.n_rows
-        return None if is_whole_file else [f"row {row}" for row in rows]

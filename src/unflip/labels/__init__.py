@@ -5,7 +5,13 @@ class) as a `Channel`. Uses no features, and loads without scikit-learn.
 """
 
 from unflip.labels.annotators import Annotators
-from unflip.labels.class_values import ByClass, noise_in_order, priors_in_order
+from unflip.labels.class_values import (
+    ByClass,
+    noise_in_order,
+    noise_of_rates,
+    priors_in_order,
+    proportions_in_order,
+)
 from unflip.labels.classes import (
     contrasts,
     encode,
@@ -43,7 +49,9 @@ __all__ = [
     "is_missing",
     "moved_rate",
     "noise_in_order",
+    "noise_of_rates",
     "priors_in_order",
+    "proportions_in_order",
     "shares_of_wrong_labels",
     "split_missing",
     "true_codes",

@@ -9,7 +9,7 @@ from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import helmert
 
-from unflip._utils.arrays import as_numpy, is_foreign, is_numpy
+from unflip._utils.arrays import as_numpy, is_foreign, is_numpy, like
 from unflip._utils.typing import Array, FloatArray, IntArray
 from unflip._utils.validation import as_floats
 from unflip.labels.codes import UNCHECKED
@@ -171,7 +171,7 @@ def inclusion_probabilities(
 
 
 def split_missing(y: Any) -> tuple[Any, NDArray[np.bool_] | None]:
-    """Return labels with a value for each row, and which of them were missing.
+    """Return labels with a value for each row, and on the host which of them were missing.
 
     Missing labels are replaced by one that occurs, so that labels keep their type: give such rows
     weight 0. If no label is missing, `y` is returned unchanged, with None.
@@ -193,12 +193,14 @@ def split_missing(y: Any) -> tuple[Any, NDArray[np.bool_] | None]:
     present = _of_one_type(labels[~missing])
     filled = np.full(len(labels), present[0], dtype=present.dtype)
     filled[~missing] = present
-    return filled, missing
+    return like(filled, y) if is_foreign(y) else filled, missing
 
 
 def _in_one_column(y: Any) -> NDArray[Any] | None:
     """Return labels as an array (n,) on the host; None if they are not such an array."""
     if y is None or isinstance(y, np.ma.MaskedArray):
+        return None
+    if is_foreign(y) and not _has_nan(y):  # no copy of labels that stay on their device
         return None
     dtype = object if isinstance(y, list | tuple) else None  # keeps NaN between strings
     try:
@@ -206,6 +208,12 @@ def _in_one_column(y: Any) -> NDArray[Any] | None:
     except (TypeError, ValueError):
         return None
     return labels if labels.ndim == 1 and len(labels) else None
+
+
+def _has_nan(y: Array) -> bool:
+    """Whether an array of another namespace has missing numbers."""
+    xp = array_namespace(y)
+    return bool(xp.isdtype(y.dtype, "real floating") and xp.any(xp.isnan(y)))
 
 
 def _missing_entries(labels: NDArray[Any]) -> NDArray[np.bool_]:

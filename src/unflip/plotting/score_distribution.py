@@ -116,12 +116,12 @@ class ScoreDistributionDisplay(Display):
         """Plot the rows of an audit."""
         check_audit(audit)
         _check_two(audit.classes)
-        evidence = audit.evidence
+        evidence = audit.evidence.counted
         # Probabilities of 0 and 1 have infinite log-odds: clip them.
         with np.errstate(divide="ignore"):
             log_odds = np.clip(np.diff(np.log(evidence.probabilities))[:, 0], -30.0, 30.0)
         return cls(
-            log_odds, evidence.codes, audit.label_posterior, display_labels=audit.classes
+            log_odds, evidence.codes, evidence.label_posterior, display_labels=audit.classes
         ).plot(ax)
 
     def density(self, grid: FloatArray, observed: int) -> tuple[FloatArray, FloatArray]:

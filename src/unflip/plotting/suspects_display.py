@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from unflip._utils.typing import FloatArray
 from unflip._utils.validation import as_count, as_floats
 from unflip.auditing.report import Audit, checked_rate
+from unflip.labels.codes import UNCHECKED
 from unflip.plotting.display import Display, check_audit
 
 if TYPE_CHECKING:
@@ -59,8 +60,9 @@ class SuspectsDisplay(Display):
     def from_audit(cls, audit: Audit, *, ax: Axes | None = None) -> Self:
         """Plot the suspects of an audit, without the checked rows."""
         check_audit(audit)
+        evidence = audit.evidence.counted
         display = cls(
-            np.delete(audit.evidence.wrong, audit.checked),
+            evidence.wrong[evidence.truth == UNCHECKED],
             n_suspects=audit.n_suspects,
             false_discovery_rate=audit.false_discovery_rate,
         )

@@ -151,7 +151,7 @@ def _outlook(audit: Audit) -> dict[str, Any] | None:
     """Return the accuracy after checks on a grid, for each growth; None if it is not known."""
     if np.isnan(audit.accuracy_after(0)):
         return None
-    checked = _grid(len(audit.evidence.codes), audit.n_suspects)
+    checked = _grid(audit.n_labels, audit.n_suspects)
     accuracy = [[audit.accuracy_after(m, growth=growth) for m in checked] for growth in _GROWTHS]
     return {
         "checked": checked,

@@ -164,7 +164,6 @@ def _as_json(
     lines = result.suspect_rows
     classes = audit.classes.tolist()
     transition = audit.noise.transition
-    n = len(audit.evidence.codes)
     return {
         "file": str(request.path),
         "rows": len(prepared.items),
@@ -196,7 +195,7 @@ def _as_json(
             "now": audit.expected_accuracy,
             "standard_error": audit.expected_accuracy_std,
             "interval_95": _limits(audit.expected_accuracy_interval),
-            "trained_on_clean_labels": audit.accuracy_after(n),
+            "trained_on_clean_labels": audit.accuracy_after(audit.n_labels),
         },
         "calibrated_by_checked_rows": audit.is_calibrated,
         "annotators": _annotators(audit),

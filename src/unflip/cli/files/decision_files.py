@@ -127,7 +127,8 @@ def _rows_by_number(decisions: Sequence[Decision], table: Table) -> list[int]:
     rows = []
     ids = []
     for decision in decisions:
-        match = _ROW_NAME.fullmatch(decision.id)  # the page writes it if not all rows were audited
+        # Pages of earlier versions write the row of the file as an id if some rows have no label.
+        match = _ROW_NAME.fullmatch(decision.id)
         rows.append(int(match[1]) if match else decision.row)
         ids.append("" if match else decision.id)
     for row in rows:

@@ -167,6 +167,11 @@ class Prepared:
         return self.labels.audited
 
     @property
+    def labels_of_items(self) -> NDArray[Any] | Votes:
+        """Label of each item, empty if it has none; or the votes."""
+        return self.labels.texts if isinstance(self.labels, LabelColumn) else self.observed
+
+    @property
     def observed(self) -> NDArray[Any] | Votes:
         """Labels of the audited items, or the votes."""
         return self.labels.observed
