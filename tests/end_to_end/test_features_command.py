@@ -199,7 +199,7 @@ class TestFitAndPredict:
         assert report["value"] == pytest.approx(clf.expected_accuracy_, abs=1e-7)
 
     def test_the_saved_classifier_has_the_chosen_kernel(self, fitted):
-        from unflip.cli.saved_models import load_model
+        from unflip import load_model
 
         classifier = load_model(fitted[0]).classifier
         assert classifier.features == "auto"

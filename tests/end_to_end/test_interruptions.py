@@ -41,7 +41,7 @@ OUTPUTS = {
 FITTING = {
     "audit": ("unflip.cli.audit_table", "audit"),
     "fit": ("unflip.cli.fit_table", "_fit"),
-    "predict": ("unflip.cli.saved_models:Model", "predict"),
+    "predict": ("unflip.model.table_model:TableModel", "predict"),
     "apply": ("unflip.cli.fit_table", "_fit"),
 }
 MOMENTS = {

@@ -97,7 +97,8 @@ Text = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMN",
-        help="Column of text; its words are the features. Can be repeated: texts are joined.",
+        help="Column of text; its words are the features, instead of all other columns (see "
+        "--use). Can be repeated: texts are joined.",
     ),
 ]
 Embedding = Annotated[
@@ -107,6 +108,14 @@ Embedding = Annotated[
         help="Use the columns with this prefix as features, without scaling; or the numbers of "
         "another file (.npy, .npz, .csv, ...) with one row for each row of the data. Without "
         "--embedding, numeric columns are standardized.",
+    ),
+]
+Use = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Use this column as a feature though it looks like an id or like text, or beside "
+        "--text or --embedding. Can be repeated, and may have wildcards such as '*'.",
     ),
 ]
 Eps = Annotated[

@@ -12,6 +12,7 @@ import numpy as np
 
 from unflip.auditing import prose
 from unflip.cli.file_audit import FileAudit
+from unflip.cli.files.feature_columns import Features
 from unflip.cli.files.request import Prepared, Request
 from unflip.cli.files.tables import full_ending
 from unflip.cli.terminal import describe_votes, on_one_line
@@ -57,9 +58,28 @@ def _data(result: FileAudit) -> str:
         f"Features: {describe_features(prepared, result.audit.features)}.",
     ]
     if prepared.features.left_out:
-        why = " (not numeric, or only a row number)" if prepared.features.kind == "numeric" else ""
-        lines.append(f"Columns not used: {joined(prepared.features.left_out)}{why}.")
+        lines.append(_left_out(prepared.features))
     return "\n".join(map(wrapped, lines))
+
+
+def _left_out(features: Features) -> str:
+    """Return which columns are not used, why, and how to use them."""
+    left_out = [each for each in features.details if each.left_out]
+    why = ""
+    if features.kind in ("numeric", "mixed"):
+        reasons = dict.fromkeys(each.left_out for each in left_out)
+        groups = [
+            f"{joined([each.name for each in left_out if each.left_out == reason])} ({reason})"
+            for reason in reasons
+        ]
+        named = joined(groups)
+    else:
+        named = joined([each.name for each in left_out])
+    if any(each.kind == "text" for each in left_out):
+        why = "Name a column of text with --text, and others with --use, to use them."
+    else:
+        why = "Name a column with --use to use it."
+    return f"Columns not used: {named}. {why}"
 
 
 def describe_features(prepared: Prepared, transformer: KernelFeatures | None) -> str:
@@ -274,7 +294,11 @@ def _command(words: list[str], result: FileAudit, request: Request) -> str:
     for option, value in options.items():
         if value is not None:
             words += [option, value]
-    for option, columns in (("--text", request.text), ("--ignore", request.ignore)):
+    for option, columns in (
+        ("--text", request.text),
+        ("--use", request.use),
+        ("--ignore", request.ignore),
+    ):
         for column in columns:
             words += [option, column]
     if request.normalise_labels:

@@ -67,10 +67,10 @@ class FileAudit:
         table = self.prepared.table
         features = self.prepared.features
         if features.kind == "text":
-            return "\n".join(str(table.columns[column][row]) for column in features.columns)
+            return "\n".join(str(table.columns[column][row]) for column in features.of_kind("text"))
         hidden = {*self.prepared.labels.columns, self.id_column}
         if features.kind == "embedding":
-            hidden |= set(features.columns)
+            hidden |= set(features.of_kind("embedding"))
         return ", ".join(
             f"{name}={cells[row]}" for name, cells in table.columns.items() if name not in hidden
         )
@@ -141,5 +141,17 @@ class FileAudit:
             ids=None if self.id_column is None else [self.id_of(row) for row in rows],
             texts=[self.description(row) for row in rows],
             numbers=None if self.prepared.items.column is None else rows,
+            cells=self._cells(rows),
             source=self.prepared.table.name,
         )
+
+    def _cells(self, rows: list[int]) -> dict[str, list[str]]:
+        """Return the cells of each audited row, but those of labels, ids, texts and embeddings."""
+        features = self.prepared.features
+        hidden = {*self.prepared.labels.columns, self.id_column}
+        hidden |= {*features.of_kind("text", "embedding")}
+        return {
+            name: [as_text(cells[row]) for row in rows]
+            for name, cells in self.prepared.table.columns.items()
+            if name not in hidden
+        }

@@ -14,12 +14,12 @@ from unflip.auditing import prose
 from unflip.auditing.from_rows import audit
 from unflip.cli.files.decision_files import NO_SINGLE_LABEL, Decision
 from unflip.cli.files.request import Prepared, collect_warnings
-from unflip.cli.saved_models import Model
 from unflip.estimation.given_rates import GivenRates
 from unflip.estimation.noise_estimator import NoiseEstimator
 from unflip.estimation.trusted import TrustedSubset
 from unflip.labels.votes import Votes
 from unflip.model.classifier import LPClassifier
+from unflip.model.table_model import TableModel
 from unflip.ridge.label_association import certainty
 
 
@@ -138,7 +138,7 @@ def _notes(is_assumed: bool, has_signal: bool) -> list[str]:
 
 def fit_model(
     prepared: Prepared, decisions: Mapping[int, Decision] | None = None
-) -> tuple[Model, Fit, list[str]]:
+) -> tuple[TableModel, Fit, list[str]]:
     """Fit to the labels or votes of a file; return the model, its fit and notes to print.
 
     Parameters
@@ -155,4 +155,5 @@ def fit_model(
             fit = fit_decided(prepared, fit, decisions)
     notes += prepared.notes
     names = ", ".join(prepared.labels.names)
-    return Model(names, prepared.features, prepared.recipe, fit.classifier), fit, notes
+    model = TableModel(names, prepared.recipe, fit.classifier, fit.accuracy, fit.error)
+    return model, fit, notes

@@ -147,7 +147,7 @@ def numbers(series: Any) -> FloatArray:
         raise ValueError(
             f"Column {series.name!r} has {values[row]} in row {row} (counted from 0), which is "
             "infinite or so large that its square overflows float64: correct it, make it missing, "
-            f"or leave the column out with ignore={series.name!r}."
+            "or ignore the column."
         )
     return np.asarray(values, dtype=float)
 
@@ -255,8 +255,7 @@ def _levels(series: Any, what: str) -> Levels:
     levels = Levels.of(series)
     if levels is None:
         raise ValueError(
-            f"Column {series.name!r} has lists or other objects, which are not {what}: leave it "
-            f"out with ignore={series.name!r}."
+            f"Column {series.name!r} has lists or other objects, which are not {what}: ignore it."
         )
     return levels
 
@@ -296,5 +295,5 @@ def _not_a(series: Any, text: str, what: str) -> str:
     row = next(row for row, cell in enumerate(series.tolist()) if as_text(cell) == text)
     return (
         f"Column {series.name!r} has {text[:40]!r} in row {row} (counted from 0), which is not "
-        f"{what}: correct it, make it missing, or leave the column out with ignore={series.name!r}."
+        f"{what}: correct it, make it missing, or ignore the column."
     )

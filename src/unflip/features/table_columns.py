@@ -49,6 +49,7 @@ IGNORED = "it is ignored"
 BESIDE_TEXT = "the features are the words of the texts"
 BESIDE_EMBEDDING = "the features are an embedding"
 LOOKS_LIKE_TEXT = "it looks like text"
+_LISTS = "it has lists, which can be an embedding"
 _OTHER = "its values are not numbers, strings or dates"
 _EMPTY = "it is empty"
 _CONSTANT = "it never varies"
@@ -177,7 +178,9 @@ def column_of(series: Any, *, forced: bool = False) -> TableColumn:
     if series.dtype.kind not in "biufmM":
         levels = Levels.of(series)
         if levels is None or series.dtype.kind not in "OUT":
-            return TableColumn(name=series.name, kind="other", left_out=_OTHER)
+            has_lists = isinstance(series.iloc[0], list | tuple | np.ndarray)
+            reason = _LISTS if has_lists else _OTHER
+            return TableColumn(name=series.name, kind="other", left_out=reason)
     column = _kind_of(series, levels)
     if forced:
         return column

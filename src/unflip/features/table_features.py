@@ -88,8 +88,8 @@ class TableFeatures(TransformerMixin, BaseEstimator):
         Names of the columns.
     n_features_in_ : int
         Number of columns.
-    named_features_ : ndarray of str, shape (q,)
-        Names of the inputs that explain a score: words, columns, and "column=level".
+    names_ : list of str
+        Names of the features of all columns but texts.
 
     Examples
     --------
@@ -135,10 +135,9 @@ class TableFeatures(TransformerMixin, BaseEstimator):
         names: list[str] = []
         text = self._used("text")
         if text:
-            named = ", ".join(map(repr, text))
-            self.words_, rows = fit_words(joined_texts(frame, text), f"text={named}")
+            named = f"column{'s' * (len(text) > 1)} {', '.join(map(repr, text))}"
+            self.words_, rows = fit_words(joined_texts(frame, text), named)
             self._count_features({text[0]: rows.shape[1]})
-            names += word_names(self.words_).tolist()
             blocks.append(rows)
         for name in self._used("embedding"):
             rows = number_lists(frame[name])
@@ -157,8 +156,14 @@ class TableFeatures(TransformerMixin, BaseEstimator):
             names += [name for _, name in origins]
         if not blocks:
             raise ValueError(_nothing_to_use(self.columns_))
-        self.named_features_ = np.array(names, dtype=object)
+        self.names_ = names
         return _side_by_side(blocks)
+
+    @property
+    def named_features_(self) -> NDArray[Any]:
+        """Names of the inputs that explain a score: words, columns, and "column=level"."""
+        words = [] if self.words_ is None else word_names(self.words_).tolist()
+        return np.array([*words, *self.names_], dtype=object)
 
     def transform(self, X: Any) -> Any:
         """Return the features of a DataFrame with the columns of the fit, and perhaps others.
@@ -199,8 +204,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         if self.words_ is None:
             return self.named_features_
-        n_words = len(word_names(self.words_))
-        return np.concatenate([self._text_features(), self.named_features_[n_words:]])
+        return np.array([*self._text_features(), *self.names_], dtype=object)
 
     def example(self) -> Any:
         """Return a table of one row that can be transformed, with all that is possible missing."""

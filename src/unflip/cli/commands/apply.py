@@ -40,6 +40,7 @@ def apply(
     item: Annotated[str | None, typer.Option(hidden=True)] = None,  # for a clear error
     text: arguments.Text = None,
     embedding: arguments.Embedding = None,
+    use: arguments.Use = None,
     eps: arguments.Eps = None,
     priors: arguments.Priors = None,
     trusted: arguments.Trusted = None,
@@ -80,6 +81,7 @@ def apply(
             labels=(decided.label,),
             text=tuple(text or ()),
             embedding=embedding,
+            use=tuple(use or ()),
             eps=eps,
             priors=priors,
             trusted=trusted,

@@ -30,7 +30,12 @@ _COLUMNS = (
     "probability_proposed",
 )
 #: Heading of `FileAudit.description` on the page, by kind of features.
-_TEXT_HEADINGS = {"text": "Text", "numeric": "Features", "embedding": "Other columns"}
+_TEXT_HEADINGS = {
+    "text": "Text",
+    "numeric": "Features",
+    "mixed": "Features",
+    "embedding": "Other columns",
+}
 _LONGEST_TEXT = 1000  # characters of the text of a row in the table of suspects
 
 
@@ -43,6 +48,7 @@ def audit(
     abstain: arguments.Abstain = None,
     text: arguments.Text = None,
     embedding: arguments.Embedding = None,
+    use: arguments.Use = None,
     eps: arguments.Eps = None,
     priors: arguments.Priors = None,
     trusted: arguments.Trusted = None,
@@ -62,10 +68,10 @@ def audit(
 ) -> None:
     """Find probably wrong labels in a file, and suggest next steps.
 
-    The features are all numeric columns (standardized), the words of --text,
-    or the columns of --embedding (not scaled). Labels are proposed for
-    unlabelled rows. With several votes per row, the majority labels are
-    audited.
+    The features are all columns but ids, texts and constants, or the words of
+    --text, or the columns of --embedding (not scaled), and the columns of
+    --use. Labels are proposed for unlabelled rows. With several votes per
+    row, the majority labels are audited.
     """
     _check_outs(out, suspects, data, *arguments.paths(embedding))
     request = Request(
@@ -77,6 +83,7 @@ def audit(
         abstain=abstain,
         text=tuple(text or ()),
         embedding=embedding,
+        use=tuple(use or ()),
         eps=eps,
         priors=priors,
         trusted=trusted,
@@ -173,6 +180,7 @@ def _as_json(
             "kind": prepared.features.kind,
             "columns": list(prepared.features.columns),
             "left_out": list(prepared.features.left_out),
+            "each": prepared.each_column,
             "n_features": int(prepared.rows.shape[1]),
             "kernel": None if audit.features is None else audit.features.kernel,
         },

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from unflip._utils.atomic_files import write_atomically
 from unflip.cli import arguments
 from unflip.cli.audit_text import describe_features
 from unflip.cli.files.decision_files import NO_SINGLE_LABEL, decide
+from unflip.cli.files.feature_columns import Features
 from unflip.cli.files.feature_file import features_of_rows, only_block
 from unflip.cli.files.read_options import ReadOptions
 from unflip.cli.files.request import Request, prepare
 from unflip.cli.files.safe_csv import csv_bytes
 from unflip.cli.files.tables import Table, read_table
 from unflip.cli.fit_table import fit_model
-from unflip.cli.saved_models import Model, load_model, prediction_rows, saved
+from unflip.cli.prediction_table import predict_table, prediction_rows
 from unflip.cli.terminal import (
     check_out,
     count_votes,
@@ -30,6 +31,7 @@ from unflip.cli.terminal import (
     say_json,
     working,
 )
+from unflip.model.table_model import TableModel, load_model
 
 
 def fit(
@@ -42,6 +44,7 @@ def fit(
     abstain: arguments.Abstain = None,
     text: arguments.Text = None,
     embedding: arguments.Embedding = None,
+    use: arguments.Use = None,
     eps: arguments.Eps = None,
     priors: arguments.Priors = None,
     trusted: arguments.Trusted = None,
@@ -70,6 +73,7 @@ def fit(
         abstain=abstain,
         text=tuple(text or ()),
         embedding=embedding,
+        use=tuple(use or ()),
         eps=eps,
         priors=priors,
         trusted=trusted,
@@ -93,7 +97,7 @@ def fit(
         report_progress(f"Fitting to {items}")
         model, result, notes = fit_model(prepared, decided)
         report_progress("Writing")
-        write_atomically(out, saved(model))
+        model.save(out)
     print_notes(notes)
     fitted = model.classifier
     rates = {
@@ -106,8 +110,10 @@ def fit(
             "rows": n_rows,
             "votes": count_votes(votes),
             "features": {
-                "kind": model.features.kind,
-                "columns": list(model.features.columns),
+                "kind": prepared.features.kind,
+                "columns": list(prepared.features.columns),
+                "left_out": list(prepared.features.left_out),
+                "each": prepared.each_column,
                 "kernel": None if fitted.features_ is None else fitted.features_.kernel,
             },
             "noise_rate": rates,
@@ -160,8 +166,7 @@ def predict(
         table = read_table(data, options)
         ids = None if name is None else table.texts(name)
         report_progress(f"Predicting {table.n_rows} rows")
-        block = _embedding(loaded, table, embedding)
-        predicted, probabilities = loaded.predict(table, block)
+        predicted, probabilities = predict_table(loaded, _with_embedding(loaded, table, embedding))
         lines = prediction_rows(predicted, probabilities, ids)
         header = _header(loaded, has_ids=name is not None)
         if out is not None:
@@ -189,20 +194,22 @@ def predict(
     )
 
 
-def _embedding(model: Model, table: Table, path: Path | None) -> NDArray[Any] | None:
-    """Return the features in a file of their own; None if they are columns of the data."""
+def _with_embedding(model: TableModel, table: Table, path: Path | None) -> Table:
+    """Return the rows with their embedding, if it is in a file of its own or the data alone."""
+    features = Features.of(model.features.columns_)
+    names = features.of_kind("embedding")
+    if path is not None and len(names) != 1:
+        fail(
+            f"--embedding {path} does not apply, because the features of the model are "
+            f"{features}: omit it."
+        )
     if path is not None:
-        if model.features.kind != "embedding":
-            fail(
-                f"--embedding {path} does not apply, because the features of the model are "
-                f"{model.features}: omit it."
-            )
-        return features_of_rows(table, path)
-    if model.features.kind == "embedding" and not table.columns:
-        return only_block(table)
-    return None
+        return replace(table, blocks={**table.blocks, names[0]: features_of_rows(table, path)})
+    if len(names) == 1 and not table.columns:
+        return replace(table, blocks={names[0]: only_block(table)})
+    return table
 
 
-def _header(model: Model, *, has_ids: bool) -> list[str]:
+def _header(model: TableModel, *, has_ids: bool) -> list[str]:
     classes = [f"p({label})" for label in model.classifier.classes_.tolist()]
     return ["row", *(["id"] if has_ids else []), "predicted", "probability", *classes]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unflip._utils.typing import FloatArray
 from unflip.cli.files.feature_columns import Features, values
 from unflip.cli.files.tables import Table
+from unflip.features.table_columns import joined_texts
 
 # Share of the rows of each label with the value that stands for it: fewer are no copy.
 _COPIED = 0.99
@@ -20,7 +19,7 @@ _REPEATED = 0.05
 
 
 def copies_of_labels(table: Table, features: Features, labels: NDArray[np.str_]) -> list[str]:
-    """Return a note on each numeric column whose values stand for the labels.
+    """Return a note on each column whose values stand for the labels.
 
     Parameters
     ----------
@@ -33,16 +32,23 @@ def copies_of_labels(table: Table, features: Features, labels: NDArray[np.str_])
     """
     labelled = labels != ""
     codes = np.unique(labels[labelled], return_inverse=True)[1]
-    columns = features.columns if features.kind == "numeric" else ()
+    columns = features.of_kind("number", "boolean", "category")
     return [
         f"Column {column!r} has one value for each label: if it is a copy of the labels, ignore it "
         f"with --ignore {shlex.quote(column)}."
         for column in columns
-        if _stands_for(np.asarray(table.numbers(column))[labelled], codes)
+        if _stands_for(_distinct(table, column)[labelled], codes)
     ]
 
 
-def _stands_for(column: FloatArray, codes: NDArray[np.intp]) -> bool:
+def _distinct(table: Table, column: str) -> NDArray[np.intp]:
+    """Return a number for each distinct value of a column."""
+    numbers = table.numbers(column)
+    values = np.array(table.texts(column)) if numbers is None else numbers
+    return np.unique(values, return_inverse=True)[1]
+
+
+def _stands_for(column: NDArray[np.intp], codes: NDArray[np.intp]) -> bool:
     """Return whether nearly all rows of each label have the same value, and no two labels one."""
     distinct, places = np.unique(column, return_inverse=True)
     n_labels = int(codes.max()) + 1
@@ -58,7 +64,7 @@ def repeated_texts(table: Table, features: Features) -> list[str]:
     """Return a note if many texts are word for word the same."""
     if features.kind != "text":
         return []
-    texts: Sequence[str] = list(map(str, values(features, table)))
+    texts = joined_texts(values(features, table), features.of_kind("text"))
     counts = Counter(text for text in texts if text)
     n_copies = sum(counts.values()) - len(counts)
     if n_copies < _REPEATED * len(texts):

@@ -1,32 +1,39 @@
-"""Features of a file: numeric columns, the words of a text column, or an embedding."""
+"""Features of a file: its columns by kind, the words of texts, or an embedding."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
 
 from unflip._utils.typing import FloatArray
 from unflip.cli.files.number_cells import bad_cell, check_finite, column_numbers
 from unflip.cli.files.tables import Table, as_text
+from unflip.cli.files.typed_frame import (
+    described_column,
+    frame_of,
+    list_column,
+    remedy,
+    typed_column,
+)
 from unflip.cli.text_layout import joined
 from unflip.data.chunks import LARGEST
+from unflip.features.table_columns import (
+    BESIDE_EMBEDDING,
+    BESIDE_TEXT,
+    TableColumn,
+)
+from unflip.features.table_features import TableFeatures
 
-Kind = Literal["numeric", "text", "embedding"]
+Kind = Literal["numeric", "mixed", "text", "embedding"]
 
-# With more rows of words, their Gram matrix (72 MB at 3000) gets too large, and SVD reduces them to
-# _N_COMPONENTS features; both are documented in docs/command_line.md.
-_MOST_SPARSE_ROWS = 3000
-_N_COMPONENTS = 500
-# Most frequent words and pairs of words that are features: limits the size of a saved model.
-_MOST_WORDS = 50_000
+_N_NAMED = 4  # columns that a description names
+#: Kinds of columns that can be beside texts and embeddings, and their plurals.
+_PLURALS = {"number": "numbers", "boolean": "booleans", "category": "categories", "date": "dates"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,30 +42,62 @@ class Features:
 
     Attributes
     ----------
-    kind : {"numeric", "text", "embedding"}
-        Kind of features.
-    columns : tuple of str
-        The columns.
-    left_out : tuple of str
-        Columns that are not used at all.
+    kind : {"numeric", "mixed", "text", "embedding"}
+        Kind of features; texts and embeddings may have other columns beside them.
+    details : tuple of TableColumn
+        All columns that could be features, with the reason why some are left out.
     """
 
     kind: Kind
-    columns: tuple[str, ...]
-    left_out: tuple[str, ...] = ()
+    details: tuple[TableColumn, ...]
 
-    def __str__(self) -> str:
-        if self.kind == "text":
-            return f"the words of {self.named}"
-        named = ", ".join(self.columns[:4]) + (", ..." if len(self.columns) > 4 else "")
-        kind = "numeric" if self.kind == "numeric" else "embedding"
-        return f"{len(self.columns)} {kind} column{'s' * (len(self.columns) > 1)} ({named})"
+    @classmethod
+    def of(cls, details: Sequence[TableColumn]) -> Features:
+        """Return features whose kind is that of the columns that are used."""
+        kinds = {each.kind for each in details if not each.left_out}
+        if "text" in kinds:
+            return cls(kind="text", details=tuple(details))
+        if "embedding" in kinds:
+            return cls(kind="embedding", details=tuple(details))
+        is_numeric = kinds <= {"number", "boolean"}
+        return cls(kind="numeric" if is_numeric else "mixed", details=tuple(details))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are used."""
+        return tuple(each.name for each in self.details if not each.left_out)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The columns that are not used."""
+        return tuple(each.name for each in self.details if each.left_out)
+
+    def of_kind(self, *kinds: str) -> tuple[str, ...]:
+        """Return the columns that are used, of some kinds."""
+        return tuple(each.name for each in self.details if each.kind in kinds and not each.left_out)
 
     @property
     def named(self) -> str:
-        """The columns by name, such as "columns 'title', 'text'"."""
-        columns = "column" if len(self.columns) == 1 else "columns"
-        return f"{columns} {joined([repr(column) for column in self.columns])}"
+        """The columns of text by name, such as "columns 'title' and 'text'"."""
+        texts = self.of_kind("text")
+        columns = "column" if len(texts) == 1 else "columns"
+        return f"{columns} {joined([repr(column) for column in texts])}"
+
+    def __str__(self) -> str:
+        if self.kind == "numeric":
+            return _described("numeric column", "numeric columns", self.columns)
+        groups = [
+            _described(kind, plural, self.of_kind(kind))
+            for kind, plural in _PLURALS.items()
+            if self.of_kind(kind)
+        ]
+        if self.kind == "mixed":
+            return joined(groups)
+        main = f"the words of {self.named}"
+        if self.kind == "embedding":
+            columns = self.of_kind("embedding")
+            main = _described("embedding column", "embedding columns", columns)
+        return joined([main, *groups])
 
     def with_dimension(self, n_features: int) -> str:
         """Describe the features; include their number if it differs from that of the columns."""
@@ -66,8 +105,19 @@ class Features:
         return f"{self}, {n_features} dimensions" if has_lists else str(self)
 
 
+def _described(singular: str, plural: str, columns: Sequence[str]) -> str:
+    """Return the number of columns and the names of the first, such as "2 dates (start, end)"."""
+    named = ", ".join(columns[:_N_NAMED]) + ", ..." * (len(columns) > _N_NAMED)
+    return f"{len(columns)} {singular if len(columns) == 1 else plural} ({named})"
+
+
 def choose(
-    table: Table, *, text: Sequence[str], embedding: str | None, reserved: Sequence[str]
+    table: Table,
+    *,
+    text: Sequence[str],
+    embedding: str | None,
+    reserved: Sequence[str],
+    use: Sequence[str] = (),
 ) -> Features:
     """Choose the columns of the features.
 
@@ -78,16 +128,21 @@ def choose(
     text : sequence of str
         Columns of text.
     embedding : str or None
-        Prefix of the columns of an embedding. Without `text` and `embedding`, all numeric columns
-        are features.
+        Prefix of the columns of an embedding. Without `text` and `embedding`, all columns are
+        features, unless they look like an id or like text, or never vary.
     reserved : sequence of str
         Columns of labels, groups or row ids, and ignored columns.
+    use : sequence of str
+        Columns to use in any case; names may have wildcards.
     """
     free = [column for column in table.columns if column not in reserved]
+    used = _used_anyway(table, use, free)
     if text and embedding is not None:
         raise ValueError("--text and --embedding exclude each other: pass one of them.")
     if text:
-        return _text(table, text, reserved, free)
+        _check_texts(table, text, reserved)
+        main = {name: TableColumn(name=name, kind="text") for name in text}
+        return _beside(table, main, BESIDE_TEXT, free, used)
     if embedding is not None:
         candidates = [*free, *table.blocks]
         columns = [column for column in candidates if column.startswith(embedding)]
@@ -95,68 +150,76 @@ def choose(
             raise ValueError(
                 f"{table.name} has no column with the prefix {embedding!r}: check --embedding."
             )
-        return Features(kind="embedding", columns=tuple(columns), left_out=_without(free, columns))
-    return _numeric(table, free)
+        main = {name: TableColumn(name=name, kind="embedding") for name in columns}
+        return _beside(table, main, BESIDE_EMBEDDING, candidates, used)
+    features = Features.of(
+        [described_column(table, column, forced=column in used) for column in free]
+    )
+    if not features.columns:
+        raise ValueError(_nothing_to_use(table, features))
+    return features
 
 
-def values(features: Features, table: Table) -> FloatArray | list[str]:
-    """Return the texts, or the numbers (n, p); raise ValueError at a cell that is not a number."""
-    for column in features.columns:
-        if column not in table.columns and column not in table.blocks:
-            file = ", or pass a file of features with --embedding" * (features.kind == "embedding")
+def values(features: Features, table: Table) -> Any:
+    """Return the columns as a DataFrame; raise ValueError at a cell of another kind."""
+    columns = []
+    for each in features.details:
+        if each.left_out:
+            continue
+        if each.name not in table.columns and each.name not in table.blocks:
+            file = ", or pass a file of features with --embedding" * (each.kind == "embedding")
             raise ValueError(
-                f"{table.name} has no column {column!r}, which is a feature of the model: add "
+                f"{table.name} has no column {each.name!r}, which is a feature of the model: add "
                 f"it{file}."
             )
-    if features.kind == "text":
-        columns = [table.texts(column) for column in features.columns]
-        return ["\n".join(filter(None, texts)) for texts in zip(*columns, strict=True)]
-    blocks = [_block(table, column) for column in features.columns]
-    return np.hstack(blocks)
+        if each.kind == "embedding":
+            columns.append(list_column(embedding_block(table, each.name), each.name))
+        else:
+            columns.append(typed_column(table, each.name, each.kind))
+    return frame_of(columns)
 
 
-def fit_features(features: Features, column_values: FloatArray | list[str]) -> tuple[Pipeline, Any]:
-    """Return the fitted transformer of the columns, and the features.
-
-    Numeric columns are standardized, and embeddings stay unchanged. Words and pairs of words are
-    weighted by TF-IDF; with many rows, a truncated SVD reduces them to 500 components.
-    """
-    if features.kind == "numeric":
-        recipe = Pipeline([("standardised", StandardScaler())])
-        return recipe, recipe.fit_transform(column_values)
-    if features.kind == "embedding":
-        return Pipeline([("as_they_are", "passthrough")]), column_values
-    return _fit_words(column_values, features.named)
-
-
-def _fit_words(texts: Any, columns: str) -> tuple[Pipeline, Any]:
-    words = TfidfVectorizer(
-        sublinear_tf=True, ngram_range=(1, 2), min_df=2, max_features=_MOST_WORDS, dtype=np.float32
+def fit_features(features: Features, frame: Any) -> tuple[TableFeatures, Any]:
+    """Return the fitted transformer of the columns, and the features."""
+    recipe = TableFeatures(
+        features.of_kind("text"), embedding=features.of_kind("embedding"), use=features.columns
     )
-    try:
-        rows = words.fit_transform(texts)
-    except ValueError:
-        raise ValueError(
-            f"There is no word that occurs in two rows of {columns}: name a column of text."
-        ) from None
-    # As Python integers, because a saved model stores each NumPy integer in a file of its own.
-    words.vocabulary_ = {word: int(place) for word, place in words.vocabulary_.items()}
-    if rows.shape[0] <= _MOST_SPARSE_ROWS or rows.shape[1] <= 2 * _N_COMPONENTS:
-        return Pipeline([("words", words)]), rows.astype(float)
-    # scikit-learn 1.7 and 1.8 do not accept "QR", so "LU" orthogonalizes between the iterations.
-    svd = TruncatedSVD(_N_COMPONENTS, n_iter=2, power_iteration_normalizer="LU", random_state=0)
-    reduced = svd.fit_transform(rows).astype(float)
-    return Pipeline([("words", words), ("directions", svd)]), reduced
+    return recipe, recipe.fit_transform(frame)
 
 
-def _without(columns: Sequence[str], used: Sequence[str]) -> tuple[str, ...]:
-    taken = set(used)
-    return tuple(column for column in columns if column not in taken)
+def _used_anyway(table: Table, use: Sequence[str], free: Sequence[str]) -> set[str]:
+    """Return the columns that --use names; raise ValueError if there is none, or it has a role."""
+    used: set[str] = set()
+    for name in use:
+        matches = [column for column in free if column == name or fnmatchcase(column, name)]
+        if not matches:
+            table.column(name)
+            raise ValueError(f"--use {name} is a column with another role: name another.")
+        used.update(matches)
+    return used
 
 
-def _text(
-    table: Table, columns: Sequence[str], reserved: Sequence[str], free: Sequence[str]
+def _beside(
+    table: Table,
+    main: dict[str, TableColumn],
+    reason: str,
+    free: Sequence[str],
+    used: set[str],
 ) -> Features:
+    """Return texts or an embedding, with the columns beside them that --use names."""
+    details = []
+    for column in free:
+        if column in main:
+            details.append(main[column])
+        elif column in used:
+            details.append(described_column(table, column, forced=True))
+        else:
+            details.append(TableColumn(name=column, kind="other", left_out=reason))
+    return Features.of(details)
+
+
+def _check_texts(table: Table, columns: Sequence[str], reserved: Sequence[str]) -> None:
+    """Raise ValueError if a column of text is empty, has another role or is named twice."""
     for column in columns:
         if column in reserved:
             raise ValueError(
@@ -168,74 +231,57 @@ def _text(
             raise ValueError(
                 f"Column {column!r} of {table.name} has no text: name another with --text."
             )
-    return Features(kind="text", columns=tuple(columns), left_out=_without(free, columns))
 
 
-def _numeric(table: Table, free: Sequence[str]) -> Features:
-    for column in free:
-        row = table.non_number(column) if table.numbers(column) is None else None
-        if row is not None:
-            raise ValueError(bad_cell(table, column, row, "not a number", _remedy(column)))
-    columns = [column for column in free if _is_numeric(table.numbers(column))]
-    if not columns:
-        _suggest_embedding(table, free)
-        longest = max(free, key=lambda column: _length(table.columns[column]), default=None)
-        hint = ""
-        if longest and _length(table.columns[longest]):
-            hint = f", for example --text {shlex.quote(longest)}"
-        raise ValueError(
-            f"{table.name} has no numeric column to use as a feature: name a column of text with "
-            f"--text{hint}, or add numeric columns."
-        )
-    return Features(kind="numeric", columns=tuple(columns), left_out=_without(free, columns))
-
-
-def _suggest_embedding(table: Table, free: Sequence[str]) -> None:
-    """Raise ValueError if there are lists or arrays, which --embedding can use as features."""
+def _nothing_to_use(table: Table, features: Features) -> str:
+    """Return the error message about a file without features."""
     for name in table.blocks:
-        raise ValueError(
-            f"{table.name} has no numeric column to use as a feature, but an array {name!r}: use "
-            f"it as features with --embedding {shlex.quote(name)}."
+        return (
+            f"{table.name} has no column to use as a feature, but an array {name!r}: use it with "
+            f"--embedding {shlex.quote(name)}."
         )
-    for column in free:
+    for column in features.left_out:
         first = next((cell for cell in table.columns[column] if isinstance(cell, list)), None)
         if first is not None:
-            raise ValueError(
-                f"{table.name} has no numeric column to use as a feature, but column {column!r} "
-                f"has lists of {len(first)} values: use them as features with --embedding "
+            return (
+                f"{table.name} has no column to use as a feature, but column {column!r} has lists "
+                f"of {len(first)} values: use them as features with --embedding "
                 f"{shlex.quote(column)}."
             )
-
-
-def _is_numeric(column: FloatArray | None) -> bool:
-    """Whether a column holds numbers other than row numbers."""
-    if column is None:
-        return False
-    with np.errstate(invalid="ignore", over="ignore"):  # infinite numbers raise an error later
-        are_row_numbers = len(column) > 2 and bool((np.diff(column) == 1).all())
-    return not are_row_numbers
+    longest = max(
+        features.left_out, key=lambda column: _length(table.columns[column]), default=None
+    )
+    hint = ""
+    if longest and _length(table.columns[longest]):
+        hint = f", for example --text {shlex.quote(longest)}"
+    reasons = "; ".join(f"{each.name!r}: {each.left_out}" for each in features.details)
+    why = f" ({reasons})" if reasons else ""
+    return (
+        f"{table.name} has no column to use as a feature{why}: name a column of text with "
+        f"--text{hint}, or add columns."
+    )
 
 
 def _length(cells: Sequence[Any]) -> int:
     return 0 if isinstance(cells, np.ndarray) else sum(len(as_text(cell)) for cell in cells[:1000])
 
 
-def _block(table: Table, column: str) -> FloatArray:
+def embedding_block(table: Table, column: str) -> FloatArray:
     """Return a column of numbers, of lists of numbers, or an array, as one of shape (n, p)."""
     cells: Any = table.blocks[column] if column in table.blocks else table.columns[column]
-    remedy = _remedy(column)
+    advice = remedy(column)
     if column in table.blocks:
         values = np.asarray(cells, dtype=float)
     elif isinstance(cells[0], list):
         values = _from_lists(cells, table, column)
     else:
-        values = column_numbers(table, column, remedy)
+        values = column_numbers(table, column, advice)
     block = values.reshape(len(cells), -1)
-    check_finite(table, column, block, remedy)
+    check_finite(table, column, block, advice)
     large = np.flatnonzero((np.abs(block) > LARGEST).any(axis=1))
     if len(large):
         problem = "so large that its square overflows float64"
-        raise ValueError(bad_cell(table, column, int(large[0]), problem, remedy))
+        raise ValueError(bad_cell(table, column, int(large[0]), problem, advice))
     return block
 
 
@@ -246,10 +292,3 @@ def _from_lists(cells: Sequence[Any], table: Table, column: str) -> FloatArray:
         raise ValueError(
             f"Column {column!r} of {table.name} must have lists of numbers of the same length."
         ) from None
-
-
-def _remedy(column: str) -> str:
-    return (
-        "fill in a number (for example the median of the column), remove the row, or ignore the "
-        f"column in audit and fit with --ignore {shlex.quote(column)}"
-    )

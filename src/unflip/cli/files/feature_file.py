@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unflip._utils.typing import FloatArray
-from unflip.cli.files.feature_columns import Features, values
+from unflip.cli.files.feature_columns import embedding_block
 from unflip.cli.files.tables import Table, is_data_file, read_table
 
 
@@ -59,7 +59,7 @@ def only_block(table: Table) -> NDArray[Any]:
         return next(iter(table.blocks.values()))
     for name, cells in table.columns.items():
         _check_features(table, name, cells)
-    return np.asarray(values(Features(kind="embedding", columns=tuple(table.columns)), table))
+    return np.hstack([embedding_block(table, name) for name in table.columns])
 
 
 def _check_features(table: Table, name: str, cells: Sequence[Any]) -> None:

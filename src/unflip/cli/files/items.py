@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unflip._utils.typing import FloatArray, IntArray
+from unflip._utils.typing import IntArray
 from unflip.cli.files.feature_columns import Features
 from unflip.cli.files.tables import Table, as_text, is_missing
 
@@ -51,9 +51,7 @@ class Items:
             return f"row {row}"
         return f"item {as_text(table.columns[self.column][row])!r}"
 
-    def features(
-        self, table: Table, features: Features, row_values: FloatArray | list[str]
-    ) -> FloatArray | list[str]:
+    def features(self, table: Table, features: Features, frame: Any) -> Any:
         """Return the features of each item; raise ValueError if the rows of an item differ.
 
         Parameters
@@ -62,21 +60,20 @@ class Items:
             The file.
         features : Features
             Columns of the features.
-        row_values : ndarray of shape (n_rows, p) or list of str
-            Numbers or text of each row.
+        frame : DataFrame
+            Values of each row.
         """
         if self.column is None:
-            return row_values
-        # As objects, because a NumPy array of strings would pad all of them to the longest.
-        values = np.asarray(row_values, dtype=object if isinstance(row_values, list) else None)
-        differs = (values != values[self.first[self.of_row]]).reshape(len(values), -1).any(axis=1)
+            return frame
+        differs = np.zeros(len(frame), dtype=bool)
+        for column in features.columns:
+            codes = _codes(frame[column])
+            differs |= codes != codes[self.first[self.of_row]]
         if differs.any():
             rows = np.flatnonzero(differs)
             row = int(rows[self.of_row[rows].argmin()])
             raise ValueError(self._difference(table, features, row))
-        if isinstance(row_values, list):
-            return [row_values[row] for row in self.first]
-        return row_values[self.first]
+        return frame.iloc[self.first].reset_index(drop=True)
 
     def _difference(self, table: Table, features: Features, row: int) -> str:
         """Return the error message about a row whose features differ from its item's first row."""
@@ -119,6 +116,13 @@ class Items:
             if values[item] is None:
                 values[item] = value
         return values
+
+
+def _codes(values: Any) -> IntArray:
+    """Return a number for each distinct value of a column, lists included; −1 if missing."""
+    is_list = isinstance(values.iloc[0], list | np.ndarray)
+    codes, _ = (values.map(tuple) if is_list else values).factorize()
+    return np.asarray(codes)
 
 
 def items(table: Table, column: str | None) -> Items:

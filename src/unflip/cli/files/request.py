@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 
 from unflip._utils.typing import FloatArray, IntArray
 from unflip.auditing.evaluation.sampled_checks import SelectedChecksWarning
@@ -37,6 +36,7 @@ from unflip.cli.files.read_options import NO_OPTIONS, ReadOptions
 from unflip.cli.files.tables import Table, read_table
 from unflip.cli.files.vote_columns import Abstentions, votes_in_columns, votes_in_rows
 from unflip.estimation.noise_estimator import AssumedNoiseWarning
+from unflip.features.table_features import TableFeatures
 from unflip.labels.noise import NoiseModel
 from unflip.labels.votes import Votes
 from unflip.model.options import FEATURES
@@ -64,8 +64,10 @@ class Request:
     text : tuple of str
         Columns of text.
     embedding : str or None
-        Prefix of the columns of an embedding, or a file of features. Without both, all numeric
-        columns are the features.
+        Prefix of the columns of an embedding, or a file of features. Without both, all columns are
+        the features, unless they look like an id or like text, or never vary.
+    use : tuple of str
+        Columns to use in any case; names may have wildcards.
     eps, priors : str or None
         Noise rates and class proportions as typed, such as "A=0.3,B=0.1".
     trusted, group, id_column : str or None
@@ -88,6 +90,7 @@ class Request:
     abstain: str | None = None
     text: tuple[str, ...] = ()
     embedding: str | None = None
+    use: tuple[str, ...] = ()
     eps: str | None = None
     priors: str | None = None
     trusted: str | None = None
@@ -120,8 +123,10 @@ class Prepared:
         Labels or votes.
     features : Features
         Columns of the features.
-    recipe : Pipeline
-        Fitted transformer of these columns.
+    frame : DataFrame
+        These columns.
+    recipe : TableFeatures
+        Fitted transformer of the frame.
     rows : array or sparse matrix of shape (n, p)
         Features of all items.
     noise : NoiseModel or None
@@ -140,7 +145,8 @@ class Prepared:
     items: Items
     labels: Labels
     features: Features
-    recipe: Pipeline
+    frame: Any
+    recipe: TableFeatures
     rows: Any
     noise: NoiseModel | None
     priors: FloatArray | None
@@ -160,6 +166,20 @@ class Prepared:
         if isinstance(self.labels, LabelColumn):
             notes += copies_of_labels(self.table, self.features, self.labels.texts)
         return notes
+
+    @property
+    def each_column(self) -> list[dict[str, Any]]:
+        """What became of each column, for JSON."""
+        counts = {column.name: column.n_features for column in self.recipe.columns_}
+        return [
+            {
+                "name": column.name,
+                "kind": column.kind,
+                "n_features": counts.get(column.name, 0),
+                "left_out": column.left_out or None,
+            }
+            for column in self.features.details
+        ]
 
     @property
     def audited(self) -> IntArray:
@@ -217,20 +237,25 @@ def prepare(request: Request, report_progress: ReportProgress) -> Prepared:
         table = with_feature_file(table, Path(embedding))
         embedding = Path(embedding).name
     features = feature_columns.choose(
-        table, text=request.text, embedding=embedding, reserved=reserved
+        table,
+        text=request.text,
+        embedding=embedding,
+        reserved=reserved,
+        use=request.use,
     )
     classes = list(labels.counts)
     priors = None if request.priors is None else proportions(request.priors, classes)
     noise = None if request.eps is None else noise_model(request.eps, labels.counts, priors)
     trusted = None if request.trusted is None else trusted_labels(table, request.trusted, labels)
     report_progress("Building features")
-    values = items.features(table, features, feature_columns.values(features, table))
-    recipe, rows = feature_columns.fit_features(features, values)
+    frame = items.features(table, features, feature_columns.values(features, table))
+    recipe, rows = feature_columns.fit_features(features, frame)
     return Prepared(
         table=table,
         items=items,
         labels=labels,
         features=features,
+        frame=frame,
         recipe=recipe,
         rows=rows,
         noise=noise,
