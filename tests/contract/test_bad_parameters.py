@@ -25,13 +25,15 @@ from unflip import (
     datasets,
     estimation,
     evaluate,
+    fit_table,
+    load_model,
     losses,
     theory,
 )
 from unflip import targets as target_values
 from unflip.auditing import Audit
 from unflip.datasets import make_mixture
-from unflip.features import KernelFeatures
+from unflip.features import KernelFeatures, TableFeatures
 from unflip.plotting import (
     AccuracyPathDisplay,
     CalibrationCurveDisplay,
@@ -43,6 +45,8 @@ from unflip.plotting import (
 
 pyplot = pytest.importorskip("matplotlib.pyplot", reason="needs the extra unflip[cli]")
 pytest.importorskip("jinja2", reason="needs the extra unflip[cli]")
+pandas = pytest.importorskip("pandas", reason="needs the extra unflip[tables]")
+pytest.importorskip("skops", reason="needs the extra unflip[tables]")
 
 #: What is given for a parameter.
 VALUES = {
@@ -87,6 +91,15 @@ TREE = DecisionTreeClassifier(max_depth=2, random_state=0)
 WRAPPED = NoisyLabelClassifier(TREE, NOISE).fit(X, Y)
 KERNEL = KernelFeatures(n_components=10).fit(X)
 AUDIT = audit(X, Y, noise=NOISE)
+FRAME = pandas.DataFrame(X, columns=list("abcd")).assign(
+    e=1.5, sex=["f", "m"] * 20, note=["so good", "so bad", "all of it"] * 13 + ["so"], label=Y
+)
+CHECKED_FRAME = FRAME.assign(
+    checked=np.where(np.arange(40) < 20, TRUE, np.nan), pair=np.arange(40) // 2
+)
+TABLE_FEATURES = TableFeatures().fit(FRAME)
+TABLE_MODEL = fit_table(FRAME, "label", ignore="e", text="note", noise=NOISE)
+COLUMNS = {"text": "note", "embedding": "a", "use": "sex", "ignore": "e"}
 EVALUATION = evaluate(PROBABILITIES, Y)
 INCLUSION = np.full(40, 0.5)
 MOMENTS = Moments.from_chunks([(X, Y)])
@@ -370,6 +383,38 @@ CALLS = {
     ),
     "features.KernelFeatures.fit": (KernelFeatures(n_components=10).fit, {"X": X}),
     "features.KernelFeatures.transform": (KERNEL.transform, {"X": X}),
+    "audit, table": (
+        audit,
+        {
+            "X": CHECKED_FRAME,
+            "label": "label",
+            "noise": NOISE,
+            **COLUMNS,
+            "id": "d",
+            "trusted": "checked",
+            "groups": "pair",
+        },
+    ),
+    "features.TableFeatures": (lambda **params: TableFeatures(**params).fit(FRAME), COLUMNS),
+    "features.TableFeatures.fit": (TableFeatures().fit, {"X": FRAME}),
+    "features.TableFeatures.transform": (TABLE_FEATURES.transform, {"X": FRAME}),
+    "features.TableFeatures.named_rows": (TABLE_FEATURES.named_rows, {"X": FRAME}),
+    "fit_table": (
+        fit_table,
+        {
+            "X": CHECKED_FRAME,
+            "label": "label",
+            **COLUMNS,
+            "noise": NOISE,
+            "priors": None,
+            "trusted": "checked",
+            "features": "linear",
+        },
+    ),
+    "TableModel.predict": (TABLE_MODEL.predict, {"X": FRAME}),
+    "TableModel.predict_proba": (TABLE_MODEL.predict_proba, {"X": FRAME}),
+    "TableModel.save": (TABLE_MODEL.save, {"path": "model.skops"}),
+    "load_model": (load_model, {"path": "model.skops"}),
     "evaluate": (
         evaluate,
         {"scores": PROBABILITIES, "labels": Y, "trusted": CHECKED, "inclusion": INCLUSION},

@@ -25,7 +25,7 @@ def test_every_bound_is_tested_as_it_is_declared(noxfile):
     needed = [*noxfile.requirements(declared), *noxfile.requirements(declared, "cli")]
     lines = [
         line
-        for extra in ("plot", "parquet", "cli")
+        for extra in ("plot", "parquet", "tables", "cli")
         for line in declared["optional-dependencies"][extra]
     ]
     named = {packaging.Requirement(line).name for line in [*declared["dependencies"], *lines]} - {

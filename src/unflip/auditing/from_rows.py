@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -20,9 +21,11 @@ from unflip._utils.typing import FloatArray, IntArray, Rows
 from unflip._utils.validation import check_unmasked
 from unflip._utils.warnings import warn_caller
 from unflip.auditing.evidence import Evidence, Noise, ScoredRows
+from unflip.auditing.from_tables import read_table
 from unflip.auditing.outlook import effective_dimension
 from unflip.auditing.report import Audit, checked_rate, warn_of_assumptions
 from unflip.auditing.score_calibration import noise_from_scores
+from unflip.auditing.shown_rows import ShownRows
 from unflip.calibration.accuracy import ExpectedAccuracy
 from unflip.calibration.log_odds import calibrate
 from unflip.calibration.observations import Observations
@@ -48,8 +51,14 @@ from unflip.ridge.label_association import certainty
 
 def audit(
     X: ArrayLike,
-    y: ArrayLike | Votes,
+    y: ArrayLike | Votes | None = None,
     *,
+    label: str | None = None,
+    text: str | Sequence[str] | None = None,
+    embedding: str | Sequence[str] | None = None,
+    use: str | Sequence[str] | None = None,
+    ignore: str | Sequence[str] | None = None,
+    id: str | None = None,
     noise: NoiseModel
     | NoiseEstimator
     | ByClass
@@ -57,9 +66,9 @@ def audit(
     | Literal["estimate"]
     | None = "estimate",
     priors: ByClass | ArrayLike | None = None,
-    trusted: ArrayLike | None = None,
-    inclusion: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
+    trusted: ArrayLike | str | None = None,
+    inclusion: ArrayLike | str | None = None,
+    groups: ArrayLike | str | None = None,
     features: Any = None,
     estimator: Any = None,
     false_discovery_rate: float = 0.1,
@@ -71,11 +80,18 @@ def audit(
     X : array-like or sparse matrix of shape (n, p)
         Samples, as in `LPClassifier.fit`. Scale the features first, as for any regularized linear
         model. Samples on a device stay there; their log-odds are copied to the host, and the rest
-        of the audit uses NumPy.
+        of the audit uses NumPy. With `label`, a DataFrame with columns of any kind.
     y : array-like of shape (n,) or Votes
         Observed labels; None, NaN, pandas.NA or an empty string if missing. Or votes on the
         samples: then the majority labels are audited. ``unlabelled`` lists the samples without a
         label or votes, with the most likely class.
+    label : str, optional
+        Column of labels, instead of `y`. The other columns are turned into features by
+        `TableFeatures`.
+    text, embedding, use, ignore : str or sequence of str, optional
+        Columns of the table, as in `TableFeatures`.
+    id : str, optional
+        Column of names of the rows, to show in reports. It is not a feature.
     noise, priors
         As in `LPClassifier`.
     trusted : array-like of shape (n,), optional
@@ -83,7 +99,8 @@ def audit(
         and intervals, for noise that may depend on the sample, unless `noise` gives the rates.
         Check the samples of `Audit.check_next`, or samples at random. If suspects were checked,
         pass ``noise=`` too: suspects are not a random sample. By default they are those of a
-        `NoiseEstimator` that is passed as `noise`.
+        `NoiseEstimator` that is passed as `noise`. With `label`, this, `inclusion` and `groups` can
+        be columns of the table. They are not features.
     inclusion : array-like of shape (n,), optional
         Probability with which each sample was chosen for a check, if samples were not chosen at
         random among those of the same label and prediction.
@@ -119,12 +136,25 @@ def audit(
     0.96
     """
     rate = checked_rate(false_discovery_rate)
+    check_aligned(X=X, y=y, trusted=trusted, inclusion=inclusion, groups=groups)
+    table = read_table(
+        X,
+        y,
+        label,
+        {"text": text, "embedding": embedding, "use": use, "ignore": ignore},
+        {"id": id, "trusted": trusted, "inclusion": inclusion, "groups": groups},
+    )
+    if table is not None:
+        data = table.data
+        X, y = data.rows, data.labels
+        trusted = data.columns.get("trusted", trusted)
+        inclusion = data.columns.get("inclusion", inclusion)
+        groups = data.columns.get("groups", groups)
     source = noise
     if is_estimate(noise) and trusted is not None:
         source = TrustedSubset(trusted, inclusion)
     check_reachable(X=X, y=y)
     check_unmasked(X=X, y=y)
-    check_aligned(X=X, y=y, trusted=trusted, inclusion=inclusion, groups=groups)
     labels, missing = (y, None) if isinstance(y, Votes) else split_missing(in_memory(y))
     if not isinstance(labels, Votes):
         labels = _as_labels(labels)
@@ -150,7 +180,7 @@ def audit(
         counted = np.where(evidence.labelled, truth, UNCHECKED) if missing is not None else truth
         chosen = inclusion_probabilities(rates.inclusion, n, np.arange(n), counted)
         evidence = replace(evidence, is_sample=True, inclusion=chosen)
-    result = Audit(evidence, rate)
+    result = Audit(evidence, rate, ShownRows() if table is None else table.shown)
     warn_of_assumptions(result)
     return result
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -32,8 +32,8 @@ Kind = Literal["number", "boolean", "category", "date", "text", "embedding", "ot
 # share in small tables. `benchmarks/tables.py` compares 2 to 50 rows: 5 and more are alike.
 _FEWEST_ROWS = 5
 _FEWEST_SHARE = 0.1
-# A column of strings with more levels is text if its levels have this many words on average. A
-# choice: levels of a category are names, and few.
+# A column of strings whose levels all differ, or are more than these, is text if they have this
+# many words on average. A choice: levels of a category are names, and few.
 _MOST_PHRASES = 40
 _FEWEST_WORDS = 3.0
 # Whole numbers that all differ in so many rows are ids: among 100 measurements between 0 and 1000,
@@ -97,18 +97,18 @@ def is_frame(X: Any) -> bool:
 
 
 def as_frame(X: Any) -> Any:
-    """Return a table as a pandas DataFrame; raise an error if it is none, or has no rows."""
+    """Return a table as a pandas DataFrame; raise an error if it is none, or is empty."""
     frame = X.to_pandas() if hasattr(X, "to_pandas") else X  # polars and Arrow have this method
     if not is_frame(frame):
         raise TypeError(
-            f"A table must be a DataFrame, not a {type(X).__name__}: pass a pandas DataFrame with "
-            "named columns."
+            f"X must be a table, not a {type(X).__name__}: pass a pandas DataFrame with named "
+            "columns."
         )
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]
-        raise ValueError(f"The table has two columns {twice!r}: rename one of them.")
+        raise ValueError(f"X has two columns {twice!r}: rename one of them.")
     if len(frame) == 0:
-        raise ValueError("The table has no rows: pass a table with data.")
+        raise ValueError("X has no rows: pass a table with data.")
     return frame
 
 
@@ -141,8 +141,10 @@ def named_columns(names: Any, columns: Sequence[Any], parameter: str) -> list[An
     """
     chosen: set[Any] = set()
     for name in as_names(names):
-        matches = [each for each in columns if fnmatchcase(str(each), str(name))]
-        if name in columns or not matches:
+        matches = []
+        if isinstance(name, str) and name not in columns:
+            matches = [each for each in columns if fnmatchcase(str(each), name)]
+        if not matches:
             check_column(name, columns, parameter)
             matches = [name]
         chosen.update(matches)
@@ -153,7 +155,8 @@ def as_names(names: Any) -> list[Any]:
     """Return the names of columns as a list, for one name, several or None."""
     if names is None:
         return []
-    return [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
+    is_several = isinstance(names, Sequence | Set) or getattr(names, "ndim", 0) == 1
+    return list(names) if is_several and not isinstance(names, str | bytes) else [names]
 
 
 def joined_texts(frame: Any, columns: Sequence[Any]) -> list[str]:
@@ -226,9 +229,9 @@ def _why_not_levels(levels: Levels, n_rows: int) -> str:
     if len(set(levels.strings)) == 1:
         return "" if has_missing else _CONSTANT
     n_words = np.mean([len(text.split()) for text in levels.strings])
-    if len(levels.strings) > _MOST_PHRASES and n_words >= _FEWEST_WORDS:
-        return LOOKS_LIKE_TEXT
     most = levels.counts.max()
+    if n_words >= _FEWEST_WORDS and (most == 1 or len(levels.strings) > _MOST_PHRASES):
+        return LOOKS_LIKE_TEXT
     if most == 1:
         return _ALL_DIFFERENT
     return "" if has_missing or most >= fewest else _FEW_AGREE

@@ -360,6 +360,6 @@ def _nothing_to_use(columns: Sequence[TableColumn]) -> str:
     """Return the error message about a table without features."""
     reasons = "; ".join(f"{column.name!r}: {column.left_out}" for column in columns)
     return (
-        f"The table has no column to use as a feature ({reasons}): name columns of text with "
+        f"X has no column to use as a feature ({reasons}): name columns of text with "
         "text=, or others with use=."
     )

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -199,23 +198,27 @@ def load_model(path: str | PathLike[str]) -> TableModel:
         The file (.skops). ValueError if it is damaged, or holds types that no model has.
     """
     file = as_path(path, "path")
+    return read_model(file.read_bytes(), str(file))
+
+
+def read_model(data: bytes, name: str) -> TableModel:
+    """Return the model of a file with this content; `name` is the file, for errors."""
     skops = _skops()
     untrusted = import_module("skops.io.exceptions").UntrustedTypesFoundException
-    data = _read(file)
     try:
         content = skops.loads(data, trusted=_TRUSTED)
     except untrusted as error:
         raise ValueError(
-            f"{file} holds types that no model of unflip has, and is not loaded ({error})."
+            f"{name} holds types that no model of unflip has, and is not loaded ({error})."
         ) from None
     except Exception:  # a damaged file can raise any error
-        raise ValueError(f"{file} is not a model, or is damaged: {_WRITERS}.") from None
+        raise ValueError(f"{name} is not a model, or is damaged: {_WRITERS}.") from None
     if not isinstance(content, dict) or content.get("format") != _FORMAT:
-        raise ValueError(f"{file} is not a model that this version can read: {_WRITERS}.")
+        raise ValueError(f"{name} is not a model that this version can read: {_WRITERS}.")
     try:
         return _tested_model(content)
     except Exception:  # a changed model can raise any error
-        raise ValueError(f"{file} is a damaged model: {_WRITERS}.") from None
+        raise ValueError(f"{name} is a damaged model: {_WRITERS}.") from None
 
 
 def _skops() -> Any:
@@ -225,19 +228,6 @@ def _skops() -> Any:
     except ImportError:
         raise ImportError(
             'Models are saved by skops: install it with pip install "unflip[tables]".'
-        ) from None
-
-
-def _read(file: Path) -> bytes:
-    if file.is_dir():
-        raise ValueError(f"{file} is a folder: name a file.")
-    try:
-        return file.read_bytes()
-    except FileNotFoundError:
-        raise ValueError(f"{file} does not exist: check the name and the folder.") from None
-    except OSError as error:
-        raise ValueError(
-            f"{file} cannot be read ({error.strerror}): check its permissions."
         ) from None
 
 

@@ -18,7 +18,7 @@ from unflip.cli.files.feature_file import features_of_rows, only_block
 from unflip.cli.files.read_options import ReadOptions
 from unflip.cli.files.request import Request, prepare
 from unflip.cli.files.safe_csv import csv_bytes
-from unflip.cli.files.tables import Table, read_table
+from unflip.cli.files.tables import Table, read_content, read_table
 from unflip.cli.fit_table import fit_model
 from unflip.cli.prediction_table import predict_table, prediction_rows
 from unflip.cli.terminal import (
@@ -31,7 +31,7 @@ from unflip.cli.terminal import (
     say_json,
     working,
 )
-from unflip.model.table_model import TableModel, load_model
+from unflip.model.table_model import TableModel, read_model
 
 
 def fit(
@@ -156,7 +156,7 @@ def predict(
 ) -> None:
     """Predict the true classes of new rows."""
     with working(f"Reading {model.name}") as report_progress:
-        loaded = load_model(model)
+        loaded = read_model(read_content(model), str(model))
         if out is None and not as_json:
             fail("predict needs --out predictions.csv or --json: pass one of them.")
         if out is not None:
