@@ -162,8 +162,8 @@ def test_rows_without_a_group_get_their_own():
         label_column.groups(table(g=["p", "p"]), "g")
 
 
-def choose(data, text=(), embedding=None, reserved=("y",)):
-    return feature_columns.choose(data, text=text, embedding=embedding, reserved=reserved)
+def choose(data, text=(), embedding=None, reserved=("y",), use=()):
+    return feature_columns.choose(data, text=text, embedding=embedding, reserved=reserved, use=use)
 
 
 MANY = [str(i * i) for i in range(20)]
@@ -193,17 +193,44 @@ def test_a_non_number_among_numbers_is_an_error_unless_ignored(cells, message):
     data = table(x=cells, z=MANY, y=list("ab" * 10))
     with pytest.raises(ValueError, match=message):
         choose(data)
-    assert choose(data, reserved=("x", "y")) == feature_columns.Features(
-        kind="numeric", columns=("z",)
+    found = choose(data, reserved=("x", "y"))
+    assert (found.kind, found.columns, found.left_out) == ("numeric", ("z",), ())
+
+
+def test_kinds_of_columns():
+    data = table(
+        count=[str(i) for i in range(20)],
+        x=[*MANY[:19], ""],
+        sure=["True", "false", *[""] * 2] * 5,
+        level=["low", "high"] * 9 + ["", "NA"],
+        when=["2024-01-31"] * 10 + ["2024-02-01"] * 10,
+        name=[f"n{i}" for i in range(20)],
+        note=[f"it was {i} times" for i in range(20)],
+        void=[""] * 20,
+        same=["1"] * 20,
+        y=list("ab" * 10),
     )
-
-
-def test_columns_with_words_and_numbers_are_not_used():
-    data = table(x=[*MANY[:17], "a", "b", "c"], t=["True", "False"] * 10, z=MANY, y=list("ab" * 10))
     found = choose(data)
-    assert found.columns == ("t", "z")
-    assert found.left_out == ("x",)
-    np.testing.assert_array_equal(feature_columns.values(found, data)[:2, 0], [1, 0])
+    assert found.kind == "mixed"
+    assert found.columns == ("x", "sure", "level", "when")
+    assert str(found) == "1 number (x), 1 boolean (sure), 1 category (level), 1 date (when)"
+    assert {each.name: each.left_out for each in found.details if each.left_out} == {
+        "count": "it numbers the rows",
+        "name": "all its values differ, as ids do",
+        "note": "it looks like text",
+        "void": "it is empty",
+        "same": "it never varies",
+    }
+    assert choose(data, use=("name", "coun*")).left_out == ("note", "void", "same")
+    frame = feature_columns.values(found, data)
+    recipe, rows = feature_columns.fit_features(found, frame)
+    names = [
+        *("x", "sure", "when elapsed", "when day", "sure missing"),
+        *("level=(missing)", "level=high", "level=low"),
+        *("when month=Feb", "when month=Jan", "when weekday=Thu", "when weekday=Wed"),
+    ]
+    assert recipe.get_feature_names_out().tolist() == names
+    assert rows.shape == (20, len(names))
 
 
 def test_two_decimal_signs_in_one_column_are_an_error():
@@ -214,6 +241,13 @@ def test_two_decimal_signs_in_one_column_are_an_error():
         ValueError, match=r"has '2.5' in row 15 \(counted from 0\), which is not a number"
     ):
         choose(data)
+
+
+def test_decimal_commas_are_numbers():
+    cells = [f"{i},5" for i in range(10)]
+    data = Table("t.csv", {"x": cells, "y": list("ab" * 5)}, decimal_comma=True)
+    frame = feature_columns.values(choose(data), data)
+    np.testing.assert_array_equal(frame["x"], np.arange(10) + 0.5)
 
 
 def test_lists_are_features_only_with_embedding():
@@ -229,20 +263,34 @@ def test_lists_are_features_only_with_embedding():
     assert choose(lists, text=("note",)).left_out == ("emb",)
 
 
-def test_numeric_columns_are_features():
-    data = table(
-        count=["1", "2", "3"],
-        x=["0.5", "2", "7"],
-        name=["a", "b", "c"],
-        y=["0", "1", "0"],
-        void=[""] * 3,
-    )
+def test_numeric_columns_are_standardized():
+    data = table(count=["1", "2", "3"], x=["0.5", "2", "7"], y=["0", "1", "0"])
     found = choose(data)
-    assert found.columns == ("x",)
-    assert found.left_out == ("count", "name", "void")
+    assert (found.kind, found.columns, found.left_out) == ("numeric", ("x",), ("count",))
+    assert str(found) == "1 numeric column (x)"
     recipe, rows = feature_columns.fit_features(found, feature_columns.values(found, data))
-    np.testing.assert_allclose(rows.mean(axis=0), 0, atol=1e-12)
-    np.testing.assert_allclose(recipe.transform([[0.5]]), rows[:1])
+    x = np.array([0.5, 2, 7])
+    np.testing.assert_allclose(rows[:, 0], (x - x.mean()) / x.std(), rtol=1e-12)
+    one = feature_columns.values(feature_columns.Features.of(recipe.columns_), table(x=["0.5"]))
+    np.testing.assert_allclose(recipe.transform(one), rows[:1])
+
+
+def test_other_columns_beside_texts_need_use():
+    data = table(t=["so good", "so bad"] * 10, x=MANY, level=["p", "q"] * 10, y=list("ab" * 10))
+    alone = choose(data, text=("t",))
+    assert (alone.kind, alone.columns, alone.left_out) == ("text", ("t",), ("x", "level"))
+    both = choose(data, text=("t",), use=("*",))
+    assert (both.kind, both.columns, both.left_out) == ("text", ("t", "x", "level"), ())
+    assert str(both) == "the words of column 't', 1 number (x), 1 category (level)"
+    recipe, _ = feature_columns.fit_features(both, feature_columns.values(both, data))
+    assert recipe.get_feature_names_out().tolist() == [
+        *("bad", "good", "so", "so bad", "so good"),
+        *("x", "level=p", "level=q"),
+    ]
+    with pytest.raises(ValueError, match="has no column 'leve': did you mean 'level'"):
+        choose(data, use=("leve",))
+    with pytest.raises(ValueError, match="--use y is a column with another role"):
+        choose(data, use=("y",))
 
 
 def test_embeddings_from_columns_and_from_lists():
@@ -254,57 +302,71 @@ def test_embeddings_from_columns_and_from_lists():
         [[1, 3], [2, 4]],
     )
     lists = table(emb=[[1.0, 3], [2, 4]], y=["a", "b"])
-    np.testing.assert_array_equal(
-        feature_columns.values(choose(lists, embedding="emb"), lists), [[1, 3], [2, 4]]
-    )
+    found = choose(lists, embedding="emb")
+    recipe, rows = feature_columns.fit_features(found, feature_columns.values(found, lists))
+    np.testing.assert_array_equal(rows, [[1, 3], [2, 4]])
     with pytest.raises(ValueError, match="must have lists of numbers"):
-        feature_columns.values(choose(lists, embedding="emb"), table(emb=[[1.0, 3], [2]]))
+        feature_columns.values(found, table(emb=[[1.0, 3], [2]]))
+    longer = feature_columns.values(found, table(emb=[[1.0, 3, 4], [2, 5, 6]]))
+    with pytest.raises(ValueError, match="has 3 numbers in each row, but had 2 in the fit"):
+        recipe.transform(longer)
 
 
 @pytest.mark.parametrize(
-    ("cells", "message"),
+    ("cell", "problem"),
     [
-        (
-            ["1", "", "3"],
-            r"Column 'x' of t.csv is empty in row 1 \(counted from 0\): fill in a number",
-        ),
-        (
-            ["1", "5", "inf"],
-            r"'x' of t.csv has 'inf' in row 2 \(counted from 0\), which is not a finite number",
-        ),
-        (["1", "nan", "3"], "Column 'x' of t.csv has 'nan' in row 1"),
-        (["inf"] * 3, "'x' of t.csv has 'inf' in row 0"),
+        ("inf", "not a finite number"),
+        ("-inf", "not a finite"),
+        ("1e200", "so large that its square"),
     ],
 )
-def test_error_names_the_cell_that_is_not_finite(cells, message):
-    data = table(x=cells, z=["7", "1", "2"], y=["a", "b", "a"])
+def test_error_names_the_cell_that_is_too_large(cell, problem):
+    data = table(x=["1", "5", cell], z=["7", "1", "2"], y=["a", "b", "a"])
+    message = rf"'x' of t.csv has '{cell}' in row 2 \(counted from 0\), which is {problem}"
     with pytest.raises(ValueError, match=message):
-        feature_columns.values(choose(data), data)
+        choose(data)
+
+
+def test_missing_cells_of_an_embedding_are_an_error():
+    data = table(e=["1", "", "3"], y=["a", "b", "a"])
+    with pytest.raises(ValueError, match=r"Column 'e' of t.csv is empty in row 1"):
+        feature_columns.values(choose(data, embedding="e"), data)
 
 
 def test_suggested_options_quote_column_names():
-    data = table(**{"mean area": ["1", "", "3"]}, z=["7", "1", "2"], y=["a", "b", "a"])
+    data = table(**{"mean area": [*MANY[:19], "n/k"]}, y=list("ab" * 10))
     with pytest.raises(ValueError, match="--ignore 'mean area'"):
-        feature_columns.values(choose(data), data)
+        choose(data)
     texts = table(**{"the review": ["so good it is", "so bad"]}, y=["a", "b"])
     with pytest.raises(ValueError, match="for example --text 'the review'"):
         choose(texts)
 
 
 def test_errors_of_columns_that_do_not_match_the_model():
-    features = feature_columns.Features(kind="numeric", columns=("x",))
+    data = table(x=MANY, level=["p", "q"] * 10, when=["2024-01-31", "2024-02-01"] * 10)
+    recipe, _ = feature_columns.fit_features(
+        choose(data), feature_columns.values(choose(data), data)
+    )
+    fitted = feature_columns.Features.of(recipe.columns_)
+    others = {"level": ["p", "q"], "when": ["2024-01-31", ""]}
     with pytest.raises(
         ValueError,
         match=r"'x' of t.csv has 'two' in row 1 \(counted from 0\), which is not a number",
     ):
-        feature_columns.values(features, table(x=["1", "two"]))
-    with pytest.raises(ValueError, match="has no column 'x'"):
-        feature_columns.values(features, table(z=["1", "2"]))
+        feature_columns.values(fitted, table(x=["1", "two"], **others))
+    with pytest.raises(ValueError, match="has no column 'x', which is a feature of the model"):
+        feature_columns.values(fitted, table(z=["1", "2"], **others))
+    # Levels stay strings in a file where all of them are numbers.
+    new = feature_columns.values(fitted, table(x=["", ""], **{**others, "level": ["1", "02"]}))
+    assert new["level"].tolist() == ["1", "02"]
+    assert np.isfinite(recipe.transform(new)).all()
 
 
 def test_impossible_features():
     texts = table(name=["a", "b"], review=["so good it is", "so bad"], y=["a", "b"])
-    with pytest.raises(ValueError, match=r"no numeric column .*: .* for example --text review"):
+    with pytest.raises(
+        ValueError, match=r"no column to use as a feature .*: .* for example --text review"
+    ):
         choose(texts)
     with pytest.raises(ValueError, match="has no column with the prefix 'emb'"):
         choose(texts, embedding="emb")
@@ -316,22 +378,10 @@ def test_impossible_features():
         choose(texts, text=("revew",))
     with pytest.raises(ValueError, match="has no text"):
         choose(table(t=["", " "], y=["a", "b"]), text=("t",))
-    with pytest.raises(ValueError, match="no word that occurs in two rows"):
-        feature_columns.fit_features(
-            feature_columns.Features(kind="text", columns=("t",)), ["one", "two"]
-        )
-
-
-def test_many_texts_are_reduced_by_svd(monkeypatch):
-    monkeypatch.setattr(feature_columns, "_MOST_SPARSE_ROWS", 50)
-    monkeypatch.setattr(feature_columns, "_N_COMPONENTS", 5)
-    rng = np.random.default_rng(0)
-    texts = [" ".join(f"word{w}" for w in rng.integers(0, 30, 8)) for _ in range(60)]
-    found = feature_columns.Features(kind="text", columns=("t",))
-    recipe, rows = feature_columns.fit_features(found, texts)
-    assert rows.shape == (60, 5)
-    np.testing.assert_allclose(recipe.transform(texts[:3]), rows[:3], atol=1e-5)
-    assert feature_columns.fit_features(found, texts[:50])[1].shape[1] > 30
+    apart = table(t=["one", "two"], y=["a", "b"])
+    found = choose(apart, text=("t",))
+    with pytest.raises(ValueError, match="no word that occurs in two rows of column 't'"):
+        feature_columns.fit_features(found, feature_columns.values(found, apart))
 
 
 @pytest.mark.parametrize(

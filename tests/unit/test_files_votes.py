@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from unflip.cli.files.feature_columns import Features
+from unflip.cli.files.feature_columns import Features, values
 from unflip.cli.files.items import items
 from unflip.cli.files.label_column import trusted_labels
 from unflip.cli.files.request import Request, collect_warnings, prepare
 from unflip.cli.files.tables import Table
 from unflip.cli.files.vote_columns import Abstentions, votes_in_columns, votes_in_rows
+from unflip.features.table_columns import TableColumn
 
 
 def table(**columns):
@@ -210,17 +211,18 @@ def test_note_on_a_label_that_marks_abstentions():
 
 def test_rows_of_an_item_must_have_the_same_features():
     data = votes_table(x=["1.0", *range(1, 12), "1", *range(1, 12)])
-    numeric = Features(kind="numeric", columns=("x",))
+    numeric = Features.of([TableColumn(name="x", kind="number")])
     vote_items = items(data, "item")
-    features = vote_items.features(data, numeric, np.array(data.columns["x"], dtype=float)[:, None])
-    np.testing.assert_array_equal(features[:, 0], [1, *range(1, 12)])
+    features = vote_items.features(data, numeric, values(numeric, data))
+    np.testing.assert_array_equal(features["x"], [1, *range(1, 12)])
     texts = ["good film"] * 23 + ["bad film"]
     with_texts = votes_table(text=texts)
+    words = Features.of([TableColumn(name="text", kind="text")])
     with pytest.raises(
         ValueError,
         match=r"'text' of t.csv has 'good film' in row 11 and 'bad film' in row 23 \(counted ",
     ):
-        vote_items.features(with_texts, Features(kind="text", columns=("text",)), texts)
+        vote_items.features(with_texts, words, values(words, with_texts))
 
 
 def test_error_names_the_first_item_with_different_features():
@@ -228,13 +230,12 @@ def test_error_names_the_first_item_with_different_features():
     x[13] = 99
     x[20] = 99
     data = votes_table(x=x)
+    numeric = Features.of([TableColumn(name="x", kind="number")])
     with pytest.raises(
         ValueError,
         match=r"has '1' in row 1 and '99' in row 13 \(counted from 0\), both of item 'i1'",
     ):
-        items(data, "item").features(
-            data, Features(kind="numeric", columns=("x",)), np.array(x)[:, None]
-        )
+        items(data, "item").features(data, numeric, values(numeric, data))
 
 
 def test_trusted_labels_of_an_item_can_be_in_any_row_and_must_agree():
