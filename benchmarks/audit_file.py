@@ -22,10 +22,10 @@ from pathlib import Path
 import numpy as np
 
 from unflip import LPClassifier, NoiseModel
-from unflip.cli.files.feature_columns import Features, fit_features
 from unflip.datasets import make_mixture
 from unflip.estimation import AssumedNoiseWarning
 from unflip.estimation.given_rates import GivenRates
+from unflip.features.word_features import fit_words
 
 NOISE = NoiseModel.binary(eps_pos=0.3, eps_neg=0.1)
 NAMES = np.array(["negative", "positive"])
@@ -152,7 +152,7 @@ def part_decisions(n_splits):
         "books": NoiseModel.binary(eps_pos=0.4, eps_neg=0.3),
     }.items():
         texts, true = of_domain(all_reviews, domain)
-        _, X = fit_features(Features(kind="text", columns=("text",)), texts)
+        _, X = fit_words(texts, "column 'text'")
         for mode, rates in {"estimated": "estimate", "given": noise}.items():
             lines = [decided(X, true, noise, rates, seed) for seed in range(n_splits)]
             names = ("expected_gain", "gain", "accuracy", "of_corrected_labels", "left_wrong")

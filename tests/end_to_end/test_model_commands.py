@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from support.files import NAMES, mixture_file, program, read_csv, text_file, write_csv
-from unflip import NoiseModel, theory
-from unflip import load_model
+from unflip import NoiseModel, load_model, theory
 from unflip.datasets import make_mixture
 
 RATES = ("--eps", "ham=0.1,spam=0.3")
