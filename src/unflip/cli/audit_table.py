@@ -41,9 +41,10 @@ def audit_file(request: Request, report_progress: ReportProgress) -> FileAudit:
 
 def _proposals(prepared: Prepared, result: Audit) -> Proposals:
     """Return the labels proposed for unlabelled items without a trusted label."""
-    unchecked = result.unlabelled[result.evidence.truth[result.unlabelled.row] == UNCHECKED]
+    unlabelled = result.unlabelled
+    is_open = result.evidence.truth[unlabelled.row] == UNCHECKED
     return Proposals(
-        prepared.items.first[unchecked.row],
-        np.asarray(unchecked.proposed),
-        np.asarray(unchecked.probability),
+        prepared.items.first[unlabelled.row[is_open]],
+        np.asarray(unlabelled.proposed[is_open]),
+        np.asarray(unlabelled.probability[is_open]),
     )

@@ -237,9 +237,11 @@ class ReviewedLabels:
 
     def __repr__(self) -> str:
         n_reviewed = len(np.unique(self.row))
+        n_annotators = len(set(self.annotator.tolist()))
+        annotators = "annotator" if n_annotators == 1 else "annotators"
         return (
-            f"<{len(self.row)} labels of {len(set(self.annotator.tolist()))} annotators on "
-            f"{n_reviewed} of {self.n_rows} rows, {len(self.disputed)} disputed>"
+            f"<{len(self.row)} labels of {n_annotators} {annotators} on {n_reviewed} of "
+            f"{self.n_rows} rows, {len(self.disputed)} disputed>"
         )
 
 

@@ -82,7 +82,7 @@ class Votes:
         annotators : array-like of shape (n_votes,) or None
             Annotator of each vote. None: unknown, and all votes share one transition matrix.
         labels : array-like of shape (n_votes,)
-            Label of each vote; None, NaN or pandas.NA for no vote.
+            Label of each vote; None, NaN, pandas.NA or "" for no vote.
         n_rows : int, optional
             Number of rows of X. None: the last row is the last one of `rows`.
         abstentions : bool
@@ -125,7 +125,7 @@ class Votes:
         Parameters
         ----------
         columns : array-like of shape (n, w) or (n,)
-            Labels; None, NaN, pandas.NA or a mask for no vote.
+            Labels; None, NaN, pandas.NA, "" or a mask for no vote.
         annotators : array-like of shape (w,), optional
             Names of the annotators; by default those of the columns of a data frame, or numbers
             from 0.
