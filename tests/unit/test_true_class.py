@@ -244,7 +244,7 @@ class TestReach:
         model = normal_density(k)
         for gradient in np.random.default_rng(0).normal(size=(5, len(model.parameters))):
             step = standard_error(model, gradient)
-            distance = model.density.reach(model.parameters, step, standard_errors)
+            distance = model.density.reach(step, standard_errors)
             assert distance == pytest.approx(standard_errors, abs=REACH_TOLERANCE)
 
     @pytest.mark.parametrize("has_probabilities", [False, True])
@@ -259,8 +259,8 @@ class TestReach:
         model = TrueClassModel.fit(rows, np.where(truth == UNCHECKED, UNCHECKED, predicted))
         gradient = rows.gradients(model.predicted_posterior, predicted).mean(axis=0)
         step = standard_error(model, gradient)
-        up = model.density.reach(model.parameters, step, 1.96)
-        down = model.density.reach(model.parameters, -step, 1.96)
+        up = model.density.reach(step, 1.96)
+        down = model.density.reach(-step, 1.96)
         assert down + REACH_TOLERANCE < 1.96 < up - REACH_TOLERANCE
 
     @pytest.mark.parametrize("k", [2, 3])
@@ -271,7 +271,7 @@ class TestReach:
         fall = standard_errors**2 / 2
         for gradient in np.random.default_rng(0).normal(size=(5, len(model.parameters))):
             step = standard_error(model, gradient)
-            distance = model.density.reach(model.parameters, step, standard_errors)
+            distance = model.density.reach(step, standard_errors)
             shorter = model.parameters + (distance - REACH_TOLERANCE) * step
             longer = model.parameters + (distance + REACH_TOLERANCE) * step
             assert cost(shorter) - cost(model.parameters) < fall
@@ -284,13 +284,13 @@ class TestReach:
         inclusion = np.random.default_rng(0).uniform(0.05, 1.0, len(truth))
         model = TrueClassModel.fit(rows, truth, inclusion=inclusion)
         density = model.density
-        hessian = np.linalg.inv(density.covariance(model.parameters, density.weights))
+        hessian = np.linalg.inv(density.covariance(density.weights))
         cost = negative_log_density(model)
         for gradient in np.random.default_rng(0).normal(size=(5, len(model.parameters))):
             step = standard_error(model, gradient)
             fall = step @ hessian @ step * 1.96**2 / 2
             assert fall > 1.01 * 1.96**2 / 2
-            distance = density.reach(model.parameters, step, 1.96)
+            distance = density.reach(step, 1.96)
             shorter = model.parameters + (distance - REACH_TOLERANCE) * step
             longer = model.parameters + (distance + REACH_TOLERANCE) * step
             assert cost(shorter) - cost(model.parameters) < fall
@@ -299,7 +299,7 @@ class TestReach:
     def test_no_direction_has_no_fall(self):
         model = fitted(2)
         nowhere = np.zeros(len(model.parameters))
-        assert model.density.reach(model.parameters, nowhere, 1.96) == 1.96
+        assert model.density.reach(nowhere, 1.96) == 1.96
 
 
 class TestMoved:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.optimize import brentq
@@ -115,8 +116,9 @@ class LogPosterior:
     std: FloatArray
     claims: list[Claim]
 
+    @cached_property
     def mode(self) -> FloatArray:
-        """Return the parameters of the largest density, by Newton's method from the prior mean."""
+        """The parameters of the largest density, by Newton's method from the prior mean."""
         parameters = self.mean
         value = self._value(parameters)
         for _ in range(_MAX_STEPS):
@@ -136,39 +138,46 @@ class LogPosterior:
                 break
         return parameters
 
-    def covariance(self, parameters: FloatArray, counts: FloatArray) -> FloatArray:
+    @cached_property
+    def _hessian(self) -> FloatArray:
+        """Minus the Hessian at the mode."""
+        return self._derivatives(self.mode, self.weights)[1]
+
+    @cached_property
+    def _largest(self) -> float:
+        return self._value(self.mode)
+
+    def covariance(self, counts: FloatArray) -> FloatArray:
         """Return the covariance around the mode.
 
         If the weights are not the counts of the rows, it is the sandwich H⁻¹MH⁻¹, where M has
         weight²/count in the place of the weights of the Hessian H.
         """
-        inverse = np.linalg.inv(self._derivatives(parameters, self.weights)[1])
-        middle = self._derivatives(parameters, self.weights**2 / counts)[1]
+        inverse = np.linalg.inv(self._hessian)
+        middle = self._derivatives(self.mode, self.weights**2 / counts)[1]
         return np.asarray(inverse @ middle @ inverse, dtype=float)
 
-    def reach(self, parameters: FloatArray, direction: FloatArray, standard_errors: float) -> float:
-        """Return how far a direction is followed until the log density falls by enough.
+    def reach(self, direction: FloatArray, standard_errors: float) -> float:
+        """Return how far from the mode, in a direction, the log density has fallen by enough.
 
         That is the fall of a normal density with the curvature at the mode, after a number of
         standard errors. The density may be skewed, so the distance differs from that number.
 
         Parameters
         ----------
-        parameters : ndarray of shape (d,)
-            The mode.
         direction : ndarray of shape (d,)
             A step of one standard error.
         standard_errors : float
             Number of standard errors.
         """
-        curvature = float(direction @ self._derivatives(parameters, self.weights)[1] @ direction)
+        curvature = float(direction @ self._hessian @ direction)
         if curvature <= 0:
             return standard_errors
-        lowest = self._value(parameters) - curvature * standard_errors**2 / 2
-        errors = [claim.error_along(parameters, direction) for claim in self.claims]
+        lowest = self._largest - curvature * standard_errors**2 / 2
+        errors = [claim.error_along(self.mode, direction) for claim in self.claims]
 
         def above(distance: float) -> float:
-            moved = parameters + distance * direction
+            moved = self.mode + distance * direction
             return self._density(moved, [error(distance) for error in errors]) - lowest
 
         farthest = standard_errors

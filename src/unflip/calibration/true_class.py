@@ -128,9 +128,8 @@ class TrueClassModel:
             *rows.prior,
             claims(rows, counts / total),
         )
-        parameters = density.mode()
-        covariance = density.covariance(parameters, counts[checked])
-        return cls(rows, truth, counts / total, total, density, parameters, covariance)
+        covariance = density.covariance(counts[checked])
+        return cls(rows, truth, counts / total, total, density, density.mode, covariance)
 
     @property
     def unchecked(self) -> NDArray[np.bool_]:
@@ -233,8 +232,8 @@ class TrueClassModel:
             return self.parameters, self.parameters
         step = self.covariance @ gradient / np.sqrt(variance)
         quantile = normal_quantile(confidence)
-        down = self.density.reach(self.parameters, -step, quantile)
-        up = self.density.reach(self.parameters, step, quantile)
+        down = self.density.reach(-step, quantile)
+        up = self.density.reach(step, quantile)
         return self.parameters - down * step, self.parameters + up * step
 
     def _correlations(self, directions: Sequence[FloatArray]) -> FloatArray:
