@@ -9,7 +9,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import Tags, column_or_1d
+from sklearn.utils import Tags, column_or_1d, estimator_html_repr
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -51,6 +51,7 @@ from unflip.losses import Loss
 from unflip.model.feature_choice import fit_features, with_features
 from unflip.model.fit_moments import ClosedFormFit, fit_moments
 from unflip.model.fit_rows import RowFit, fit_rows, warn_of_one_sided_targets
+from unflip.model.fit_summary import fit_summary
 from unflip.model.options import Options
 from unflip.ridge.moments import Moments, add_chunk
 
@@ -452,6 +453,9 @@ class LPClassifier(ClassifierMixin, BaseEstimator):
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy of predictions on samples with clean labels."""
         return float(super().score(open_dask(X), in_memory(y), in_memory(sample_weight)))
+
+    def _html_repr(self) -> str:
+        return fit_summary(self) + str(estimator_html_repr(self))
 
     def __sklearn_tags__(self) -> Tags:
         """Return the tags; some parameters support two classes only."""

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from unflip._utils.arrays import as_numpy
+from unflip._utils.progress import tracked
 from unflip._utils.typing import FloatArray, IntArray, Rows
 from unflip.data.duplicates import take_rows
 from unflip.data.groups import Folds, check_classes_of_groups
@@ -45,7 +46,7 @@ def held_out_log_odds(
         Whether the noise rates of each annotator are estimated from the votes, in each fold.
     """
     scores = np.zeros((len(labels), len(fitted.classes_)))
-    for train, test in folds:
+    for train, test in tracked(folds, "Fits to other groups"):
         train_labels = labels[train]
         check_classes_of_groups(train_labels, len(fitted.classes_))
         fold = _unfitted_fold(fitted, labels, train, from_votes)

@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.model_selection import PredefinedSplit
-from sklearn.utils import Tags, _safe_indexing, assert_all_finite, column_or_1d, get_tags
+from sklearn.utils import (
+    Tags,
+    _safe_indexing,
+    assert_all_finite,
+    column_or_1d,
+    estimator_html_repr,
+    get_tags,
+)
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -21,6 +28,7 @@ from sklearn.utils.validation import (
 )
 
 from unflip._utils.alignment import check_aligned
+from unflip._utils.progress import tracked
 from unflip._utils.typing import FloatArray, IntArray
 from unflip._utils.validation import as_count, as_floats, check_unmasked
 from unflip._utils.warnings import warn_caller
@@ -35,6 +43,7 @@ from unflip.labels.classes import split_missing
 from unflip.labels.noise import NoiseModel
 from unflip.labels.votes import Votes
 from unflip.model.classifier import LPClassifier
+from unflip.model.fit_summary import fit_summary
 from unflip.model.held_out import held_out_log_odds
 from unflip.model.label_evidence import LabelEvidence, fixed_rates, likeliest_rates
 from unflip.model.noise_sources import resolve_noise, with_inferred_priors
@@ -251,6 +260,9 @@ class NoisyLabelClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         """Return the decision values of the classifier."""
         return self._answer("decision_function", X)
 
+    def _html_repr(self) -> str:
+        return fit_summary(self) + str(estimator_html_repr(self))
+
     def __sklearn_tags__(self) -> Tags:
         """Return the tags, with those of the classifier for its input."""
         tags = super().__sklearn_tags__()
@@ -429,7 +441,7 @@ def _expected_accuracy(
         return ExpectedAccuracy(np.nan, np.nan)
     # Samples that no fold holds out have the prediction of their log-odds.
     predicted = evidence.scores.calibration.log_odds.argmax(axis=1)
-    for train, test in folds.split():
+    for train, test in tracked(list(folds.split()), "Fits to other folds"):
         rows = _safe_indexing(samples.kept, test)
         predicted[test] = predicted_codes(fit_part(train), rows, samples.classes)
     return evidence.scores.expected_accuracy(predicted, evidence.rates.noise.known_priors)

@@ -17,6 +17,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, get_routing_for_objec
 from sklearn.utils.validation import has_fit_parameter
 
 from unflip._utils.arrays import one_hot
+from unflip._utils.progress import tracked
 from unflip._utils.typing import FloatArray, IntArray
 from unflip._utils.validation import as_floats, improper_row, shown
 from unflip.data.groups import check_classes_of_groups
@@ -92,7 +93,7 @@ def out_of_fold_log_odds(
     its predictions. Samples that no fold holds out have those of the class proportions.
     """
     log_odds = np.tile(np.log(np.bincount(codes, weights)), (len(codes), 1))
-    for train, test in folds.split():
+    for train, test in tracked(list(folds.split()), "Out-of-fold fits"):
         labels = classes[codes[train]]
         fitted = fit_weighted(estimator, _safe_indexing(X, train), labels, weights[train])
         log_odds[test] = log_odds_of(fitted, _safe_indexing(X, test), classes, labels)

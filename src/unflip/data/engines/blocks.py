@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from array_api_compat import array_namespace, device
 
+from unflip._utils.progress import tracked
 from unflip._utils.typing import Array, Rows
 from unflip.data.engines.engine import BlockSource, Engine, OfBlock
 
@@ -58,7 +59,7 @@ class Blocks:
         n_blocks = max(-(-n_rows * n_features // self._block_values(n_values)), 1)
         height = max(-(-n_rows // n_blocks), 1)
         buffer = self._buffer(min(height, n_rows)) if self.offset else None
-        for start in range(0, max(n_rows, 1), height):
+        for start in tracked(range(0, max(n_rows, 1), height), "Pass over the samples"):
             part = slice(start, min(start + height, n_rows))
             if buffer is None:
                 yield part, self.source[part, :]

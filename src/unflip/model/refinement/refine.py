@@ -46,6 +46,7 @@ import numpy as np
 from array_api_compat import array_namespace, device
 
 from unflip._utils.arrays import TINY, as_numpy, at_least, like, one_hot, pick
+from unflip._utils.progress import tracked
 from unflip._utils.typing import Array, FloatArray
 from unflip.calibration.coupling import uncoupled
 from unflip.labels.classes import contrasts
@@ -125,7 +126,7 @@ def refine(
     loop = RefinementLoop(spectrum, labels, scale_free)
     current = loop.first(regs)
     best_alignment = current.alignment
-    for _ in range(MAX_ROUNDS):
+    for _ in tracked(range(MAX_ROUNDS), "Rounds of refinement"):
         following = loop.next(current, _nearby_regs(current.reg, regs, search))
         if following is None or following.alignment < best_alignment - tolerance:
             break
