@@ -84,10 +84,24 @@ class Audit(Findings):
             raise ImportError(
                 f'to_html needs {error.name}: install it with pip install "unflip[cli]".'
             ) from None
+        shown = self.showing(texts=texts, ids=ids, images=images).shown
+        page.write_page(self, as_path(path, "path"), shown=shown)
+
+    def showing(
+        self,
+        *,
+        texts: Sequence[str] | None = None,
+        ids: Sequence[str] | None = None,
+        images: Sequence[Any] | None = None,
+    ) -> Audit:
+        """Return the same audit, with what notebooks and pages show of each row.
+
+        Parameters are those of `to_html`.
+        """
         passed: dict[str, Any] = {"texts": texts, "ids": ids, "images": images}
         changes = {name: each for name, each in passed.items() if each is not None}
         shown = replace(self.shown, **changes)
-        page.write_page(self, as_path(path, "path"), shown=shown)
+        return replace(self, shown=shown.checked(len(self.evidence.codes)))
 
     @property
     def summary(self) -> dict[str, str]:
@@ -110,6 +124,14 @@ class Audit(Findings):
             listed = ""
         paragraphs["Suspects"] += "\n  ".join([listed, *lines])
         return "\n".join(f"{heading}: {text}" for heading, text in paragraphs.items())
+
+    def _repr_html_(self) -> str | None:
+        try:
+            view = import_module("unflip.auditing.html.notebook_view")
+        except ImportError:  # of Jinja2: notebooks then show the text
+            return None
+        html: str = view.notebook_view(self)
+        return html
 
     def __repr__(self) -> str:
         n = len(self.evidence.codes)
