@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from unflip.auditing.evaluation.model_evaluation import Evaluation, evaluate
     from unflip.auditing.from_rows import audit
     from unflip.auditing.from_scores import audit_scores
+    from unflip.auditing.outliers import UnusualRows, unusual_rows
     from unflip.auditing.report import Audit
     from unflip.labels.noise import NoiseModel
     from unflip.labels.votes import Votes
@@ -28,6 +29,7 @@ __all__ = [
     "NoiseModel",
     "NoisyLabelClassifier",
     "TableModel",
+    "UnusualRows",
     "Votes",
     "audit",
     "audit_scores",
@@ -41,6 +43,7 @@ __all__ = [
     "losses",
     "targets",
     "theory",
+    "unusual_rows",
 ]
 
 if not TYPE_CHECKING:  # type checkers would take a misspelt name for a lazy one
@@ -55,6 +58,7 @@ if not TYPE_CHECKING:  # type checkers would take a misspelt name for a lazy one
             "NoiseModel": "labels.noise",
             "NoisyLabelClassifier": "model.noisy_label_classifier",
             "TableModel": "model.table_model",
+            "UnusualRows": "auditing.outliers",
             "Votes": "labels.votes",
             "audit": "auditing.from_rows",
             "audit_scores": "auditing.from_scores",
@@ -69,6 +73,7 @@ if not TYPE_CHECKING:  # type checkers would take a misspelt name for a lazy one
             "plotting": "",
             "targets": "",
             "theory": "",
+            "unusual_rows": "auditing.outliers",
         },
     )
 

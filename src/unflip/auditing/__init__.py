@@ -9,6 +9,7 @@ from unflip.auditing.evaluation import Comparison, Evaluation, compare, evaluate
 from unflip.auditing.evaluation.sampled_checks import SelectedChecksWarning
 from unflip.auditing.from_rows import audit
 from unflip.auditing.from_scores import audit_scores
+from unflip.auditing.outliers import UnusualRows, distance_deviations, unusual_rows
 from unflip.auditing.report import Audit, checked_rate
 from unflip.auditing.shown_rows import ShownRows
 
@@ -18,9 +19,12 @@ __all__ = [
     "Evaluation",
     "SelectedChecksWarning",
     "ShownRows",
+    "UnusualRows",
     "audit",
     "audit_scores",
     "checked_rate",
     "compare",
+    "distance_deviations",
     "evaluate",
+    "unusual_rows",
 ]

@@ -33,6 +33,7 @@ from unflip.data.input_rows import (
 )
 from unflip.data.lazy import LazyRows, PartitionedRows, RowMapping
 from unflip.data.parquet import Path, as_paths, column_names, parquet_chunks
+from unflip.data.row_trees import NearRows, near_rows
 from unflip.data.rows import centred_rows, check_magnitude, product
 from unflip.data.sparse_rows import SparseRows
 from unflip.data.training_set import TrainingSet
@@ -47,6 +48,7 @@ __all__ = [
     "Folds",
     "Layout",
     "LazyRows",
+    "NearRows",
     "PartitionedRows",
     "Path",
     "RowMapping",
@@ -69,6 +71,7 @@ __all__ = [
     "is_on_host",
     "lazy_for_dask",
     "n_effective_of",
+    "near_rows",
     "open_dask",
     "parquet_chunks",
     "product",

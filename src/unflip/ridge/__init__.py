@@ -16,6 +16,7 @@ from unflip.ridge.label_association import (
     loo_operator_diagonals,
 )
 from unflip.ridge.moments import Moments, add_chunk
+from unflip.ridge.row_metric import RowMetric
 from unflip.ridge.score_sums import ClassScores, ScoreSums
 from unflip.ridge.selection import (
     best_reg,
@@ -51,6 +52,7 @@ __all__ = [
     "GramSpectrum",
     "LeaveOneOut",
     "Moments",
+    "RowMetric",
     "ScoreSums",
     "Spectrum",
     "add_chunk",
