@@ -12,6 +12,7 @@ from unflip.auditing.from_scores import audit_scores
 from unflip.auditing.outliers import UnusualRows, distance_deviations, unusual_rows
 from unflip.auditing.report import Audit, checked_rate
 from unflip.auditing.shown_rows import ShownRows
+from unflip.auditing.suspects import n_suspects_at
 
 __all__ = [
     "Audit",
@@ -26,5 +27,6 @@ __all__ = [
     "compare",
     "distance_deviations",
     "evaluate",
+    "n_suspects_at",
     "unusual_rows",
 ]
