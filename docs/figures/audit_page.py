@@ -98,7 +98,7 @@ def main() -> None:
         write_page(report, path, shown=ShownRows(texts=texts, ids=ids, source="messages.csv"))
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"))
         page = browser.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme="light")
-        page.goto(path.as_uri())
+        page.goto(f"{path.as_uri()}#suspects")
         page.locator("#rows .row").nth(1).click()
         for key in "ara":
             page.keyboard.press(key)
@@ -107,9 +107,7 @@ def main() -> None:
             .nth(6)
             .evaluate("row => row.getBoundingClientRect().bottom + scrollY")
         )
-        top = page.locator("#outlook").evaluate(
-            "part => part.getBoundingClientRect().top + scrollY"
-        )
+        top = page.locator("#tabs").evaluate("part => part.getBoundingClientRect().top + scrollY")
         clip = {"x": 0, "y": 0, "width": WIDTH, "height": bottom}
         screenshot = Image.open(io.BytesIO(page.screenshot(full_page=True, clip=clip)))
         browser.close()

@@ -30,6 +30,9 @@ from unflip.datasets import make_mixture
 
 pytestmark = needs_browser
 
+TABS = ("Check rows", "Suspects", "Noise and accuracy")
+PANELS = ("#check", "#suspects", "#details")
+
 
 @pytest.fixture(scope="module")
 def browser():
@@ -53,6 +56,11 @@ def path(audit, tmp_path_factory):
     return path
 
 
+def suspects_of(path):
+    """Return the address of the tab of suspects."""
+    return f"{path.as_uri()}#suspects"
+
+
 def watch(page):
     """Collect console messages, requests and dialogs of a page."""
     seen = SimpleNamespace(console=[], requests=[], dialogs=[])
@@ -69,13 +77,31 @@ def opened(browser, path):
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     page = context.new_page()
     seen = watch(page)
-    page.goto(path.as_uri())
+    page.goto(suspects_of(path))
     yield page
     local = ("data:,", "blob:")
     assert {url for url in seen.requests if not url.startswith(local)} == {path.as_uri()}
     assert seen.console == []
     assert seen.dialogs == []
     context.close()
+
+
+def open_tab(page, name):
+    page.get_by_role("tab", name=name).click()
+
+
+def wait_for_scroll_to(page, part):
+    page.wait_for_function(
+        """part => {
+          const { top, bottom } = document.querySelector(part).getBoundingClientRect();
+          return top >= 0 && bottom <= innerHeight;
+        }""",
+        arg=part,
+    )
+
+
+def visible_panels(page):
+    return [panel for panel in PANELS if page.locator(panel).is_visible()]
 
 
 def shown_rows(page):
@@ -116,6 +142,64 @@ def exported(page):
     return list(csv.DictReader(io.StringIO(content, newline="")))
 
 
+class TestTabs:
+    def test_click_shows_one_part(self, browser, path):
+        page = browser.new_page()
+        page.goto(path.as_uri())
+        assert visible_panels(page) == ["#check"]
+        for name, panel in zip(TABS, PANELS, strict=True):
+            open_tab(page, name)
+            assert visible_panels(page) == [panel]
+            assert page.get_by_role("tab", selected=True).text_content() == name
+            assert page.get_by_role("tabpanel", name=name).is_visible()
+        page.reload()
+        assert visible_panels(page) == ["#details"]
+        page.close()
+
+    def test_keys(self, opened):
+        opened.get_by_role("tab", name="Suspects").focus()
+        for key, panel in [
+            ("ArrowRight", "#details"),
+            ("ArrowRight", "#check"),
+            ("ArrowLeft", "#details"),
+            ("Home", "#check"),
+            ("End", "#details"),
+        ]:
+            opened.keyboard.press(key)
+            assert visible_panels(opened) == [panel]
+            assert f"#{opened.evaluate('document.activeElement.hash.slice(1)')}" == panel
+        opened.keyboard.press("Shift+Tab")
+        assert opened.evaluate("document.activeElement.role") != "tab"  # one tab stop
+
+    @pytest.mark.parametrize(
+        ("part", "panel"), [("outlook", "#details"), ("suspects", "#suspects"), ("%", "#check")]
+    )
+    def test_address_opens_the_tab_of_its_part(self, browser, path, part, panel):
+        page = browser.new_page()
+        seen = watch(page)
+        page.goto(f"{path.as_uri()}#{part}")
+        assert visible_panels(page) == [panel]
+        if part == "outlook":
+            wait_for_scroll_to(page, "#outlook-heading")
+        page.evaluate("location.hash = '#noise'")
+        page.locator("#noise").wait_for()
+        assert visible_panels(page) == ["#details"]
+        assert seen.console == []
+        page.close()
+
+    def test_page_without_scripts_and_print_show_all_parts(self, browser, path, opened):
+        context = browser.new_context(java_script_enabled=False)
+        page = context.new_page()
+        page.goto(path.as_uri())
+        assert visible_panels(page) == list(PANELS)
+        context.close()
+        opened.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert visible_panels(opened) == list(PANELS)
+        assert opened.locator("svg[role=img]").count() == 2  # charts, too
+        opened.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert visible_panels(opened) == ["#suspects"]
+
+
 class TestList:
     def test_worst_suspects_come_first_and_texts_are_escaped(self, opened, audit):
         assert shown_rows(opened) == audit.suspects.row[:50].tolist()
@@ -127,7 +211,6 @@ class TestList:
             nasty_ids()[i] for i in audit.suspects.row[:50]
         ]
         assert opened.locator("#rows .observed").first.text_content() in CLASSES
-        assert opened.locator("svg[role=img]").count() == 2
 
     def test_sorting(self, opened):
         for number in (1, 2):
@@ -263,7 +346,7 @@ class TestDecisions:
     def test_decisions_are_shared_between_windows_and_survive_a_reload(self, opened, path):
         first, second = shown_rows(opened)[:2]
         other = opened.context.new_page()
-        other.goto(path.as_uri())
+        other.goto(suspects_of(path))
         opened.bring_to_front()
         opened.keyboard.press("j")
         opened.keyboard.press("a")
@@ -307,7 +390,7 @@ class TestExport:
     def test_export_without_ids(self, browser, audit, tmp_path):
         write_page(audit, tmp_path / "plain.html")
         page = browser.new_page()
-        page.goto((tmp_path / "plain.html").as_uri())
+        page.goto(suspects_of(tmp_path / "plain.html"))
         page.locator("#rows .reject").first.click()
         (line,) = exported(page)
         assert (line["row"], line["id"]) == (str(audit.suspects.row[0]), "")
@@ -316,6 +399,7 @@ class TestExport:
 
 class TestOutlook:
     def test_slider_shows_the_accuracy_of_the_audit(self, opened, audit):
+        open_tab(opened, "Noise and accuracy")
         answer = opened.locator("#outlook-answer b")
         assert opened.locator("#checked-count").text_content() == str(audit.n_suspects)
         assert answer.text_content() == f"{audit.accuracy_after(audit.n_suspects):.1%}"
@@ -333,9 +417,11 @@ class TestReading:
     def test_page_never_scrolls_horizontally(self, opened):
         for width in (1440, 1199, 961, 960, 767, 375, 320):
             opened.set_viewport_size({"width": width, "height": 800})
+            for tab in TABS:
+                open_tab(opened, tab)
+                assert opened.evaluate("document.documentElement.scrollWidth") <= width
             room = opened.locator("#panels").evaluate("panels => panels.clientWidth")
             opened.locator(f"#panels svg[width='{room}']").wait_for()
-            assert opened.evaluate("document.documentElement.scrollWidth") <= width
 
     def test_transition_matrix_of_three_classes_fits_beside_the_scores(self, browser, tmp_path):
         X, true = make_mixture(600, 4, means=2.2 * np.eye(3, 4), random_state=0)
@@ -346,7 +432,8 @@ class TestReading:
         trusted = np.where(np.arange(600) < 200, np.array(["a", "b", "c"])[true], None)
         write_page(find_errors(X, observed, trusted=trusted), tmp_path / "page.html")
         page = browser.new_page(viewport={"width": 1200, "height": 900})
-        page.goto((tmp_path / "page.html").as_uri())
+        page.goto(suspects_of(tmp_path / "page.html"))
+        open_tab(page, "Noise and accuracy")
         for width in (1440, 1200, 1000):
             page.set_viewport_size({"width": width, "height": 900})
             assert page.locator("#noise .scroll").evaluate(
@@ -359,7 +446,7 @@ class TestReading:
         trusted[4] = CLASSES[1]
         write_page(nasty_audit(trusted=trusted), tmp_path / "page.html")
         page = browser.new_page(viewport={"width": 375, "height": 800})
-        page.goto((tmp_path / "page.html").as_uri())
+        page.goto(suspects_of(tmp_path / "page.html"))
         assert 4 not in shown_rows(page)[:3]
         page.select_option("#sort-choice", label="Probability wrong ↑")
         assert shown_rows(page)[0] == 4
@@ -377,7 +464,7 @@ class TestReading:
 
     def test_sorting_and_decisions_on_a_narrow_page(self, browser, path):
         page = browser.new_page(viewport={"width": 375, "height": 800})
-        page.goto(path.as_uri())
+        page.goto(suspects_of(path))
         page.select_option("#sort-choice", label="Row ↑")
         assert shown_rows(page)[:3] == [0, 1, 2]
         row(page, 1).get_by_text("Reject").click()
@@ -389,7 +476,7 @@ class TestRobustness:
     def test_security_policy_blocks_network_requests(self, browser, path):
         page = browser.new_page()
         seen = watch(page)
-        page.goto(path.as_uri())
+        page.goto(suspects_of(path))
         assert (
             page.evaluate("fetch('http://127.0.0.1:9/').then(() => 'sent', () => 'blocked')")
             == "blocked"
@@ -406,7 +493,7 @@ class TestRobustness:
         page.add_init_script(
             "Object.defineProperty(window, 'localStorage', {get() { throw new Error('blocked'); }})"
         )
-        page.goto(path.as_uri())
+        page.goto(suspects_of(path))
         page.locator("#rows .accept").first.click()
         assert progress(page) == "1 accepted, 0 rejected, 119 undecided"
         assert "does not save decisions" in page.locator("#saved").text_content()
@@ -418,7 +505,7 @@ class TestRobustness:
             page = browser.new_page()
             seen = watch(page)
             page.add_init_script(f"Storage.prototype.getItem = () => {json.dumps(stored)}")
-            page.goto(path.as_uri())
+            page.goto(suspects_of(path))
             assert progress(page) == "0 accepted, 0 rejected, 120 undecided"
             assert seen.console == []
             page.close()
@@ -428,10 +515,11 @@ class TestRobustness:
         write_page(audit_of(), tmp_path / "page.html")
         page = browser.new_page()
         seen = watch(page)
-        page.goto((tmp_path / "page.html").as_uri())
+        page.goto(suspects_of(tmp_path / "page.html"))
+        assert page.get_by_text("No label is suspect.").is_visible() == (audit_of is spotless)
+        open_tab(page, "Noise and accuracy")
         page.wait_for_selector("#panels svg")
         assert page.locator("#panels svg").count() == n_panels
-        assert page.get_by_text("No label is suspect.").is_visible() == (audit_of is spotless)
         for key in "jaruk":
             page.keyboard.press(key)
         assert seen.console == []

@@ -28,6 +28,7 @@ _SCRIPTS = (
     "keyboard.js",
     "charts.js",
     "outlook.js",
+    "tabs.js",
     "start.js",
 )
 _LONGEST_TEXT = 2000  # characters shown of a row's text
@@ -84,6 +85,7 @@ def page(
         annotators=page_tables.annotator_lines(audit),
         source=shown.source,
         extra=list(assumptions),
+        to_check=_to_check(audit, shown),
         interface=prose.COMMAND_LINE if by_command else prose.PYTHON,
         data=data,
         data_block=script_safe_json(data),
@@ -130,6 +132,14 @@ def _suspects(audit: Audit, shown: ShownRows) -> dict[str, Any]:
         "checked": checked_places.tolist(),
         "probability": suspects.probability.round(6).tolist(),
     }
+
+
+def _to_check(audit: Audit, shown: ShownRows) -> list[str]:
+    """Return the name of each row to check next: its id, or its number."""
+    rows = audit.check_next(prose.n_to_check(audit)).tolist()
+    if shown.ids is not None:
+        return [str(shown.ids[row]) for row in rows]
+    return [str(row if shown.numbers is None else shown.numbers[row]) for row in rows]
 
 
 def _cut(text: str) -> str:

@@ -26,9 +26,11 @@ function textAt(x, y, text, anchor = "middle") {
   return svg("text", { x, y, "text-anchor": anchor }, text);
 }
 
-/* Draw now and after each change of the width. */
+/* Draw when the holder is shown, after each change of its width, and before printing, which shows it. */
 function drawAlways(holder, draw) {
-  new ResizeObserver(() => holder.clientWidth && draw(holder.clientWidth)).observe(holder);
+  const redraw = () => holder.clientWidth && draw(holder.clientWidth);
+  new ResizeObserver(redraw).observe(holder);
+  addEventListener("beforeprint", redraw);
 }
 
 function scale(from, to, low, high) {

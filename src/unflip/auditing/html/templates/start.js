@@ -84,6 +84,7 @@ function startSharing(decisions, table) {
 
 function start() {
   const report = JSON.parse(byId("report-data").textContent);
+  new Tabs(byId("tabs"));
   COLUMNS.text = report.text_heading;
   const decisions = new Decisions(report.key, report.suspects.row);
   const table = new SuspectTable(report, decisions, new View(report, decisions));
