@@ -23,10 +23,11 @@ import skops.io
 import unflip
 from support.audits import N_ROWS, NASTY, nasty_audit, nasty_ids, nasty_texts
 from support.files import mixture_file, program
+from unflip._utils.guarded_cells import unguarded
 from unflip.auditing.html import audit_page
 from unflip.auditing.shown_rows import ShownRows
 from unflip.cli.explorer.command import _answer, _listening
-from unflip.cli.files.safe_csv import csv_bytes, unguarded
+from unflip.cli.files.safe_csv import csv_bytes
 
 SOURCE = Path(unflip.__file__).parent
 CANARY = "canary"

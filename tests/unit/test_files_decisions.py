@@ -7,9 +7,9 @@ from unflip.cli.files.decision_files import (
     Decision,
     changed_cells,
     label_column_of,
-    locate,
     read_decisions,
 )
+from unflip.cli.files.row_matching import locate
 from unflip.cli.files.tables import Table
 
 DATA = Table(
@@ -79,7 +79,7 @@ def test_rows_are_matched_by_number_and_by_id():
         (
             [Decision(0, "", "a", "b"), Decision(0, "", "a", "a")],
             None,
-            r"Row 0 \(counted from 0\) of d.csv is decided twice",
+            r"Row 0 \(counted from 0\) of d.csv has two decisions",
         ),
     ],
 )

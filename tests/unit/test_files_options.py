@@ -6,9 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from unflip._utils import guarded_cells
+from unflip._utils.guarded_cells import guarded, unguarded
 from unflip.auditing.html import page_tables
-from unflip.cli.files import feature_columns, label_column, rates, safe_csv
-from unflip.cli.files.safe_csv import csv_bytes, guarded, unguarded
+from unflip.cli.files import feature_columns, label_column, rates
+from unflip.cli.files.safe_csv import csv_bytes
 from unflip.cli.files.tables import Table
 
 TWO = {"ham": 60, "spam": 40}
@@ -429,7 +431,7 @@ def test_the_page_guards_the_same_cells():
             r"^const (BLANKS|SIGNS) = /(.+)/\.source;$", script.read_text(encoding="utf-8"), re.M
         )
     )
-    assert patterns == {"BLANKS": safe_csv._BLANKS, "SIGNS": safe_csv._SIGNS}
+    assert patterns == {"BLANKS": guarded_cells._BLANKS, "SIGNS": guarded_cells._SIGNS}
 
 
 def test_guarded_files():

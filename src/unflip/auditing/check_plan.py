@@ -21,6 +21,14 @@ from unflip.calibration.true_class import TrueClassModel
 
 # Share of the checks on rows where label and prediction differ, at least.
 _LEAST_SHARE = 0.4
+#: Number of checks that the stop rule decides on: the next ones.
+NEXT_CHECKS = 100
+#: Least narrowing of the 95% interval of the accuracy, and least gain in accuracy, for which checks
+#: are worth the effort. Narrowing by 0.02 is ± 1 point, the precision with which reports show
+#: intervals; benchmarks/honesty_stopping.py measures decisions by it. Half a point of accuracy is a
+#: choice: the least that knowing the noise rates is usually worth.
+WORTH_NARROWING = 0.02
+WORTH_GAIN = 0.005
 # Rows of each group whose information stands for that of the group.
 _N_REPRESENTATIVE = 1000
 
@@ -56,7 +64,7 @@ class CheckPlan:
         """By how much the interval of the accuracy is expected to become narrower."""
         return self.interval.width - self.interval_after.width
 
-    def is_worth(self, *, narrowing: float = 0.02, gain: float = 0.005) -> bool:
+    def is_worth(self, *, narrowing: float = WORTH_NARROWING, gain: float = WORTH_GAIN) -> bool:
         """Whether the checks narrow the interval, or raise the accuracy, by at least this much."""
         return self.narrowing >= narrowing or self.accuracy_gain >= gain
 

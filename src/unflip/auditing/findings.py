@@ -15,7 +15,7 @@ from unflip._utils.record_tables import Table, table
 from unflip._utils.typing import FloatArray, IntArray
 from unflip._utils.validation import as_count, as_number, shown
 from unflip.auditing.annotator_table import annotator_table, confusion_table
-from unflip.auditing.check_plan import CheckPlan, CheckSample
+from unflip.auditing.check_plan import NEXT_CHECKS, CheckPlan, CheckSample
 from unflip.auditing.dependence import Dependence, dependence_test
 from unflip.auditing.evidence import Evidence, ModelCalibration
 from unflip.auditing.next_votes import next_votes
@@ -49,10 +49,16 @@ class Findings:
     false_discovery_rate : float
         Maximum expected false discovery rate: share of correct labels among the first
         ``n_suspects`` suspects.
+    before_checks : Findings, optional
+        The same rows without trusted labels; None if none were passed as a sample of the rows.
+    n_unsure : int
+        Rows of a file of checked rows without a true label. They count as unchecked.
     """
 
     evidence: Evidence
     false_discovery_rate: float = 0.1
+    before_checks: Findings | None = None
+    n_unsure: int = 0
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -301,6 +307,11 @@ class Findings:
             interval_after=self.interval_after(n_checks),
             accuracy_gain=self._outlook.after(drawn) - self._outlook.after(drawn[:0]),
         )
+
+    @cached_property
+    def next_checks(self) -> CheckPlan:
+        """Plan of the next 100 checks, or of all that are left; see `plan_checks`."""
+        return self.plan_checks(min(NEXT_CHECKS, len(self._check_sample.unchecked)))
 
     def checks_for(self, half_width: float) -> int:
         """Return how many more checks give the accuracy an interval of ± half_width at most."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +21,7 @@ from unflip._utils.sparse import canonical
 from unflip._utils.typing import FloatArray, IntArray, Rows
 from unflip._utils.validation import check_unmasked
 from unflip._utils.warnings import warn_caller
+from unflip.auditing.checks_file import CheckedRows
 from unflip.auditing.evidence import Evidence, Noise, ScoredRows
 from unflip.auditing.from_tables import read_table
 from unflip.auditing.outlook import effective_dimension
@@ -66,7 +68,7 @@ def audit(
     | Literal["estimate"]
     | None = "estimate",
     priors: ByClass | ArrayLike | None = None,
-    trusted: ArrayLike | str | None = None,
+    trusted: ArrayLike | str | PathLike[str] | None = None,
     inclusion: ArrayLike | str | None = None,
     groups: ArrayLike | str | None = None,
     features: Any = None,
@@ -94,13 +96,14 @@ def audit(
         Column of names of the rows, to show in reports. It is not a feature.
     noise, priors
         As in `LPClassifier`.
-    trusted : array-like of shape (n,), optional
-        True labels of checked samples, missing for the others. They calibrate all probabilities
-        and intervals, for noise that may depend on the sample, unless `noise` gives the rates.
-        Check the samples of `Audit.check_next`, or samples at random. If suspects were checked,
-        pass ``noise=`` too: suspects are not a random sample. By default they are those of a
-        `NoiseEstimator` that is passed as `noise`. With `label`, this, `inclusion` and `groups` can
-        be columns of the table. They are not features.
+    trusted : array-like of shape (n,), str or path, optional
+        True labels of checked samples, missing for the others; or the file of checked rows that
+        the page of an audit exports. They calibrate all probabilities and intervals, for noise that
+        may depend on the sample, unless `noise` gives the rates. Check the samples of
+        `Audit.check_next`, or samples at random. If suspects were checked, pass ``noise=`` too:
+        suspects are not a random sample. By default they are those of a `NoiseEstimator` that is
+        passed as `noise`. With `label`, this, `inclusion` and `groups` can be columns of the table.
+        They are not features.
     inclusion : array-like of shape (n,), optional
         Probability with which each sample was chosen for a check, if samples were not chosen at
         random among those of the same label and prediction.
@@ -150,14 +153,17 @@ def audit(
         trusted = data.columns.get("trusted", trusted)
         inclusion = data.columns.get("inclusion", inclusion)
         groups = data.columns.get("groups", groups)
-    source = noise
-    if is_estimate(noise) and trusted is not None:
-        source = TrustedSubset(trusted, inclusion)
     check_reachable(X=X, y=y)
     check_unmasked(X=X, y=y)
     labels, missing = (y, None) if isinstance(y, Votes) else split_missing(in_memory(y))
     if not isinstance(labels, Votes):
         labels = _as_labels(labels)
+    checked = CheckedRows.of(trusted, labels)
+    y_trusted = checked.labels
+    source = noise
+    is_sample = is_estimate(noise) and y_trusted is not None
+    if is_sample:
+        source = TrustedSubset(y_trusted, inclusion)
     X = open_dask(X)
     if features is None:
         features = "linear" if estimator is None else "auto"
@@ -171,16 +177,35 @@ def audit(
     if scores.noise.assumption:
         warn_caller(scores.noise.assumption, AssumedNoiseWarning)
     rates = scores.estimator
-    if trusted is None and rates is not None:
-        trusted = rates.y_trusted
+    if y_trusted is None and rates is not None:
+        y_trusted = rates.y_trusted
     n = len(labels)
-    truth = true_codes(trusted, n, np.arange(n), scores.classes, "trusted")
+    truth = true_codes(y_trusted, n, np.arange(n), scores.classes, "trusted")
     evidence = _evidence(scores, truth)
     if rates is not None and rates.uses_trusted_labels:
         counted = np.where(evidence.labelled, truth, UNCHECKED) if missing is not None else truth
         chosen = inclusion_probabilities(rates.inclusion, n, np.arange(n), counted)
         evidence = replace(evidence, is_sample=True, inclusion=chosen)
-    result = Audit(evidence, rate, ShownRows() if table is None else table.shown)
+    before = None
+    if is_sample:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they were for the audit before the checks
+            before = audit(
+                X,
+                y,
+                priors=priors,
+                groups=groups,
+                features=features,
+                estimator=estimator,
+                false_discovery_rate=rate,
+            )
+    result = Audit(
+        evidence,
+        rate,
+        shown=ShownRows() if table is None else table.shown,
+        before_checks=before,
+        n_unsure=checked.n_unsure,
+    )
     warn_of_assumptions(result)
     return result
 

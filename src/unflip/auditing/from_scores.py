@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from unflip._utils.arrays import as_numpy, is_foreign
 from unflip._utils.typing import FloatArray, IntArray
 from unflip._utils.validation import as_array, as_floats, as_number, shown
 from unflip._utils.warnings import warn_caller
+from unflip.auditing.checks_file import CheckedRows
 from unflip.auditing.evidence import (
     Evidence,
     ModelCalibration,
@@ -37,7 +39,7 @@ from unflip.labels.classes import (
     split_missing,
     true_codes,
 )
-from unflip.labels.codes import UNLABELLED
+from unflip.labels.codes import UNCHECKED, UNLABELLED
 from unflip.labels.noise import Channel, NoiseModel
 from unflip.model.noise_sources import noise_source
 from unflip.model.options import gives_priors, is_estimate
@@ -61,7 +63,7 @@ def audit_scores(
     | Literal["estimate"]
     | None = "estimate",
     priors: ByClass | ArrayLike | None = None,
-    trusted: ArrayLike | None = None,
+    trusted: ArrayLike | str | PathLike[str] | None = None,
     inclusion: ArrayLike | None = None,
     false_discovery_rate: float = 0.1,
     effective_dimension: float | None = None,
@@ -85,8 +87,8 @@ def audit_scores(
         Label noise, as in `LPClassifier`; "estimate" maximises the likelihood of the labels.
     priors : dict or array-like of shape (k,), optional
         Class priors, if known, by class or in sorted order of the classes.
-    trusted : array-like of shape (n,), optional
-        True labels of checked samples, as in `audit`.
+    trusted : array-like of shape (n,), str or path, optional
+        True labels of checked samples, or the file of checked rows, as in `audit`.
     inclusion : array-like of shape (n,), optional
         Probability with which each sample was chosen for a check, as in `audit`.
     false_discovery_rate : float
@@ -116,6 +118,8 @@ def audit_scores(
     check_aligned(pred_probs=pred_probs, y=y, trusted=trusted, inclusion=inclusion)
     filled, missing = split_missing(y)
     labels = as_array(as_numpy(filled) if is_foreign(filled) else filled, "y")
+    checked = CheckedRows.of(trusted, labels)
+    y_trusted = checked.labels
     all_observed = _checked_probabilities(pred_probs, labels.shape)
     weights = np.ones(len(labels)) if missing is None else (~missing).astype(float)
     labelled = np.flatnonzero(weights)
@@ -128,27 +132,26 @@ def audit_scores(
         )
     noise = noise_in_order(noise, classes)
     known_priors = priors_in_order(priors, classes)
-    is_sample = is_estimate(noise) and trusted is not None
+    is_sample = is_estimate(noise) and y_trusted is not None
     if isinstance(noise, NoiseEstimator) and noise.uses_trusted_labels:
-        trusted = noise.y_trusted
+        y_trusted = noise.y_trusted
         inclusion = noise.inclusion
         is_sample = True
-    elif isinstance(noise, NoiseEstimator) and trusted is None:
-        trusted = noise.y_trusted
+    elif isinstance(noise, NoiseEstimator) and y_trusted is None:
+        y_trusted = noise.y_trusted
     _warn_of_swapped_columns(observed, codes, classes)
     distinct = DistinctRows.of(all_observed, weights)
     data = TrainingSet(all_observed, labels, weights, classes, distinct, codes)
     n = len(labelled)
-    all_truth = true_codes(trusted, len(labels), np.arange(len(labels)), classes, "trusted")
+    all_truth = true_codes(y_trusted, len(labels), np.arange(len(labels)), classes, "trusted")
     truth = all_truth[labelled]
     log_scores = log_scores_of(observed)
     rows = Observations(codes, np.ones(n), float(n), gives_priors(noise, known_priors))
     share = certainty(score_association(log_scores, rows))
+    estimate = None
     if is_sample:  # checked rows calibrate the posterior, so rates are needed for scores alone
-        noise_model = noise_from_scores(
-            observed, log_scores, rows, known_priors, has_signal=share > 0
-        )
-        noise_model = replace(noise_model, source=TRUSTED_ROWS, assumption="")
+        estimate = noise_from_scores(observed, log_scores, rows, known_priors, has_signal=share > 0)
+        noise_model = replace(estimate, source=TRUSTED_ROWS, assumption="")
     else:
         noise_model = _noise(noise, known_priors, data, observed, rows, share > 0)
     channel = noise_model.channel
@@ -176,7 +179,12 @@ def audit_scores(
     )
     if missing is not None:
         evidence = _with_unlabelled(evidence, labelled, all_observed, all_truth, scores)
-    result = Audit(evidence, rate)
+    before = None
+    if estimate is not None:
+        nothing_checked = np.full(len(evidence.codes), UNCHECKED)
+        unchecked = replace(evidence, truth=nothing_checked, is_sample=False, inclusion=None)
+        before = Audit(replace(unchecked, noise=estimate), rate)
+    result = Audit(evidence, rate, before_checks=before, n_unsure=checked.n_unsure)
     warn_of_assumptions(result)
     if result.n_suspects > n / 2:
         warn_caller(_MOST_LABELS_WRONG)

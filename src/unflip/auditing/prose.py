@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from unflip.auditing import check_prose
 from unflip.auditing.evidence import ModelCalibration
 from unflip.auditing.findings import MOST_RATES, Findings
 
@@ -94,22 +95,22 @@ _VALIDITY = {
 class Interface:
     """How a user of Python, or of the command line, follows the advice of an audit."""
 
-    check: Callable[[int], str]  # where to find a number of rows to check
-    trust: str  # how to pass their true labels
+    trust: str  # how to pass the true labels of reviewed rows
+    use_checks: str  # how to use the checked rows that the page exports
     decide: str  # how to use decisions, as a sentence
 
 
 PYTHON = Interface(
-    check=".check_next({})".format,
     trust="pass their true labels as trusted=",
+    use_checks='audit again: audit(X, y, trusted="checks.csv")',
     decide=(
         "To use them, audit again: audit(X, y, trusted=..., noise=result.noise), with the decided "
         "labels as trusted= and the noise rates of this audit."
     ),
 )
 COMMAND_LINE = Interface(
-    check=lambda n_rows: "unflip audit --json lists them under check_next",
     trust="put their true labels into a column and pass its name with --trusted",
+    use_checks="audit again with --trusted checks.csv",
     decide=(
         "To train a classifier, run unflip fit ... --decisions decisions.csv with the original "
         "data. To write a corrected copy of the data for use outside unflip, run unflip apply."
@@ -125,6 +126,8 @@ def summary(audit: Findings) -> dict[str, str]:
         "Suspects": suspects(audit),
         "Next step": next_step(audit),
     }
+    if sentences := check_prose.checked_rows(audit):
+        paragraphs["Checked rows"] = sentences
     if sentences := several_votes(audit):
         paragraphs["Votes"] = sentences
     if len(audit.unlabelled):
@@ -294,11 +297,10 @@ def next_step(audit: Findings) -> str:
     review = ""
     if audit.n_suspects:
         review = "Review the first .n_suspects rows of .suspects. "
-    if not n_next:
-        return review.strip() or "Every row was checked."
+    if not check_prose.advises_checks(audit):
+        return review.strip() or check_prose.why_not_more(audit)
     return (
-        f"{review}{why_check(audit)}, check the rows of {PYTHON.check(n_next)} and pass their "
-        "true labels as trusted=."
+        f"{review}{why_check(audit)}, check the rows of .check_next({n_next}) and {PYTHON.trust}."
     )
 
 
@@ -307,12 +309,11 @@ def next_steps(audit: Findings, interface: Interface) -> list[str]:
     if not audit.evidence.has_signal:
         return ["Add rows or other features."]
     review = _review(audit, interface)
-    n_next = n_to_check(audit)
-    if not n_next:
-        return [review]
+    if not check_prose.advises_checks(audit):
+        return [check_prose.why_not_more(audit), review]
     check = (
-        f"{why_check(audit)}, check a random sample of rows ({interface.check(n_next)}), "
-        f"{interface.trust}, and audit again."
+        f"{why_check(audit)}, check a random sample of rows in the tab “Check rows”, export it, "
+        f"and {interface.use_checks}."
     )
     return [review, check] if audit.n_suspects and not audit.assumption else [check, review]
 
@@ -335,7 +336,7 @@ def _review(audit: Findings, interface: Interface) -> str:
     if not audit.n_suspects:
         return "No label should be changed without checking its row."
     first = "suspect" if audit.n_suspects == 1 else f"{audit.n_suspects:,} suspects"
-    review = f"Review the first {first} below: accept or reject the proposed label."
+    review = f"Review the first {first} in the tab “Suspects”: accept or reject the proposed label."
     if audit.evidence.noise.votes is not None:
         return f"{review} Then {interface.trust}, and audit again."
     return (

@@ -32,6 +32,10 @@ class Audit(Findings):
     false_discovery_rate : float
         Maximum expected false discovery rate: share of correct labels among the first
         ``n_suspects`` suspects.
+    before_checks : Audit, optional
+        The audit of the same rows without trusted labels; None if none were passed as a sample.
+    n_unsure : int
+        Rows of a file of checked rows without a true label. They count as unchecked.
     shown : ShownRows
         What pages and notebooks show of each row.
 

@@ -132,6 +132,14 @@ Trusted = Annotated[
     str | None,
     typer.Option(metavar="COLUMN", help="Column of trusted labels, empty for unchecked rows."),
 ]
+TrustedOrChecks = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN|FILE",
+        help="Column of trusted labels, empty for unchecked rows; or the file of checked rows "
+        "(checks.csv) that the page of an audit exports.",
+    ),
+]
 Name = Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="Column of row ids.")]
 Group = Annotated[
     str | None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from unflip.auditing.from_rows import audit
@@ -32,7 +34,7 @@ def audit_file(request: Request, report_progress: ReportProgress) -> FileAudit:
     id_column = request.item if request.id_column is None else request.id_column
     return FileAudit(
         prepared=prepared,
-        audit=result,
+        audit=replace(result, n_unsure=prepared.n_unsure),
         proposals=_proposals(prepared, result),
         id_column=id_column,
         notes=notes,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from unflip.auditing import prose
+from unflip.auditing import check_prose, prose
 from unflip.cli.file_audit import FileAudit
 from unflip.cli.files.feature_columns import Features
 from unflip.cli.files.request import Prepared, Request
@@ -42,6 +43,7 @@ def summary(result: FileAudit, request: Request, out: Path | None, suspects: Pat
         wrapped(f"Expected accuracy: {prose.accuracy(result.audit)}"),
         _votes(result),
         _suspects(result),
+        _checked_rows(result),
         _unlabelled(result),
         _warning(result),
         _next_steps(result, request, out, suspects),
@@ -111,6 +113,11 @@ def _suspects(result: FileAudit) -> str:
     return "\n".join([wrapped(f"{text} Most likely wrong first{rows}:"), *table])
 
 
+def _checked_rows(result: FileAudit) -> str:
+    sentences = check_prose.checked_rows(result.audit)
+    return wrapped(f"Checked rows: {sentences}") if sentences else ""
+
+
 def _unlabelled(result: FileAudit) -> str:
     proposals = result.proposals
     if len(proposals.rows) == 0:
@@ -169,7 +176,7 @@ def _next_steps(
         steps = _review(result, out, suspects) + _use_decisions(result, request, out, suspects)
     else:
         steps = _review_votes(result, out, suspects)
-    steps += _check_rows(result, request)
+    steps += _check_rows(result, request, out)
     return "\n".join(["Next steps:", *steps]) if steps else ""
 
 
@@ -256,24 +263,36 @@ def _use_decisions(
     ]
 
 
-def _check_rows(result: FileAudit, request: Request) -> list[str]:
+def _check_rows(result: FileAudit, request: Request, out: Path | None) -> list[str]:
     """Return which rows to check, and how to pass their labels."""
-    rows = result.check_next
-    if not rows or not result.audit.evidence.has_signal:
+    audit = result.audit
+    if not check_prose.advises_checks(audit) or not audit.evidence.has_signal:
         return []
     items = result.prepared.items.plural
+    rates = ""
+    if audit.assumption:
+        priors = "" if request.priors else ", or the true class proportions with --priors"
+        rates = f"Or pass the noise rates with --eps{priors}."
+    if out is not None:
+        again = ["audit", str(request.path), "--out", str(out)]
+        return [
+            step(
+                f"{prose.why_check(audit)}, check the {items} of the first tab of {out} (a random "
+                f"sample), export them, and audit again:"
+            ),
+            f"      {_command(again, result, replace(request, trusted='checks.csv'))}",
+            *([step(rates)] if rates else []),
+        ]
+    rows = result.check_next
     first = ", ".join(
         on_one_line(result.id_of(row), _LONGEST_LABEL) or str(row) for row in rows[:5]
     )
-    rates = ""
-    if result.audit.assumption:
-        priors = "" if request.priors else ", or the true class proportions with --priors"
-        rates = f" Or pass the noise rates with --eps{priors}."
     return [
         step(
-            f"{prose.why_check(result.audit)}, put the true labels of {len(rows)} {items} into a "
-            f"column and pass its name with --trusted. Check these {items} (a random sample): "
-            f"{first}, ... (--json lists all under check_next).{rates}"
+            f"{prose.why_check(audit)}, add --out report.html and check a random sample of {items} "
+            f"on that page. Or put the true labels of these {len(rows)} {items} into a column and "
+            f"pass its name with --trusted: {first}, ... (--json lists all under check_next). "
+            f"{rates}".rstrip()
         )
     ]
 

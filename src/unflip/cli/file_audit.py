@@ -140,7 +140,7 @@ class FileAudit:
         return ShownRows(
             ids=None if self.id_column is None else [self.id_of(row) for row in rows],
             texts=[self.description(row) for row in rows],
-            numbers=None if self.prepared.items.column is None else rows,
+            numbers=None if rows == list(range(self.prepared.table.n_rows)) else rows,
             cells=self._cells(rows),
             source=self.prepared.table.name,
         )

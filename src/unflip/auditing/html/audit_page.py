@@ -14,9 +14,9 @@ from scipy.special import logit
 
 from unflip._utils.atomic_files import write_atomically
 from unflip._utils.typing import FloatArray
-from unflip.auditing import prose
-from unflip.auditing.html import page_tables
-from unflip.auditing.html.page_parts import content_hash, read_part, rendered
+from unflip.auditing import check_prose, prose
+from unflip.auditing.html import check_rows, page_tables
+from unflip.auditing.html.page_parts import content_hash, cut, read_part, rendered
 from unflip.auditing.html.score_panels import MOST_PANELS, ScorePanel, score_panels
 from unflip.auditing.report import Audit
 from unflip.auditing.shown_rows import ShownRows
@@ -29,9 +29,9 @@ _SCRIPTS = (
     "charts.js",
     "outlook.js",
     "tabs.js",
+    "checks.js",
     "start.js",
 )
-_LONGEST_TEXT = 2000  # characters shown of a row's text
 _GRID_STEPS = 48  # positions of the slider of checked labels, besides the number of suspects
 _GROWTHS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0)  # numbers of rows to choose from, relative to today
 
@@ -85,7 +85,9 @@ def page(
         annotators=page_tables.annotator_lines(audit),
         source=shown.source,
         extra=list(assumptions),
-        to_check=_to_check(audit, shown),
+        check_prose=check_prose,
+        check_names=check_rows.names(audit, shown),
+        longest_note=check_rows.LONGEST_NOTE,
         interface=prose.COMMAND_LINE if by_command else prose.PYTHON,
         data=data,
         data_block=script_safe_json(data),
@@ -111,6 +113,7 @@ def _data(audit: Audit, shown: ShownRows, text_heading: str) -> dict[str, Any]:
         "n_rows": len(audit.evidence.codes),
         "n_suspects": audit.n_suspects,
         "suspects": _suspects(audit, shown),
+        "check": check_rows.content(audit, shown),
         "text_heading": text_heading,
         "panels": [_panel(panel) for panel in score_panels(audit.evidence)],
         "outlook": _outlook(audit),
@@ -126,24 +129,12 @@ def _suspects(audit: Audit, shown: ShownRows) -> dict[str, Any]:
     return {
         "row": rows if numbers is None else [numbers[row] for row in rows],
         "id": None if ids is None else [str(ids[row]) for row in rows],
-        "text": None if texts is None else [_cut(str(texts[row])) for row in rows],
+        "text": None if texts is None else [cut(str(texts[row])) for row in rows],
         "observed": np.searchsorted(audit.classes, suspects.observed).tolist(),
         "proposed": np.searchsorted(audit.classes, suspects.proposed).tolist(),
         "checked": checked_places.tolist(),
         "probability": suspects.probability.round(6).tolist(),
     }
-
-
-def _to_check(audit: Audit, shown: ShownRows) -> list[str]:
-    """Return the name of each row to check next: its id, or its number."""
-    rows = audit.check_next(prose.n_to_check(audit)).tolist()
-    if shown.ids is not None:
-        return [str(shown.ids[row]) for row in rows]
-    return [str(row if shown.numbers is None else shown.numbers[row]) for row in rows]
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + " […]"
 
 
 def _panel(panel: ScorePanel) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def apply(
     use: arguments.Use = None,
     eps: arguments.Eps = None,
     priors: arguments.Priors = None,
-    trusted: arguments.Trusted = None,
+    trusted: arguments.TrustedOrChecks = None,
     group: arguments.Group = None,
     name: arguments.Name = None,
     ignore: arguments.Ignore = None,

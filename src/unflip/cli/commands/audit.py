@@ -9,7 +9,8 @@ import typer
 
 from unflip._utils.atomic_files import write_together
 from unflip._utils.record_tables import lines_of
-from unflip.auditing import prose
+from unflip.auditing import check_prose, prose
+from unflip.auditing.findings import Findings
 from unflip.auditing.report import Audit
 from unflip.calibration.interval import Interval
 from unflip.cli import arguments, audit_text
@@ -51,7 +52,7 @@ def audit(
     use: arguments.Use = None,
     eps: arguments.Eps = None,
     priors: arguments.Priors = None,
-    trusted: arguments.Trusted = None,
+    trusted: arguments.TrustedOrChecks = None,
     group: arguments.Group = None,
     name: arguments.Name = None,
     ignore: arguments.Ignore = None,
@@ -163,6 +164,38 @@ def _limits(interval: Interval) -> list[float]:
     return [interval.low, interval.high]
 
 
+def _checked_rows(audit: Audit) -> dict[str, Any]:
+    """Return the number of checked rows, the findings before, and what the next checks change."""
+    before = audit.before_checks
+    plan = audit.next_checks
+    return {
+        "n_checked": len(audit.checked),
+        "n_unsure": audit.n_unsure,
+        "before": None if before is None else _main_findings(before),
+        "now": _main_findings(audit),
+        "next": {
+            "n_rows": len(plan.rows),
+            "interval_95_of_accuracy": _limits(plan.interval_after),
+            "accuracy_gain": plan.accuracy_gain,
+            "is_worth": check_prose.advises_checks(audit),
+        },
+    }
+
+
+def _main_findings(audit: Findings) -> dict[str, Any]:
+    return {
+        "expected_wrong": {
+            "value": audit.expected_wrong,
+            "interval_95": _limits(audit.expected_wrong_interval),
+        },
+        "expected_accuracy": {
+            "value": audit.expected_accuracy,
+            "interval_95": _limits(audit.expected_accuracy_interval),
+        },
+        "n_suspects": audit.n_suspects,
+    }
+
+
 def _as_json(
     result: FileAudit, request: Request, out: Path | None, suspects: Path | None
 ) -> dict[str, Any]:
@@ -206,6 +239,7 @@ def _as_json(
             "trained_on_clean_labels": audit.accuracy_after(audit.n_labels),
         },
         "calibrated_by_checked_rows": audit.is_calibrated,
+        "checked_rows": _checked_rows(audit),
         "annotators": _annotators(audit),
         "n_suspects": audit.n_suspects,
         "false_discovery_rate": audit.false_discovery_rate,
@@ -216,6 +250,7 @@ def _as_json(
             "label_noise": prose.noise(audit),
             "expected_accuracy": prose.accuracy(audit),
             "suspects": prose.suspects(audit),
+            "checked_rows": check_prose.checked_rows(audit),
             "assumption": prose.dependence(audit),
         },
         "notes": result.notes,

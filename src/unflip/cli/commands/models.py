@@ -47,7 +47,7 @@ def fit(
     use: arguments.Use = None,
     eps: arguments.Eps = None,
     priors: arguments.Priors = None,
-    trusted: arguments.Trusted = None,
+    trusted: arguments.TrustedOrChecks = None,
     group: arguments.Group = None,
     decisions: Annotated[
         Path | None,

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from unflip._utils.guarded_cells import unguarded
 from unflip.cli.files.label_column import label_texts
-from unflip.cli.files.safe_csv import unguarded
-from unflip.cli.files.tables import Table, as_text, read_table
+from unflip.cli.files.row_matching import locate
+from unflip.cli.files.tables import Table, read_table
 
 _REQUIRED_COLUMNS = ("row", "observed", "proposed", "decision")
 NO_SINGLE_LABEL = (
@@ -20,7 +21,6 @@ NO_SINGLE_LABEL = (
     "column and name it with --trusted."
 )
 _NUMBER = re.compile(r"[0-9]{1,18}")  # no file has rows with more digits
-_ROW_NAME = re.compile(rf"row ({_NUMBER.pattern})")
 
 
 @dataclass(frozen=True)
@@ -76,81 +76,6 @@ def _decision(line: Mapping[str, str], path: Path, number: int) -> Decision:
             f"{label!r}, but its column 'label' has {line['label']!r}: make them agree."
         )
     return Decision(int(line["row"]), line.get("id", ""), line["observed"], label)
-
-
-def locate(
-    decisions: Sequence[Decision], table: Table, id_column: str | None
-) -> dict[int, Decision]:
-    """Return the decisions by row of the data, matched by row number or by id.
-
-    Parameters
-    ----------
-    decisions : sequence of Decision
-        The decisions.
-    table : Table
-        The data.
-    id_column : str or None
-        Column of row ids.
-    """
-    if id_column is None:
-        rows = _rows_by_number(decisions, table)
-    else:
-        rows = _rows_by_id(decisions, table, id_column)
-    by_row: dict[int, Decision] = {}
-    for row, decision in zip(rows, decisions, strict=True):
-        if row in by_row:
-            raise ValueError(
-                f"Row {row} (counted from 0) of {table.name} is decided twice: keep one decision."
-            )
-        by_row[row] = decision
-    return by_row
-
-
-def _rows_by_id(decisions: Sequence[Decision], table: Table, column: str) -> list[int]:
-    rows_of_id: dict[str, list[int]] = {}
-    for row, row_id in enumerate(table.texts(column)):
-        rows_of_id.setdefault(row_id, []).append(row)
-    rows = []
-    for decision in decisions:
-        matches = rows_of_id.get(decision.id, [])
-        if len(matches) != 1:
-            how_often = f"occurs {len(matches)} times" if matches else "does not occur"
-            raise ValueError(
-                f"The id {decision.id!r} of a decision {how_often} in column {column!r} of "
-                f"{table.name}: name a column with a different id in each row."
-            )
-        rows += matches
-    return rows
-
-
-def _rows_by_number(decisions: Sequence[Decision], table: Table) -> list[int]:
-    rows = []
-    ids = []
-    for decision in decisions:
-        # Pages of earlier versions write the row of the file as an id if some rows have no label.
-        match = _ROW_NAME.fullmatch(decision.id)
-        rows.append(int(match[1]) if match else decision.row)
-        ids.append("" if match else decision.id)
-    for row in rows:
-        if row >= table.n_rows:
-            raise ValueError(
-                f"A decision refers to row {row}, but {table.name} has {table.n_rows} rows "
-                "(counted from 0): use the file that was audited."
-            )
-    if any(ids) and not _is_column(table, rows, ids):
-        raise ValueError(
-            f"The ids of the decisions match no column of {table.name}: name the column of ids "
-            "with --id, or use the file that was audited."
-        )
-    return rows
-
-
-def _is_column(table: Table, rows: Sequence[int], ids: Sequence[str]) -> bool:
-    pairs = list(zip(rows, ids, strict=True))
-    return any(
-        all(as_text(cells[row]) == row_id for row, row_id in pairs)
-        for cells in table.columns.values()
-    )
 
 
 def label_column_of(decisions: Mapping[int, Decision], table: Table) -> str:

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from unflip._utils.guarded_cells import unguarded
 from unflip._utils.typing import IntArray
-from unflip.cli.files.safe_csv import unguarded
 from unflip.cli.files.tables import Table, as_text, is_missing
 from unflip.labels.votes import Votes
 
@@ -262,7 +262,7 @@ def matched_labels(table: Table, name: str, labels: Labels, remedy: str) -> list
 def written_labels(texts: Sequence[str], labels: Mapping[str, int]) -> list[str]:
     """Return texts as the observed labels are written, if they are equal in value.
 
-    1.0 becomes 1 if that is an observed label, and the apostrophe of `safe_csv.guarded` is removed.
+    1.0 becomes 1 if that is an observed label, and the apostrophe of `guarded` is removed.
     """
     by_value = _by_value(labels)
     written = [by_value.get(_value(text), text) for text in texts]

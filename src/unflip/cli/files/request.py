@@ -16,8 +16,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from unflip._utils.typing import FloatArray, IntArray
+from unflip.auditing.checks_file import CheckedRows
 from unflip.auditing.evaluation.sampled_checks import SelectedChecksWarning
 from unflip.cli.files import feature_columns
+from unflip.cli.files.checked_rows import checked_labels, checks_path
 from unflip.cli.files.data_notes import copies_of_labels, repeated_texts
 from unflip.cli.files.feature_columns import Features
 from unflip.cli.files.feature_file import is_feature_file, with_feature_file
@@ -70,8 +72,10 @@ class Request:
         Columns to use in any case; names may have wildcards.
     eps, priors : str or None
         Noise rates and class proportions as typed, such as "A=0.3,B=0.1".
-    trusted, group, id_column : str or None
-        Columns of trusted labels, of groups, and of row ids.
+    trusted : str or None
+        Column of trusted labels, or a file of checked rows.
+    group, id_column : str or None
+        Columns of groups, and of row ids.
     ignore : tuple of str
         Columns to ignore.
     feature_map : str
@@ -135,6 +139,8 @@ class Prepared:
         Class priors, if given.
     trusted : ndarray of shape (n,) or None
         Trusted labels, None for unchecked items.
+    n_unsure : int
+        Rows of the file of checked rows without a true label.
     groups : ndarray of shape (n,) or None
         Group of each item, if given.
     feature_map : str
@@ -151,6 +157,7 @@ class Prepared:
     noise: NoiseModel | None
     priors: FloatArray | None
     trusted: NDArray[Any] | None
+    n_unsure: int = 0
     groups: NDArray[Any] | None = None
     feature_map: str = "linear"
 
@@ -220,12 +227,14 @@ def prepare(request: Request, report_progress: ReportProgress) -> Prepared:
     check_feature_map(request.feature_map)
     report_progress(f"Reading {request.path.name}")
     table = read_table(request.path, request.read_options)
+    checks_file = checks_path(request.trusted, table)
+    trusted_column = request.trusted if checks_file is None else None
     if request.normalise_labels:
         names = _matching_columns(table, request.labels)
-        trusted_columns = [] if request.trusted is None else [request.trusted]
+        trusted_columns = [] if trusted_column is None else [trusted_column]
         table = with_usual_spellings(table, [*names, *trusted_columns])
     items, labels = _read_labels(table, request)
-    roles = (request.trusted, request.group, request.id_column)
+    roles = (trusted_column, request.group, request.id_column)
     named = [column for column in roles if column is not None]
     reserved = [*labels.columns, *named, *request.ignore]
     for column in reserved:
@@ -246,7 +255,11 @@ def prepare(request: Request, report_progress: ReportProgress) -> Prepared:
     classes = list(labels.counts)
     priors = None if request.priors is None else proportions(request.priors, classes)
     noise = None if request.eps is None else noise_model(request.eps, labels.counts, priors)
-    trusted = None if request.trusted is None else trusted_labels(table, request.trusted, labels)
+    checked = CheckedRows(None)
+    if checks_file is not None:
+        checked = checked_labels(checks_file, table, labels, request.id_column)
+    elif trusted_column is not None:
+        checked = CheckedRows(trusted_labels(table, trusted_column, labels))
     report_progress("Building features")
     frame = items.features(table, features, feature_columns.values(features, table))
     recipe, rows = feature_columns.fit_features(features, frame)
@@ -261,8 +274,9 @@ def prepare(request: Request, report_progress: ReportProgress) -> Prepared:
         noise=noise,
         priors=priors,
         trusted=None
-        if trusted is None
-        else items.unique_values(table, str(request.trusted), trusted),
+        if checked.labels is None
+        else items.unique_values(table, str(request.trusted), checked.labels),
+        n_unsure=checked.n_unsure,
         groups=None if request.group is None else groups(table, request.group)[items.first],
         feature_map=request.feature_map,
     )

@@ -65,7 +65,7 @@ class Decisions {
   }
 }
 
-/* Cells that a spreadsheet may run as a formula, as in unflip.cli.files.safe_csv. The pattern includes apostrophes at the
+/* Cells that a spreadsheet may run as a formula, as in unflip._utils.guarded_cells. The pattern includes apostrophes at the
    start, which would be mistaken for the added one. */
 const BLANKS = /[\s\x00-\x1f\x7f-\x9f\xad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/.source;
 const SIGNS = /[=+\-@\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20]/.source;

@@ -97,6 +97,7 @@ function start() {
   resetFilters(table); // a browser may restore the filters from before a reload
   byId("panels").append(...report.panels.map((panel) => newPanel(panel, report.classes)));
   if (report.outlook) startOutlook(report);
+  startChecks(report);
 }
 
 start();
