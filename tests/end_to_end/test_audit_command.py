@@ -154,7 +154,7 @@ def test_ignored_columns_are_not_read(numeric, tmp_path):
     assert answer["features"]["columns"] == ["x1", "x3", "x4", "x5"]
     assert answer["features"]["left_out"] == []
     output = program("audit", path, *options, "--out", tmp_path / "p.html").stdout
-    assert output.count("--ignore x2 --ignore x0") == 2
+    assert output.count("--ignore x2 --ignore x0") == 3
     train = f"unflip fit {path} --decisions decisions.csv --out model.skops --label label --id name"
     assert train in output
     assert f"unflip apply {path} decisions.csv --out clean.csv --label label --id name" in output
@@ -199,16 +199,28 @@ def test_advice_on_the_terminal_and_on_the_page(tmp_path):
     answer = json.loads(program(*options, "--json").stdout)
     assert answer["noise"]["source"] == "anchor rows"
     assert len(answer["check_next"]) == 50
-    output = " ".join(program(*options, "--out", page).stdout.split())
     first = ", ".join(map(str, answer["check_next"][:5]))
+    advice = f"{prose.UNCERTAIN_RATES} To measure them, and the accuracy, "
+    rates = "Or pass the noise rates with --eps, or the true class proportions with --priors."
     assert (
-        f"{prose.UNCERTAIN_RATES} To measure them, and the accuracy, put the true labels of 50 "
-        "rows into a column and pass its name with --trusted. Check these rows (a random sample): "
-        f"{first}, ... (--json lists all under check_next). Or pass the noise rates with --eps, or "
-        "the true class proportions with --priors."
+        f"{advice}add --out report.html and check a random sample of rows on that page. Or put the "
+        "true labels of these 50 rows into a column and pass its name with --trusted: "
+        f"{first}, ... (--json lists all under check_next). {rates}"
+    ) in " ".join(program(*options).stdout.split())
+    output = " ".join(program(*options, "--out", page).stdout.split())
+    assert (
+        f"{advice}check the rows of the first tab of {page} (a random sample), export them, and "
+        f"audit again: unflip audit {path} --out {page} --label label --trusted checks.csv"
     ) in output
+    assert rates in output
+    assert (
+        "--eps"
+        not in program(*options, "--eps", "ham=0.4,spam=0.4", "--out", page).stdout.rpartition(
+            "again:"
+        )[2]
+    )
     content = page.read_text(encoding="utf-8")
-    assert "unflip audit --json lists them under check_next" in content
+    assert "audit again with --trusted checks.csv" in content
     assert "trusted=" not in content
     assert "priors=" not in content
     assert "--priors" not in program(*options, "--priors", "ham=0.5,spam=0.5").stdout

@@ -597,10 +597,11 @@ class TestNext:
         X, observed, _ = draw(n=80)
         trusted = np.where(np.arange(80) < 70, observed, np.nan)
         result = audit(X, observed, noise=NOISE, trusted=trusted)
-        assert "(.check_next(10))" in prose.next_steps(result, prose.PYTHON)[-1]
+        assert "the rows of .check_next(10)" in prose.next_step(result)
         assert len(result.check_next(10)) == 10
         everything = audit(X, observed, noise=NOISE, trusted=observed)
-        assert "check_next" not in " ".join(prose.next_steps(everything, prose.PYTHON))
+        assert "check_next" not in prose.next_step(everything)
+        assert "Check rows" not in " ".join(prose.next_steps(everything, prose.PYTHON))
 
     def test_how_many(self, report):
         assert report.check_next(0).size == 0

@@ -275,12 +275,14 @@ def _check_rows(result: FileAudit, request: Request, out: Path | None) -> list[s
         rates = f"Or pass the noise rates with --eps{priors}."
     if out is not None:
         again = ["audit", str(request.path), "--out", str(out)]
+        # Without given rates, because checked rows replace them.
+        with_checks = replace(request, trusted="checks.csv", eps=None)
         return [
             step(
                 f"{prose.why_check(audit)}, check the {items} of the first tab of {out} (a random "
                 f"sample), export them, and audit again:"
             ),
-            f"      {_command(again, result, replace(request, trusted='checks.csv'))}",
+            f"      {_command(again, result, with_checks)}",
             *([step(rates)] if rates else []),
         ]
     rows = result.check_next
@@ -300,6 +302,9 @@ def _check_rows(result: FileAudit, request: Request, out: Path | None) -> list[s
 def _command(words: list[str], result: FileAudit, request: Request) -> str:
     """Return a command on the data, with the options of the audit."""
     options = {
+        "--item": request.item,
+        "--annotator": request.annotator,
+        "--abstain": request.abstain,
         "--embedding": request.embedding,
         "--eps": request.eps,
         "--priors": request.priors,
@@ -309,7 +314,9 @@ def _command(words: list[str], result: FileAudit, request: Request) -> str:
         "--features": None if request.feature_map == "linear" else request.feature_map,
         **request.read_options.passed,
     }
-    words = ["unflip", *words, "--label", *result.prepared.labels.names]
+    words = ["unflip", *words]
+    for column in result.prepared.labels.names:
+        words += ["--label", column]
     for option, value in options.items():
         if value is not None:
             words += [option, value]
@@ -320,6 +327,8 @@ def _command(words: list[str], result: FileAudit, request: Request) -> str:
     ):
         for column in columns:
             words += [option, column]
+    if request.abstentions:
+        words.append("--abstentions")
     if request.normalise_labels:
         words.append("--normalise-labels")
     return shlex.join(words)

@@ -27,8 +27,8 @@ def checks_path(trusted: str | None, table: Table) -> Path | None:
         return path
     if path.suffix.lower() == ".csv":
         raise ValueError(
-            f"--trusted {trusted} is neither a file nor a column of {table.name}: name the file of "
-            f"checked rows, or a column. {table.column_names}."
+            f"--trusted {trusted} is neither a file nor a column of {table.name}: "
+            f"{table.column_names}."
         )
     return None
 
