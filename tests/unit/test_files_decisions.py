@@ -41,7 +41,7 @@ def test_undecided_rows_are_skipped(tmp_path):
             {"decision": ["perhaps"]},
             r"Row 0 \(counted from 0\) of .*d.csv has the decision 'perhaps': write accept",
         ),
-        ({"decision": [""]}, "has no decision: write accept or reject"),
+        ({"decision": [""]}, "has no decision: write accept, reject or correct"),
         ({"row": ["-1"]}, "refers to row '-1'"),
         (
             {"label": ["a"]},

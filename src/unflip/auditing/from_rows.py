@@ -25,6 +25,7 @@ from unflip.auditing.checks_file import CheckedRows
 from unflip.auditing.evidence import Evidence, Noise, ScoredRows
 from unflip.auditing.from_tables import read_table
 from unflip.auditing.outlook import effective_dimension
+from unflip.auditing.reasons import FittedRows
 from unflip.auditing.report import Audit, checked_rate, warn_of_assumptions
 from unflip.auditing.score_calibration import noise_from_scores
 from unflip.auditing.shown_rows import ShownRows
@@ -205,9 +206,10 @@ def audit(
         shown=ShownRows() if table is None else table.shown,
         before_checks=before,
         n_unsure=checked.n_unsure,
+        fitted_rows=replace(scores.fitted_rows, groups=groups),
     )
     warn_of_assumptions(result)
-    return result
+    return result if table is None else result.explained_by(table.data.features, table.data.frame)
 
 
 def _as_labels(y: Any) -> NDArray[Any]:
@@ -251,6 +253,7 @@ class _Scores:
     dimension: float  # effective dimension of the features; NaN if it is not known
     estimator: NoiseEstimator | None
     features: Any  # transformer of the samples; None if linear
+    fitted_rows: FittedRows
 
     def subset(self, rows: IntArray) -> _Scores:
         """Return the scores of some rows."""
@@ -291,6 +294,7 @@ def _scores_of_fit(
         dimension=effective_dimension(transformed),
         estimator=fitted.noise_estimator_,
         features=fitted.features_,
+        fitted_rows=_linear_fit(X, fitted),
     )
     if groups is None:
         return scores
@@ -308,6 +312,13 @@ def _scores_of_fit(
     log_odds = scores.log_odds.copy()
     log_odds[present] = by_groups.log_odds
     return replace(by_groups, codes=codes, log_odds=log_odds)
+
+
+def _linear_fit(X: Any, fitted: LPClassifier) -> FittedRows:
+    """Return the samples with the fit to them; without its coefficients unless linear in X."""
+    if fitted.features_ is not None:
+        return FittedRows(X=X)
+    return FittedRows(X=X, coef=as_numpy(fitted.coef_), intercept=as_numpy(fitted.intercept_))
 
 
 def _scores_of_model(
@@ -347,6 +358,7 @@ def _scores_of_model(
         dimension=np.nan,
         estimator=None if model.label_fit_ is None else model.label_fit_.noise_estimator_,
         features=None if model.label_fit_ is None else model.label_fit_.features_,
+        fitted_rows=FittedRows(X=X),
     )
 
 

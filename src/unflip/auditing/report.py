@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from importlib import import_module
 from os import PathLike
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from unflip._utils.record_tables import lines_of
-from unflip._utils.validation import as_number, as_path, shown
+from unflip._utils.validation import as_count, as_number, as_path, shown
 from unflip._utils.warnings import warn_caller
 from unflip.auditing import prose
+from unflip.auditing.explanation import Explainer, Explanation
 from unflip.auditing.findings import Findings
+from unflip.auditing.ordinary_model import ordinary_accuracy
+from unflip.auditing.reasons import FittedRows, NamedInputs
 from unflip.auditing.shown_rows import ShownRows
+from unflip.calibration.interval import Interval
 from unflip.estimation.noise_estimator import AssumedNoiseWarning
+from unflip.labels.codes import UNLABELLED
 
 _N_SHOWN = 5  # suspects that are printed
 
@@ -38,6 +44,8 @@ class Audit(Findings):
         Rows of a file of checked rows without a true label. They count as unchecked.
     shown : ShownRows
         What pages and notebooks show of each row.
+    fitted_rows : FittedRows, optional
+        The samples and the fit to them, by reference, to explain suspects.
 
     Examples
     --------
@@ -53,6 +61,7 @@ class Audit(Findings):
     """
 
     shown: ShownRows = field(default_factory=ShownRows)
+    fitted_rows: FittedRows | None = field(default=None, kw_only=True)
 
     def to_frame(self) -> Any:
         """Return a copy of the suspects as a pandas DataFrame."""
@@ -70,6 +79,7 @@ class Audit(Findings):
         texts: Sequence[str] | None = None,
         ids: Sequence[str] | None = None,
         images: Sequence[Any] | None = None,
+        feature_names: Sequence[str] | None = None,
     ) -> None:
         """Write the audit as one HTML file, to review the suspects (see docs/report.md).
 
@@ -81,6 +91,8 @@ class Audit(Findings):
             Text and id to show for each row; one of each for each of the n rows.
         images : sequence of path or array, optional
             Image of each row: a file, or its pixels of shape (height, width) or (height, width, 3).
+        feature_names : sequence of str, optional
+            Names of the columns of X, as for `explain`.
         """
         try:
             page = import_module("unflip.auditing.html.audit_page")
@@ -89,7 +101,7 @@ class Audit(Findings):
                 f'to_html needs {error.name}: install it with pip install "unflip[cli]".'
             ) from None
         shown = self.showing(texts=texts, ids=ids, images=images).shown
-        page.write_page(self, as_path(path, "path"), shown=shown)
+        page.write_page(self, as_path(path, "path"), shown=shown, feature_names=feature_names)
 
     def showing(
         self,
@@ -106,6 +118,87 @@ class Audit(Findings):
         changes = {name: each for name, each in passed.items() if each is not None}
         shown = replace(self.shown, **changes)
         return replace(self, shown=shown.checked(len(self.evidence.codes)))
+
+    def explain(self, row: int, *, feature_names: Sequence[str] | None = None) -> Explanation:
+        """Return why a row is suspect: inputs that favour the proposed class, and similar rows.
+
+        The inputs are those of the linear fit to all rows, which includes the label of the row
+        itself: it favours the observed class a little. The probability of a suspect does not use
+        this label. Kernel features and ``estimator=`` have no inputs to name, then there are
+        similar rows alone.
+
+        Parameters
+        ----------
+        row : int
+            A row with a label, for example one of ``suspects.row``.
+        feature_names : sequence of str, optional
+            Names of the columns of X, for example ``vectorizer.get_feature_names_out()``. By
+            default they are those of a DataFrame.
+
+        Returns
+        -------
+        Explanation
+            ``print`` shows the main reasons.
+
+        Examples
+        --------
+        >>> from unflip import NoiseModel, audit
+        >>> from unflip.datasets import make_mixture
+        >>> X, y = make_mixture(300, 3, mean_norm=3.0, random_state=0)
+        >>> noise = NoiseModel.binary(eps_pos=0.2, eps_neg=0.1)
+        >>> report = audit(X, noise.flip(y, random_state=0), noise=noise)
+        >>> reason = report.explain(report.suspects.row[0], feature_names=["a", "b", "c"])
+        >>> print(reason.observed, reason.proposed, reason.inputs["name"][0])
+        0 1 c
+        >>> total = reason.constant + reason.inputs["contribution"].sum()
+        >>> bool(abs(total - reason.log_odds) < 1e-10)
+        True
+        """
+        place = as_count(row, "row", most=len(self.evidence.codes) - 1)
+        if self.evidence.codes[place] == UNLABELLED:
+            raise ValueError(f"Row {place} has no label to explain: pass a row of .suspects.")
+        explainer = self.explainer(feature_names)
+        if explainer is None:
+            raise ValueError(
+                "audit_scores gets no samples, so it cannot explain a row: use audit(X, y)."
+            )
+        return explainer.explain(place)
+
+    def explainer(self, feature_names: Sequence[str] | None = None) -> Explainer | None:
+        """Return what explains rows; None without samples. It may hold a copy of X: drop it."""
+        fit = self.fitted_rows
+        if fit is None:
+            return None
+        if feature_names is not None:
+            fit = fit.named(feature_names)
+        return Explainer(self.evidence, fit.opened())
+
+    def explained_by(self, inputs: NamedInputs, source: Any) -> Self:
+        """Return the audit with named inputs behind the columns of X, such as words.
+
+        Parameters
+        ----------
+        inputs : NamedInputs
+            The fitted transformer that made X.
+        source : DataFrame or sequence
+            What it transforms, with as many rows as X.
+        """
+        if self.fitted_rows is None:
+            return self
+        return replace(self, fitted_rows=replace(self.fitted_rows, inputs=inputs, source=source))
+
+    @cached_property
+    def ordinary_accuracy_interval(self) -> Interval | None:
+        """Accuracy on clean labels of an ordinary model trained on these labels, with its interval.
+
+        The model is scikit-learn's `LogisticRegression` with default parameters, fitted to X and
+        the noisy labels. Its out-of-fold predictions (5 folds) are compared with `label_posterior`.
+        The 95% interval assumes what ``expected_accuracy`` assumes. None if X is not an array in
+        memory, is too large to fit the model in about the time of an audit, or has unlabelled rows.
+        """
+        if self.fitted_rows is None:
+            return None
+        return ordinary_accuracy(self.fitted_rows, self.evidence)
 
     @property
     def summary(self) -> dict[str, str]:

@@ -30,6 +30,7 @@ def audit_file(request: Request, report_progress: ReportProgress) -> FileAudit:
             groups=prepared.groups,
             features=prepared.feature_map,
         )
+        result = _with_inputs(result, prepared)
     notes += prepared.notes
     id_column = request.item if request.id_column is None else request.id_column
     return FileAudit(
@@ -39,6 +40,13 @@ def audit_file(request: Request, report_progress: ReportProgress) -> FileAudit:
         id_column=id_column,
         notes=notes,
     )
+
+
+def _with_inputs(result: Audit, prepared: Prepared) -> Audit:
+    """Return the audit with the words or the columns that explain its suspects."""
+    if prepared.features.kind == "embedding":
+        return result  # the dimensions of an embedding mean nothing to a reader
+    return result.explained_by(prepared.recipe, prepared.frame)
 
 
 def _proposals(prepared: Prepared, result: Audit) -> Proposals:

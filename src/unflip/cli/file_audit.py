@@ -64,16 +64,22 @@ class FileAudit:
 
     def description(self, row: int) -> str:
         """Return the text of a row of the file, or its cells."""
-        table = self.prepared.table
+        if self.prepared.features.kind == "text":
+            return self._text(row)
+        columns = self.prepared.table.columns
+        return ", ".join(f"{name}={columns[name][row]}" for name in self._cell_columns)
+
+    def _text(self, row: int) -> str:
+        columns = self.prepared.table.columns
+        return "\n".join(str(columns[name][row]) for name in self.prepared.features.of_kind("text"))
+
+    @property
+    def _cell_columns(self) -> list[str]:
+        """Columns that describe a row: all but those of labels, ids, texts and embeddings."""
         features = self.prepared.features
-        if features.kind == "text":
-            return "\n".join(str(table.columns[column][row]) for column in features.of_kind("text"))
         hidden = {*self.prepared.labels.columns, self.id_column}
-        if features.kind == "embedding":
-            hidden |= set(features.of_kind("embedding"))
-        return ", ".join(
-            f"{name}={cells[row]}" for name, cells in table.columns.items() if name not in hidden
-        )
+        hidden |= {*features.of_kind("text", "embedding")}
+        return [name for name in self.prepared.table.columns if name not in hidden]
 
     @cached_property
     def suspect_rows(self) -> list[dict[str, Any]]:
@@ -137,21 +143,13 @@ class FileAudit:
     def shown(self) -> ShownRows:
         """What the page shows of each row of the audit."""
         rows = self.file_rows.tolist()
+        columns = self.prepared.table.columns
+        cells = {name: [as_text(columns[name][row]) for row in rows] for name in self._cell_columns}
+        is_text = self.prepared.features.kind == "text"
         return ShownRows(
             ids=None if self.id_column is None else [self.id_of(row) for row in rows],
-            texts=[self.description(row) for row in rows],
+            texts=[self._text(row) for row in rows] if is_text else None,
+            cells=cells or None,
             numbers=None if rows == list(range(self.prepared.table.n_rows)) else rows,
-            cells=self._cells(rows),
             source=self.prepared.table.name,
         )
-
-    def _cells(self, rows: list[int]) -> dict[str, list[str]]:
-        """Return the cells of each audited row, but those of labels, ids, texts and embeddings."""
-        features = self.prepared.features
-        hidden = {*self.prepared.labels.columns, self.id_column}
-        hidden |= {*features.of_kind("text", "embedding")}
-        return {
-            name: [as_text(cells[row]) for row in rows]
-            for name, cells in self.prepared.table.columns.items()
-            if name not in hidden
-        }

@@ -31,7 +31,7 @@ from unflip.data.input_rows import (
     unchanged_on_error,
     validated,
 )
-from unflip.data.lazy import LazyRows, PartitionedRows, RowMapping
+from unflip.data.lazy import LazyRows, PartitionedRows, RowMapping, is_lazy
 from unflip.data.parquet import Path, as_paths, column_names, parquet_chunks
 from unflip.data.row_trees import NearRows, near_rows
 from unflip.data.rows import centred_rows, check_magnitude, product
@@ -68,6 +68,7 @@ __all__ = [
     "group_folds",
     "in_memory",
     "is_dask",
+    "is_lazy",
     "is_on_host",
     "lazy_for_dask",
     "n_effective_of",

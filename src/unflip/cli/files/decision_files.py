@@ -37,7 +37,7 @@ def read_decisions(path: Path) -> list[Decision]:
     """Read the decided rows of a file of decisions.
 
     The columns are row, observed, proposed and decision ("accept" or "reject" the proposed label,
-    or empty), and optionally id and label.
+    "correct" to the label of the column label, or empty), and optionally id and label.
     """
     table = read_table(path)
     for column in _REQUIRED_COLUMNS:
@@ -49,7 +49,7 @@ def read_decisions(path: Path) -> list[Decision]:
     decided = [line for line in range(table.n_rows) if cells["decision"][line]]
     if not decided:
         raise ValueError(
-            f"{path} has no decision: write accept or reject into its column 'decision'."
+            f"{path} has no decision: write accept, reject or correct into its column 'decision'."
         )
     return [
         _decision({column: texts[line] for column, texts in cells.items()}, path, line)
@@ -59,21 +59,34 @@ def read_decisions(path: Path) -> list[Decision]:
 
 def _decision(line: Mapping[str, str], path: Path, number: int) -> Decision:
     choice = line["decision"].lower()
-    if choice not in ("accept", "reject"):
+    if choice not in ("accept", "reject", "correct"):
         raise ValueError(
             f"Row {number} (counted from 0) of {path} has the decision {line['decision']!r}: write "
-            "accept or reject."
+            "accept, reject or correct."
         )
     if not _NUMBER.fullmatch(line["row"]):
         raise ValueError(
             f"Row {number} (counted from 0) of {path} refers to row {line['row']!r}: write a "
             "number, counted from 0."
         )
+    if choice == "correct":
+        return _correction(line, path, number)
     label = line["proposed"] if choice == "accept" else line["observed"]
     if line.get("label", label) != label:
         raise ValueError(
             f"Row {number} (counted from 0) of {path} has the decision {choice}, so the label is "
             f"{label!r}, but its column 'label' has {line['label']!r}: make them agree."
+        )
+    return Decision(int(line["row"]), line.get("id", ""), line["observed"], label)
+
+
+def _correction(line: Mapping[str, str], path: Path, number: int) -> Decision:
+    """Return the decision for another label than the observed and the proposed one."""
+    label = line.get("label", "")
+    if not label:
+        raise ValueError(
+            f"Row {number} (counted from 0) of {path} has the decision correct, but no label: "
+            "write the true label into its column 'label'."
         )
     return Decision(int(line["row"]), line.get("id", ""), line["observed"], label)
 
