@@ -26,7 +26,7 @@ from unflip import NoiseModel, audit_scores
 from unflip.auditing import prose
 from unflip.auditing.html import page_tables
 from unflip.auditing.html.audit_page import write_page
-from unflip.auditing.html.score_panels import MOST_PANELS, score_panels
+from unflip.auditing.html.score_panels import score_panels
 from unflip.auditing.shown_rows import ShownRows
 from unflip.estimation.automatic import Source
 
@@ -175,15 +175,18 @@ class TestScores:
         errors = (panel.counts - expected) / np.sqrt(expected + 1)
         assert np.abs(errors[:, 1:-1]).mean() < 1.3  # 0.8 by chance alone; smoothing adds some
 
-    def test_largest_of_many_classes_are_shown(self):
+    @pytest.mark.parametrize(("n_classes", "n_panels"), [(6, 6), (7, 0)])
+    def test_many_classes_have_heat_maps_instead(self, n_classes, n_panels, tmp_path):
         rng = np.random.default_rng(0)
-        codes = np.concatenate([np.arange(20), rng.choice(20, 500, p=np.arange(20) / 190)])
-        evidence = audit_scores(
-            rng.dirichlet(np.ones(20), 520), codes, noise=NoiseModel.none(20)
-        ).evidence
-        shown = [panel.code for panel in score_panels(evidence)]
-        assert len(shown) == MOST_PANELS
-        assert np.bincount(codes)[shown].min() >= np.sort(np.bincount(codes))[-MOST_PANELS]
+        codes = rng.integers(n_classes, size=300)
+        scores = rng.dirichlet(np.ones(n_classes), 300)
+        audit = audit_scores(scores, codes, noise=NoiseModel.none(n_classes))
+        data = embedded(written(audit, tmp_path))
+        assert len(data["panels"]) == n_panels
+        if n_panels:
+            assert data["transition"] is None
+        else:
+            np.testing.assert_allclose(data["transition"]["rates"], audit.noise.transition)
 
 
 class TestSafety:

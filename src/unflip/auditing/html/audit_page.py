@@ -15,9 +15,12 @@ from scipy.special import logit
 from unflip._utils.atomic_files import write_atomically
 from unflip._utils.typing import FloatArray
 from unflip.auditing import check_prose, prose
+from unflip.auditing.explanation import Explainer
 from unflip.auditing.html import check_rows, page_tables
-from unflip.auditing.html.page_parts import content_hash, cut, read_part, rendered
-from unflip.auditing.html.score_panels import MOST_PANELS, ScorePanel, score_panels
+from unflip.auditing.html.page_parts import content_hash, read_part, rendered
+from unflip.auditing.html.row_contents import RowContents
+from unflip.auditing.html.score_panels import ScorePanel, score_panels
+from unflip.auditing.html.suspect_reasons import suspect_reasons
 from unflip.auditing.report import Audit
 from unflip.auditing.shown_rows import ShownRows
 
@@ -26,12 +29,15 @@ _SCRIPTS = (
     "view.js",
     "table.js",
     "keyboard.js",
+    "detail.js",
     "charts.js",
+    "heat_map.js",
     "outlook.js",
     "tabs.js",
     "checks.js",
     "start.js",
 )
+_LONGEST_EXAMPLE = 400  # characters shown of a row that is similar to a suspect
 _GRID_STEPS = 48  # positions of the slider of checked labels, besides the number of suspects
 _GROWTHS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0)  # numbers of rows to choose from, relative to today
 
@@ -58,6 +64,7 @@ def page(
     assumptions: Sequence[str] = (),
     text_heading: str = "Text",
     by_command: bool = False,
+    feature_names: Sequence[str] | None = None,
 ) -> bytes:
     """Return the page of an audit.
 
@@ -73,9 +80,12 @@ def page(
         Heading of the column of texts.
     by_command : bool
         Whether to advise on commands rather than on Python.
+    feature_names : sequence of str, optional
+        Names of the columns of X, for the reasons of suspects.
     """
     shown = (audit.shown if shown is None else shown).checked(len(audit.evidence.codes))
-    data = _data(audit, shown, text_heading)
+    contents = RowContents(shown)
+    data = _data(audit, contents, text_heading, audit.explainer(feature_names))
     script = "\n".join(read_part(name) for name in _SCRIPTS)
     return rendered(
         "page.html",
@@ -86,14 +96,13 @@ def page(
         source=shown.source,
         extra=list(assumptions),
         check_prose=check_prose,
-        check_names=check_rows.names(audit, shown),
+        check_names=check_rows.names(audit, contents),
         longest_note=check_rows.LONGEST_NOTE,
         interface=prose.COMMAND_LINE if by_command else prose.PYTHON,
         data=data,
         data_block=script_safe_json(data),
         script=Markup(script),
         script_hash=content_hash(script),
-        most_panels=MOST_PANELS,
     )
 
 
@@ -105,35 +114,74 @@ def script_safe_json(data: Any) -> Markup:
     return Markup(text)
 
 
-def _data(audit: Audit, shown: ShownRows, text_heading: str) -> dict[str, Any]:
+def _data(
+    audit: Audit, contents: RowContents, text_heading: str, explainer: Explainer | None
+) -> dict[str, Any]:
     """Return the data of the page's scripts."""
+    panels = [_panel(panel) for panel in score_panels(audit.evidence)]
     content = {
-        "source": shown.source,
+        "source": contents.shown.source,
         "classes": [str(label) for label in audit.classes.tolist()],
         "n_rows": len(audit.evidence.codes),
         "n_suspects": audit.n_suspects,
-        "suspects": _suspects(audit, shown),
-        "check": check_rows.content(audit, shown),
+        "suspects": _suspects(audit, contents),
+        "check": check_rows.content(audit, contents),
+        "details": _details(audit, contents, explainer),
         "text_heading": text_heading,
-        "panels": [_panel(panel) for panel in score_panels(audit.evidence)],
+        "panels": panels,
+        "transition": None if panels else _transition(audit),
         "outlook": _outlook(audit),
     }
     return {"key": hashlib.sha256(json.dumps(content).encode()).hexdigest()[:24], **content}
 
 
-def _suspects(audit: Audit, shown: ShownRows) -> dict[str, Any]:
+def _suspects(audit: Audit, contents: RowContents) -> dict[str, Any]:
     suspects = audit.suspects
-    numbers, ids, texts = shown.numbers, shown.ids, shown.texts
-    rows = suspects.row.tolist()
-    checked_places = np.flatnonzero(np.isin(suspects.row, audit.checked))
+    rows = suspects["row"].tolist()
+    columns = contents.column_names(len(rows))
+    images = contents.images(rows)
     return {
-        "row": rows if numbers is None else [numbers[row] for row in rows],
-        "id": None if ids is None else [str(ids[row]) for row in rows],
-        "text": None if texts is None else [cut(str(texts[row])) for row in rows],
-        "observed": np.searchsorted(audit.classes, suspects.observed).tolist(),
-        "proposed": np.searchsorted(audit.classes, suspects.proposed).tolist(),
-        "checked": checked_places.tolist(),
-        "probability": suspects.probability.round(6).tolist(),
+        "row": contents.numbers(rows),
+        "id": contents.ids(rows),
+        "text": contents.texts(rows),
+        "columns": columns,
+        "cells": contents.cells(rows, columns),
+        "images": [images.get(row) for row in rows] if images else None,
+        "observed": np.searchsorted(audit.classes, suspects["observed"]).tolist(),
+        "proposed": np.searchsorted(audit.classes, suspects["proposed"]).tolist(),
+        "checked": np.flatnonzero(np.isin(suspects["row"], audit.checked)).tolist(),
+        "probability": np.round(suspects["probability"], 6).tolist(),
+    }
+
+
+def _details(
+    audit: Audit, contents: RowContents, explainer: Explainer | None
+) -> dict[str, Any] | None:
+    """Return why the first suspects are suspect, with the rows that are similar to them."""
+    if explainer is None:
+        return None
+    reasons = suspect_reasons(explainer, np.asarray(audit.suspects["row"]))
+    rows = sorted({row for line in reasons["nearest"] for row in line})
+    places = {row: place for place, row in enumerate(rows)}
+    columns = contents.column_names(len(audit.suspects))
+    images = contents.images(rows)
+    examples = {
+        "row": contents.numbers(rows),
+        "id": contents.ids(rows),
+        "text": contents.texts(rows, _LONGEST_EXAMPLE),
+        "cells": contents.cells(rows, columns),
+        "images": [images.get(row) for row in rows] if images else None,
+        "label": audit.evidence.codes[rows].tolist(),
+    }
+    nearest = [[places[row] for row in line] for line in reasons["nearest"]]
+    return {**reasons, "nearest": nearest, "examples": examples}
+
+
+def _transition(audit: Audit) -> dict[str, Any]:
+    """Return the transition matrix and its standard errors, for a heat map."""
+    return {
+        "rates": audit.noise.transition.round(5).tolist(),
+        "errors": audit.noise_std.round(5).tolist(),
     }
 
 

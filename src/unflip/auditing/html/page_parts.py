@@ -14,7 +14,6 @@ from markupsafe import Markup
 from unflip._utils.version import __version__
 
 _PACKAGE = "unflip.auditing.html"
-_LONGEST_TEXT = 2000  # characters shown of a row's text
 
 
 def rendered(template: str, **content: Any) -> bytes:
@@ -56,8 +55,3 @@ def read_part(name: str) -> str:
 def content_hash(content: str) -> str:
     """Return the hash by which the content security policy allows a script or style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
-
-
-def cut(text: str) -> str:
-    """Return the start of a text that is too long for a page."""
-    return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + " […]"

@@ -17,7 +17,8 @@ from scipy.special import logit
 from unflip._utils.typing import FloatArray
 from unflip.auditing.evidence import Evidence
 
-MOST_PANELS = 12  # classes whose scores are shown
+#: Most classes with a panel each; with more, heat maps are easier to read. A choice.
+MOST_PANELS = 6
 
 _LEAST_PROBABILITY = 1e-6  # probabilities are clipped to this distance from 0 and 1
 _POINTS_PER_BIN = 6  # of a line
@@ -52,13 +53,11 @@ class ScorePanel:
 
 
 def score_panels(evidence: Evidence) -> list[ScorePanel]:
-    """Return one panel for two classes, else one for each of the largest observed classes."""
+    """Return one panel for two classes, one for each of a few classes, and none for many."""
     k = len(evidence.classes)
-    if k == 2:
-        return [_panel(evidence, 1)]
-    sizes = np.bincount(evidence.codes[evidence.labelled], minlength=k)
-    largest = np.argsort(-sizes, kind="stable")[:MOST_PANELS]
-    return [_panel(evidence, code) for code in sorted(largest.tolist())]
+    if k > MOST_PANELS:
+        return []
+    return [_panel(evidence, code) for code in ([1] if k == 2 else range(k))]
 
 
 def _panel(evidence: Evidence, code: int) -> ScorePanel:

@@ -231,7 +231,7 @@ class Checker {
     const { row, id, text, image, cells } = this.check;
     const name = [`Row ${row[place]}`, ...(id ? [id[place]] : [])].join(" · ");
     const parts = [element("h3", { dir: "auto" }, name)];
-    if (image) parts.push(element("img", { src: image[place], alt: `Image of row ${row[place]}` }));
+    if (image?.[place]) parts.push(element("img", { src: image[place], alt: `Image of row ${row[place]}` }));
     if (cells) parts.push(this.newCells(cells.names, cells.values[place]));
     else if (text) parts.push(element("div", { className: "text", dir: "auto" }, text[place]));
     return parts;

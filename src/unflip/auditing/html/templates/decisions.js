@@ -1,47 +1,67 @@
 "use strict";
 
+const DECISION = /^(accept|reject|unsure|correct:([0-9]+))$/;
+
+/* "accept", "reject", "unsure" or "correct"; empty without a decision. */
+function kindOf(decision) {
+  return decision.split(":")[0];
+}
+
+/* The place of the class that "correct:3" names. */
+function correctionOf(decision) {
+  return Number(decision.split(":")[1]);
+}
+
 /* The decision on each suspect, by its place in the list; saved in this browser if it allows that. */
 class Decisions {
-  constructor(key, rows) {
+  constructor(key, rows, nClasses) {
     this.key = `unflip-audit-${key}`;
     this.rows = rows;
+    this.nClasses = nClasses;
     this.isSaved = true;
     this.load();
   }
 
   load() {
     const places = new Map(this.rows.map((row, index) => [row, index]));
-    const saved = this.read().filter(([row, decision]) => places.has(row) && ["accept", "reject"].includes(decision));
+    const saved = this.read().filter(([row, decision]) => places.has(row) && this.isDecision(decision));
     this.made = new Map(saved.map(([row, decision]) => [places.get(row), decision]));
-    this.history = [...this.made.keys()].map((index) => [index, ""]);
+    this.history = [...this.made.keys()].map((index) => [[index, ""]]);
+  }
+
+  isDecision(decision) {
+    const match = typeof decision === "string" && DECISION.exec(decision);
+    return Boolean(match) && Number(match[2] ?? 0) < this.nClasses;
   }
 
   of(index) {
     return this.made.get(index) ?? "";
   }
 
-  count(decision) {
+  count(kind) {
     let total = 0;
-    for (const made of this.made.values()) total += made === decision;
+    for (const decision of this.made.values()) total += kindOf(decision) === kind;
     return total;
   }
 
-  decide(index, decision) {
-    this.history.push([index, this.of(index)]);
-    this.put(index, decision);
+  /* Make the same decision on some suspects, as one step. */
+  decide(indices, decision) {
+    this.history.push(indices.map((index) => [index, this.of(index)]));
+    indices.forEach((index) => this.put(index, decision));
+    this.save();
   }
 
-  /* Undo the last decision and return the place of its suspect; undefined if there is none. */
+  /* Undo the last step and return the places of its suspects; none if there is no step. */
   undo() {
-    const last = this.history.pop();
-    if (last) this.put(...last);
-    return last?.[0];
+    const step = this.history.pop() ?? [];
+    for (const [index, before] of step) this.put(index, before);
+    if (step.length) this.save();
+    return step.map(([index]) => index);
   }
 
   put(index, decision) {
     this.made.delete(index); // so that the last decision comes last, also after a reload
     if (decision) this.made.set(index, decision);
-    this.save();
   }
 
   /* A browser may block storage, or hold other data under the key: then there are no decisions yet. */
@@ -83,14 +103,21 @@ function csvLine(cells) {
   return `${cells.map(csvCell).join(",")}\r\n`;
 }
 
-/* The decisions as CSV, in the order of the rows of the data. */
+/* The place of the class that a decision chooses. */
+function chosenClass(decision, { observed, proposed }, index) {
+  if (kindOf(decision) === "correct") return correctionOf(decision);
+  return decision === "accept" ? proposed[index] : observed[index];
+}
+
+/* The decisions as CSV, in the order of the rows of the data; "unsure" is no decision. */
 function decisionsAsCsv(decisions, { suspects, classes }) {
-  const decided = [...decisions.made.keys()].sort((one, other) => suspects.row[one] - suspects.row[other]);
+  const decided = [...decisions.made.keys()].filter((index) => decisions.of(index) !== "unsure");
+  decided.sort((one, other) => suspects.row[one] - suspects.row[other]);
   const lines = decided.map((index) => {
     const [observed, proposed] = [classes[suspects.observed[index]], classes[suspects.proposed[index]]];
     const decision = decisions.of(index);
-    const label = decision === "accept" ? proposed : observed;
-    return csvLine([suspects.row[index], suspects.id?.[index] ?? "", observed, proposed, decision, label]);
+    const label = classes[chosenClass(decision, suspects, index)];
+    return csvLine([suspects.row[index], suspects.id?.[index] ?? "", observed, proposed, kindOf(decision), label]);
   });
   return csvLine(["row", "id", "observed", "proposed", "decision", "label"]) + lines.join("");
 }

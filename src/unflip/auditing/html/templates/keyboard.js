@@ -7,8 +7,27 @@ const KEYS = {
   ArrowUp: (table) => table.move(-1),
   a: (table) => table.decide(table.active, "accept", true),
   r: (table) => table.decide(table.active, "reject", true),
+  "?": (table) => table.decide(table.active, "unsure", true),
+  c: (table) => table.detail.focusChoice(),
   u: (table) => table.undo(),
 };
+
+/* What a key does; undefined for other keys. */
+function actionOf(key, table) {
+  const { classes } = table.report;
+  const place = Number(key) - 1;
+  const isNumbered = /^[1-9]$/.test(key) && classes.length <= MOST_KEYS && place < classes.length;
+  if (isNumbered) return () => table.choose(table.active, place, true);
+  return Object.hasOwn(KEYS, key) ? () => KEYS[key](table) : undefined;
+}
+
+/* A choice of the class has keys of its own: letters find a class, Enter confirms. */
+function pressInChoice(event, table) {
+  if (event.key !== "Enter" && event.key !== "Escape") return;
+  event.preventDefault();
+  if (event.key === "Enter") table.move(1);
+  else table.activate(table.active);
+}
 
 function isPlain(event) {
   return !(event.ctrlKey || event.metaKey || event.altKey);
@@ -16,10 +35,13 @@ function isPlain(event) {
 
 function listenToKeys(table) {
   table.body.addEventListener("keydown", (event) => {
-    if (!isPlain(event) || !Object.hasOwn(KEYS, event.key)) return;
+    if (!isPlain(event)) return;
+    if (event.target.matches("select")) return pressInChoice(event, table);
+    const action = actionOf(event.key, table);
+    if (!action) return;
     event.preventDefault();
     event.stopPropagation();
-    KEYS[event.key](table);
+    action();
   });
   document.addEventListener("keydown", (event) => {
     const entersTable = document.activeElement === document.body && (event.key === "j" || event.key === "k");
@@ -27,6 +49,6 @@ function listenToKeys(table) {
   });
   table.body.addEventListener("click", (event) => {
     const row = event.target.closest("tr");
-    if (row && !event.target.closest("button")) table.activate(Number(row.dataset.index), getSelection().isCollapsed);
+    if (row && !event.target.closest("button, select, .detail")) table.activate(Number(row.dataset.index), getSelection().isCollapsed);
   });
 }

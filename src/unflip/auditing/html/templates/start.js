@@ -17,7 +17,7 @@ function addClassChoices(report) {
 
 function addSortChoices(table) {
   const arrows = { ascending: "↑", descending: "↓" };
-  for (const column of table.columns) {
+  for (const column of table.columns.filter((name) => !UNSORTED.includes(name))) {
     for (const [direction, arrow] of Object.entries(arrows)) {
       const value = `${column} ${direction}`;
       byId("sort-choice").append(element("option", { value }, `${COLUMNS[column]} ${arrow}`));
@@ -64,6 +64,8 @@ function startButtons(report, decisions, table) {
   for (const button of document.querySelectorAll("[data-turn]")) {
     button.addEventListener("click", () => table.turnTo(table.page + Number(button.dataset.turn)));
   }
+  bind("accept-all", "click", () => table.acceptAll());
+  bind("undo", "click", () => table.undo());
   bind("export", "click", () => download("decisions.csv", decisionsAsCsv(decisions, report)));
   bind("sort-choice", "change", (event) => {
     const [column, direction] = event.target.value.split(" ");
@@ -85,8 +87,9 @@ function startSharing(decisions, table) {
 function start() {
   const report = JSON.parse(byId("report-data").textContent);
   new Tabs(byId("tabs"));
-  COLUMNS.text = report.text_heading;
-  const decisions = new Decisions(report.key, report.suspects.row);
+  if (report.suspects.cells) COLUMNS.cells = report.text_heading;
+  else COLUMNS.text = report.text_heading;
+  const decisions = new Decisions(report.key, report.suspects.row, report.classes.length);
   const table = new SuspectTable(report, decisions, new View(report, decisions));
   addClassChoices(report);
   addSortChoices(table);
@@ -95,7 +98,8 @@ function start() {
   startSharing(decisions, table);
   listenToKeys(table);
   resetFilters(table); // a browser may restore the filters from before a reload
-  byId("panels").append(...report.panels.map((panel) => newPanel(panel, report.classes)));
+  byId("panels")?.append(...report.panels.map((panel) => newPanel(panel, report.classes)));
+  if (report.transition) startHeatMaps(report, table);
   if (report.outlook) startOutlook(report);
   startChecks(report);
 }

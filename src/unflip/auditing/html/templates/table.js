@@ -4,11 +4,27 @@ const PAGE_SIZE = 50;
 const COLUMNS = {
   row: "Row",
   id: "Id",
+  image: "Image",
   text: "Text",
+  cells: "Features",
   observed: "Observed",
   proposed: "Proposed",
   probability: "Probability wrong",
 };
+const UNSORTED = ["image", "cells"]; // columns
+const MOST_PAIRS = 12; // cells of a row in the list; its details have all
+/* Widths of the columns on a wide page. */
+const WIDTHS = {
+  row: "4.8rem",
+  id: "var(--name-width)",
+  image: "6.2rem",
+  text: "minmax(0, 1fr)",
+  cells: "minmax(0, 1fr)",
+  observed: "var(--label-width)",
+  proposed: "var(--label-width)",
+  probability: "6.8rem",
+};
+const DECISION_WIDTH = "11.4rem";
 
 function element(name, properties = {}, ...children) {
   const made = document.createElement(name);
@@ -37,9 +53,20 @@ function grouped(number) {
 class SuspectTable {
   constructor(report, decisions, view) {
     Object.assign(this, { report, decisions, view, page: 0, active: view.listed[0] });
-    this.columns = Object.keys(COLUMNS).filter((column) => report.suspects[column] !== null);
+    this.values = { ...report.suspects, image: report.suspects.images };
+    this.columns = Object.keys(COLUMNS).filter((column) => this.values[column] !== null);
     this.checked = new Set(report.suspects.checked);
     this.body = byId("rows");
+    this.detail = new Detail(this);
+    this.setWidths();
+  }
+
+  setWidths() {
+    const hasContent = this.columns.includes("text") || this.columns.includes("cells");
+    const widths = this.columns.map((column) => WIDTHS[column]);
+    const table = this.body.parentElement;
+    table.style.setProperty("--columns", [...widths, DECISION_WIDTH].join(" "));
+    table.classList.toggle("without-content", !hasContent);
   }
 
   get nPages() {
@@ -77,26 +104,54 @@ class SuspectTable {
     this.active = index;
     if (Math.floor(place / PAGE_SIZE) === this.page) [before, index].forEach((each) => this.paint(each));
     else this.drawPage(Math.floor(place / PAGE_SIZE));
-    if (focus) this.rowOf(index).focus();
+    if (focus) this.focusOn(index);
+  }
+
+  /* Focus a row and keep all of it in view, below the header. */
+  focusOn(index) {
+    const row = this.rowOf(index);
+    row.focus({ preventScroll: true });
+    row.scrollIntoView({ block: "nearest" });
   }
 
   /* Decide, or undo the same decision; `advance` makes the next suspect active. */
   decide(index, decision, advance = false) {
     const next = advance ? this.view.listed[this.view.places.get(index) + 1] : index;
-    this.decisions.decide(index, !advance && this.decisions.of(index) === decision ? "" : decision);
+    this.decisions.decide([index], !advance && this.decisions.of(index) === decision ? "" : decision);
     this.afterDecision(index, next ?? index, advance || !this.body.contains(document.activeElement));
   }
 
+  /* Decide that a class is the true one. */
+  choose(index, code, advance = false) {
+    const { observed, proposed } = this.report.suspects;
+    const decision = { [observed[index]]: "reject", [proposed[index]]: "accept" }[code] ?? `correct:${code}`;
+    if (this.decisions.of(index) !== decision || advance) this.decide(index, decision, advance);
+  }
+
+  /* Accept all listed suspects that are undecided and above the probability of the filter. */
+  acceptAll() {
+    const indices = this.view.acceptable(this.checked);
+    if (!indices.length) return;
+    this.decisions.decide(indices, "accept");
+    this.refresh(this.active, 0);
+    this.tellProgress();
+  }
+
   undo() {
-    const index = this.decisions.undo();
-    if (index !== undefined) this.afterDecision(index, index, true);
+    const undone = this.decisions.undo();
+    if (undone.length === 1) this.afterDecision(undone[0], undone[0], true);
+    else if (undone.length) {
+      this.refresh(this.active, 0);
+      this.tellProgress();
+      this.focusOn(this.active);
+    }
   }
 
   /* A filter by decision may hide the suspect: then the one in its place becomes active. */
   afterDecision(index, next, focus) {
     if (this.view.filters.decision !== "") {
       this.refresh(next, this.view.places.get(index) ?? 0);
-      this.rowOf(this.active)?.focus();
+      if (this.rowOf(this.active)) this.focusOn(this.active);
     } else {
       this.paint(index);
       this.activate(next, focus);
@@ -128,6 +183,7 @@ class SuspectTable {
   }
 
   newHead(name, direction) {
+    if (UNSORTED.includes(name)) return element("th", { role: "columnheader", scope: "col", className: name }, COLUMNS[name]);
     const button = element("button", { type: "button", onclick: () => this.sortBy(name) }, COLUMNS[name]);
     return element("th", { role: "columnheader", scope: "col", className: name, "aria-sort": direction }, button);
   }
@@ -143,13 +199,14 @@ class SuspectTable {
   newRow(index) {
     const cells = this.columns.map((column) => this.newCell(column, index));
     const buttons = ["accept", "reject"].map((decision) => this.newButton(index, decision));
-    cells.push(element("td", { role: "cell", className: "decision" }, ...buttons));
+    const other = element("span", { className: "other-decision" });
+    cells.push(element("td", { role: "cell", className: "decision" }, ...buttons, other));
     const className = index < this.report.n_suspects ? "act" : "";
     return element("tr", { role: "row", "data-index": index, className }, ...cells);
   }
 
   newCell(column, index) {
-    const value = this.report.suspects[column][index];
+    const value = this.values[column][index];
     return element("td", { role: "cell", className: column }, ...this.content(column, value, index));
   }
 
@@ -158,6 +215,10 @@ class SuspectTable {
     if (column === "probability") {
       const text = probabilityText(value, this.checked.has(index));
       return [element("span", { className: "value" }, text), this.newGauge(value)];
+    }
+    if (column === "image") return value ? [thumbnail(value, `Image of row ${this.values.row[index]}`)] : [];
+    if (column === "cells") {
+      return [element("div", {}, ...pairs(this.values.columns.slice(0, MOST_PAIRS), value))];
     }
     if (column === "id" || column === "text") return [element("div", { dir: "auto" }, value)];
     return [element("span", { className: "label", dir: "auto" }, this.report.classes[value])];
@@ -188,11 +249,35 @@ class SuspectTable {
     const active = index === this.active;
     row.tabIndex = active ? 0 : -1;
     row.classList.toggle("active", active);
-    row.dataset.decision = this.decisions.of(index);
+    const decision = this.decisions.of(index);
+    row.dataset.decision = kindOf(decision);
     for (const button of row.querySelectorAll(".decision button")) {
       button.tabIndex = active ? 0 : -1;
-      button.setAttribute("aria-pressed", String(button.className === this.decisions.of(index)));
+      button.setAttribute("aria-pressed", String(button.className === decision));
     }
+    row.querySelector(".other-decision").replaceChildren(...this.otherDecision(decision));
+    this.paintDetail(row, index, active);
+  }
+
+  /* A decision that is neither of the two buttons. */
+  otherDecision(decision) {
+    if (decision === "unsure") return ["unsure"];
+    if (kindOf(decision) !== "correct") return [];
+    return ["✓ ", element("b", { dir: "auto" }, this.report.classes[correctionOf(decision)])];
+  }
+
+  /* The active row has the details of its suspect, and its text has the words that are reasons. */
+  paintDetail(row, index, active) {
+    const before = row.querySelector(".detail");
+    const isFocused = before?.contains(document.activeElement);
+    const place = isFocused && document.activeElement.className;
+    before?.remove();
+    const text = row.querySelector("td.text div");
+    if (text) text.replaceChildren(...(active ? marked(this.values.text[index], this.detail.inputs(index)) : [this.values.text[index]]));
+    if (text) text.tabIndex = active && text.scrollHeight > text.clientHeight ? 0 : -1;
+    if (!active) return;
+    row.append(this.detail.newCell(index));
+    if (isFocused) row.querySelector(`.detail .${place}`)?.focus();
   }
 
   tellPlace(nShown) {
@@ -211,13 +296,27 @@ class SuspectTable {
   }
 
   tellProgress() {
-    const [accepted, rejected] = ["accept", "reject"].map((decision) => this.decisions.count(decision));
-    const left = this.report.suspects.row.length - accepted - rejected;
-    const counts = Object.entries({ accepted, rejected, undecided: left }).map(([word, n]) => `${grouped(n)} ${word}`);
-    byId("progress").textContent = counts.join(", ");
-    byId("export").disabled = accepted + rejected === 0;
+    const [accepted, rejected, corrected, unsure] = ["accept", "reject", "correct", "unsure"].map((kind) =>
+      this.decisions.count(kind),
+    );
+    const undecided = this.report.suspects.row.length - this.decisions.made.size;
+    const rare = Object.entries({ corrected, unsure }).filter(([, count]) => count);
+    const counts = [...Object.entries({ accepted, rejected }), ...rare, ["undecided", undecided]];
+    byId("progress").textContent = counts.map(([word, count]) => `${grouped(count)} ${word}`).join(", ");
+    byId("export").disabled = accepted + rejected + corrected === 0;
+    byId("undo").disabled = this.decisions.history.length === 0;
+    this.tellAcceptAll();
     byId("saved").textContent = this.decisions.isSaved
       ? "Decisions are saved in this browser."
       : "This browser does not save decisions: export them before you close the page.";
+  }
+
+  /* A button that decides many rows needs a probability first, and says how many. */
+  tellAcceptAll() {
+    const { least } = this.view.filters;
+    const count = least > 0 ? this.view.acceptable(this.checked).length : 0;
+    const rows = count === 1 ? "1 row" : `${grouped(count)} rows`;
+    byId("accept-all").disabled = count === 0;
+    byId("accept-all").textContent = least > 0 ? `Accept ${rows} ≥ ${least.toFixed(2)}` : "Accept all ≥ a probability";
   }
 }

@@ -31,14 +31,15 @@ class View {
       suspects.probability[index] >= least &&
       (observed === "" || suspects.observed[index] === Number(observed)) &&
       (proposed === "" || suspects.proposed[index] === Number(proposed)) &&
-      (decision === "" || (this.decisions.of(index) || "none") === decision) &&
+      (decision === "" || (kindOf(this.decisions.of(index)) || "none") === decision) &&
       (query === "" || this.searchText(index).includes(query));
   }
 
   searchText(index) {
     this.searchTexts ??= [];
-    const { row, id, text } = this.report.suspects;
-    this.searchTexts[index] ??= `${row[index]}\n${id?.[index] ?? ""}\n${text?.[index] ?? ""}`.toLowerCase();
+    const { row, id, text, cells } = this.report.suspects;
+    const parts = [row[index], id?.[index] ?? "", text?.[index] ?? "", ...(cells?.[index] ?? [])];
+    this.searchTexts[index] ??= parts.join("\n").toLowerCase();
     return this.searchTexts[index];
   }
 
@@ -50,6 +51,11 @@ class View {
     if (column === "probability") return listed.sort((one, other) => sign * (other - one));
     const compare = typeof values[0] === "number" ? (one, other) => one - other : collator.compare;
     return listed.sort((one, other) => sign * compare(values[one], values[other]) || one - other);
+  }
+
+  /* The listed suspects that are undecided, unchecked, and as likely wrong as the filter says. */
+  acceptable(checked) {
+    return this.listed.filter((index) => this.decisions.of(index) === "" && !checked.has(index));
   }
 
   sortBy(column) {

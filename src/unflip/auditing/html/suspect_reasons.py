@@ -20,24 +20,22 @@ _N_TOWARDS = 5  # inputs shown that favour the proposed class
 _N_AGAINST = 2  # inputs shown that favour the observed class
 
 
-def details(explainer: Explainer | None, suspects: IntArray) -> dict[str, Any] | None:
-    """Return inputs and similar rows of the first suspects; None without samples.
+def suspect_reasons(explainer: Explainer, suspects: IntArray) -> dict[str, Any]:
+    """Return inputs and similar rows of the first suspects.
 
     Parameters
     ----------
-    explainer : Explainer or None
+    explainer : Explainer
         Explains rows of the audit.
     suspects : ndarray of shape (m,)
         Rows of the suspects, in the order of the list.
 
     Returns
     -------
-    dict or None
+    dict
         ``names`` of inputs, ``inputs`` of each suspect as pairs of a name's place and a share,
         ``nearest`` rows of each suspect, and a ``note`` if there are no inputs.
     """
-    if explainer is None:
-        return None
     explained = suspects[:MOST_EXPLAINED]
     note = explainer.rows.why_no_inputs
     inputs = list(_inputs(explainer, explained)) if explainer.rows.has_names and not note else []
