@@ -15,6 +15,8 @@ from unflip.calibration.interval import Interval
 
 MOST_ANNOTATORS = 100  # lines of the table of annotators
 _HEAT_STEPS = 10  # shades of a matrix, as in style.css
+# Most probabilities that are calibrated again for the sensitivity table: these take 10 to 20 s.
+_MOST_CALIBRATED = 2**24
 _Z_95 = 1.96  # standard errors either side of a 95% confidence interval
 
 
@@ -59,7 +61,7 @@ def cards(audit: Audit) -> list[Card]:
                 audit.expected_accuracy_std,
                 audit.expected_accuracy_interval,
             ),
-            prose.accuracy(audit),
+            f"{prose.accuracy(audit)} {ordinary(audit)}".strip(),
         ),
         Card(
             "Suspects",
@@ -68,6 +70,18 @@ def cards(audit: Audit) -> list[Card]:
             prose.suspects(audit),
         ),
     ]
+
+
+def ordinary(audit: Audit) -> str:
+    """Return the accuracy of an ordinary model on these labels; empty if it is not known."""
+    if not audit.evidence.has_signal or audit.ordinary_accuracy_interval is None:
+        return ""
+    interval = audit.ordinary_accuracy_interval
+    return (
+        "For comparison: an ordinary logistic regression (default parameters of scikit-learn) "
+        f"trained on these labels gets {interval.value:.1%} right (95% interval "
+        f"{interval.low:.0%} to {interval.high:.0%}, cross-validated)."
+    )
 
 
 def _unit(audit: Audit, unit: str, error: float, interval: Interval) -> str:
@@ -156,7 +170,13 @@ def sensitivity_note(audit: Audit) -> str:
 
 
 def sensitivity_lines(audit: Audit) -> list[list[str]]:
-    """Return the sensitivity table: rate, suspects, wrong labels, accuracy and overlap."""
+    """Return the sensitivity table: rate, suspects, wrong labels, accuracy and overlap.
+
+    It is empty if the table, two calibrations for each class, would take minutes.
+    """
+    n_rows, n_classes = audit.evidence.probabilities.shape
+    if 2 * n_classes * n_rows * n_classes > _MOST_CALIBRATED:
+        return []
     return [
         [
             f"noise rate of class {name} = {rate:.1%}" if name else "as in this audit",

@@ -116,6 +116,7 @@ class ClassChoice {
     this.buttons = classes.map((name, code) => this.newButton(name, code, choose));
     byId("check-classes").replaceChildren(...this.buttons);
     byId("check-search-label").hidden = !this.isSearched;
+    if (this.isSearched) byId("check-classes").tabIndex = 0; // so that keys scroll it
     this.names = classes.map((name) => name.toLowerCase());
     this.marked = 0;
     this.filter();
