@@ -194,8 +194,10 @@ class TestWorkbook:
         with pytest.raises(ValueError, match="a formula without a stored value in cell A2"):
             read_table(path)
         write(path, written.saved_workbook(openpyxl.Workbook()))
-        with pytest.raises(ValueError, match=r"t.xlsx has no cells"):
+        with pytest.raises(ValueError, match=r"t.xlsx has no cells: use a file with data"):
             read_table(path)
+        with pytest.raises(ValueError, match=r"t.xlsx has no cells in the sheet 'Sheet'"):
+            read_table(path, ReadOptions(sheet="Sheet"))
 
     def test_a_label_that_is_a_formula_is_not_replaced(self, tmp_path):
         content = self.decorated()

@@ -122,15 +122,10 @@ def _sheet(content: bytes, name: str, options: ReadOptions) -> _Sheet:
             if sheet.sheet_state == "visible" or sheet.title == options.sheet
         }
         filled = [title for title, sheet in sheets.items() if _has_cells(sheet)]
-        title = filled[0] if options.sheet is None and filled else options.sheet
-        rows = _rows(sheets[title]) if title in sheets else []
-    listed = ", ".join(map(repr, sheets))
-    if options.sheet is None and len(filled) > 1:
-        raise ValueError(f"{name} has several sheets, {listed}: name one with --sheet.")
+        title = _chosen(filled, options)
+        rows = [] if title is None else _rows(sheets[title])
     if title is None:
-        raise ValueError(f"{name} has no cells: use a file with data.")
-    if title not in sheets:
-        raise ValueError(f"{name} has no sheet {title!r}: its sheets are {listed}.")
+        raise ValueError(_no_choice(name, options, list(sheets), filled))
     if len(rows) > _MOST_ROWS:
         raise ValueError(f"{name} has more than the {_MOST_ROWS} rows of a sheet: use .csv.")
     with _readable(name):
@@ -141,6 +136,26 @@ def _sheet(content: bytes, name: str, options: ReadOptions) -> _Sheet:
             "spreadsheet and save it, which stores the values."
         )
     return _as_sheet(title, rows, name)
+
+
+def _chosen(filled: Sequence[str], options: ReadOptions) -> str | None:
+    """Return the sheet to read, among those with cells; None if that is not clear."""
+    if options.sheet is not None:
+        return options.sheet if options.sheet in filled else None
+    return filled[0] if len(filled) == 1 else None
+
+
+def _no_choice(
+    name: str, options: ReadOptions, titles: Sequence[str], filled: Sequence[str]
+) -> str:
+    """Return the error about a workbook without a sheet to read."""
+    if not filled or options.sheet in titles:
+        which = "" if options.sheet is None else f" in the sheet {options.sheet!r}"
+        return f"{name} has no cells{which}: use a file with data."
+    listed = ", ".join(map(repr, filled))
+    if options.sheet is not None:
+        return f"{name} has no sheet {options.sheet!r}: its sheets are {listed}."
+    return f"{name} has several sheets, {listed}: name one with --sheet."
 
 
 @contextmanager
