@@ -172,6 +172,12 @@ class TestWorkbook:
         write(path, rewritten(path, "label", {1: value}))
         assert list(read_table(path).column("label")) == [value, value, "x"]
 
+    def test_a_blank_row_of_a_single_column_is_an_empty_cell(self, tmp_path):
+        path = write(tmp_path / "t.xlsx", written.as_workbook({"label": ["x", None, "y"]}))
+        assert list(read_table(path).column("label")) == ["x", None, "y"]
+        write(path, rewritten(path, "label", {1: "y"}))
+        assert list(read_table(path).column("label")) == ["x", "y", "y"]
+
     def test_sheets(self, tmp_path):
         path = write(tmp_path / "t.xlsx", written.as_workbook(COLUMNS, ["notes"]))
         with pytest.raises(ValueError, match="several sheets, 'data', 'notes': name one with"):

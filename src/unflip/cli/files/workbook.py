@@ -218,12 +218,6 @@ def _as_sheet(title: str, rows: Sequence[tuple[Any, ...]], name: str) -> _Sheet:
     first = next(number for number, row in enumerate(rows) if _is_filled(row))
     header = rows[first]
     body = rows[first + 1 :]
-    for number, row in enumerate(body):
-        if not _is_filled(row):
-            raise ValueError(
-                f"{name} has a blank row, number {first + 2 + number} of the sheet {title!r}: "
-                "remove it."
-            )
     columns: dict[str, list[Any]] = {}
     places: dict[str, int] = {}
     for place, (named, *cells) in enumerate(zip_longest(header, *body), start=1):
@@ -237,6 +231,12 @@ def _as_sheet(title: str, rows: Sequence[tuple[Any, ...]], name: str) -> _Sheet:
             )
         columns[column] = [None if cell == _NOT_AVAILABLE else cell for cell in cells]
         places[column] = place
+    for number, row in enumerate(body):
+        if len(columns) > 1 and not _is_filled(row):
+            raise ValueError(
+                f"{name} has a blank row, number {first + 2 + number} of the sheet {title!r}: "
+                "remove it."
+            )
     return _Sheet(title, first + 2, places, columns)
 
 
