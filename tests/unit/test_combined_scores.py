@@ -292,3 +292,14 @@ class TestReportedScores:
         assert accuracies[0].value < accuracies[1].value
         relative = [each.error / (each.value - 0.5) for each in accuracies]
         assert relative[0] > relative[1]
+
+
+@NOISES
+@pytest.mark.parametrize("certainty", [1.0, 0.4])
+def test_other_rows_are_reported_as_rows_with_a_label(noise, certainty):
+    first, second, observations, _ = draw(noise)
+    fitted = recalibration(first + second, observations, noise)
+    errors = np.zeros((noise.n_classes, noise.n_classes))
+    scores = ReportedScores(fitted, observations, noise, errors, certainty)
+    others = scores.log_odds_of((first + second)[:50])
+    np.testing.assert_allclose(others, scores.calibration.log_odds[:50], atol=1e-10)
