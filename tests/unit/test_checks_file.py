@@ -243,6 +243,25 @@ class TestCommand:
         options = ("--label", "label", "--id", "name", "--trusted", checks)
         assert message in program("audit", path, *options, code=2).stderr
 
+    def test_items_of_votes(self, data, tmp_path):
+        path, true, _, _ = data
+        lines = [line for line in read_csv(path) for _ in range(2)]
+        labels = [line["label"] for line in lines]
+        labels[1::2] = true  # of a second annotator
+        columns = {name: [line[name] for line in lines] for name in lines[0] if name != "label"}
+        votes = write_csv(tmp_path / "votes.csv", **columns, label=labels, who=["a", "b"] * 300)
+        checked = np.arange(0, 300, 6)
+        checks = write_csv(
+            tmp_path / "checks.csv",
+            row=2 * checked,
+            id=[f"r{item}" for item in checked],
+            observed=true[checked],
+            label=true[checked],
+        )
+        options = ("--label", "label", "--item", "name", "--annotator", "who", "--json")
+        answer = program("audit", votes, *options, "--trusted", checks).stdout
+        assert '"n_checked": 50' in answer
+
     def test_missing_file(self, data):
         error = program("audit", data[0], "--label", "label", "--trusted", "no.csv", code=2).stderr
         assert "--trusted no.csv is neither a file nor a column of " in error
