@@ -107,11 +107,12 @@ class SuspectTable {
     if (focus) this.focusOn(index);
   }
 
-  /* Focus a row and keep all of it in view, below the header. */
+  /* Focus a row and keep it in view, below the header; at least its start, if it is too tall. */
   focusOn(index) {
     const row = this.rowOf(index);
     row.focus({ preventScroll: true });
-    row.scrollIntoView({ block: "nearest" });
+    const room = innerHeight - byId("columns").offsetHeight;
+    row.scrollIntoView({ block: row.offsetHeight > room ? "start" : "nearest", behavior: "instant" });
   }
 
   /* Decide, or undo the same decision; `advance` makes the next suspect active. */

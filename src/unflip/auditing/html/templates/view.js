@@ -4,6 +4,18 @@ const NO_FILTERS = { search: "", observed: "", proposed: "", decision: "", least
 const WORST_FIRST = { column: "probability", descending: true };
 const collator = new Intl.Collator("en", { numeric: true });
 
+/* The rank of each text; equal texts have the same rank. */
+function ranked(texts) {
+  const order = texts.map((_, index) => index).sort((one, other) => collator.compare(texts[one], texts[other]));
+  const ranks = new Array(texts.length);
+  let rank = 0;
+  order.forEach((index, place) => {
+    if (place && collator.compare(texts[order[place - 1]], texts[index])) rank = place;
+    ranks[index] = rank;
+  });
+  return ranks;
+}
+
 class View {
   constructor(report, decisions) {
     this.report = report;
@@ -45,12 +57,20 @@ class View {
 
   sorted(listed) {
     const { column, descending } = this.sorting;
-    const values = this.report.suspects[column];
     const sign = descending ? -1 : 1;
     // The report lists the worst suspects first and checked rows last.
     if (column === "probability") return listed.sort((one, other) => sign * (other - one));
-    const compare = typeof values[0] === "number" ? (one, other) => one - other : collator.compare;
-    return listed.sort((one, other) => sign * compare(values[one], values[other]) || one - other);
+    const ranks = this.ranksOf(column);
+    return listed.sort((one, other) => sign * (ranks[one] - ranks[other]) || one - other);
+  }
+
+  /* A number for each suspect by which a column is sorted; texts are compared once. */
+  ranksOf(column) {
+    const values = this.report.suspects[column];
+    if (typeof values[0] === "number") return values;
+    this.ranks ??= {};
+    this.ranks[column] ??= ranked(values);
+    return this.ranks[column];
   }
 
   /* The listed suspects that are undecided, unchecked, and as likely wrong as the filter says. */
