@@ -77,6 +77,27 @@ def _without_last_blank_line(app, doctree):
         block[:] = [nodes.Text(block.rawsource)]
 
 
+# What people search for, and the page that the search is to list first.
+_SEARCHED = {
+    "command_line": ["CSV", "Excel", "Parquet"],
+    "how_to/dataframes": ["missing values", "DataFrames", "categories"],
+    "how_to/missing_labels": ["missing labels", "unlabelled rows"],
+    "coming_from_cleanlab": ["cleanlab"],
+    "images": ["images"],
+    "labelling_tools": ["Label Studio", "Argilla", "Hugging Face"],
+    "notebooks": ["notebook", "Jupyter"],
+}
+
+
+def _with_search_terms(app, docname, source):
+    """Add main index entries below the title: the search ranks them highest."""
+    terms = ", ".join(f"! {term}" for term in _SEARCHED.get(docname, []))
+    if terms:
+        title, _, rest = source[0].partition("\n")
+        source[0] = f"{title}\n\n```{{index}} {terms}\n```\n{rest}"
+
+
 def setup(app):
     """Connect the changes of the pages to Sphinx events."""
+    app.connect("source-read", _with_search_terms)
     app.connect("doctree-read", _without_last_blank_line)

@@ -10,13 +10,14 @@ import sys
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import numpy as np
 import pytest
 
 from support import transcripts
 from support.amazon import needs_data
+from support.browser import CHROMIUM, needs_browser
 from unflip import NoiseModel
 from unflip.datasets import load_amazon_reviews, load_sentiment_votes
 from unflip.estimation import AssumedNoiseWarning, Automatic
@@ -206,6 +207,32 @@ def test_formulas_are_drawn_by_what_the_site_brings(site):
     page = Page.of(site / "theory" / "isotropic.html")
     assert any("tex-svg.js" in link for link in page.loads)
     assert (site / "_static" / "tex-svg.js").stat().st_size > 1e6  # fonts included
+
+
+@pytest.mark.slow
+@needs_browser
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        ("missing values", "how_to/dataframes"),
+        ("notebook", "notebooks"),
+        ("cleanlab", "coming_from_cleanlab"),
+        ("images", "images"),
+        ("CSV", "command_line"),
+    ],
+)
+def test_the_search_lists_the_right_page_first(site, words, page):
+    from playwright.sync_api import sync_playwright
+
+    if not (site / f"{page}.html").exists():
+        pytest.skip(f"docs/{page}.md is not written yet")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM)
+        opened = browser.new_page()
+        opened.goto(f"{(site / 'search.html').as_uri()}?q={quote(words)}")
+        first = opened.locator("#search-results li a").first.get_attribute("href")
+        browser.close()
+    assert urlsplit(first).path.endswith(f"{page}.html")
 
 
 @dataclass
