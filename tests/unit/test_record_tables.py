@@ -81,3 +81,8 @@ def test_an_empty_table_has_its_columns():
     empty = table(row=np.empty(0, dtype=int), label=np.empty(0, dtype="<U3"))
     assert list(columns_of(empty)) == ["row", "label"]
     assert list(lines_of(empty)) == []
+
+
+def test_any_string_can_be_a_label():
+    labels = ["\ud800", "a\x00b", "nan", ""]
+    assert table(label=labels).label.tolist() == labels

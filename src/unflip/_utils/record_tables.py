@@ -26,7 +26,13 @@ def table(**columns: ArrayLike) -> Table:
     except ImportError:
         fields = [(name, array.dtype) for name, array in arrays.items()]
         return np.rec.fromarrays(list(arrays.values()), dtype=np.dtype(fields))
-    return pandas.DataFrame(arrays)
+    return pandas.DataFrame({name: _column(pandas, array) for name, array in arrays.items()})
+
+
+def _column(pandas: Any, array: NDArray[Any]) -> Any:
+    """Return a column; strings stay as they are, as pandas cannot store all of them as its own."""
+    is_text = array.dtype.kind == "U"
+    return pandas.Series(array.astype(object), dtype=object) if is_text else array
 
 
 def columns_of(table: Table) -> dict[str, NDArray[Any]]:
