@@ -13,8 +13,8 @@ Data = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
-        help=f"Data file: {ENDINGS}, also with .gz, .bz2, .zst or .zip; or the folder of a saved "
-        "Hugging Face dataset.",
+        help=f"Data file: {ENDINGS}, also with .gz, .bz2, .zst or .zip; or a folder: a saved "
+        "Hugging Face dataset, or images in a sub-folder for each class.",
     ),
 ]
 Encoding = Annotated[
@@ -40,8 +40,8 @@ Label = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMN",
-        help="Column of labels; required. For several annotators, repeat it or use a wildcard such "
-        "as 'rule*'.",
+        help="Column of labels; required, except for a folder of images. For several annotators, "
+        "repeat it or use a wildcard such as 'rule*'.",
     ),
 ]
 NoisyLabel = Annotated[

@@ -10,12 +10,20 @@ from unflip.auditing.from_rows import audit
 from unflip.auditing.report import Audit
 from unflip.cli.file_audit import FileAudit, Proposals
 from unflip.cli.files.label_column import check_unique
-from unflip.cli.files.request import Prepared, ReportProgress, Request, collect_warnings, prepare
+from unflip.cli.files.request import (
+    Prepared,
+    ReportProgress,
+    Request,
+    collect_warnings,
+    prepare,
+    with_folder_columns,
+)
 from unflip.labels.codes import UNCHECKED
 
 
 def audit_file(request: Request, report_progress: ReportProgress) -> FileAudit:
     """Audit the labels of a file; parameters are those of `prepare`."""
+    request = with_folder_columns(request)
     prepared = prepare(request, report_progress)
     if request.id_column is not None and prepared.votes is None:
         check_unique(prepared.table, request.id_column)  # decisions refer to these ids

@@ -15,7 +15,7 @@ from unflip.auditing import check_prose, prose
 from unflip.cli.file_audit import FileAudit
 from unflip.cli.files.feature_columns import Features
 from unflip.cli.files.request import Prepared, Request
-from unflip.cli.files.tables import full_ending
+from unflip.cli.files.tables import copy_ending
 from unflip.cli.terminal import describe_votes, on_one_line
 from unflip.cli.text_layout import joined, step, width, wrapped
 from unflip.features.kernel_features import KernelFeatures
@@ -252,7 +252,7 @@ def _use_decisions(
     else:
         return []
     data = str(request.path)
-    copy = "clean" if request.path.is_dir() else f"clean{full_ending(request.path)}"
+    copy = f"clean{copy_ending(request.path)}"
     train = ["fit", data, "--decisions", decisions, "--out", "model.skops"]
     correct = ["apply", data, decisions, "--out", copy]
     return [

@@ -145,10 +145,12 @@ class FileAudit:
         rows = self.file_rows.tolist()
         columns = self.prepared.table.columns
         cells = {name: [as_text(columns[name][row]) for row in rows] for name in self._cell_columns}
+        images = self.prepared.table.images
         is_text = self.prepared.features.kind == "text"
         return ShownRows(
             ids=None if self.id_column is None else [self.id_of(row) for row in rows],
             texts=[self._text(row) for row in rows] if is_text else None,
+            images=[images[row] for row in rows] if images else None,
             cells=cells or None,
             numbers=None if rows == list(range(self.prepared.table.n_rows)) else rows,
             source=self.prepared.table.name,

@@ -13,13 +13,28 @@ import typer
 from unflip._utils.atomic_files import write_atomically, write_folder
 from unflip.cli import arguments
 from unflip.cli.files.dataset_folder import rewritten_folder
-from unflip.cli.files.decision_files import NO_SINGLE_LABEL, Decision, decide
+from unflip.cli.files.decision_files import NO_SINGLE_LABEL, Decided, Decision, decide
+from unflip.cli.files.image_folder import labels_table
 from unflip.cli.files.label_column import with_usual_spellings
 from unflip.cli.files.read_options import ReadOptions
-from unflip.cli.files.request import Request, collect_warnings, prepare
-from unflip.cli.files.tables import full_ending, read_table, rewritten
+from unflip.cli.files.request import (
+    Request,
+    collect_warnings,
+    prepare,
+    read_rows,
+    with_folder_columns,
+)
+from unflip.cli.files.tables import Table, copy_ending, is_saved_dataset, rewritten
 from unflip.cli.fit_table import Fit, fit_decided, fit_labels
-from unflip.cli.terminal import check_new_folder, check_out, fail, say, say_json, working
+from unflip.cli.terminal import (
+    check_new_folder,
+    check_out,
+    fail,
+    print_notes,
+    say,
+    say_json,
+    working,
+)
 
 
 def apply(
@@ -59,26 +74,23 @@ def apply(
     All other cells stay the same, and the original file is not changed. Pass
     the options of the audit to print the expected accuracy before and after.
     To train a classifier, use unflip fit with the original data and
-    --decisions.
+    --decisions. For a folder of images, the copy is a table of files and
+    labels; no image is moved.
     """
     if item is not None or len(label or ()) > 1:
         fail(NO_SINGLE_LABEL)
     if normalise_labels and not label:
         fail("--normalise-labels needs the column of labels: name it with --label.")
     options = ReadOptions(encoding=encoding, separator=sep, sheet=sheet)
-    if data.is_dir():
+    if is_saved_dataset(data):
         check_new_folder(out)
     else:
         inputs = (data, decisions, *arguments.paths(embedding))
-        check_out(out, [full_ending(data) or data.suffix], *inputs)
-    with working(f"Reading {data.name}") as report_progress:
-        table = read_table(data, options)
-        if normalise_labels:
-            table = with_usual_spellings(table, label or ())
-        decided = decide(decisions, table, label[0] if label else None, name)
-        request = Request(
+        check_out(out, [copy_ending(data) or data.suffix], *inputs)
+    request = with_folder_columns(
+        Request(
             path=data,
-            labels=(decided.label,),
+            labels=tuple(label or ()),
             text=tuple(text or ()),
             embedding=embedding,
             use=tuple(use or ()),
@@ -92,12 +104,20 @@ def apply(
             normalise_labels=normalise_labels,
             read_options=options,
         )
-        fits, reason = _fits(request, decided.rows, report_progress)
+    )
+    with working(f"Reading {data.name}") as report_progress:
+        table = read_rows(request)
+        original_labels = request.labels[0] if request.labels else None
+        spelt = with_usual_spellings(table, label or ()) if normalise_labels else table
+        decided = decide(decisions, spelt, original_labels, request.id_column)
+        request = replace(request, labels=(decided.label,))
+        fits, reason = _fits(request, table, decided.rows, report_progress)
         report_progress("Writing")
-        if data.is_dir():
+        if is_saved_dataset(data):
             write_folder(out, rewritten_folder(data, decided.label, decided.changes))
         else:
-            write_atomically(out, rewritten(data, decided.label, decided.changes, options))
+            write_atomically(out, _copy(request, table, decided))
+    print_notes(table.notes)
     changed = len(decided.changes)
     confirmed = len(decided.rows) - changed
     if as_json:
@@ -122,12 +142,22 @@ def apply(
     )
 
 
+def _copy(request: Request, table: Table, decided: Decided) -> bytes:
+    """Return the data with the decisions; for a folder of images, a table of files and labels."""
+    if table.images:
+        return labels_table(table, decided.changes)
+    return rewritten(request.path, decided.label, decided.changes, request.read_options)
+
+
 def _fits(
-    request: Request, decided: Mapping[int, Decision], report_progress: Callable[[str], None]
+    request: Request,
+    table: Table,
+    decided: Mapping[int, Decision],
+    report_progress: Callable[[str], None],
 ) -> tuple[tuple[Fit, Fit] | None, str]:
     """Return the fits before and after; without options of the audit, None and the error."""
     try:
-        prepared = prepare(request, report_progress)
+        prepared = prepare(request, report_progress, table)
         report_progress("Fitting before and after")
         with collect_warnings(prepared.table.name):  # the audit printed them
             before = fit_labels(prepared)

@@ -13,10 +13,11 @@ from unflip._utils.atomic_files import write_atomically
 from unflip.cli import arguments
 from unflip.cli.audit_text import describe_features
 from unflip.cli.files.decision_files import NO_SINGLE_LABEL, decide
-from unflip.cli.files.feature_columns import Features
+from unflip.cli.files.feature_columns import IMAGES, Features
 from unflip.cli.files.feature_file import features_of_rows, only_block
+from unflip.cli.files.image_folder import FILE, with_features
 from unflip.cli.files.read_options import ReadOptions
-from unflip.cli.files.request import Request, prepare
+from unflip.cli.files.request import Request, prepare, with_folder_columns
 from unflip.cli.files.safe_csv import csv_bytes
 from unflip.cli.files.tables import Table, read_content, read_table
 from unflip.cli.fit_table import fit_model
@@ -84,6 +85,7 @@ def fit(
         normalise_labels=normalise_labels,
         read_options=ReadOptions(encoding=encoding, separator=sep, sheet=sheet),
     )
+    request = with_folder_columns(request)
     with working(f"Reading {data.name}") as report_progress:
         prepared = prepare(request, report_progress)
         n_rows = len(prepared.audited)
@@ -92,7 +94,9 @@ def fit(
         if decisions is not None:
             if votes is not None:
                 fail(NO_SINGLE_LABEL)
-            decided = decide(decisions, prepared.table, prepared.labels.names[0], name).rows
+            decided = decide(
+                decisions, prepared.table, prepared.labels.names[0], request.id_column
+            ).rows
         items = f"{n_rows} {prepared.items.plural}"
         report_progress(f"Fitting to {items}")
         model, result, notes = fit_model(prepared, decided)
@@ -154,7 +158,7 @@ def predict(
     sheet: arguments.Sheet = None,
     as_json: arguments.AsJson = False,
 ) -> None:
-    """Predict the true classes of new rows."""
+    """Predict the true classes of new rows, or of a folder of images."""
     with working(f"Reading {model.name}") as report_progress:
         loaded = read_model(read_content(model), str(model))
         if out is None and not as_json:
@@ -164,14 +168,17 @@ def predict(
         report_progress(f"Reading {data.name}")
         options = ReadOptions(encoding=encoding, separator=sep, sheet=sheet)
         table = read_table(data, options)
-        ids = None if name is None else table.texts(name)
+        table = _with_embedding(loaded, table, embedding)
+        id_column = FILE if table.images and name is None else name
+        ids = None if id_column is None else table.texts(id_column)
         report_progress(f"Predicting {table.n_rows} rows")
-        predicted, probabilities = predict_table(loaded, _with_embedding(loaded, table, embedding))
+        predicted, probabilities = predict_table(loaded, table)
         lines = prediction_rows(predicted, probabilities, ids)
-        header = _header(loaded, has_ids=name is not None)
+        header = _header(loaded, has_ids=ids is not None)
         if out is not None:
             report_progress("Writing")
             write_atomically(out, csv_bytes(header, lines))
+    print_notes(table.notes)
     labels, counts = np.unique(predicted, return_counts=True)
     n_predicted = dict(zip(labels.tolist(), counts.tolist(), strict=True))
     if as_json:
@@ -195,7 +202,7 @@ def predict(
 
 
 def _with_embedding(model: TableModel, table: Table, path: Path | None) -> Table:
-    """Return the rows with their embedding, if it is in a file of its own or the data alone."""
+    """Return the rows with their embedding, if it is a file of its own, the data, or of images."""
     features = Features.of(model.features.columns_)
     names = features.of_kind("embedding")
     if path is not None and len(names) != 1:
@@ -203,6 +210,10 @@ def _with_embedding(model: TableModel, table: Table, path: Path | None) -> Table
             f"--embedding {path} does not apply, because the features of the model are "
             f"{features}: omit it."
         )
+    if names == (IMAGES,) and path is None:
+        if not table.images:
+            fail(f"The model was fitted to a folder of images, not to a file: {table.name}.")
+        return with_features(table)
     if path is not None:
         return replace(table, blocks={**table.blocks, names[0]: features_of_rows(table, path)})
     if len(names) == 1 and not table.columns:

@@ -11,12 +11,9 @@ from typing import Any
 
 from unflip.cli.files.arrow_columns import class_names_of, table_of
 from unflip.cli.files.arrow_file import arrow_table, rewritten_arrow
-from unflip.cli.files.tables import Table, check_rewritten, read_content
+from unflip.cli.files.tables import DATASET_FILES, Table, check_rewritten, read_content
 
-# Files of a saved dataset: its columns, its data files, and the parts of a dataset in parts.
-_INFO = "dataset_info.json"
-_STATE = "state.json"
-_PARTS = "dataset_dict.json"
+_INFO, _STATE, _PARTS = DATASET_FILES
 _HASH_LENGTH = 16  # letters of the name of a version of a dataset, as the library writes it
 
 
@@ -101,8 +98,8 @@ def _opened(path: Path) -> _Folder:
         raise ValueError(_several_parts(path))
     if not (path / _STATE).is_file() or not (path / _INFO).is_file():
         raise ValueError(
-            f"{path} is a folder, but not a dataset written by save_to_disk of Hugging Face "
-            "datasets: name a file."
+            f"{path} has not all files of a dataset written by save_to_disk of Hugging Face "
+            f"datasets: it needs {_STATE} and {_INFO}."
         )
     state = _json_object(path / _STATE)
     files = state.get("_data_files")

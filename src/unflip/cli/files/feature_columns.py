@@ -31,6 +31,8 @@ from unflip.features.table_features import TableFeatures
 
 Kind = Literal["numeric", "mixed", "text", "embedding"]
 
+#: Block of the features of a folder of images.
+IMAGES = "edges and colours of the images"
 _N_NAMED = 4  # columns that a description names
 #: Kinds of columns that can be beside texts and embeddings, and their plurals.
 _PLURALS = {"number": "numbers", "boolean": "booleans", "category": "categories", "date": "dates"}
@@ -97,6 +99,8 @@ class Features:
         if self.kind == "embedding":
             columns = self.of_kind("embedding")
             main = _described("embedding column", "embedding columns", columns)
+            if columns == (IMAGES,):
+                main = IMAGES
         return joined([main, *groups])
 
     def with_dimension(self, n_features: int) -> str:

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from unflip._utils.typing import FloatArray, IntArray
 from unflip.auditing.checks_file import CheckedRows
 from unflip.auditing.evaluation.sampled_checks import SelectedChecksWarning
-from unflip.cli.files import feature_columns
+from unflip.cli.files import feature_columns, image_folder
 from unflip.cli.files.checked_rows import checked_labels, checks_path
 from unflip.cli.files.data_notes import copies_of_labels, repeated_texts
-from unflip.cli.files.feature_columns import Features
+from unflip.cli.files.feature_columns import IMAGES, Features
 from unflip.cli.files.feature_file import is_feature_file, with_feature_file
 from unflip.cli.files.items import Items
 from unflip.cli.files.items import items as read_items
@@ -35,7 +35,7 @@ from unflip.cli.files.label_column import (
 )
 from unflip.cli.files.rates import noise_model, proportions
 from unflip.cli.files.read_options import NO_OPTIONS, ReadOptions
-from unflip.cli.files.tables import Table, read_table
+from unflip.cli.files.tables import Table, is_image_folder, read_table
 from unflip.cli.files.vote_columns import Abstentions, votes_in_columns, votes_in_rows
 from unflip.estimation.noise_estimator import AssumedNoiseWarning
 from unflip.features.table_features import TableFeatures
@@ -169,7 +169,7 @@ class Prepared:
     @cached_property
     def notes(self) -> list[str]:
         """Warnings about labels and features that look wrong."""
-        notes = [*self.labels.notes, *repeated_texts(self.table, self.features)]
+        notes = [*self.table.notes, *self.labels.notes, *repeated_texts(self.table, self.features)]
         if isinstance(self.labels, LabelColumn):
             notes += copies_of_labels(self.table, self.features, self.labels.texts)
         return notes
@@ -214,7 +214,29 @@ def check_feature_map(feature_map: str) -> None:
         )
 
 
-def prepare(request: Request, report_progress: ReportProgress) -> Prepared:
+def with_folder_columns(request: Request) -> Request:
+    """Return the options; for a folder of images, its columns are the labels and ids by default."""
+    if not is_image_folder(request.path):
+        return request
+    return replace(
+        request,
+        labels=request.labels or (image_folder.LABEL,),
+        id_column=request.id_column or image_folder.FILE,
+    )
+
+
+def read_rows(request: Request) -> Table:
+    """Read a file, or a folder of images with their features if no embedding replaces them."""
+    table = read_table(request.path, request.read_options)
+    if not table.images:
+        return table
+    image_folder.check_classes(table)
+    return table if request.embedding is not None else image_folder.with_features(table)
+
+
+def prepare(
+    request: Request, report_progress: ReportProgress, table: Table | None = None
+) -> Prepared:
     """Read a file and build its features.
 
     Parameters
@@ -223,10 +245,13 @@ def prepare(request: Request, report_progress: ReportProgress) -> Prepared:
         The options.
     report_progress : callable
         Called with each stage, in a few words.
+    table : Table, optional
+        The file, if it was read before.
     """
     check_feature_map(request.feature_map)
-    report_progress(f"Reading {request.path.name}")
-    table = read_table(request.path, request.read_options)
+    if table is None:
+        report_progress(f"Reading {request.path.name}")
+        table = read_rows(request)
     checks_file = checks_path(request.trusted, table)
     trusted_column = request.trusted if checks_file is None else None
     if request.normalise_labels:
@@ -240,7 +265,7 @@ def prepare(request: Request, report_progress: ReportProgress) -> Prepared:
     for column in reserved:
         table.column(column)
     _check_not_labels(request, labels)
-    embedding = request.embedding
+    embedding = IMAGES if IMAGES in table.blocks else request.embedding
     if embedding is not None and is_feature_file(embedding, table):
         report_progress(f"Reading {Path(embedding).name}")
         table = with_feature_file(table, Path(embedding))

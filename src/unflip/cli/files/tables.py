@@ -34,6 +34,9 @@ _FORMATS = {
     ".npz": "unflip.cli.files.numpy_file",
 }
 _DATASET_FOLDER = "unflip.cli.files.dataset_folder"
+_IMAGE_FOLDER = "unflip.cli.files.image_folder"
+#: Files of a dataset saved by Hugging Face datasets: its columns, its data files, and its parts.
+DATASET_FILES = ("dataset_info.json", "state.json", "dataset_dict.json")
 ENDINGS = f"{', '.join(list(_FORMATS)[:-1])} or {list(_FORMATS)[-1]}"
 _MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "null"})
 _TRUTH = {"true": 1.0, "false": 0.0}
@@ -83,12 +86,18 @@ class Table:
         Whether "1,5" is a number.
     blocks : mapping of str to ndarray of shape (n_rows, p)
         Arrays of several numbers in each row, which are features only.
+    images : sequence of Path
+        Image of each row, if the table is a folder of images; empty otherwise.
+    notes : sequence of str
+        Warnings about files that were left out.
     """
 
     name: str
     columns: Mapping[str, Sequence[Any]]
     decimal_comma: bool = False
     blocks: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    images: Sequence[Path] = ()
+    notes: Sequence[str] = ()
     # Numeric columns that were converted before.
     _numbers: dict[str, FloatArray | None] = field(default_factory=dict, repr=False)
 
@@ -148,7 +157,7 @@ class Table:
 
 
 def read_table(path: Path, options: ReadOptions = NO_OPTIONS) -> Table:
-    """Read a data file, which may be compressed, or a folder with a saved dataset.
+    """Read a data file, which may be compressed, or a folder: a saved dataset, or images.
 
     Parameters
     ----------
@@ -159,13 +168,31 @@ def read_table(path: Path, options: ReadOptions = NO_OPTIONS) -> Table:
     """
     if path.is_dir():
         _check_options(path, "a folder", (), options)
-        table: Table = import_module(_DATASET_FOLDER).read_folder(path)
+        module = _DATASET_FOLDER if is_saved_dataset(path) else _IMAGE_FOLDER
+        table: Table = import_module(module).read_folder(path)
     else:
         content, name, table_format = _opened(path, options)
         table = replace(table_format.read(content, name, options), name=str(path))
     if table.n_rows == 0:
         raise ValueError(f"{path} has no rows: use a file with data.")
     return table
+
+
+def is_saved_dataset(path: Path) -> bool:
+    """Whether a folder was written by `save_to_disk` of Hugging Face datasets."""
+    return any((path / name).exists() for name in DATASET_FILES)
+
+
+def is_image_folder(path: Path) -> bool:
+    """Whether a path is a folder that must hold images."""
+    return path.is_dir() and not is_saved_dataset(path)
+
+
+def copy_ending(path: Path) -> str:
+    """Return the ending of a corrected copy: a folder for a saved dataset, CSV for images."""
+    if is_image_folder(path):
+        return ".csv"
+    return "" if path.is_dir() else full_ending(path)
 
 
 def rewritten(
