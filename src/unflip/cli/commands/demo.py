@@ -6,80 +6,73 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from unflip._utils.atomic_files import write_atomically
-from unflip.cli.demo.theory_check import SETUP, Comparison, Demo, run, targets_at
-from unflip.cli.terminal import check_out, fail, working
+from unflip._utils.atomic_files import write_atomically, write_together
+from unflip.auditing.shown_rows import ShownRows
+from unflip.cli.terminal import check_out, fail, say, working
 
-_console = Console()
+_PAGE = Path("unflip-demo.html")
+_PICTURE = Path("unflip-demo.png")
+_THEORY_PICTURE = Path("unflip-demo-theory.png")
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="File to write the picture to (PNG).")] = Path(
-        "unflip-demo.png"
-    ),
+    topic: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[theory]",
+            help="With theory: compare the paper's theory with a simulation instead.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Page (.html) to review the suspects.", show_default=str(_PAGE)),
+    ] = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(
+            help="Picture (.png) of the results.", show_default=f"{_PICTURE} or {_THEORY_PICTURE}"
+        ),
+    ] = None,
 ) -> None:
-    """Compare the paper's theory with a simulation, and with the default LPClassifier."""
-    check_out(out, [".png"])
+    """Audit images with wrong labels, and compare the result with the truth.
+
+    The images are handwritten digits that come with scikit-learn.
+    """
+    if topic is None:
+        _show_digits(_PAGE if out is None else out, _PICTURE if picture is None else picture)
+        return
+    if topic != "theory":
+        fail(f"demo takes the word theory or none, not {topic!r}: correct it.")
+    if out is not None:
+        fail("demo theory writes no page: name its picture with --picture, and omit --out.")
+    _show_theory(_THEORY_PICTURE if picture is None else picture)
+
+
+def _show_digits(out: Path, picture: Path) -> None:
+    check_out(out, [".html", ".htm"])
+    check_out(picture, [".png"])
+    with working("Fitting classifiers to digits with wrong labels"):
+        # Imported here, because these modules take a second to load.
+        from unflip.auditing.html.audit_page import page
+        from unflip.cli.demo import digits_audit, digits_picture, digits_text
+
+        result = digits_audit.run()
+        shown = ShownRows(
+            images=list(result.images), source="scikit-learn's digits with wrong labels"
+        )
+        contents = {out: page(result.audit, shown=shown), picture: digits_picture.picture(result)}
+        write_together(contents)
+    say(digits_text.summary(result, out, picture))
+
+
+def _show_theory(picture: Path) -> None:
+    check_out(picture, [".png"])
     with working("Simulating noisy labels"):
-        try:
-            # Imported here, because matplotlib takes a second to load.
-            from unflip.cli.demo.picture import picture
-        except ModuleNotFoundError as missing:
-            fail(f'demo needs {missing.name}; install it with: pip install "unflip[cli]"')
-        result = run()
-        write_atomically(out, picture(result))
-    _console.print(
-        f"\n{SETUP.n_rows} rows, {SETUP.n_features} features, two Gaussian classes "
-        f"{2 * SETUP.mean_norm:g} standard deviations apart.\nClass proportions: "
-        f"{SETUP.priors[0]:.0%} negative, {SETUP.priors[1]:.0%} positive. Noise rates: "
-        f"{SETUP.eps_pos:.0%} of the positive and {SETUP.eps_neg:.0%} of the negative rows have a "
-        "wrong label.\n"
-    )
-    _console.print(_table(result))
-    oracle, naive, optimized = (
-        result.at_headline(name).simulated for name in ("oracle", "naive", "optimized")
-    )
-    _console.print(
-        f"\nLabel noise costs plain ridge {100 * (oracle - naive):.1f} points of accuracy. "
-        "Regression on the posterior mean of the true label, the optimized target, recovers "
-        f"{100 * (optimized - naive):.1f}. Both optimized targets are positive here, because most "
-        "rows with a negative label are truly positive.\nThe last two rows fit an intercept. The "
-        "other rows use the known origin, the midpoint of the class means, which adds "
-        f"{100 * (optimized - result.with_intercept.simulated):.1f} points to the optimized "
-        "targets.\nLPClassifier() estimates the noise rates and chooses the regularization "
-        "strength. It regresses on refined targets, one per row, for which there is no prediction. "
-        "It also sets the threshold by the class proportions, unlike the oracle, so it can be "
-        "slightly more accurate.\n"
-    )
-    _console.print(f"Picture: {out}", soft_wrap=True, highlight=False, markup=False)
+        from unflip.cli.demo import theory_check, theory_picture, theory_text
 
-
-def _table(result: Demo) -> Table:
-    table = Table(title="Accuracy on clean labels, predicted by the theory and simulated")
-    table.add_column("fit")
-    for heading in ("targets t₋, t₊", "origin", "predicted", "simulated"):
-        table.add_column(heading, justify="right")
-    notes = {"oracle": " (clean labels)", "naive": " (plain ridge)"}
-    for variant in result.curves:
-        _add_row(table, variant, notes.get(variant, ""), "known", result.at_headline(variant))
-    _add_row(table, "optimized", "", "intercept", result.with_intercept)
-    table.add_row("LPClassifier()", "refined", "intercept", "", _simulated(result.default))
-    return table
-
-
-def _add_row(table: Table, variant: str, note: str, origin: str, comparison: Comparison) -> None:
-    t_neg, t_pos = targets_at(variant, SETUP.eps_pos)
-    table.add_row(
-        variant + note,
-        f"{t_neg:+.2f}, {t_pos:+.2f}",
-        origin,
-        f"{comparison.predicted:.1%}",
-        _simulated(comparison),
-    )
-
-
-def _simulated(comparison: Comparison) -> str:
-    return f"{comparison.simulated:.1%} ± {comparison.standard_error:.1%}"
+        result = theory_check.run()
+        write_atomically(picture, theory_picture.picture(result))
+    theory_text.show(result)
+    say(f"Picture: {picture}")
