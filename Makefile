@@ -54,6 +54,7 @@ benchmark: $(READY)
 	$(BIN)/python benchmarks/several_classes.py --quick
 	$(BIN)/python benchmarks/any_model.py --quick --jobs 2
 	$(BIN)/python benchmarks/audit.py --quick
+	$(BIN)/python benchmarks/image_features.py --draws 1
 	$(BIN)/python benchmarks/refinement.py --quick
 	$(BIN)/python benchmarks/audit_page.py
 	$(BIN)/python benchmarks/audit_file.py --quick
@@ -65,4 +66,4 @@ $(READY): pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist docs/gallery docs/api/generated results unflip-demo.png .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) build dist docs/gallery docs/api/generated results unflip-demo.html unflip-demo.png unflip-demo-theory.png .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -33,7 +33,7 @@ from unflip import (
 from unflip import targets as target_values
 from unflip.auditing import Audit
 from unflip.datasets import make_mixture
-from unflip.features import KernelFeatures, TableFeatures
+from unflip.features import ImageFeatures, KernelFeatures, TableFeatures
 from unflip.plotting import (
     AccuracyPathDisplay,
     CalibrationCurveDisplay,
@@ -371,6 +371,8 @@ CALLS = {
     ),
     "NoisyLabelClassifier.predict": (WRAPPED.predict, {"X": X}),
     "NoisyLabelClassifier.predict_proba": (WRAPPED.predict_proba, {"X": X}),
+    "features.ImageFeatures": (lambda **params: ImageFeatures(**params).fit(), {"n_cells": 2}),
+    "features.ImageFeatures.transform": (ImageFeatures(2).transform, {"X": np.zeros((2, 4, 4))}),
     "features.KernelFeatures": (
         lambda **params: KernelFeatures(**params).fit(X),
         {

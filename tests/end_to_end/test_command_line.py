@@ -1,5 +1,6 @@
 """The program `unflip` in a process of its own."""
 
+import re
 import subprocess
 import sys
 
@@ -20,7 +21,33 @@ def run(*arguments, cwd=None, code=0):
 
 
 def test_demo(tmp_path):
+    """The audit of the demo finds nearly all wrong labels, and names few others."""
     done = run("demo", cwd=tmp_path)
+    figures = {
+        line[:40].strip(): re.findall(r"[0-9.]+", line[40:]) for line in done.stdout.splitlines()
+    }
+    assert float(figures["of these, really wrong"][0]) >= 90
+    truth = int(re.search(r"truth: (\d+)", done.stdout)[1])
+    assert float(figures[f"of the {truth} wrong labels, found"][0]) >= 90
+    estimate, error, by_disagreement = map(
+        int, figures[f"Wrong labels, estimated (truth: {truth})"]
+    )
+    assert abs(estimate - truth) <= 3 * error < abs(by_disagreement - truth)
+    estimated = float(figures["Accuracy on new images, estimated"][0])
+    measured, of_logistic_regression = map(float, figures["Accuracy on new images, measured"])
+    assert abs(estimated - measured) <= 2
+    assert measured > of_logistic_regression
+    assert "unflip audit reviews.csv" in done.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "unflip-demo.html",
+        "unflip-demo.png",
+    ]
+    assert (tmp_path / "unflip-demo.png").read_bytes().startswith(b"\x89PNG")
+    assert "<title>" in (tmp_path / "unflip-demo.html").read_text(encoding="utf-8")
+
+
+def test_demo_of_the_theory(tmp_path):
+    done = run("demo", "theory", cwd=tmp_path)
     for word in (
         "oracle",
         "naive",
@@ -29,24 +56,29 @@ def test_demo(tmp_path):
         "LPClassifier()",
         "predicted",
         "simulated",
-        "Picture: unflip-demo.png",
+        "Picture: unflip-demo-theory.png",
     ):
         assert word in done.stdout
-    picture = (tmp_path / "unflip-demo.png").read_bytes()
+    picture = (tmp_path / "unflip-demo-theory.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
     assert len(picture) > 20_000
 
 
 @pytest.mark.parametrize(
-    ("out", "message"),
+    ("words", "message"),
     [
-        ("missing/demo.png", "missing is not a folder"),
-        ("demo.pdf", "must end in .png"),
-        (".", "must end in .png"),
+        (["--picture", "missing/demo.png"], "missing is not a folder"),
+        (["--picture", "demo.pdf"], "must end in .png"),
+        (["--picture", "."], "must end in .png"),
+        (["--out", "missing/demo.html"], "missing is not a folder"),
+        (["--out", "demo.png"], "must end in .html"),
+        (["theory", "--picture", "demo.pdf"], "must end in .png"),
+        (["theory", "--out", "demo.html"], "demo theory writes no page"),
+        (["practice"], "takes the word theory or none, not 'practice'"),
     ],
 )
-def test_error_of_a_bad_file_name(tmp_path, out, message):
-    done = run("demo", "--out", out, cwd=tmp_path, code=2)
+def test_error_of_bad_arguments_of_the_demo(tmp_path, words, message):
+    done = run("demo", *words, cwd=tmp_path, code=2)
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []
@@ -54,9 +86,8 @@ def test_error_of_a_bad_file_name(tmp_path, out, message):
 
 def test_a_folder_is_not_a_file_name(tmp_path):
     (tmp_path / "folder.png").mkdir()
-    assert (
-        "folder.png is a folder" in run("demo", "--out", "folder.png", cwd=tmp_path, code=2).stderr
-    )
+    done = run("demo", "--picture", "folder.png", cwd=tmp_path, code=2)
+    assert "folder.png is a folder" in done.stderr
 
 
 def test_help_and_version():

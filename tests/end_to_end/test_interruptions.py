@@ -209,7 +209,7 @@ def test_a_full_disk_leaves_the_old_files(folder, monkeypatch, command, full):
     "words",
     [
         ["reproduce", "fig1", "--quick", "--workers", "1"],
-        pytest.param(["demo", "--out", "d.png"], marks=pytest.mark.slow),
+        pytest.param(["demo", "--out", "d.html"], marks=pytest.mark.slow),
     ],
 )
 def test_a_full_disk_leaves_no_new_files(tmp_path, monkeypatch, words, full):

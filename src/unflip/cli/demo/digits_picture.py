@@ -26,13 +26,14 @@ def picture(result: DigitsDemo) -> bytes:
 
 def _draw_suspects(figure: SubFigure, result: DigitsDemo) -> None:
     shown = result.audit.suspects
+    rows = np.asarray(shown["row"])
     observed = np.asarray(shown["observed"])
     proposed = np.asarray(shown["proposed"])
     for place, ax in enumerate(figure.subplots(_ROWS, _COLUMNS).ravel()):
         ax.axis("off")
         if place >= len(observed):
             continue
-        row = int(shown["row"][place])
+        row = rows[place]
         ax.imshow(result.images[row], cmap="gray", vmin=0, vmax=255)
         is_found = result.true[row] == proposed[place]
         colour = INK if is_found else COLOURS["naive"]
