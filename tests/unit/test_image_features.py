@@ -108,7 +108,7 @@ def test_a_pipeline_learns_from_arrays_and_files(tmp_path):
         ([np.zeros((4, 4, 2))], r"shape \(4, 4, 2\)"),
         ([np.zeros((0, 4))], r"shape \(0, 4\)"),
         ([np.full((4, 4), np.nan)], "NaN or infinite"),
-        ([np.array([["a"]])], "the type <U1"),
+        ([np.array([["a"]])], "and type <U1"),
     ],
 )
 def test_arrays_that_are_no_images(images, message):

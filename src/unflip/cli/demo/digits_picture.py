@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
 
-from unflip.cli.demo.digits_audit import DigitsDemo
+from unflip.cli.demo.digits_result import DigitsDemo
 from unflip.plotting.style import COLOURS, INK, as_png, house_look
 
 _ROWS, _COLUMNS = 3, 7  # of the first suspects

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from unflip.cli.demo.digits_audit import Accuracy, DigitsDemo
+from unflip.cli.demo.digits_result import Accuracy, DigitsDemo
 from unflip.cli.text_layout import aligned, step, wrapped
 
 
