@@ -62,7 +62,7 @@ def test_from_audit_to_predictions(photos, tmp_path):
     page, suspects = tmp_path / "report.html", tmp_path / "suspects.csv"
     text = " ".join(program("audit", folder, "--out", page, "--suspects", suspects).stdout.split())
     assert "120 rows, labels 60 'disc', 60 'stripes'." in text
-    assert "Features: edges and colours of the images." in text
+    assert "Features: edges and colours of the images, 436 dimensions." in text
     assert "--out clean.csv" in text
     table = read_csv(suspects)
     assert {line["id"] for line in table if line["part"] == "suspect"} == wrong

@@ -5,8 +5,10 @@ The input is features with labels or votes, or the probabilities of any model. T
 `Evaluation` of a model.
 """
 
+from unflip.auditing.checks_file import CheckedRows, n_unsure, read_checks, true_labels
 from unflip.auditing.evaluation import Comparison, Evaluation, compare, evaluate
 from unflip.auditing.evaluation.sampled_checks import SelectedChecksWarning
+from unflip.auditing.findings import Findings
 from unflip.auditing.from_rows import audit
 from unflip.auditing.from_scores import audit_scores
 from unflip.auditing.outliers import UnusualRows, distance_deviations, unusual_rows
@@ -16,8 +18,10 @@ from unflip.auditing.suspects import n_suspects_at
 
 __all__ = [
     "Audit",
+    "CheckedRows",
     "Comparison",
     "Evaluation",
+    "Findings",
     "SelectedChecksWarning",
     "ShownRows",
     "UnusualRows",
@@ -28,5 +32,8 @@ __all__ = [
     "distance_deviations",
     "evaluate",
     "n_suspects_at",
+    "n_unsure",
+    "read_checks",
+    "true_labels",
     "unusual_rows",
 ]

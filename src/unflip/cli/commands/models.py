@@ -212,7 +212,7 @@ def _with_embedding(model: TableModel, table: Table, path: Path | None) -> Table
         )
     if names == (IMAGES,) and path is None:
         if not table.images:
-            fail(f"The model was fitted to a folder of images, not to a file: {table.name}.")
+            fail(f"{table.name} has no images: the model needs a folder of images.")
         return with_features(table)
     if path is not None:
         return replace(table, blocks={**table.blocks, names[0]: features_of_rows(table, path)})
