@@ -84,7 +84,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):
     columns_ : list of TableColumn
         What became of each column: ``name``, ``kind``, ``n_features``, and ``left_out``, the reason
         if it is not used.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
         Names of the columns.
     n_features_in_ : int
         Number of columns.
