@@ -329,7 +329,7 @@ class TestWholeLoop:
 
         # The next page continues the sample, and exports all of it.
         page.goto(report.as_uri())
-        assert page.locator("#check tbody th").all_text_contents() == [
+        assert page.locator("#check .scroll tbody th").all_text_contents() == [
             "wrong labels",
             "expected accuracy",
             "suspects",

@@ -204,6 +204,7 @@ class Checker {
     const { checks, place } = this;
     const choice = checks.choices.get(place);
     byId("check-row").replaceChildren(...this.content(place));
+    byId("check-row").scrollTop = 0;
     this.choice.show(choice);
     byId("check-unsure").setAttribute("aria-pressed", String(choice === UNSURE));
     byId("check-note").value = checks.note(place);
