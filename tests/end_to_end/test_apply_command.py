@@ -37,6 +37,31 @@ def test_only_the_decided_label_between_quotes_changes(tmp_path):
     assert (tmp_path / "clean.csv").read_text() == "\n".join(lines) + "\n"
 
 
+def test_a_row_is_corrected_to_another_class(tmp_path):
+    write_csv(
+        tmp_path / "d.csv",
+        x=[0.0, 1.0, 2.5, 3.0, 4.0, 5.5],
+        label=["low", "low", "mid", "mid", "high", "high"],
+    )
+    decisions = {"row": [0, 2], "observed": ["low", "mid"], "proposed": ["mid", "low"]}
+    write_csv(tmp_path / "decisions.csv", **decisions, decision=["correct", ""], label=["high", ""])
+    program(
+        "apply", tmp_path / "d.csv", tmp_path / "decisions.csv", "--out", tmp_path / "clean.csv"
+    )
+    lines = (tmp_path / "clean.csv").read_text().splitlines()
+    assert [line.split(",")[1] for line in lines[1:4]] == ["high", "low", "mid"]
+    write_csv(tmp_path / "decisions.csv", **decisions, decision=["correct", ""])
+    error = program(
+        "apply",
+        tmp_path / "d.csv",
+        tmp_path / "decisions.csv",
+        "--out",
+        tmp_path / "again.csv",
+        code=2,
+    ).stderr
+    assert "write the true label into its column 'label'" in " ".join(error.split())
+
+
 def test_nothing_is_written_if_another_cell_would_change(tmp_path, monkeypatch):
     data_with_stray_quotes(tmp_path / "d.csv")
     write_csv(
