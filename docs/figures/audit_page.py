@@ -90,12 +90,14 @@ def main() -> None:
     warnings.simplefilter("ignore", AssumedNoiseWarning)  # the page shows the warning
     texts, true = messages()
     labels = CLASSES[NoiseModel.binary(eps_pos=0.3, eps_neg=0.15).flip(true, random_state=1)]
-    rows = 10 * TfidfVectorizer(ngram_range=(1, 2)).fit_transform(texts)
-    report = audit(rows, labels)
+    vectorizer = TfidfVectorizer(ngram_range=(1, 2))
+    report = audit(10 * vectorizer.fit_transform(texts), labels)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         path = Path(folder) / "report.html"
         ids = [f"m{i:04d}" for i in range(N_ROWS)]
-        write_page(report, path, shown=ShownRows(texts=texts, ids=ids, source="messages.csv"))
+        shown = ShownRows(texts=texts, ids=ids, source="messages.csv")
+        words = vectorizer.get_feature_names_out()
+        write_page(report, path, shown=shown, feature_names=words)
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"))
         page = browser.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme="light")
         page.goto(f"{path.as_uri()}#suspects")
@@ -103,7 +105,7 @@ def main() -> None:
         for key in "ara":
             page.keyboard.press(key)
         bottom = (
-            page.locator("#rows tr")
+            page.locator("#rows > tr")
             .nth(6)
             .evaluate("row => row.getBoundingClientRect().bottom + scrollY")
         )
