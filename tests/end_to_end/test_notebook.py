@@ -123,6 +123,18 @@ class TestAudit:
         page = shown(audit_scores(probabilities, np.tile([0, 1], 50), noise=noise))
         assert not page.all("table")
 
+    def test_it_fits_no_model(self, drawn, monkeypatch):
+        pytest.importorskip("jinja2")
+        result = audit(*drawn[:2])
+
+        def fit(*args, **options):
+            raise AssertionError
+
+        for estimator in (LPClassifier, LogisticRegression):
+            monkeypatch.setattr(estimator, "fit", fit)
+        monkeypatch.setattr("unflip.auditing.evidence.recalibrated", fit)
+        assert result._repr_html_()
+
     def test_without_jinja2_there_is_the_text(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "unflip.auditing.html.notebook_view", None)
         assert nasty_audit()._repr_html_() is None

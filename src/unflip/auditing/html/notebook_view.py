@@ -40,7 +40,7 @@ def notebook_view(audit: Audit) -> str:
         .get_template("notebook.html")
         .render(
             title=prose.headline(audit),
-            cards=page_tables.cards(audit),
+            cards=page_tables.figures(audit),
             histogram=_Histogram.of(audit) if len(audit.classes) == 2 else None,
             rates=_rates(audit) if len(audit.classes) > 2 else [],
             suspects=_Suspects.of(audit),

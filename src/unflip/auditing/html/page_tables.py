@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class Card:
     heading: str
     figure: str
     unit: str
-    sentence: str
+    sentence: str = ""
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,19 @@ class Cell:
 
 
 def cards(audit: Audit) -> list[Card]:
+    """Return the `figures`, with a sentence about each."""
+    sentences = [
+        prose.noise(audit),
+        f"{prose.accuracy(audit)} {ordinary(audit)}".strip(),
+        prose.suspects(audit),
+    ]
+    return [
+        replace(card, sentence=sentence)
+        for card, sentence in zip(figures(audit), sentences, strict=True)
+    ]
+
+
+def figures(audit: Audit) -> list[Card]:
     """Return the share of wrong labels, the expected accuracy and the number of suspects."""
     n = int(audit.evidence.labelled.sum())
     wrong = audit.evidence.true_class.correct_labels.complement
@@ -50,7 +63,6 @@ def cards(audit: Audit) -> list[Card]:
             "Label noise",
             f"{audit.expected_wrong / n:.1%}",
             _unit(audit, "of the labels are wrong", audit.expected_wrong_std / n, wrong),
-            prose.noise(audit),
         ),
         Card(
             "Expected accuracy",
@@ -61,13 +73,11 @@ def cards(audit: Audit) -> list[Card]:
                 audit.expected_accuracy_std,
                 audit.expected_accuracy_interval,
             ),
-            f"{prose.accuracy(audit)} {ordinary(audit)}".strip(),
         ),
         Card(
             "Suspects",
             f"{audit.n_suspects:,}",
             "label to review" if audit.n_suspects == 1 else "labels to review",
-            prose.suspects(audit),
         ),
     ]
 
