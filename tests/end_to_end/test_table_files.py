@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from support.files import program, read_csv, write_csv
-from unflip import NoiseModel, audit, fit_table, load_model
+from unflip import LPClassifier, NoiseModel, audit, fit_table, load_model
 
 pd = pytest.importorskip("pandas", reason="needs the extra unflip[tables]")
 pytest.importorskip("skops", reason="needs the extra unflip[tables]")
@@ -212,12 +212,15 @@ def test_errors_of_predict_name_the_file_and_the_cell(data, tmp_path):
     assert "has no column 'plan', which is a feature of the model: add it." in error
 
 
-def test_rows_without_a_label_are_not_used_in_a_fit(data):
+def test_rows_without_a_label_have_no_weight_in_a_fit(data):
     frame = frame_of(data[0])
     frame.loc[::7, "churn"] = None
     model = fit_table(frame, "churn", ignore=[*LEFT_OUT])
-    assert len(model.classifier.loo_decision_) == N - len(frame[::7])
-    with pytest.raises(ValueError, match="all labels are missing"):
+    labelled = frame["churn"].notna().to_numpy()
+    rows = model.features.transform(frame)
+    alone = LPClassifier().fit(rows[labelled], frame["churn"][labelled].to_numpy())
+    np.testing.assert_allclose(model.predict_proba(frame), alone.predict_proba(rows), atol=1e-9)
+    with pytest.raises(ValueError, match="no label"):
         fit_table(frame.assign(churn=None), "churn", ignore=[*LEFT_OUT])
 
 
@@ -273,7 +276,7 @@ def test_texts_with_other_columns(data, tmp_path):
     assert "the words of column 'remark', 1 number (age), 1 category (plan)" in " ".join(
         shown.split()
     )
-    assert shown.count("--use age --use 'pl*'") == 2
+    assert shown.count("--use age --use 'pl*'") == 3  # fit, apply, and audit with checked rows
     in_python = fit_table(frame_of(path), "churn", text="remark", use=["age", "pl*"])
     program("fit", path, *OPTIONS, *both, "--out", tmp_path / "m.skops")
     np.testing.assert_allclose(

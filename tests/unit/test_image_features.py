@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 
 from unflip import LPClassifier
 from unflip.features import ImageFeatures
-from unflip.features.image_pixels import UnreadableImageError, small_pixels
+from unflip.features.image_pixels import UnreadableImageError, eight_bit, small_pixels
 
 Image = pytest.importorskip("PIL.Image", reason="images need Pillow")
 
@@ -76,6 +76,12 @@ def test_other_numbers_than_8_bit_integers_are_scaled():
         np.testing.assert_array_equal(small_pixels(same, 16), expected)
     np.testing.assert_array_equal(small_pixels(pixels[..., np.newaxis], 16), expected)
     assert not small_pixels(np.zeros((5, 5)), 16).any()
+
+
+def test_pixels_between_0_and_1_are_not_stretched():
+    np.testing.assert_array_equal(eight_bit(np.array([[0.2, 0.6]])), [[51, 153]])
+    np.testing.assert_array_equal(eight_bit(np.array([[3, 5, 7]])), [[0, 128, 255]])
+    np.testing.assert_array_equal(eight_bit(np.full((2, 2), 9.0)), np.zeros((2, 2)))
 
 
 @pytest.mark.parametrize("n_cells", [2, 4, 8])

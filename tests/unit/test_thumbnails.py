@@ -10,7 +10,7 @@ pytest.importorskip("PIL.Image", reason="needs the extra unflip[cli]")
 
 from PIL import Image
 
-from unflip.auditing.html.thumbnails import SIZE, pixels, thumbnail, thumbnails
+from unflip.auditing.html.thumbnails import SIZE, thumbnail, thumbnails
 
 
 def opened(uri):
@@ -30,12 +30,6 @@ def test_large_images_keep_their_shape():
     assert (kind, small.size) == ("jpeg", (SIZE, SIZE // 2))
 
 
-def test_pixels_between_0_and_1_are_not_stretched():
-    np.testing.assert_array_equal(pixels(np.array([[0.2, 0.6]])), [[51, 153]])
-    np.testing.assert_array_equal(pixels(np.array([[3, 5, 7]])), [[0, 128, 255]])
-    np.testing.assert_array_equal(pixels(np.full((2, 2), 9.0)), np.zeros((2, 2)))
-
-
 @pytest.mark.parametrize("mode", ["RGB", "L", "P", "RGBA", "1", "CMYK"])
 def test_files_of_any_mode(tmp_path, mode):
     path = tmp_path / ("image.tiff" if mode == "CMYK" else "image.png")
@@ -51,5 +45,5 @@ def test_files_that_cannot_be_read_have_no_thumbnail(tmp_path):
 
 @pytest.mark.parametrize("image", [np.zeros(4), np.zeros((2, 2, 2)), np.array([["a"]])])
 def test_other_arrays_raise(image):
-    with pytest.raises(ValueError, match=r"pass numbers of shape \(height, width\)"):
+    with pytest.raises(ValueError, match=r"numbers of shape \(height, width\)"):
         thumbnail(image)

@@ -38,8 +38,7 @@ def small_pixels(image: Any, size: int) -> NDArray[np.uint8]:
     """Return an image as pixels of shape (size, size, 3), from 0 to 255.
 
     Files are turned as their EXIF orientation says, transparent parts are white, and the first
-    frame of an animation is used. Numbers that are not 8-bit integers are scaled so that the
-    smallest of an image is 0 and the largest 255.
+    frame of an animation is used. Arrays are scaled by `eight_bit`.
 
     Parameters
     ----------
@@ -52,7 +51,7 @@ def small_pixels(image: Any, size: int) -> NDArray[np.uint8]:
     if isinstance(image, str | PathLike):
         opened = open_image(image, size)
     else:
-        opened = _as_rgb(pillow.fromarray(_eight_bit(image)))
+        opened = _as_rgb(pillow.fromarray(eight_bit(image)))
     resized = opened.resize((size, size), pillow.Resampling.BILINEAR, reducing_gap=_REDUCING_GAP)
     return np.asarray(resized)
 
@@ -102,7 +101,7 @@ def _as_rgb(image: Any) -> Any:
     """Return an image of Pillow in red, green and blue; transparent parts are white."""
     pillow = import_optional("PIL.Image", "ImageFeatures")
     if image.mode in _DEEP_MODES:
-        return pillow.fromarray(_eight_bit(np.asarray(image))).convert("RGB")
+        return pillow.fromarray(eight_bit(np.asarray(image))).convert("RGB")
     if not image.has_transparency_data:
         return image.convert("RGB")
     with_alpha = image.convert("RGBA")
@@ -110,8 +109,12 @@ def _as_rgb(image: Any) -> Any:
     return pillow.alpha_composite(white, with_alpha).convert("RGB")
 
 
-def _eight_bit(pixels: Any) -> NDArray[np.uint8]:
-    """Return pixels as 8-bit integers; raise ValueError unless they are an image."""
+def eight_bit(pixels: Any) -> NDArray[np.uint8]:
+    """Return pixels from 0 to 255; raise ValueError unless they are an image.
+
+    Numbers that are not 8-bit integers are scaled: from 0 to 1 if all are in this range, else from
+    the smallest to the largest.
+    """
     values = np.asarray(pixels)
     if values.ndim == 3 and values.shape[2] == 1:
         values = values[:, :, 0]
@@ -126,7 +129,9 @@ def _eight_bit(pixels: Any) -> NDArray[np.uint8]:
     numbers = values.astype(float)
     if not np.isfinite(numbers).all():
         raise ValueError("X has pixels that are NaN or infinite: replace them.")
-    lowest = numbers.min()
-    spread = numbers.max() - lowest
-    scaled: FloatArray = 255 * (numbers - lowest) / (spread or 1.0)
+    lowest = float(numbers.min())
+    highest = float(numbers.max())
+    if lowest >= 0 and highest <= 1:
+        lowest, highest = 0.0, 1.0
+    scaled: FloatArray = 255 * (numbers - lowest) / ((highest - lowest) or 1.0)
     return scaled.round().astype(np.uint8)

@@ -124,7 +124,7 @@ def fit_table(
     Parameters
     ----------
     X : DataFrame
-        The table. Rows without a label are not used.
+        The table. Rows without a label have no weight.
     label : str
         Column of labels.
     text, embedding, use, ignore
@@ -161,14 +161,8 @@ def fit_table(
         ignore=ignore,
         roles={"trusted": trusted},
     )
-    labelled = [row for row, each in enumerate(data.labels.tolist()) if each is not None]
-    if not labelled:
-        raise ValueError(f"label={label!r}: all labels are missing; fill some of them in.")
-    source = noise
-    if trusted is not None:
-        source = _with_trusted(noise, data.columns["trusted"][labelled])
-    fitted = LPClassifier(source, priors=priors, features=features)
-    fitted.fit(data.rows[labelled], np.array(data.labels[labelled].tolist()))
+    source = noise if trusted is None else _with_trusted(noise, data.columns["trusted"])
+    fitted = LPClassifier(source, priors=priors, features=features).fit(data.rows, data.labels)
     return TableModel(
         label=str(label),
         features=data.features,

@@ -182,10 +182,11 @@ def sensitivity_note(audit: Audit) -> str:
 def sensitivity_lines(audit: Audit) -> list[list[str]]:
     """Return the sensitivity table: rate, suspects, wrong labels, accuracy and overlap.
 
-    It is empty if the table, two calibrations for each class, would take minutes.
+    It is empty if the table, two calibrations for each rate, would take minutes.
     """
     n_rows, n_classes = audit.evidence.probabilities.shape
-    if 2 * n_classes * n_rows * n_classes > _MOST_CALIBRATED:
+    n_rates = min(n_classes, MOST_RATES)
+    if 2 * n_rates * n_rows * n_classes > _MOST_CALIBRATED:
         return []
     return [
         [

@@ -6,13 +6,10 @@ import base64
 import io
 from collections.abc import Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from unflip._utils.optional import import_optional
+from unflip.features.image_pixels import UnreadableImageError, eight_bit, open_image
 
 #: Longest side of a thumbnail, in pixels.
 SIZE = 96
@@ -49,16 +46,15 @@ def thumbnail(image: Any) -> str | None:
     Parameters
     ----------
     image : path, array of shape (height, width) or (height, width, 3), or None
-        Pixels of another type than uint8 are scaled: from 0 to 1 if they are in this range, else
-        from the darkest to the brightest.
+        A file, or pixels.
     """
     if image is None:
         return None
-    pillow = import_optional("PIL.Image", "The page with images")
     try:
-        small = _opened(pillow, image)
-    except (OSError, pillow.DecompressionBombError):
+        small = _opened(image)
+    except UnreadableImageError:
         return None
+    small.thumbnail((SIZE, SIZE))
     content = io.BytesIO()
     if max(small.size) <= _TINY:
         small.save(content, "PNG", optimize=True)
@@ -69,32 +65,8 @@ def thumbnail(image: Any) -> str | None:
     return f"data:image/{kind};base64,{base64.b64encode(content.getvalue()).decode()}"
 
 
-def _opened(pillow: Any, image: Any) -> Any:
-    """Return a small image of Pillow, in shades of grey or in colours."""
+def _opened(image: Any) -> Any:
+    """Return an image of Pillow."""
     if isinstance(image, str | PathLike):
-        with pillow.open(Path(image)) as file:
-            file.draft("RGB", (SIZE, SIZE))  # JPEG files are decoded at a fraction of their size
-            small = file.convert("L" if file.mode in ("1", "L", "I", "I;16", "F") else "RGB")
-    else:
-        small = pillow.fromarray(pixels(image))
-    small.thumbnail((SIZE, SIZE))
-    return small
-
-
-def pixels(image: Any) -> NDArray[np.uint8]:
-    """Return an array as pixels from 0 to 255."""
-    values = np.asarray(image)
-    is_image = values.ndim == 2 or (values.ndim == 3 and values.shape[2] == 3)
-    if not is_image or not values.size or values.dtype.kind not in "biuf":
-        raise ValueError(
-            f"An image is an array of shape {values.shape} and dtype {values.dtype}: pass numbers "
-            "of shape (height, width) or (height, width, 3), or a path."
-        )
-    if values.dtype == np.uint8:
-        return values
-    values = np.nan_to_num(values.astype(np.float64), posinf=0.0, neginf=0.0)
-    low, high = float(values.min()), float(values.max())
-    if low >= 0 and high <= 1:
-        low, high = 0.0, 1.0
-    scale = 255 / (high - low) if high > low else 0.0
-    return np.asarray(((values - low) * scale).round(), dtype=np.uint8)
+        return open_image(image, SIZE)
+    return import_optional("PIL.Image", "The page with images").fromarray(eight_bit(image))
