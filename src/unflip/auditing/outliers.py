@@ -31,7 +31,7 @@ _N_DIRECTIONS = 64
 # Chosen among powers of √10 by benchmarks/outliers.py.
 _OUTLIER_REG = 0.01
 _DUPLICATE_REG = 0.3
-# Weight of the class scores in the outlier score; 2 and 4 are as good (benchmarks/outliers.py).
+# Weight of the class scores in the outlier score. 2 is nearly as good (benchmarks/outliers.py).
 _SCORE_WEIGHT = 3.0
 # Outliers are this many standard deviations above the median, of the logarithm of the distance:
 # 0.02% of normally distributed values. A choice.

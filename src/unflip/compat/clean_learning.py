@@ -26,9 +26,9 @@ from unflip.model import NoisyLabelClassifier
 
 
 def _has_probabilities(learner: CleanLearning) -> bool:
-    return hasattr(
-        getattr(learner, "estimator_", learner.clf or LogisticRegression), "predict_proba"
-    )
+    """Return whether the classifier has probabilities."""
+    classifier = getattr(learner, "estimator_", learner.clf)
+    return classifier is None or hasattr(classifier, "predict_proba")
 
 
 class CleanLearning(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -204,14 +204,12 @@ class CleanLearning(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the TRUE class of samples."""
-        check_is_fitted(self, "estimator_")
-        return np.asarray((self.model_ or self.estimator_).predict(X))
+        return np.asarray(self._fitted.predict(X))
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the classifier's probability of each TRUE class, (n, k)."""
-        check_is_fitted(self, "estimator_")
-        return np.asarray((self.model_ or self.estimator_).predict_proba(X))
+        return np.asarray(self._fitted.predict_proba(X))
 
     def __sklearn_tags__(self) -> Tags:
         """Return the tags of `NoisyLabelClassifier`."""
@@ -222,6 +220,11 @@ class CleanLearning(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         for name in ("classes_", "n_features_in_", "feature_names_in_"):
             if hasattr(fitted, name):
                 setattr(self, name, getattr(fitted, name))
+
+    @property
+    def _fitted(self) -> Any:
+        check_is_fitted(self, "estimator_")
+        return self.estimator_ if self.model_ is None else self.model_
 
     @property
     def _classifier(self) -> Any:
