@@ -24,18 +24,18 @@ from unflip.ridge import RowMetric
 # Rows nearest to a row that its distance is averaged over: as in cleanlab and in scikit-learn's
 # LocalOutlierFactor, a choice between 5 and 20.
 _N_NEAREST = 10
-# Principal directions in which nearest rows are searched: 32 find fewer (benchmarks/outliers.py).
+# Principal directions in which nearest rows are searched. 32 find fewer near-copies of texts.
 _N_DIRECTIONS = 64
 # γ in units of the typical eigenvalue. Small for outliers, which differ in directions in which
 # rows vary little; larger for near-duplicates, whose differences in such directions are noise.
-# Chosen among powers of √10 by benchmarks/outliers.py.
+# A choice between 0.01 and 1, on the sets of benchmarks/outliers.py.
 _OUTLIER_REG = 0.01
 _DUPLICATE_REG = 0.3
-# Weight of the class scores in the outlier score. 2 is nearly as good (benchmarks/outliers.py).
+# Weight of the class scores in the outlier score. A choice between 1 and 3, on the same sets.
 _SCORE_WEIGHT = 3.0
 # Outliers are this many standard deviations above the median, of the logarithm of the distance:
-# 0.02% of normally distributed values. A choice.
-_LARGEST_DEVIATION = 3.5
+# 0.0003% of normally distributed values. A choice.
+_LARGEST_DEVIATION = 4.5
 # Near-duplicates are nearer to each other than this share of the distance to other near rows. A
 # choice: copies of texts without a tenth of the words are found.
 _SMALLEST_RATIO = 0.2

@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from unflip._utils.optional import import_optional
 from unflip._utils.typing import FloatArray
-from unflip.auditing import audit_scores, checked_rate
+from unflip.auditing.from_scores import audit_scores
+from unflip.auditing.report import checked_rate
 from unflip.compat.label_issues import (
     check_options,
     columns_of_audit,
@@ -22,7 +23,7 @@ from unflip.compat.label_issues import (
     most_likely_wrong,
     quality_of,
 )
-from unflip.model import NoisyLabelClassifier
+from unflip.model.noisy_label_classifier import NoisyLabelClassifier
 
 
 def _has_probabilities(learner: CleanLearning) -> bool:

@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from unflip._utils.optional import import_optional
 from unflip._utils.typing import IntArray
 from unflip._utils.validation import shown
-from unflip.auditing import UnusualRows, audit, audit_scores, distance_deviations, unusual_rows
+from unflip.auditing.from_rows import audit
+from unflip.auditing.from_scores import audit_scores
+from unflip.auditing.outliers import UnusualRows, distance_deviations, unusual_rows
 from unflip.compat.label_issues import columns_of_audit
 
 _ROW_ISSUES = ("label", "outlier", "near_duplicate")

@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from unflip._utils.typing import FloatArray, IntArray
 from unflip._utils.validation import check_choice, shown
-from unflip.auditing import Audit, audit_scores, n_suspects_at
+from unflip.auditing.from_scores import audit_scores
+from unflip.auditing.report import Audit
+from unflip.auditing.suspects import n_suspects_at
 
 # Scores by which cleanlab ranks. Here there is one: the probability that the label is wrong.
 _RANKINGS = ("self_confidence", "normalized_margin", "confidence_weighted_entropy")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from unflip._utils.typing import IntArray
 
-# Choices, by benchmarks/outliers.py: more and larger leaves find more of the nearest rows, and take
+# Choices, on the sets of benchmarks/outliers.py: more and larger leaves find more of the nearest rows, and take
 # longer. A leaf holds between half of this number of rows and all of it.
 _LEAF = 64
 _N_TREES = 8
