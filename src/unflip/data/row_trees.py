@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from unflip._utils.typing import IntArray
 
-# Choices, on the sets of benchmarks/outliers.py: more and larger leaves find more of the nearest rows, and take
-# longer. A leaf holds between half of this number of rows and all of it.
+# Choices, on the sets of benchmarks/outliers.py: more and larger leaves find more of the nearest
+# rows, and take longer. A leaf holds between half of this number of rows and all of it.
 _LEAF = 64
 _N_TREES = 8
 # Trees whose leaves give the mean distance to several rows: two come within a few percent of all.
