@@ -297,3 +297,11 @@ def test_it_is_imported_on_request_only_and_without_cleanlab():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split("\n")[:2] == ["False", "set()"]
+
+
+def test_missing_labels_are_no_issues_and_have_no_quality():
+    probabilities = np.tile([0.2, 0.8], (30, 1))
+    labels = np.array([None, *[i % 2 for i in range(29)]], dtype=object)
+    assert not find_label_issues(labels, probabilities, noise=NOISE)[0]
+    with pytest.raises(ValueError, match="The label of row 0 is missing"):
+        get_label_quality_scores(labels, probabilities, noise=NOISE)

@@ -16,7 +16,7 @@ from unflip._utils.optional import import_optional
 from unflip._utils.typing import FloatArray
 from unflip.auditing.from_scores import audit_scores
 from unflip.auditing.report import checked_rate
-from unflip.compat.label_issues import (
+from unflip.compat.issue_columns import (
     check_options,
     columns_of_audit,
     issue_columns,

@@ -14,7 +14,7 @@ from unflip._utils.validation import shown
 from unflip.auditing.from_rows import audit
 from unflip.auditing.from_scores import audit_scores
 from unflip.auditing.outliers import UnusualRows, distance_deviations, unusual_rows
-from unflip.compat.label_issues import columns_of_audit
+from unflip.compat.issue_columns import columns_of_audit
 
 _ROW_ISSUES = ("label", "outlier", "near_duplicate")
 _ISSUES = (*_ROW_ISSUES, "non_iid")

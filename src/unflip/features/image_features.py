@@ -82,8 +82,8 @@ class ImageFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         ----------
         X : sequence of str, path or array
             Image files, or arrays of pixels of shape (height, width) or (height, width, 3), which
-            may differ in size. 8-bit integers are taken as they are; other numbers are scaled
-            from 0 to 1 if those of an image are in this range, else from its smallest to its largest.
+            may differ in size. 8-bit integers are taken as they are. Other numbers are scaled, from
+            0 to 1 if those of an image are in this range, else from its smallest to its largest.
         """
         self.fit()
         images = _as_list(X)
