@@ -191,10 +191,10 @@ class Audit(Findings):
     def ordinary_accuracy_interval(self) -> Interval | None:
         """Accuracy on clean labels of an ordinary model trained on these labels, with its interval.
 
-        The model is scikit-learn's `LogisticRegression` with default parameters, fitted to X and
-        the noisy labels. Its out-of-fold predictions (5 folds) are compared with `label_posterior`.
-        The 95% interval assumes what ``expected_accuracy`` assumes. None if X is not an array in
-        memory, is too large to fit the model in about the time of an audit, or has unlabelled rows.
+        The model is scikit-learn's `LogisticRegression`, fitted to X and the noisy labels, with the
+        regularization strength of the best cross-validation (5 folds). Its out-of-fold predictions
+        are compared with `label_posterior`. The 95% interval assumes what ``expected_accuracy``
+        assumes. None if X is not an array in memory, or is too large to fit the model quickly.
         """
         if self.fitted_rows is None:
             return None
