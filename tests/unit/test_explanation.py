@@ -8,6 +8,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from unflip import LPClassifier, NoiseModel, audit, audit_scores
+from unflip._utils.record_tables import lines_of
 from unflip.auditing.nearest_rows import nearest_rows
 from unflip.datasets import make_messages, make_mixture
 
@@ -109,8 +110,8 @@ class TestContributions:
         np.testing.assert_allclose(
             explanation.inputs["share"], contributions / np.abs(contributions).sum()
         )
-        assert "feature 0" in result.explain(row).inputs["name"]
-        name, contribution, _ = explanation.inputs[0].tolist()
+        assert "feature 0" in list(result.explain(row).inputs["name"])
+        name, contribution, _ = next(lines_of(explanation.inputs))
         assert f"{name}: {contribution:+.2f}" in str(explanation)
 
     def test_words_behind_an_svd(self):
@@ -180,6 +181,6 @@ class TestNearestRows:
         result = audit(X, labels, noise=noise)
         posterior = result.label_posterior
         for row in result.suspects["row"][:10]:
-            for neighbour, label, _ in result.explain(row).nearest.tolist():
+            for neighbour, label, _ in lines_of(result.explain(row).nearest):
                 assert label == labels[neighbour]
                 assert posterior[neighbour, "abcd".index(label)] >= 0.95

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unflip._utils.record_tables import Table, table
+from unflip._utils.record_tables import Table, lines_of, table
 from unflip._utils.typing import FloatArray, IntArray
 from unflip.auditing.evidence import Evidence
 from unflip.auditing.nearest_rows import NearestRows, nearest_rows
@@ -32,8 +32,8 @@ class Explanation:
         The row.
     observed, proposed : label
         Its label, and the most likely other class.
-    inputs : record array
-        Inputs that contribute to the log-odds, the largest contribution first. Fields ``name``,
+    inputs : DataFrame or record array
+        Inputs that contribute to the log-odds, the largest contribution first. Columns ``name``,
         ``contribution`` (positive: favours the proposed class) and ``share`` of the contribution in
         the sum of all absolute contributions. Empty if ``note`` says why.
     log_odds : float
@@ -41,8 +41,8 @@ class Explanation:
         contributions. NaN without inputs.
     constant : float
         Log-odds of a reference row: an empty row if X is sparse, else the mean row.
-    nearest : record array
-        The nearest rows whose own label has a probability of at least 0.95. Fields ``row``,
+    nearest : DataFrame or record array
+        The nearest rows whose own label has a probability of at least 0.95. Columns ``row``,
         ``label`` and ``distance``: Euclidean, and 1 − cosine similarity if X is sparse.
     note : str
         Why there are no inputs or no nearest rows; empty if there are.
@@ -64,11 +64,10 @@ class Explanation:
                 f"Log-odds of {self.proposed!r} against {self.observed!r} by the fit: "
                 f"{self.log_odds:+.2f}, from a constant {self.constant:+.2f} and:"
             )
-        strongest = np.argsort(-np.abs(self.inputs["contribution"]), kind="stable")[:_N_PRINTED]
-        for place in strongest.tolist():
-            name, contribution, share = self.inputs[place].tolist()
+        strongest = sorted(lines_of(self.inputs), key=lambda line: -abs(line.contribution))
+        for name, contribution, share in strongest[:_N_PRINTED]:
             lines.append(f"  {name}: {contribution:+.2f} ({share:+.0%})")
-        for row, label, distance in self.nearest.tolist():
+        for row, label, distance in lines_of(self.nearest):
             lines.append(f"Similar row {row} is labelled {label!r} (distance {distance:.2f}).")
         return "\n".join([*lines, self.note] if self.note else lines)
 
