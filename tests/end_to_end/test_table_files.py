@@ -212,6 +212,13 @@ def test_errors_of_predict_name_the_file_and_the_cell(data, tmp_path):
     assert "has no column 'plan', which is a feature of the model: add it." in error
 
 
+@pytest.mark.parametrize("kind", [pd.Series, list, np.array])
+def test_texts_need_features_or_a_table(kind):
+    texts = kind(["good", "bad"] * 20)
+    with pytest.raises(ValueError, match="X holds texts: pass a DataFrame"):
+        audit(texts, ["yes", "no"] * 20)
+
+
 def test_rows_without_a_label_have_no_weight_in_a_fit(data):
     frame = frame_of(data[0])
     frame.loc[::7, "churn"] = None

@@ -127,7 +127,7 @@ def check_unmasked(**arrays: object) -> None:
 def reading_rows(X: Any) -> Iterator[None]:
     """Raise errors for X with a mask, dates, durations, or integers beyond the range of floats."""
     check_unmasked(X=X)
-    for dtype in getattr(X, "dtypes", [getattr(X, "dtype", None)]):
+    for dtype in np.atleast_1d(getattr(X, "dtypes", getattr(X, "dtype", None))):
         if getattr(dtype, "kind", "") in ("m", "M"):
             raise TypeError(
                 f"X holds values of dtype {dtype}: turn them into numbers, such as days since a "

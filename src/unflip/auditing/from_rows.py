@@ -23,7 +23,7 @@ from unflip._utils.validation import check_unmasked
 from unflip._utils.warnings import warn_caller
 from unflip.auditing.checks_file import CheckedRows
 from unflip.auditing.evidence import Evidence, Noise, ScoredRows
-from unflip.auditing.from_tables import read_table
+from unflip.auditing.from_tables import check_no_texts, read_table
 from unflip.auditing.outlook import effective_dimension
 from unflip.auditing.reasons import FittedRows
 from unflip.auditing.report import Audit, checked_rate, warn_of_assumptions
@@ -156,6 +156,8 @@ def audit(
         groups = data.columns.get("groups", groups)
     check_reachable(X=X, y=y)
     check_unmasked(X=X, y=y)
+    if estimator is None:
+        check_no_texts(X)
     labels, missing = (y, None) if isinstance(y, Votes) else split_missing(in_memory(y))
     if not isinstance(labels, Votes):
         labels = _as_labels(labels)

@@ -82,6 +82,16 @@ def _ids(data: TableData) -> Sequence[str] | None:
     return [str(each) for each in index]
 
 
+def check_no_texts(X: Any) -> None:
+    """Raise ValueError if the samples are texts."""
+    is_flat = isinstance(X, list | tuple) or getattr(X, "ndim", 2) == 1
+    if is_flat and len(X) and isinstance(next(iter(X)), str):
+        raise ValueError(
+            "X holds texts: pass a DataFrame with label='column' and text='column', or features of "
+            "the texts, for example those of TfidfVectorizer."
+        )
+
+
 def _check_array_input(X: Any, y: Any, named: Mapping[str, Any]) -> None:
     """Raise ValueError if the input looks like a table with labels, but `label` is missing."""
     for parameter, names in named.items():

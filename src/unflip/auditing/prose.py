@@ -262,15 +262,16 @@ def identified(audit: Findings) -> str:
 
 
 def suspects(audit: Findings) -> str:
-    """Return the number of suspects, and of checked labels that were wrong."""
-    return f"{_n_suspects(audit)}{_n_checked(audit)}"
+    """Return the number of suspects, what follows them, and how many checked labels were wrong."""
+    return f"{_n_suspects(audit)}{_beyond_suspects(audit)}{_n_checked(audit)}"
 
 
 def _n_suspects(audit: Findings) -> str:
     kind = label_kind(audit)
-    at_rate = f"at an expected false discovery rate of at most {audit.false_discovery_rate:.0%}"
+    rate = f"false discovery rate of at most {audit.false_discovery_rate:.0%}"
+    at_rate = f"at a {rate}, with 90% confidence"
     if not audit.is_calibrated:
-        at_rate += f", if {condition(audit)}"
+        at_rate = f"at an expected {rate}, if {condition(audit)}"
     if audit.n_suspects == 0 and audit.is_calibrated and len(audit.suspects):
         return f"No {kind} is suspect {at_rate}: too few rows were checked to be sure of it."
     if audit.n_suspects == 0:
@@ -280,13 +281,30 @@ def _n_suspects(audit: Findings) -> str:
     return f"{audit.n_suspects} {kind}s are suspect {at_rate}."
 
 
+def _beyond_suspects(audit: Findings) -> str:
+    """Return how many labels follow the suspects in the list, if checked rows say it."""
+    if not audit.is_calibrated:
+        return ""
+    is_checked = np.isin(audit.suspects.row, audit.checked)
+    following = np.asarray(audit.suspects.probability)[~is_checked][audit.n_suspects :]
+    if len(following) < 2:
+        return ""
+    return (
+        f" For {len(following)} more, another class is more likely: about "
+        f"{following.mean():.0%} of them are wrong."
+    )
+
+
 def _n_checked(audit: Findings) -> str:
     checked = audit.checked[audit.evidence.labelled[audit.checked]]
     if not len(checked):
         return ""
     wrong = int(audit.evidence.wrong[checked].sum())  # each is 0 or 1
     verb = "was" if wrong == 1 else "were"
-    return f" {wrong} of {len(checked)} checked {label_kind(audit)}s {verb} wrong."
+    sample = ""
+    if audit.is_calibrated:
+        sample = " (not the noise rate: more rows where label and prediction differ are checked)"
+    return f" {wrong} of {len(checked)} checked {label_kind(audit)}s {verb} wrong{sample}."
 
 
 def next_step(audit: Findings) -> str:
