@@ -10,9 +10,9 @@ pytest.importorskip("jinja2", reason="needs the extra unflip[cli]")
 from support.files import mixture_file, program, write_csv
 from unflip import NoiseModel
 from unflip.cli.audit_table import audit_file
-from unflip.cli.files import feature_columns
 from unflip.cli.files.request import Request
 from unflip.datasets import make_messages
+from unflip.features import word_features
 
 RATES = "ham=0.1,spam=0.3"
 
@@ -50,8 +50,8 @@ def test_columns_of_a_table_are_reasons(tmp_path):
 @pytest.mark.parametrize("has_svd", [False, True])
 def test_words_are_reasons(tmp_path, monkeypatch, has_svd):
     if has_svd:
-        monkeypatch.setattr(feature_columns, "_MOST_SPARSE_ROWS", 100)
-        monkeypatch.setattr(feature_columns, "_N_COMPONENTS", 20)
+        monkeypatch.setattr(word_features, "_MOST_SPARSE_ROWS", 100)
+        monkeypatch.setattr(word_features, "_N_COMPONENTS", 20)
     messages_file(tmp_path / "d.csv", 400)
     path = tmp_path / "d.csv"
     request = Request(path=path, labels=("label",), text=("title", "body"), eps=RATES)

@@ -12,6 +12,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from support.browser import CHROMIUM, needs_browser
 from unflip import NoiseModel, audit
+from unflip._utils.record_tables import lines_of
 from unflip.auditing.html.audit_page import write_page
 from unflip.auditing.shown_rows import ShownRows
 from unflip.cli.files.decision_files import read_decisions
@@ -150,7 +151,7 @@ class TestReasons:
         nearest = result.explain(row_number(active(page))).nearest
         shown = active(page).locator(".similar li")
         assert shown.count() == len(nearest) == 2
-        for item, (row, label, _) in zip(shown.all(), nearest.tolist(), strict=True):
+        for item, (row, label, _) in zip(shown.all(), lines_of(nearest), strict=True):
             assert item.locator("b").text_content() == label
             assert f"m{row:03d}" in item.text_content()
             assert texts[row] in item.text_content()

@@ -65,7 +65,6 @@ def test_file_without_the_columns_of_decisions(tmp_path):
 def test_rows_are_matched_by_number_and_by_id():
     assert locate([Decision(1, "", "b", "a")], DATA, None).keys() == {1}
     assert locate([Decision(1, "q", "b", "a")], DATA, None).keys() == {1}
-    assert locate([Decision(0, "row 1", "b", "a")], DATA, None).keys() == {1}
     assert locate([Decision(7, "q", "b", "a")], DATA, "id").keys() == {1}
 
 

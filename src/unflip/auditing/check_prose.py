@@ -53,7 +53,7 @@ def checked_rows(audit: Findings) -> str:
 def changed(audit: Findings) -> str:
     """Return how the checked rows changed the findings; empty if that was not computed."""
     parts = [f"{each.quantity} {each.after}, before {each.before}" for each in changes(audit)]
-    rows = _counted(len(audit.checked), "checked row")
+    rows = _counted(audit.n_checked, "checked row")
     return f"By {rows}: {'; '.join(parts)}." if parts else ""
 
 

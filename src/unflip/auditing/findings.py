@@ -186,6 +186,11 @@ class Findings:
         return np.flatnonzero(self.evidence.truth != UNCHECKED)
 
     @property
+    def n_checked(self) -> int:
+        """Number of rows with a trusted label and a label or votes."""
+        return self.n_labels - self.n_unchecked
+
+    @property
     def expected_wrong(self) -> float:
         """Expected number of wrong labels among all rows."""
         return self._expected_wrong[0]

@@ -194,10 +194,10 @@ def unusual_rows(X: ArrayLike, y: ArrayLike | None = None) -> UnusualRows:
     >>> X[7] = 9  # far from all others
     >>> X[11] = X[30] + 0.001  # nearly the same as another
     >>> unusual = unusual_rows(X)
-    >>> unusual.outliers.row
-    array([7])
-    >>> unusual.near_duplicates.row, unusual.near_duplicates.nearest
-    (array([11, 30]), array([30, 11]))
+    >>> unusual.outliers.row.tolist()
+    [7]
+    >>> unusual.near_duplicates.row.tolist(), unusual.near_duplicates.nearest.tolist()
+    ([11, 30], [30, 11])
     """
     check_aligned(X=X, y=y)
     if issparse(X):

@@ -169,7 +169,7 @@ def _checked_rows(audit: Audit) -> dict[str, Any]:
     before = audit.before_checks
     plan = audit.next_checks
     return {
-        "n_checked": len(audit.checked),
+        "n_checked": audit.n_checked,
         "n_unsure": audit.n_unsure,
         "before": None if before is None else _main_findings(before),
         "now": _main_findings(audit),

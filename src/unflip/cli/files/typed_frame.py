@@ -80,8 +80,7 @@ def _numbers(table: Table, column: str) -> FloatArray:
     if all(map(is_missing, table.column(column))):
         return np.full(table.n_rows, np.nan)
     values = column_numbers(table, column, remedy(column))
-    with np.errstate(invalid="ignore"):
-        large = np.flatnonzero(np.abs(values) > LARGEST)
+    large = np.flatnonzero(np.abs(values) > LARGEST)
     if len(large):
         row = int(large[0])
         problem = "not a finite number"

@@ -184,7 +184,7 @@ def _workbook(content: bytes) -> Iterator[Any]:
     if not openpyxl.DEFUSEDXML:  # without it, entities in the XML could exhaust memory
         raise ModuleNotFoundError("openpyxl needs defusedxml", name="defusedxml")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # on charts, styles and other parts that are not read
         workbook = openpyxl.load_workbook(io.BytesIO(content), read_only=True, data_only=True)
         try:
             yield workbook
