@@ -113,6 +113,17 @@ class TestAnswers:
             press(opened, "j")
         assert chosen(opened) == []
 
+    def test_text_is_shown_before_the_other_columns(self, browser, tmp_path):
+        shown = ShownRows(texts=nasty_texts(), cells={"price": list(range(200))})
+        write_page(nasty_audit(), tmp_path / "page.html", shown=shown)
+        page = open_page(browser, tmp_path / "page.html")
+        row = shown_row(page)
+        content = page.locator("#check-row > *").all_text_contents()
+        assert content == [f"Row {row}", nasty_texts()[row], f"price{row}"]
+        heads = page.locator("#columns th").all_text_contents()
+        assert heads[1:3] == ["Text", "Columns"]
+        page.context.close()
+
     def test_keys(self, opened):
         press(opened, "1", "2", "?")
         assert place(opened) == "4 of 100"

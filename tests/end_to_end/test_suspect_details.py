@@ -55,7 +55,7 @@ def table_page(path):
         images=list(np.random.default_rng(0).integers(17, size=(200, 8, 8))),
     )
     names = ["size 0", "size 1", "size 2", "kind"]
-    write_page(result, path, shown=shown, feature_names=names, text_heading="Features")
+    write_page(result, path, shown=shown, feature_names=names)
     return result
 
 

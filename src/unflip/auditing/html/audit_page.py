@@ -62,7 +62,6 @@ def page(
     *,
     shown: ShownRows | None = None,
     assumptions: Sequence[str] = (),
-    text_heading: str = "Text",
     by_command: bool = False,
     feature_names: Sequence[str] | None = None,
 ) -> bytes:
@@ -76,8 +75,6 @@ def page(
         What to show of each row; by default ``audit.shown``. Long texts are cut.
     assumptions : sequence of str
         More assumptions to list.
-    text_heading : str
-        Heading of the column of texts.
     by_command : bool
         Whether to advise on commands rather than on Python.
     feature_names : sequence of str, optional
@@ -85,7 +82,7 @@ def page(
     """
     shown = (audit.shown if shown is None else shown).checked(len(audit.evidence.codes))
     contents = RowContents(shown)
-    data = _data(audit, contents, text_heading, audit.explainer(feature_names))
+    data = _data(audit, contents, audit.explainer(feature_names))
     script = "\n".join(read_part(name) for name in _SCRIPTS)
     return rendered(
         "page.html",
@@ -114,9 +111,7 @@ def script_safe_json(data: Any) -> Markup:
     return Markup(text)
 
 
-def _data(
-    audit: Audit, contents: RowContents, text_heading: str, explainer: Explainer | None
-) -> dict[str, Any]:
+def _data(audit: Audit, contents: RowContents, explainer: Explainer | None) -> dict[str, Any]:
     """Return the data of the page's scripts."""
     panels = [_panel(panel) for panel in score_panels(audit.evidence)]
     content = {
@@ -127,7 +122,6 @@ def _data(
         "suspects": _suspects(audit, contents),
         "check": check_rows.content(audit, contents),
         "details": _details(audit, contents, explainer),
-        "text_heading": text_heading,
         "panels": panels,
         "transition": None if panels else _transition(audit),
         "outlook": _outlook(audit),

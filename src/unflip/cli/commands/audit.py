@@ -31,12 +31,6 @@ _COLUMNS = (
     "probability_proposed",
 )
 #: Heading of `FileAudit.description` on the page, by kind of features.
-_TEXT_HEADINGS = {
-    "text": "Text",
-    "numeric": "Features",
-    "mixed": "Features",
-    "embedding": "Other columns",
-}
 _LONGEST_TEXT = 1000  # characters of the text of a row in the table of suspects
 
 
@@ -141,7 +135,6 @@ def _page(result: FileAudit) -> bytes:
         assumptions=[
             f"The features are {audit_text.describe_features(prepared, result.audit.features)}."
         ],
-        text_heading=_TEXT_HEADINGS[prepared.features.kind],
         by_command=True,
     )
 

@@ -234,8 +234,8 @@ class Checker {
     const name = [`Row ${row[place]}`, ...(id ? [id[place]] : [])].join(" · ");
     const parts = [element("h3", { dir: "auto" }, name)];
     if (image?.[place]) parts.push(element("img", { src: image[place], alt: `Image of row ${row[place]}` }));
+    if (text) parts.push(element("div", { className: "text", dir: "auto" }, text[place]));
     if (cells) parts.push(this.newCells(cells.names, cells.values[place]));
-    else if (text) parts.push(element("div", { className: "text", dir: "auto" }, text[place]));
     return parts;
   }
 

@@ -87,8 +87,6 @@ function startSharing(decisions, table) {
 function start() {
   const report = JSON.parse(byId("report-data").textContent);
   new Tabs(byId("tabs"));
-  if (report.suspects.cells) COLUMNS.cells = report.text_heading;
-  else COLUMNS.text = report.text_heading;
   const decisions = new Decisions(report.key, report.suspects.row, report.classes.length);
   const table = new SuspectTable(report, decisions, new View(report, decisions));
   addClassChoices(report);

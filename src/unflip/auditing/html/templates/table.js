@@ -6,7 +6,7 @@ const COLUMNS = {
   id: "Id",
   image: "Image",
   text: "Text",
-  cells: "Features",
+  cells: "Columns",
   observed: "Observed",
   proposed: "Proposed",
   probability: "Probability wrong",
