@@ -124,6 +124,23 @@ class TestAnswers:
         assert heads[1:3] == ["Text", "Columns"]
         page.context.close()
 
+    def test_ids_that_contain_the_labels_are_exported_but_not_shown(self, browser, tmp_path):
+        codes = nasty_audit().evidence.codes
+        ids = [f"{['Cat', 'dog'][code]}/{row}.png" for row, code in enumerate(codes)]
+        result = nasty_audit(classes=np.array(["cat", "dog"]))
+        for told in (True, False):
+            write_page(result, tmp_path / "page.html", shown=ShownRows(ids=ids))
+            page = open_page(browser, tmp_path / "page.html")
+            row = shown_row(page)
+            heading = page.locator("#check-row h3").text_content()
+            assert heading == (f"Row {row}" if told else f"Row {row} · {ids[row]}")
+            names = page.locator("#check-list li").all_text_contents()
+            assert names[0] == (str(row) if told else ids[row])
+            page.locator("#check-unsure").click()
+            assert [line["id"] for line in exported(page)] == [ids[row]]
+            page.context.close()
+            ids[0] = "one id without its label"
+
     def test_keys(self, opened):
         press(opened, "1", "2", "?")
         assert place(opened) == "4 of 100"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from unflip.auditing.html.row_contents import RowContents
 from unflip.auditing.report import Audit
 
@@ -13,7 +15,8 @@ LONGEST_NOTE = 500  # characters of a note
 def names(audit: Audit, contents: RowContents) -> list[str]:
     """Return the name of each row to check next: its id, or its number."""
     rows = audit.next_checks.rows.tolist()
-    return contents.ids(rows) or [str(number) for number in contents.numbers(rows)]
+    ids = None if _ids_tell_labels(audit, contents) else contents.ids(rows)
+    return ids or [str(number) for number in contents.numbers(rows)]
 
 
 def content(audit: Audit, contents: RowContents) -> dict[str, Any]:
@@ -28,12 +31,23 @@ def content(audit: Audit, contents: RowContents) -> dict[str, Any]:
     return {
         "row": contents.numbers(rows),
         "id": contents.ids(rows),
+        "hides_ids": _ids_tell_labels(audit, contents),
         "text": contents.texts(rows),
         "image": [images.get(row) for row in rows] if images else None,
         "cells": None if cells is None else {"names": columns, "values": cells},
         "observed": _observed(audit, rows),
         "earlier": _earlier(audit, contents),
     }
+
+
+def _ids_tell_labels(audit: Audit, contents: RowContents) -> bool:
+    """Whether the id of every row with a label contains it, as in image folders: cat/03.png."""
+    rows = np.flatnonzero(audit.evidence.labelled).tolist()
+    labels = [str(audit.classes[code]) for code in _observed(audit, rows)]
+    ids = contents.ids(rows)
+    return ids is not None and all(
+        label.casefold() in name.casefold() for label, name in zip(labels, ids, strict=True)
+    )
 
 
 def _earlier(audit: Audit, contents: RowContents) -> dict[str, Any]:

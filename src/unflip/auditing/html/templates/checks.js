@@ -228,10 +228,10 @@ class Checker {
       : "This browser does not save answers: export them before you close the page.";
   }
 
-  /* What the page shows of a row: all but its label. */
+  /* What the page shows of a row: all but its label, and ids that contain it. */
   content(place) {
-    const { row, id, text, image, cells } = this.check;
-    const name = [`Row ${row[place]}`, ...(id ? [id[place]] : [])].join(" · ");
+    const { row, id, hides_ids, text, image, cells } = this.check;
+    const name = [`Row ${row[place]}`, ...(id && !hides_ids ? [id[place]] : [])].join(" · ");
     const parts = [element("h3", { dir: "auto" }, name)];
     if (image?.[place]) parts.push(element("img", { src: image[place], alt: `Image of row ${row[place]}` }));
     if (text) parts.push(element("div", { className: "text", dir: "auto" }, text[place]));
