@@ -187,7 +187,7 @@ class TestAnyClass:
         observed, proposed = suspects["observed"][0], suspects["proposed"][0]
         (third,) = set(FRUIT) - {observed, proposed}
         choice = active(page).locator("select.choice")
-        choice.select_option(label=f"{FRUIT.tolist().index(third) + 1} {third}")
+        choice.select_option(label=third)
         assert progress(page).startswith("0 accepted, 0 rejected, 1 corrected")
         assert third in active(page).locator("td.decision").text_content()
         page.reload()
@@ -220,10 +220,32 @@ class TestAnyClass:
         page.keyboard.type(name)
         page.keyboard.press("Enter")
         assert decisions(page, 1) == ["correct"]
+        assert page.locator("#rows .other-decision b").text_content() == name
         assert row_number(active(page)) == suspects["row"][1]
         assert page.evaluate("document.activeElement.className").startswith("active") or (
             page.evaluate("document.activeElement.tagName") == "TR"
         )
+
+    def test_letters_of_a_name_go_to_the_choice_if_decided_rows_are_hidden(self, open_page, pages):
+        page = open_page("table")
+        page.select_option("#filter-decision", "none")
+        page.keyboard.press("j")
+        page.keyboard.press("c")
+        page.keyboard.type("banana")
+        page.keyboard.press("Enter")
+        made = [kind for kind in decisions(page, None) if kind]
+        assert len(made) == 1
+        assert f"{len(pages['table'][1].suspects) - 1} undecided" in progress(page)
+
+    def test_two_classes_need_no_choice(self, open_page):
+        page = open_page("texts")
+        assert active(page).locator("select.choice").count() == 0
+        assert "another class" not in page.locator("#help").text_content()
+        page.keyboard.press("j")
+        page.keyboard.press("1")
+        assert progress(page).startswith("0 accepted, 0 rejected")
+        active(page).get_by_role("button", name="Unsure").click()
+        assert "1 unsure" in progress(page)
 
     def test_unsure_is_not_exported_and_undo_goes_back_several_steps(self, open_page, tmp_path):
         page = open_page("table")

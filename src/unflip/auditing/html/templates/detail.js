@@ -153,21 +153,29 @@ class Detail {
     return element("li", {}, ...content);
   }
 
-  /* Any class as the true one, or none. */
+  /* Unsure, or any class as the true one; of two classes, Accept and Reject choose each. */
   decide(index) {
-    const { classes, suspects } = this.report;
-    const isNumbered = classes.length <= MOST_KEYS;
-    const names = classes.map((name, place) => (isNumbered ? `${place + 1} ${name}` : name));
-    const options = names.map((name, place) => element("option", { value: place }, name));
+    const onclick = () => this.table.decide(index, "unsure");
+    const unsure = element("button", { type: "button", className: "unsure", onclick }, "Unsure");
+    if (this.report.classes.length === 2) return element("section", { className: "choose" }, unsure);
+    const label = element("label", {}, "True class ", this.newChoice(index));
+    return element("section", { className: "choose" }, element("h3", {}, "Another class?"), label, unsure);
+  }
+
+  newChoice(index) {
+    const options = this.report.classes.map((name, place) => element("option", { value: place }, name));
     const choice = element("select", { className: "choice" }, element("option", { value: "" }, "choose"), ...options);
+    choice.addEventListener("change", () => choice.value !== "" && this.table.choose(index, Number(choice.value)));
+    return choice;
+  }
+
+  /* Show the decision on a suspect in its details. */
+  paint(cell, index) {
     const decision = this.table.decisions.of(index);
     const isChosen = decision !== "" && decision !== "unsure";
-    choice.value = isChosen ? chosenClass(decision, suspects, index) : "";
-    choice.addEventListener("change", () => choice.value !== "" && this.table.choose(index, Number(choice.value)));
-    const unsure = element("button", { type: "button", className: "unsure", onclick: () => this.table.decide(index, "unsure") }, "Unsure");
-    unsure.setAttribute("aria-pressed", String(decision === "unsure"));
-    const label = element("label", {}, "True class ", choice);
-    return element("section", { className: "choose" }, element("h3", {}, "Another class?"), label, unsure);
+    const choice = cell.querySelector("select.choice");
+    if (choice) choice.value = isChosen ? chosenClass(decision, this.report.suspects, index) : "";
+    cell.querySelector(".unsure").setAttribute("aria-pressed", String(decision === "unsure"));
   }
 
   focusChoice() {

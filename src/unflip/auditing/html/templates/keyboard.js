@@ -16,7 +16,8 @@ const KEYS = {
 function actionOf(key, table) {
   const { classes } = table.report;
   const place = Number(key) - 1;
-  const isNumbered = /^[1-9]$/.test(key) && classes.length <= MOST_KEYS && place < classes.length;
+  const hasNumbers = classes.length > 2 && classes.length <= MOST_KEYS; // of two, a and r choose each
+  const isNumbered = hasNumbers && /^[1-9]$/.test(key) && place < classes.length;
   if (isNumbered) return () => table.choose(table.active, place, true);
   return Object.hasOwn(KEYS, key) ? () => KEYS[key](table) : undefined;
 }

@@ -148,9 +148,10 @@ class SuspectTable {
     }
   }
 
-  /* A filter by decision may hide the suspect: then the one in its place becomes active. */
+  /* A filter by decision may hide the suspect, but not while a choice of its class takes letters: then the one in its place becomes active. */
   afterDecision(index, next, focus) {
-    if (this.view.filters.decision !== "") {
+    const isTyping = document.activeElement.matches("select.choice");
+    if (this.view.filters.decision !== "" && !isTyping) {
       this.refresh(next, this.view.places.get(index) ?? 0);
       if (this.rowOf(this.active)) this.focusOn(this.active);
     } else {
@@ -270,15 +271,14 @@ class SuspectTable {
   /* The active row has the details of its suspect, and its text has the words that are reasons. */
   paintDetail(row, index, active) {
     const before = row.querySelector(".detail");
-    const isFocused = before?.contains(document.activeElement);
-    const place = isFocused && document.activeElement.className;
-    before?.remove();
     const text = row.querySelector("td.text div");
     if (text) text.replaceChildren(...(active ? marked(this.values.text[index], this.detail.inputs(index)) : [this.values.text[index]]));
     if (text) text.tabIndex = active && text.scrollHeight > text.clientHeight ? 0 : -1;
-    if (!active) return;
-    row.append(this.detail.newCell(index));
-    if (isFocused) row.querySelector(`.detail .${place}`)?.focus();
+    if (!active) return before?.remove();
+    // The details stay, because a choice that has the focus still takes letters.
+    const cell = before ?? this.detail.newCell(index);
+    if (!before) row.append(cell);
+    this.detail.paint(cell, index);
   }
 
   tellPlace(nShown) {
