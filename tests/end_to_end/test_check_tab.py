@@ -67,6 +67,7 @@ def open_page(browser, path, **options):
 @pytest.fixture
 def opened(browser, path):
     page = open_page(browser, path)
+    show_row(page)
     yield page
     assert page.errors == []
     page.context.close()
@@ -75,6 +76,11 @@ def opened(browser, path):
 def press(page, *keys):
     for key in keys:
         page.keyboard.press(key)
+
+
+def show_row(page):
+    """Show the row to check: keys act on a visible row alone."""
+    page.locator("#checker").evaluate("part => part.scrollIntoView({ behavior: 'instant' })")
 
 
 def place(page):
@@ -158,6 +164,19 @@ class TestAnswers:
         press(opened, "u", "3", "9", "x")
         assert progress(opened) == "0 of 100 done."
 
+    def test_first_key_scrolls_to_a_row_out_of_view(self, browser, path):
+        page = open_page(browser, path, viewport={"width": 1440, "height": 300})
+        assert page.locator("#check-row").bounding_box()["y"] > 300
+        press(page, "1")
+        assert progress(page) == "0 of 100 done."
+        assert 0 <= page.locator("#check-row").bounding_box()["y"] < 300
+        press(page, "1")
+        assert progress(page) == "1 of 100 done."
+        page.evaluate("scrollTo(0, 0)")
+        press(page, "?", "?")
+        assert progress(page) == "2 of 100 done, 1 unsure."
+        page.context.close()
+
     def test_buttons(self, opened):
         opened.get_by_role("button", name=CLASSES[1]).click()
         opened.get_by_role("button", name="Unsure").click()
@@ -232,6 +251,7 @@ class TestManyClasses:
     def test_search_by_keyboard(self, browser, many_classes):
         path, names = many_classes
         page = open_page(browser, path)
+        show_row(page)
         assert page.locator("#check-classes button").count() == N_CLASSES
         page.keyboard.type("castle 3")  # typing begins a search
         press(page, "Enter")
@@ -273,6 +293,7 @@ class TestRobustness:
             "Object.defineProperty(window, 'localStorage', {get() { throw new Error('blocked'); }})"
         )
         page.goto(path.as_uri())
+        show_row(page)
         press(page, "1")
         assert progress(page) == "1 of 100 done."
         assert "does not save answers" in page.locator("#check-saved").text_content()

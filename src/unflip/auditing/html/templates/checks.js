@@ -264,16 +264,32 @@ const LETTER_KEYS = {
   n: () => byId("check-note").focus(),
 };
 
+/* What a key does; undefined for other keys. */
+function checkCommandOf(checker, key) {
+  if (Object.hasOwn(CHECK_KEYS, key)) return CHECK_KEYS[key];
+  if (checker.choice.isSearched || key.length > 1) return undefined;
+  const code = Number(key) - 1;
+  if (/^[1-9]$/.test(key) && code < checker.report.classes.length) return () => checker.answer(code);
+  return Object.hasOwn(LETTER_KEYS, key) ? LETTER_KEYS[key] : undefined;
+}
+
 function pressCheckKey(checker, event) {
   const { choice } = checker;
-  const code = Number(event.key) - 1;
-  const isCode = !choice.isSearched && /^[1-9]$/.test(event.key) && code < checker.report.classes.length;
-  const command = CHECK_KEYS[event.key] ?? (choice.isSearched ? undefined : LETTER_KEYS[event.key]);
-  if (isCode) checker.answer(code);
+  const command = checkCommandOf(checker, event.key);
+  const isLetter = choice.isSearched && event.key.length === 1 && event.key !== " ";
+  if (!command && !isLetter) return;
+  if (command || !isRowInView()) event.preventDefault();
+  // Nobody answers for a row out of view: the first key only shows it.
+  if (!isRowInView()) byId("checker").scrollIntoView({ behavior: "instant" });
   else if (command) command(checker);
-  else if (choice.isSearched && event.key.length === 1 && event.key !== " ") return choice.search.focus(); // to be typed there
-  else return;
-  event.preventDefault();
+  else choice.search.focus(); // to be typed there
+}
+
+/* Whether at least half of the row is in view. */
+function isRowInView() {
+  const { top, bottom } = byId("check-row").getBoundingClientRect();
+  const middle = (top + bottom) / 2;
+  return middle >= 0 && middle <= innerHeight;
 }
 
 function pressSearchKey(checker, event) {
