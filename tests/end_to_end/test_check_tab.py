@@ -197,11 +197,26 @@ class TestAnswers:
         assert opened.get_by_label("Note").input_value() == "1 j? u"
         assert [line["note"] for line in exported(opened)] == ["1 j? u"]
 
+    def test_note_right_after_unsure_is_on_the_unsure_row(self, opened):
+        press(opened, "1", "?", "n")
+        assert (place(opened), chosen(opened)) == ("2 of 100", ["? Unsure"])
+        opened.keyboard.type("why")
+        press(opened, "Enter")
+        assert place(opened) == "3 of 100"
+        press(opened, "?", "j", "n")  # no longer right after the answer
+        assert place(opened) == "5 of 100"
+        opened.keyboard.type("later")
+        press(opened, "Enter")
+        assert place(opened) == "5 of 100"
+        rows = nasty_audit().next_checks.rows
+        notes = {line["row"]: line["note"] for line in exported(opened)}
+        assert [notes.get(str(row)) for row in rows[:5]] == ["", "why", "", None, "later"]
+
     def test_answers_survive_a_reload_and_are_shared(self, opened, path):
         other = opened.context.new_page()
         other.goto(path.as_uri())
         opened.bring_to_front()
-        press(opened, "1", "?", "n")
+        press(opened, "1", "?", "j", "k", "n")
         opened.keyboard.type("third")
         other.get_by_text("2 of 100 done, 1 unsure.").wait_for()
         opened.reload()
@@ -383,6 +398,7 @@ class TestWholeLoop:
             "expected accuracy",
             "suspects",
         ]
+        assert page.get_by_text("The export includes the answers of earlier batches.").is_visible()
         check(page, NAMES[true])
         both = exported(page)
         assert len({line["row"] for line in both}) == len(both) == 200 - n_unsure

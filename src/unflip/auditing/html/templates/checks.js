@@ -183,7 +183,26 @@ class Checker {
   }
 
   answer(choice) {
-    this.checks.choose(this.place, choice);
+    const { place } = this;
+    this.checks.choose(place, choice);
+    this.goOn();
+    if (choice === UNSURE) this.justUnsure = place;
+  }
+
+  /* Write a note on this row, or on the one before if that was just answered unsure. */
+  startNote() {
+    this.go(this.justUnsure ?? this.place);
+    byId("check-note").focus();
+  }
+
+  /* A note on an answered row ends it, as the answer did. */
+  endNote() {
+    if (this.checks.choices.has(this.place)) this.goOn();
+    byId("check-row").focus();
+  }
+
+  /* Go to the next row without an answer. */
+  goOn() {
     this.go(this.checks.openAfter(this.place) ?? this.place);
   }
 
@@ -197,6 +216,7 @@ class Checker {
 
   go(place) {
     this.place = place;
+    this.justUnsure = undefined;
     this.show();
   }
 
@@ -261,7 +281,7 @@ const LETTER_KEYS = {
   k: (checker) => checker.move(-1),
   j: (checker) => checker.move(1),
   u: (checker) => checker.undo(),
-  n: () => byId("check-note").focus(),
+  n: (checker) => checker.startNote(),
 };
 
 /* What a key does; undefined for other keys. */
@@ -311,7 +331,7 @@ function listenToCheckKeys(checker) {
     if (panel.hidden || !isPlain(event) || !(target === document.body || panel.contains(target))) return;
     if (target === checker.choice.search) pressSearchKey(checker, event);
     else if (target !== note) pressCheckKey(checker, event);
-    else if (event.key === "Enter" || event.key === "Escape") byId("check-row").focus();
+    else if (event.key === "Enter" || event.key === "Escape") checker.endNote();
   });
 }
 
