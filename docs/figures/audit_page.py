@@ -104,6 +104,8 @@ def main() -> None:
         page.locator("#rows .row").nth(1).click()
         for key in "ara":
             page.keyboard.press(key)
+        # Otherwise the heads of the columns, which stay in view, would hide a row.
+        page.evaluate("scrollTo({ top: 0, behavior: 'instant' })")
         bottom = (
             page.locator("#rows > tr")
             .nth(6)
