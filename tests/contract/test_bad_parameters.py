@@ -29,6 +29,7 @@ from unflip import (
     load_model,
     losses,
     theory,
+    unusual_rows,
 )
 from unflip import targets as target_values
 from unflip.auditing import Audit
@@ -373,6 +374,7 @@ CALLS = {
     "NoisyLabelClassifier.predict_proba": (WRAPPED.predict_proba, {"X": X}),
     "features.ImageFeatures": (lambda **params: ImageFeatures(**params).fit(), {"n_cells": 2}),
     "features.ImageFeatures.transform": (ImageFeatures(2).transform, {"X": np.zeros((2, 4, 4))}),
+    "unusual_rows": (unusual_rows, {"X": X, "y": Y}),
     "features.KernelFeatures": (
         lambda **params: KernelFeatures(**params).fit(X),
         {
@@ -572,6 +574,7 @@ RESULTS = {
     "Plan",
     "Prediction",
     "SpectralMixture",
+    "UnusualRows",
 }
 PAIRS = [(name, parameter) for name, (_, parameters) in CALLS.items() for parameter in parameters]
 

@@ -143,7 +143,7 @@ class TestAudit:
         options = ("--label", "label", *RATES, "--features", "rbf", "--out", tmp_path / "a.html")
         lines = program("audit", path, *options).stdout.splitlines()
         commands = [line for line in lines if line.lstrip().startswith("unflip ")]
-        assert len(commands) == 2
+        assert len(commands) == 3  # fit, apply, and audit with checked rows
         assert all("--features rbf" in command for command in commands)
         linear = program("audit", path, "--label", "label", "--out", tmp_path / "b.html").stdout
         assert "--features" not in linear

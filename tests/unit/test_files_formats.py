@@ -340,9 +340,7 @@ class TestDatasetFolder:
         with pytest.raises(ValueError, match=r"state.json is not JSON"):
             read_table(folder)
         (folder / "state.json").unlink()
-        with pytest.raises(
-            ValueError, match="has not all files of a dataset written by"
-        ):
+        with pytest.raises(ValueError, match="has not all files of a dataset written by"):
             read_table(folder)
 
 

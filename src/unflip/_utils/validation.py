@@ -127,7 +127,8 @@ def check_unmasked(**arrays: object) -> None:
 def reading_rows(X: Any) -> Iterator[None]:
     """Raise errors for X with a mask, dates, durations, or integers beyond the range of floats."""
     check_unmasked(X=X)
-    for dtype in np.atleast_1d(getattr(X, "dtypes", getattr(X, "dtype", None))):
+    dtypes: Any = getattr(X, "dtypes", getattr(X, "dtype", None))  # one, or one for each column
+    for dtype in np.atleast_1d(dtypes):
         if getattr(dtype, "kind", "") in ("m", "M"):
             raise TypeError(
                 f"X holds values of dtype {dtype}: turn them into numbers, such as days since a "

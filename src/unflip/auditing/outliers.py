@@ -17,6 +17,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from unflip._utils.alignment import check_aligned
 from unflip._utils.record_tables import Table, table
 from unflip._utils.typing import FloatArray, IntArray
+from unflip._utils.validation import reading_rows
 from unflip.data import NearRows, near_rows
 from unflip.labels import encode
 from unflip.ridge import RowMetric
@@ -205,7 +206,8 @@ def unusual_rows(X: ArrayLike, y: ArrayLike | None = None) -> UnusualRows:
             "X is sparse, and unusual_rows needs a dense array: reduce it to a few hundred columns "
             "first, for example by TruncatedSVD(300)."
         )
-    rows = check_array(X, dtype=[np.float64, np.float32], ensure_min_samples=2, input_name="X")
+    with reading_rows(X):
+        rows = check_array(X, dtype=[np.float64, np.float32], ensure_min_samples=2, input_name="X")
     codes = None
     if y is not None:
         check_consistent_length(rows, y)
