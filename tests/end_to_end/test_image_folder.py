@@ -112,7 +112,9 @@ def test_files_that_are_no_images_are_named_and_left_out(photos, tmp_path):
     done = program("audit", folder, "--json")
     result = json.loads(done.stdout)
     assert result["rows"] == 2 * N_IMAGES
-    assert "do not end as images do, and are ignored: 1, notes.txt." in done.stderr
+    assert (
+        "1 file is ignored, because the name does not end as images do: notes.txt." in done.stderr
+    )
     assert "cannot be read, and are left out: 2 of 122, disc/half.png (it is damaged" in done.stderr
     assert "stripes/page.jpg (it has none of the formats" in done.stderr
     assert "hidden" not in done.stderr

@@ -59,6 +59,11 @@ class TestReading:
         with pytest.raises(ValueError, match="has no column 'row'"):
             read_checks(path)
 
+    def test_decisions_on_suspects_are_no_checked_rows(self, tmp_path):
+        path = checks_file(tmp_path, proposed=["b"], decision=["reject"])
+        with pytest.raises(ValueError, match=r"not a random sample: pass them to unflip fit with"):
+            audit(np.eye(4), ["a", "b", "a", "b"], trusted=path)
+
 
 class TestMatching:
     @pytest.mark.parametrize(
@@ -144,7 +149,7 @@ class TestPython:
         np.testing.assert_array_equal(from_file.evidence.truth, from_labels.evidence.truth)
         assert from_file.expected_wrong == from_labels.expected_wrong
         assert (from_file.n_unsure, from_labels.n_unsure) == (1, 0)
-        assert "1 row stayed unsure" in from_file.summary["Checked rows"]
+        assert "1 row stayed unsure and counts as unchecked: if it is" in from_file.summary["Checked rows"]
 
     def test_audits_of_probabilities_take_it(self, data):
         X, labels, truth, path = data

@@ -246,7 +246,7 @@ def test_invalid_input_raises(y, weights, message):
 
 def test_labels_worse_than_chance_raise():
     X, true, observed = draw()
-    with pytest.raises(ValueError, match="worse than chance"):
+    with pytest.raises(ValueError, match="a random sample, not suspects, and that their"):
         TrustedSubset(1 - true).fit(X, observed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -94,11 +94,11 @@ def unsure(audit: Findings) -> str:
     """Return what rows without a true label mean; empty if there are none."""
     if not audit.n_unsure:
         return ""
-    rows = _counted(audit.n_unsure, "row")
-    return (
-        f"{rows} stayed unsure and count as unchecked: if they are harder than others, the true "
-        "accuracy is slightly lower than stated."
-    )
+    if audit.n_unsure == 1:
+        subject = "1 row stayed unsure and counts as unchecked: if it is"
+    else:
+        subject = f"{audit.n_unsure} rows stayed unsure and count as unchecked: if they are"
+    return f"{subject} harder than others, the true accuracy is slightly lower than stated."
 
 
 def more_checks(audit: Findings) -> str:

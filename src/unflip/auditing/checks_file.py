@@ -39,7 +39,7 @@ def read_checks(path: Path) -> list[Check]:
     """Read a file of checked rows, exported from the page of an audit.
 
     The columns are row, observed and label (the true one, empty if unsure), and optionally id.
-    Other columns, such as notes, are ignored.
+    Other columns, such as notes, are ignored; a column of decisions on suspects is an error.
     """
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -48,6 +48,12 @@ def read_checks(path: Path) -> list[Check]:
     delimiter = max(_DELIMITERS, key=text.partition("\n")[0].count)
     lines = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, restval="")
     columns = lines.fieldnames or ()
+    if "decision" in columns:
+        raise ValueError(
+            f"{path} has decisions on suspects, which are not a random sample: pass them to "
+            "unflip fit with --decisions, or use checked rows exported from the tab 'Check rows' "
+            "of the page."
+        )
     for column in _REQUIRED_COLUMNS:
         if column not in columns:
             raise ValueError(

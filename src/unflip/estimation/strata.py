@@ -179,8 +179,8 @@ def better_than_chance(posterior: Posterior) -> Posterior:
     is_informative = positive[:, 1] > positive[:, 0]
     if is_informative.mean() < 0.025:
         raise ValueError(
-            "According to the trusted labels, the observed labels are worse than chance (eps_pos "
-            "+ eps_neg > 1): make sure that y and y_trusted use the same class names. If they do, "
-            "swap the observed labels."
+            "According to the checked rows, the observed labels are worse than chance (eps_pos + "
+            "eps_neg > 1): make sure that the checked rows are a random sample, not suspects, and "
+            "that their true labels have the same class names as the observed ones."
         )
     return Posterior(posterior.theta[is_informative], posterior.shares[is_informative])

@@ -45,9 +45,9 @@ def read_folder(folder: Path) -> Table:
     others = [file for file in files if not file.lower().endswith(ENDINGS)]
     notes = []
     if others:
+        are = "1 file is" if len(others) == 1 else f"{len(others):,} files are"
         notes.append(
-            f"Files of {folder} that do not end as images do, and are ignored: {len(others):,}, "
-            f"{_first(others)}."
+            f"{are} ignored, because the name does not end as images do: {_first(others)}."
         )
     return Table(
         name=str(folder),
