@@ -1,10 +1,12 @@
 """`unflip apply` changes the decided labels, and nothing else."""
 
+import json
 import os
 
 import numpy as np
+import pytest
 
-from support.files import program, write_csv
+from support.files import program, read_csv, text_file, write_csv
 from unflip.cli.files import delimited
 
 
@@ -105,3 +107,89 @@ def test_error_of_a_decision_for_an_empty_label(tmp_path):
         "The decision on row 7 (counted from 0) is the label '', which is not in column 'label'"
         in done.stderr
     )
+
+
+@pytest.fixture
+def checked(tmp_path):
+    """Write data and checked rows of odd numbers; return the data, the checks and the labels."""
+    true = text_file(tmp_path / "d.csv")
+    lines = read_csv(tmp_path / "d.csv")
+    observed = [line["label"] for line in lines]
+    rows = range(1, 200, 2)
+    checks = write_csv(
+        tmp_path / "checks.csv",
+        row=rows,
+        observed=[observed[row] for row in rows],
+        label=[true[row] if row > 1 else "" for row in rows],
+    )
+    write_csv(
+        tmp_path / "d.csv",
+        text=[line["text"] for line in lines],
+        label=observed,
+        truth=[true[row] if row in rows and row > 1 else "" for row in range(200)],
+    )
+    return tmp_path / "d.csv", checks, observed, true
+
+
+@pytest.mark.parametrize("source", ["file", "column"])
+def test_checked_rows_get_their_true_labels(checked, tmp_path, source):
+    path, checks, observed, true = checked
+    wrong = [row for row in range(2, 200) if observed[row] != true[row]]
+    even = [row for row in wrong if row % 2 == 0][:3]
+    both = [row for row in wrong if row % 2][:1]
+    rows = even + both
+    decisions = write_csv(
+        tmp_path / "decisions.csv",
+        row=rows,
+        observed=[observed[row] for row in rows],
+        proposed=[true[row] for row in rows],
+        decision=["accept"] * 4,
+    )
+    trusted = checks if source == "file" else "truth"
+    clean = tmp_path / "clean.csv"
+    options = ("--out", clean, "--label", "label", "--text", "text", "--trusted", trusted)
+    n_checks = sum(row % 2 for row in wrong) - 1
+    done = program("apply", path, decisions, *options)
+    counts = f"({4} by decisions, {n_checks} by checked rows), 0 confirmed"
+    assert f"{4 + n_checks} labels of column 'label' changed {counts}" in done.stdout
+    labels = [line["label"] for line in read_csv(clean)]
+    changed = {row for row in range(200) if labels[row] != observed[row]}
+    assert changed == {row for row in wrong if row % 2} | set(rows)
+    assert all(labels[row] == true[row] for row in changed)
+    # A decision that contradicts a check.
+    decisions.write_text(decisions.read_text().replace("accept", "reject"))
+    error = program("apply", path, decisions, *options, code=2).stderr
+    assert f"The decision on row {both[0]} (counted from 0) is the label" in error
+    assert f"but its true label by --trusted {trusted} is '{true[both[0]]}'" in error
+
+
+def test_checked_rows_in_place_of_decisions(checked, tmp_path):
+    path, checks, observed, true = checked
+    clean = tmp_path / "clean.csv"
+    options = ("--label", "label", "--text", "text", "--out", clean, "--json")
+    answer = json.loads(program("apply", path, checks, *options).stdout)
+    labels = [line["label"] for line in read_csv(clean)]
+    rows = range(3, 200, 2)
+    assert labels == [true[row] if row in rows else observed[row] for row in range(200)]
+    assert answer["decided"] == 99
+    assert answer["changed"] == sum(observed[row] != true[row] for row in rows)
+    assert answer["changed_by_checked_rows"] == 0
+
+
+def test_accuracy_needs_the_columns_of_the_audit(checked, tmp_path):
+    path, checks, *_ = checked
+    lines = read_csv(path)
+    texts = [f"{line['text']} {row}" for row, line in enumerate(lines)]
+    stars = np.random.default_rng(0).integers(1, 6, size=200)
+    write_csv(path, text=texts, stars=stars, label=[line["label"] for line in lines])
+
+    def answer(*options):
+        out = ("--label", "label", "--out", tmp_path / "clean.csv", "--json")
+        return json.loads(program("apply", path, checks, *out, *options).stdout)
+
+    without = answer()
+    assert without["expected_accuracy"] is None
+    assert "column 'text' looks like text" in without["why_no_accuracy"]
+    assert "--text text, or else --ignore text" in without["why_no_accuracy"]
+    assert answer("--text", "text")["expected_accuracy"] is not None
+    assert answer("--ignore", "text")["expected_accuracy"] is not None

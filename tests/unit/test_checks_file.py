@@ -149,7 +149,10 @@ class TestPython:
         np.testing.assert_array_equal(from_file.evidence.truth, from_labels.evidence.truth)
         assert from_file.expected_wrong == from_labels.expected_wrong
         assert (from_file.n_unsure, from_labels.n_unsure) == (1, 0)
-        assert "1 row stayed unsure and counts as unchecked: if it is" in from_file.summary["Checked rows"]
+        assert (
+            "1 row stayed unsure and counts as unchecked: if it is"
+            in from_file.summary["Checked rows"]
+        )
 
     def test_audits_of_probabilities_take_it(self, data):
         X, labels, truth, path = data

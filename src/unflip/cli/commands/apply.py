@@ -6,14 +6,14 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from unflip._utils.atomic_files import write_atomically, write_folder
 from unflip.cli import arguments
 from unflip.cli.files.dataset_folder import rewritten_folder
-from unflip.cli.files.decision_files import NO_SINGLE_LABEL, Decided, Decision, decide
+from unflip.cli.files.decision_files import NO_SINGLE_LABEL, Decision, changes_of_checks, decide
 from unflip.cli.files.image_folder import labels_table
 from unflip.cli.files.label_column import with_usual_spellings
 from unflip.cli.files.read_options import ReadOptions
@@ -71,8 +71,10 @@ def apply(
 ) -> None:
     """Write a copy of the data with the decisions on suspects, for use outside unflip.
 
-    All other cells stay the same, and the original file is not changed. Pass
-    the options of the audit to print the expected accuracy before and after.
+    Checked rows get their true labels, too, if --trusted names them, or if
+    their file is in place of DECISIONS. All other cells stay the same, and
+    the original file is not changed. Pass the options of the audit to print
+    the expected accuracy before and after.
     To train a classifier, use unflip fit with the original data and
     --decisions. For a folder of images, the copy is a table of files and
     labels; no image is moved.
@@ -108,27 +110,42 @@ def apply(
     with working(f"Reading {data.name}") as report_progress:
         table = read_rows(request)
         original_labels = request.labels[0] if request.labels else None
-        spelt = with_usual_spellings(table, label or ()) if normalise_labels else table
+        spelt = table
+        if normalise_labels:
+            trusted_columns = [
+                name for name in (trusted,) if name is not None and name in table.columns
+            ]
+            spelt = with_usual_spellings(table, [*(label or ()), *trusted_columns])
         decided = decide(decisions, spelt, original_labels, request.id_column)
+        checked = changes_of_checks(decided, spelt, trusted, request.id_column)
+        changes = {**decided.changes, **checked}
         request = replace(request, labels=(decided.label,))
         fits, reason = _fits(request, table, decided.rows, report_progress)
         report_progress("Writing")
         if is_saved_dataset(data):
-            write_folder(out, rewritten_folder(data, decided.label, decided.changes))
+            write_folder(out, rewritten_folder(data, decided.label, changes))
         else:
-            write_atomically(out, _copy(request, table, decided))
+            write_atomically(out, _copy(request, table, changes))
     print_notes(table.notes)
-    changed = len(decided.changes)
-    confirmed = len(decided.rows) - changed
+    n_decided = len(decided.rows)
+    n_changed = len(decided.changes)
     if as_json:
-        counts = {"decided": len(decided.rows), "changed": changed, "confirmed": confirmed}
+        counts = {
+            "decided": n_decided,
+            "changed": n_changed,
+            "confirmed": n_decided - n_changed,
+            "changed_by_checked_rows": len(checked),
+        }
         accuracy = {"expected_accuracy": _accuracies(fits), "why_no_accuracy": reason or None}
         say_json({"file": str(out), "label": decided.label, **counts, **accuracy})
         return
-    labels = "label" if changed == 1 else "labels"
+    labels = "label" if len(changes) == 1 else "labels"
+    sources = ""
+    if trusted is not None:
+        sources = f" ({n_changed} by decisions, {len(checked)} by checked rows)"
     say(
-        f"{out}: {changed} {labels} of column {decided.label!r} changed, {confirmed} confirmed. "
-        "All other cells are unchanged."
+        f"{out}: {len(changes)} {labels} of column {decided.label!r} changed{sources}, "
+        f"{n_decided - n_changed} confirmed. All other cells are unchanged."
     )
     if fits:
         say(_comparison(fits))
@@ -142,11 +159,11 @@ def apply(
     )
 
 
-def _copy(request: Request, table: Table, decided: Decided) -> bytes:
-    """Return the data with the decisions; for a folder of images, a table of files and labels."""
+def _copy(request: Request, table: Table, changes: Mapping[int, Any]) -> bytes:
+    """Return the data with new labels; for a folder of images, a table of files and labels."""
     if table.images:
-        return labels_table(table, decided.changes)
-    return rewritten(request.path, decided.label, decided.changes, request.read_options)
+        return labels_table(table, changes)
+    return rewritten(request.path, request.labels[0], changes, request.read_options)
 
 
 def _fits(
@@ -158,6 +175,13 @@ def _fits(
     """Return the fits before and after; without options of the audit, None and the error."""
     try:
         prepared = prepare(request, report_progress, table)
+        texts = [each.name for each in prepared.features.details if each.kind == "text"]
+        if texts and not (request.text or request.embedding or request.use or request.ignore):
+            column = shlex.quote(texts[0])
+            return None, (
+                f"column {texts[0]!r} looks like text, and was perhaps used by the audit. Pass the "
+                f"options of the audit, such as --text {column}, or else --ignore {column}."
+            )
         report_progress("Fitting before and after")
         with collect_warnings(prepared.table.name):  # the audit printed them
             before = fit_labels(prepared)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from unflip.auditing.checks_file import CheckedRows, n_unsure, read_checks, true_labels
-from unflip.cli.files.label_column import LabelColumn, Labels
+from unflip.cli.files.label_column import LabelColumn, Labels, trusted_labels
 from unflip.cli.files.row_matching import locate
 from unflip.cli.files.tables import Table
 
@@ -52,3 +52,25 @@ def checked_labels(path: Path, table: Table, labels: Labels, id_column: str | No
     observed = labels.texts.tolist() if isinstance(labels, LabelColumn) else None
     trusted = true_labels(by_row, observed, list(labels.counts), table.n_rows)
     return CheckedRows(trusted, n_unsure(checks))
+
+
+def true_labels_of(
+    trusted: str | None, table: Table, labels: Labels, id_column: str | None
+) -> CheckedRows:
+    """Return the true labels that --trusted names: those of a file of checked rows or of a column.
+
+    Parameters
+    ----------
+    trusted : str or None
+        The option.
+    table : Table
+        The data.
+    labels : Labels
+        The observed labels or votes.
+    id_column : str or None
+        Column of row ids; None to match checked rows by number.
+    """
+    path = checks_path(trusted, table)
+    if path is not None:
+        return checked_labels(path, table, labels, id_column)
+    return CheckedRows(None if trusted is None else trusted_labels(table, trusted, labels))

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from unflip._utils.guarded_cells import unguarded
-from unflip.cli.files.label_column import label_texts
+from unflip.auditing.checks_file import read_checks
+from unflip.cli.files.checked_rows import true_labels_of
+from unflip.cli.files.label_column import label_column, label_texts
 from unflip.cli.files.row_matching import locate
 from unflip.cli.files.tables import Table, read_table
 
@@ -37,9 +39,16 @@ def read_decisions(path: Path) -> list[Decision]:
     """Read the decided rows of a file of decisions.
 
     The columns are row, observed, proposed and decision ("accept" or "reject" the proposed label,
-    "correct" to the label of the column label, or empty), and optionally id and label.
+    "correct" to the label of the column label, or empty), and optionally id and label. In a file
+    of checked rows, each row with a true label is decided.
     """
     table = read_table(path)
+    if "label" in table.columns and not {"proposed", "decision"} & {*table.columns}:
+        return [
+            Decision(check.row, check.id, check.observed, check.label)
+            for check in read_checks(path)
+            if check.label
+        ]
     for column in _REQUIRED_COLUMNS:
         if column not in table.columns:
             raise ValueError(
@@ -185,3 +194,39 @@ def decide(path: Path, table: Table, label: str | None, id_column: str | None) -
     rows = locate(read_decisions(path), table, id_column)
     column = label_column_of(rows, table) if label is None else label
     return Decided(column, rows, changed_cells(rows, table, column))
+
+
+def changes_of_checks(
+    decided: Decided, table: Table, trusted: str | None, id_column: str | None
+) -> dict[int, Any]:
+    """Return the new cell of each row without a decision whose label is wrong by a check.
+
+    Raises ValueError if a decision contradicts a check.
+
+    Parameters
+    ----------
+    decided : Decided
+        The decisions.
+    table : Table
+        The data.
+    trusted : str or None
+        Column of trusted labels, or a file of checked rows.
+    id_column : str or None
+        Column of row ids.
+    """
+    if trusted is None:
+        return {}
+    labels = label_column(table, decided.label)
+    checked: dict[int, Decision] = {}
+    for row, label in enumerate(true_labels_of(trusted, table, labels, id_column).labels):
+        if label is None:
+            continue
+        decision = decided.rows.get(row)
+        if decision is None:
+            checked[row] = Decision(row, "", str(labels.texts[row]), label)
+        elif decision.label != label:
+            raise ValueError(
+                f"The decision on row {row} (counted from 0) is the label {decision.label!r}, but "
+                f"its true label by --trusted {trusted} is {label!r}: correct one of them."
+            )
+    return changed_cells(checked, table, decided.label)

@@ -16,10 +16,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from unflip._utils.typing import FloatArray, IntArray
-from unflip.auditing.checks_file import CheckedRows
 from unflip.auditing.evaluation.sampled_checks import SelectedChecksWarning
 from unflip.cli.files import feature_columns, image_folder
-from unflip.cli.files.checked_rows import checked_labels, checks_path
+from unflip.cli.files.checked_rows import checks_path, true_labels_of
 from unflip.cli.files.data_notes import copies_of_labels, repeated_texts
 from unflip.cli.files.feature_columns import IMAGES, Features
 from unflip.cli.files.feature_file import is_feature_file, with_feature_file
@@ -30,7 +29,6 @@ from unflip.cli.files.label_column import (
     Labels,
     groups,
     label_column,
-    trusted_labels,
     with_usual_spellings,
 )
 from unflip.cli.files.rates import noise_model, proportions
@@ -280,11 +278,7 @@ def prepare(
     classes = list(labels.counts)
     priors = None if request.priors is None else proportions(request.priors, classes)
     noise = None if request.eps is None else noise_model(request.eps, labels.counts, priors)
-    checked = CheckedRows(None)
-    if checks_file is not None:
-        checked = checked_labels(checks_file, table, labels, request.id_column)
-    elif trusted_column is not None:
-        checked = CheckedRows(trusted_labels(table, trusted_column, labels))
+    checked = true_labels_of(request.trusted, table, labels, request.id_column)
     report_progress("Building features")
     frame = items.features(table, features, feature_columns.values(features, table))
     recipe, rows = feature_columns.fit_features(features, frame)
