@@ -64,6 +64,8 @@ def test_from_audit_to_predictions(photos, tmp_path):
     assert "120 rows, labels 60 'disc', 60 'stripes'." in text
     assert "Features: edges and colours of the images, 436 dimensions." in text
     assert "--out clean.csv" in text
+    assert "--label" not in text
+    assert "--id" not in text
     table = read_csv(suspects)
     assert {line["id"] for line in table if line["part"] == "suspect"} == wrong
     assert all(line["proposed"] != line["id"].split("/")[0] for line in table)

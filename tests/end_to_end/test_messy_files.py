@@ -77,6 +77,42 @@ def test_a_copy_of_the_labels_is_noted(messages, tmp_path):
     assert "copy" not in str(answer_of("audit", path, "--label", "label", *ignored)["notes"])
 
 
+@pytest.mark.parametrize("options", [(), ("--normalise-labels",)])
+def test_a_copy_of_the_labels_is_noted_whatever_its_spelling(messages, tmp_path, options):
+    rng = np.random.default_rng(0)
+    spelled = np.where(rng.random(N) < 0.1, np.char.title(messages[2]), messages[2])
+    path = write_csv(
+        tmp_path / "leak.csv", score=rng.normal(size=N).round(4), copy=spelled, label=spelled
+    )
+    notes = answer_of("audit", path, "--label", "label", *options)["notes"]
+    assert "'copy' has one value for each label" in str(notes)
+
+
+def test_options_that_mend_the_audit_are_the_first_steps(messages, tmp_path):
+    rng = np.random.default_rng(0)
+    path = write_csv(
+        tmp_path / "d.csv",
+        score=rng.normal(size=N).round(4),
+        message=[f"{text} {row}" for row, text in enumerate(messages[0])],
+        label=np.where(rng.random(N) < 0.1, np.char.title(messages[2]), messages[2]),
+    )
+
+    def steps(*options):
+        output = program("audit", path, "--label", "label", *options).stdout
+        return " ".join(output.split("Next steps:")[1].split())
+
+    spelling = (
+        "- Spell labels alike that differ only by case or spaces, 'Billing' ('billing'), "
+        "'Delivery' ('delivery'): add --normalise-labels. - "
+    )
+    text = "- Column 'message' looks like text: add --text message to use its words."
+    assert steps().startswith(spelling + text)
+    assert steps("--normalise-labels").startswith(text)
+    mended = steps("--normalise-labels", "--text", "message")
+    assert "Spell" not in mended
+    assert "looks like" not in mended
+
+
 def test_repeated_texts_are_noted(messages, tmp_path):
     texts, _, observed = messages
     path = write_csv(tmp_path / "t.csv", text=[*texts[:200], *texts[:100]], label=observed)

@@ -14,11 +14,14 @@ import numpy as np
 from unflip.auditing import check_prose, prose
 from unflip.cli.file_audit import FileAudit
 from unflip.cli.files.feature_columns import Features
+from unflip.cli.files.image_folder import FILE, LABEL
+from unflip.cli.files.label_column import LabelColumn
 from unflip.cli.files.request import Prepared, Request
 from unflip.cli.files.tables import copy_ending
 from unflip.cli.terminal import describe_votes, on_one_line
 from unflip.cli.text_layout import joined, step, width, wrapped
 from unflip.features.kernel_features import KernelFeatures
+from unflip.features.table_columns import LOOKS_LIKE_TEXT
 
 _N_SUSPECTS = 10  # that are printed
 _LONGEST_LABEL = 24  # characters
@@ -172,12 +175,31 @@ def _probability(line: dict[str, Any]) -> float:
 def _next_steps(
     result: FileAudit, request: Request, out: Path | None, suspects: Path | None
 ) -> str:
+    steps = _mend_options(result.prepared)
     if result.prepared.votes is None:
-        steps = _review(result, out, suspects) + _use_decisions(result, request, out, suspects)
+        steps += _review(result, out, suspects) + _use_decisions(result, request, out, suspects)
     else:
-        steps = _review_votes(result, out, suspects)
+        steps += _review_votes(result, out, suspects)
     steps += _check_rows(result, request, out)
     return "\n".join(["Next steps:", *steps]) if steps else ""
+
+
+def _mend_options(prepared: Prepared) -> list[str]:
+    """Return options without which labels are split, or texts are not used."""
+    steps = []
+    if isinstance(prepared.labels, LabelColumn) and prepared.labels.variants:
+        pairs = [f"{label!r} ({usual!r})" for label, usual in prepared.labels.variants.items()]
+        steps.append(
+            step(
+                f"Spell labels alike that differ only by case or spaces, {joined(pairs)}: add "
+                "--normalise-labels."
+            )
+        )
+    texts = [each.name for each in prepared.features.details if each.left_out == LOOKS_LIKE_TEXT]
+    for column in texts:
+        option = f"--text {shlex.quote(column)}"
+        steps.append(step(f"Column {column!r} looks like text: add {option} to use its words."))
+    return steps
 
 
 def _review(result: FileAudit, out: Path | None, suspects: Path | None) -> list[str]:
@@ -301,6 +323,11 @@ def _check_rows(result: FileAudit, request: Request, out: Path | None) -> list[s
 
 def _command(words: list[str], result: FileAudit, request: Request) -> str:
     """Return a command on the data, with the options of the audit."""
+    labels = result.prepared.labels.names
+    id_column = request.id_column
+    if result.prepared.table.images:  # whose labels and ids are known
+        labels = () if labels == (LABEL,) else labels
+        id_column = None if id_column == FILE else id_column
     options = {
         "--item": request.item,
         "--annotator": request.annotator,
@@ -310,12 +337,12 @@ def _command(words: list[str], result: FileAudit, request: Request) -> str:
         "--priors": request.priors,
         "--trusted": request.trusted,
         "--group": request.group,
-        "--id": request.id_column,
+        "--id": id_column,
         "--features": None if request.feature_map == "linear" else request.feature_map,
         **request.read_options.passed,
     }
     words = ["unflip", *words]
-    for column in result.prepared.labels.names:
+    for column in labels:
         words += ["--label", column]
     for option, value in options.items():
         if value is not None:

@@ -81,8 +81,6 @@ def apply(
     """
     if item is not None or len(label or ()) > 1:
         fail(NO_SINGLE_LABEL)
-    if normalise_labels and not label:
-        fail("--normalise-labels needs the column of labels: name it with --label.")
     options = ReadOptions(encoding=encoding, separator=sep, sheet=sheet)
     if is_saved_dataset(data):
         check_new_folder(out)
@@ -107,6 +105,8 @@ def apply(
             read_options=options,
         )
     )
+    if normalise_labels and not request.labels:
+        fail("--normalise-labels needs the column of labels: name it with --label.")
     with working(f"Reading {data.name}") as report_progress:
         table = read_rows(request)
         original_labels = request.labels[0] if request.labels else None
@@ -115,7 +115,7 @@ def apply(
             trusted_columns = [
                 name for name in (trusted,) if name is not None and name in table.columns
             ]
-            spelt = with_usual_spellings(table, [*(label or ()), *trusted_columns])
+            spelt = with_usual_spellings(table, [*request.labels, *trusted_columns])
         decided = decide(decisions, spelt, original_labels, request.id_column)
         checked = changes_of_checks(decided, spelt, trusted, request.id_column)
         changes = {**decided.changes, **checked}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unflip.cli.files.feature_columns import Features, values
+from unflip.cli.files.label_column import letters
 from unflip.cli.files.tables import Table
 from unflip.features.table_columns import joined_texts
 
@@ -19,7 +21,7 @@ _REPEATED = 0.05
 
 
 def copies_of_labels(table: Table, features: Features, labels: NDArray[np.str_]) -> list[str]:
-    """Return a note on each column whose values stand for the labels.
+    """Return a note on each column whose values stand for the labels, apart from case and spaces.
 
     Parameters
     ----------
@@ -31,7 +33,9 @@ def copies_of_labels(table: Table, features: Features, labels: NDArray[np.str_])
         Observed labels, empty if missing.
     """
     labelled = labels != ""
-    codes = np.unique(labels[labelled], return_inverse=True)[1]
+    codes = _numbered(labels[labelled].tolist())
+    if not codes.any():
+        return []
     columns = features.of_kind("number", "boolean", "category")
     return [
         f"Column {column!r} has one value for each label: if it is a copy of the labels, ignore it "
@@ -44,8 +48,14 @@ def copies_of_labels(table: Table, features: Features, labels: NDArray[np.str_])
 def _distinct(table: Table, column: str) -> NDArray[np.intp]:
     """Return a number for each distinct value of a column."""
     numbers = table.numbers(column)
-    values = np.array(table.texts(column)) if numbers is None else numbers
-    return np.unique(values, return_inverse=True)[1]
+    if numbers is None:
+        return _numbered(table.texts(column))
+    return np.unique(numbers, return_inverse=True)[1]
+
+
+def _numbered(texts: Sequence[str]) -> NDArray[np.intp]:
+    """Return a number for each distinct text; texts that differ by case or spaces have one."""
+    return np.unique([letters(text) for text in texts], return_inverse=True)[1]
 
 
 def _stands_for(column: NDArray[np.intp], codes: NDArray[np.intp]) -> bool:

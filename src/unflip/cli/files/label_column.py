@@ -111,6 +111,12 @@ class LabelColumn:
         return dict(zip(classes.tolist(), counts.tolist(), strict=True))
 
     @property
+    def variants(self) -> dict[str, str]:
+        """The usual spelling of each label that differs from another only by case or spaces."""
+        usual = _usual_spellings(self.counts)
+        return {label: spelling for label, spelling in usual.items() if label != spelling}
+
+    @property
     def notes(self) -> list[str]:
         """Warnings about labels that differ from another only by case or spaces."""
         counts = self.counts
@@ -118,8 +124,7 @@ class LabelColumn:
             f"The label {label!r}, in {counts[label]} rows, differs from {usual!r} only by case or "
             "spaces, and is a separate class: if they mean the same, spell them alike, as "
             "--normalise-labels of audit, fit and apply does."
-            for label, usual in _usual_spellings(counts).items()
-            if label != usual
+            for label, usual in self.variants.items()
         ]
 
 
@@ -156,11 +161,16 @@ def with_usual_spellings(table: Table, names: Sequence[str]) -> Table:
     return replace(table, columns={**table.columns, **spelled})
 
 
+def letters(text: str) -> str:
+    """Return a text without spaces and without case."""
+    return "".join(text.casefold().split())
+
+
 def _usual_spellings(counts: Mapping[str, int]) -> dict[str, str]:
     """Return the most frequent spelling of each label, apart from case and spaces."""
     by_letters: dict[str, list[str]] = {}
     for label in counts:
-        by_letters.setdefault("".join(label.casefold().split()), []).append(label)
+        by_letters.setdefault(letters(label), []).append(label)
     return {
         label: max(similar, key=counts.__getitem__)
         for similar in by_letters.values()
