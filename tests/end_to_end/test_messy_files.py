@@ -103,7 +103,7 @@ def test_options_that_mend_the_audit_are_the_first_steps(messages, tmp_path):
 
     spelling = (
         "- Spell labels alike that differ only by case or spaces, 'Billing' ('billing'), "
-        "'Delivery' ('delivery'): add --normalise-labels. - "
+        "'Delivery' ('delivery'): add --normalise-labels. "
     )
     text = "- Column 'message' looks like text: add --text message to use its words."
     assert steps().startswith(spelling + text)
