@@ -157,3 +157,20 @@ def test_labels_that_differ_by_case_or_spaces_become_one(messages, tmp_path):
     assert (after != spelled).sum() == n_changed > 0
     assert "needs the column of labels" in program(*apply, code=2).stderr
     program("fit", path, *options, "--decisions", decisions, "--normalise-labels", "--out", model)
+
+
+def test_values_that_a_model_does_not_know_are_counted(messages, tmp_path):
+    texts, _, observed = messages
+    country = np.where(np.arange(N) % 2, "FR", "DE")
+    path = write_csv(tmp_path / "d.csv", text=texts, country=country, label=observed)
+    model = tmp_path / "m.skops"
+    program("fit", path, "--label", "label", "--text", "text", "--use", "country", "--out", model)
+    new = write_csv(
+        tmp_path / "new.csv",
+        text=["", " ", *texts[:6]],
+        country=["ZZ", "", "ZZ", "FR", "DE", "XX", "FR", "DE"],
+    )
+    notes = " ".join(program("predict", model, new, "--json").stderr.split())
+    assert "column 'country' that the model does not know: 3 of 8 ('ZZ', 'XX')." in notes
+    assert "Rows without text in 'text': 2 of 8." in notes
+    assert not program("predict", model, path, "--json").stderr

@@ -9,16 +9,21 @@ from numpy.typing import NDArray
 
 from unflip._utils.typing import FloatArray
 from unflip.cli.files import feature_columns
+from unflip.cli.files.data_notes import unknown_values
 from unflip.cli.files.feature_columns import Features
 from unflip.cli.files.tables import Table
 from unflip.model.table_model import TableModel
 
 
-def predict_table(model: TableModel, table: Table) -> tuple[NDArray[Any], FloatArray]:
-    """Return the class predicted for each row of a file, and the probability of each class."""
+def predict_table(model: TableModel, table: Table) -> tuple[NDArray[Any], FloatArray, list[str]]:
+    """Return the class predicted for each row of a file, the probability of each class, and notes.
+
+    The notes are on values that the model does not know.
+    """
     frame = feature_columns.values(Features.of(model.features.columns_), table)
     try:
-        return model.predict(frame), model.predict_proba(frame)
+        notes = unknown_values(model.features, frame)
+        return model.predict(frame), model.predict_proba(frame), notes
     except ValueError as error:
         raise ValueError(f"{table.name} cannot be predicted: {error}") from None
 

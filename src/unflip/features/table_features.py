@@ -206,6 +206,21 @@ class TableFeatures(TransformerMixin, BaseEstimator):
             return self.named_features_
         return np.array([*self._text_features(), *self.names_], dtype=object)
 
+    def new_levels(self, X: Any) -> dict[Any, list[Any]]:
+        """Return the values of categories that the fit did not see: by column, one for each row."""
+        check_is_fitted(self)
+        categories = set(self._used("category"))
+        if self.table_ is None or not categories:
+            return {}
+        inputs = [each for each in self._inputs(as_frame(X)) if not each.part.is_number]
+        known = self.table_.named_transformers_["levels"].categories_
+        found = {
+            column: [level for level in part.values if level not in {None, *levels.tolist()}]
+            for (column, part), levels in zip(inputs, known, strict=True)
+            if column in categories
+        }
+        return {column: values for column, values in found.items() if values}
+
     def example(self) -> Any:
         """Return a table of one row that can be transformed, with all that is possible missing."""
         check_is_fitted(self)

@@ -172,13 +172,13 @@ def predict(
         id_column = FILE if table.images and name is None else name
         ids = None if id_column is None else table.texts(id_column)
         report_progress(f"Predicting {table.n_rows} rows")
-        predicted, probabilities = predict_table(loaded, table)
+        predicted, probabilities, notes = predict_table(loaded, table)
         lines = prediction_rows(predicted, probabilities, ids)
         header = _header(loaded, has_ids=ids is not None)
         if out is not None:
             report_progress("Writing")
             write_atomically(out, csv_bytes(header, lines))
-    print_notes(table.notes)
+    print_notes([*table.notes, *notes])
     labels, counts = np.unique(predicted, return_counts=True)
     n_predicted = dict(zip(labels.tolist(), counts.tolist(), strict=True))
     if as_json:

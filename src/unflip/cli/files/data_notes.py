@@ -1,10 +1,11 @@
-"""Notes on the features of a file: copies of the labels, and repeated texts."""
+"""Notes on the features of a file: copies of the labels, repeated texts, unknown values."""
 
 from __future__ import annotations
 
 import shlex
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,9 @@ from numpy.typing import NDArray
 from unflip.cli.files.feature_columns import Features, values
 from unflip.cli.files.label_column import letters
 from unflip.cli.files.tables import Table
+from unflip.cli.text_layout import joined
 from unflip.features.table_columns import joined_texts
+from unflip.features.table_features import TableFeatures
 
 # Share of the rows of each label with the value that stands for it: fewer are no copy.
 _COPIED = 0.99
@@ -83,3 +86,28 @@ def repeated_texts(table: Table, features: Features) -> list[str]:
         f"{n_copies:,} of {len(texts):,} texts repeat another one. Copies are scored without each "
         "other, but count as rows: remove them if they are there by mistake."
     ]
+
+
+def unknown_values(recipe: TableFeatures, frame: Any) -> list[str]:
+    """Return notes on rows whose categories the fit did not see, or whose texts are empty.
+
+    Parameters
+    ----------
+    recipe : TableFeatures
+        The features of the model.
+    frame : DataFrame
+        The new rows.
+    """
+    n_rows = len(frame)
+    notes = [
+        f"Rows with a value of column {column!r} that the model does not know: {len(levels):,} of "
+        f"{n_rows:,} ({joined([repr(level) for level in dict.fromkeys(levels)])})."
+        for column, levels in recipe.new_levels(frame).items()
+    ]
+    columns = [each.name for each in recipe.columns_ if each.kind == "text"]
+    if columns:
+        n_empty = joined_texts(frame, columns).count("")
+        if n_empty:
+            names = joined([repr(name) for name in columns])
+            notes.append(f"Rows without text in {names}: {n_empty:,} of {n_rows:,}.")
+    return notes
