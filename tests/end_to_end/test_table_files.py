@@ -212,6 +212,13 @@ def test_errors_of_predict_name_the_file_and_the_cell(data, tmp_path):
     assert "has no column 'plan', which is a feature of the model: add it." in error
 
 
+def test_labels_that_are_spelled_differently_are_named(data):
+    frame = frame_of(data[0])
+    frame.loc[:9, "churn"] = frame.loc[:9, "churn"].str.capitalize() + " "
+    with pytest.warns(UserWarning, match=r"The labels '(No|Yes) ', '(No|Yes) ' of column 'churn'"):
+        fit_table(frame, "churn", ignore=[*LEFT_OUT])
+
+
 @pytest.mark.parametrize("kind", [pd.Series, list, np.array])
 def test_texts_need_features_or_a_table(kind):
     texts = kind(["good", "bad"] * 20)

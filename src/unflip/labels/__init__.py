@@ -30,6 +30,7 @@ from unflip.labels.noise import (
     checked_proportions,
     shares_of_wrong_labels,
 )
+from unflip.labels.spellings import letters, usual_spellings
 from unflip.labels.votes import Votes
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "encode",
     "inclusion_probabilities",
     "is_missing",
+    "letters",
     "moved_rate",
     "noise_in_order",
     "noise_of_rates",
@@ -55,4 +57,5 @@ __all__ = [
     "shares_of_wrong_labels",
     "split_missing",
     "true_codes",
+    "usual_spellings",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from unflip.features.table_columns import (
 )
 from unflip.features.table_features import TableFeatures
 from unflip.labels.classes import is_missing
+from unflip.labels.spellings import usual_spellings
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -77,6 +79,8 @@ def read_table_data(
         if role != "label" and name == label:
             raise ValueError(f"{role}={name!r} is the column of labels: name another.")
     reserved = [label, *named.values()]
+    labels = _values(frame[label])
+    _warn_of_spellings(labels, label)
     rest = frame.drop(columns=list(dict.fromkeys(reserved)))
     features = TableFeatures(text, embedding=embedding, use=use, ignore=ignore)
     rows = features.fit_transform(rest)
@@ -85,7 +89,7 @@ def read_table_data(
         frame=rest,
         features=features,
         rows=rows,
-        labels=_values(frame[label]),
+        labels=labels,
         columns={role: _values(frame[name]) for role, name in named.items()},
     )
 
@@ -105,6 +109,19 @@ def _values(series: Any) -> NDArray[Any]:
 def _is_empty(cell: Any) -> bool:
     """Whether a cell is missing, or an empty string."""
     return is_missing(cell) or (isinstance(cell, str) and not cell.strip())
+
+
+def _warn_of_spellings(labels: NDArray[Any], column: str) -> None:
+    """Warn of labels that differ from another only by case or spaces."""
+    counts = Counter(label for label in labels.tolist() if isinstance(label, str))
+    variants = [label for label, usual in usual_spellings(counts).items() if label != usual]
+    if variants:
+        named = ", ".join(map(repr, variants))
+        warn_caller(
+            f"The labels {named} of column {column!r} differ from others only by case or spaces, "
+            "and are classes of their own: if they mean the same, spell them alike, for example "
+            f"with frame[{column!r}].str.strip().str.lower()."
+        )
 
 
 def _warn_of_left_out(columns: Sequence[TableColumn]) -> None:

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unflip.cli.files.feature_columns import Features, values
-from unflip.cli.files.label_column import letters
 from unflip.cli.files.tables import Table
 from unflip.cli.text_layout import joined
 from unflip.features.table_columns import joined_texts
 from unflip.features.table_features import TableFeatures
+from unflip.labels.spellings import letters
 
 # Share of the rows of each label with the value that stands for it: fewer are no copy.
 _COPIED = 0.99

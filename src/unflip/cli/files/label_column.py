@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from unflip._utils.guarded_cells import unguarded
 from unflip._utils.typing import IntArray
 from unflip.cli.files.tables import Table, as_text, is_missing
+from unflip.labels.spellings import usual_spellings
 from unflip.labels.votes import Votes
 
 #: Fewest rows with a label, or items with votes: fewer are probably a mistake; a choice.
@@ -113,7 +114,7 @@ class LabelColumn:
     @property
     def variants(self) -> dict[str, str]:
         """The usual spelling of each label that differs from another only by case or spaces."""
-        usual = _usual_spellings(self.counts)
+        usual = usual_spellings(self.counts)
         return {label: spelling for label, spelling in usual.items() if label != spelling}
 
     @property
@@ -156,26 +157,9 @@ def with_usual_spellings(table: Table, names: Sequence[str]) -> Table:
         Columns of labels.
     """
     texts = {name: label_texts(table, name) for name in names}
-    usual = _usual_spellings(Counter(text for cells in texts.values() for text in cells))
+    usual = usual_spellings(Counter(text for cells in texts.values() for text in cells))
     spelled = {name: [usual[text] for text in cells] for name, cells in texts.items()}
     return replace(table, columns={**table.columns, **spelled})
-
-
-def letters(text: str) -> str:
-    """Return a text without spaces and without case."""
-    return "".join(text.casefold().split())
-
-
-def _usual_spellings(counts: Mapping[str, int]) -> dict[str, str]:
-    """Return the most frequent spelling of each label, apart from case and spaces."""
-    by_letters: dict[str, list[str]] = {}
-    for label in counts:
-        by_letters.setdefault(letters(label), []).append(label)
-    return {
-        label: max(similar, key=counts.__getitem__)
-        for similar in by_letters.values()
-        for label in similar
-    }
 
 
 def check_labels(texts: NDArray[Any], rows: IntArray, column: str) -> None:
