@@ -436,7 +436,10 @@ class TestTrusted:
         certain = np.flatnonzero(checked & (observed != y))
         assert set(result.suspects.row[-len(certain) :]) == set(certain)
         assert result.checked.tolist() == np.flatnonzero(checked).tolist()
-        assert f"{len(certain)} of {checked.sum()} checked labels were wrong." in str(result)
+        assert (
+            f"{len(certain)} of {checked.sum()} checked labels were wrong (not the noise rate"
+            in str(result)
+        )
 
     def test_checked_rows_do_not_count_as_suspects(self):
         X, observed, y = draw()
@@ -647,7 +650,10 @@ class TestSurface:
         trusted = np.where(np.arange(600) % 6 == 0, y, np.nan)
         strict = audit(X, observed, trusted=trusted)
         assert strict.n_suspects == 0
-        assert "of at most 10%: too few rows were checked to be sure of it." in str(strict)
+        assert (
+            "at most 10%, with 90% confidence: too few rows were checked to be sure of it."
+            in str(strict)
+        )
         result = audit(X, observed, trusted=trusted, false_discovery_rate=0.3)
         assert result.n_suspects > 1
         interval = result.expected_accuracy_interval
@@ -659,8 +665,8 @@ class TestSurface:
             f"{result.expected_accuracy:.1%} ± ",
             f"By 100 checked rows, it lies between {interval.low:.0%} and {interval.high:.0%} (95% "
             "confidence), for any label noise.",
-            f"Suspects: {result.n_suspects} labels are suspect at an expected false discovery rate "
-            "of at most 30%.",
+            f"Suspects: {result.n_suspects} labels are suspect at a false discovery rate of at "
+            "most 30%, with 90% confidence.",
             "For narrower intervals, check the rows of .check_next(50)",
             "Assumption: Noise may depend on the row.",
         ):

@@ -43,7 +43,7 @@ class RowMetric:
     def of(cls, X: FloatArray) -> RowMetric:
         """Centre the rows and compute their covariance."""
         rows = np.empty_like(X, dtype=np.float32)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore"):  # rows that overflow float32 are rescaled below
             np.subtract(X, X.mean(axis=0), out=rows, casting="same_kind")
         largest = max(float(rows.max()), -float(rows.min()))
         if not 1 / _LARGEST < largest < _LARGEST and largest > 0:
