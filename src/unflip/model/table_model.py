@@ -20,6 +20,7 @@ from unflip.estimation.given_rates import GivenRates
 from unflip.estimation.noise_estimator import NoiseEstimator
 from unflip.estimation.trusted import TrustedSubset
 from unflip.features.table_features import TableFeatures
+from unflip.labels.class_values import ByClass
 from unflip.labels.noise import NoiseModel
 from unflip.model.classifier import LPClassifier
 from unflip.model.options import is_estimate
@@ -115,7 +116,7 @@ def fit_table(
     use: str | Sequence[str] | None = None,
     ignore: str | Sequence[str] | None = None,
     noise: Any = "estimate",
-    priors: ArrayLike | None = None,
+    priors: ByClass | ArrayLike | None = None,
     trusted: str | None = None,
     features: Any = "linear",
 ) -> TableModel:
